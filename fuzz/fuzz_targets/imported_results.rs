@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_import::{FORMATS, Format, Quantity};
+use nicpoll_import::{Quantity, RESULT_FORMATS, ResultFormat};
 
 fuzz_target!(|text: &str| {
     let lines = 1..=text.lines().count() + 1;
-    let sniffed = Format::of(text);
-    for format in &FORMATS {
+    let sniffed = ResultFormat::of(text);
+    for format in &RESULT_FORMATS {
         let column = 1 + text.len() % 3;
         match format.read(text, column) {
             Ok(runs) => {

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use nicpoll_model::time::{parse_seconds, parse_time, show_time};
 use nicpoll_model::{Rate, RateUnit};
 use nicpoll_switch::Name;
-use nicpoll_switch::knob::{Row, Value, parse_list, table};
+use nicpoll_switch::knob::{KnobRow, Value, parse_list, table};
 
 fuzz_target!(|text: &str| {
     for word in text.lines() {
@@ -48,7 +48,7 @@ fn read<T, E: Display>(parsed: Result<T, E>) -> Option<T> {
     }
 }
 
-fn reads_again(row: &Row, value: &Value) {
+fn reads_again(row: &KnobRow, value: &Value) {
     let shown = row.show(value);
     assert!(row.check(value).is_ok(), "{} {shown}", row.name);
     assert_eq!(

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_engine::Streams;
+use nicpoll_engine::CheckedStreams;
 use nicpoll_study::check_of;
 
 const NOW_NS: u64 = 1_000_000_000;
@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let names = ["netrate", "iperf", "mark"];
     let check = check_of(names[usize::from(*check) % names.len()]).expect("each is known");
-    let mut streams = Streams::new(check);
+    let mut streams = CheckedStreams::new(check);
     let mut frames = 0;
     while let Some((length, behind)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_be_bytes(*length)).min(behind.len());
@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
         frames += 1;
         rest = after;
     }
-    let total = Streams::total([&streams]).expect("something was looked at");
+    let total = CheckedStreams::total([&streams]).expect("something was looked at");
     let counted = total.numbered_packets + total.unnumbered_packets + total.unfollowed_packets;
     assert_eq!(counted, frames);
     assert!(total.duplicate_packets + total.late_packets <= total.numbered_packets);

@@ -1,7 +1,7 @@
 //! `nicpoll demo`: a built-in study on this machine.
 
 use nicpoll_model::StudyKind;
-use nicpoll_study::{Options, plan};
+use nicpoll_study::{DemoOptions, plan};
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
@@ -20,8 +20,8 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     )
 }
 
-fn options(args: &DemoArgs) -> Options {
-    Options {
+fn options(args: &DemoArgs) -> DemoOptions {
+    DemoOptions {
         quick: args.quick,
         blocks: args.repeats,
         trial: args.duration,

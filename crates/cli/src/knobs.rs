@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use nicpoll_freebsd::{Variable, variables};
-use nicpoll_switch::knob::{KnobOption, ListError, Row, Unit, Value, options, parse_list};
+use nicpoll_switch::knob::{KnobOption, KnobRow, ListError, Unit, Value, options, parse_list};
 use nicpoll_switch::{POLLING_PERIOD_NS, Values};
 
 use crate::failure::Failure;
@@ -22,14 +22,14 @@ pub const NO_POLLING: &str = "--no-polling";
 /// Every option that sets something.
 pub const GROUP: &str = "settings";
 /// Which knobs a list takes.
-type Takes = fn(&Row) -> bool;
+type Takes = fn(&KnobRow) -> bool;
 
 /// Lists of knobs with values, with which knobs they take.
 const LISTS: [(&str, &str, Takes); 2] = [
     (
         "moderation",
         "Interrupt moderation of the card: rx-usecs=50,rx-frames=32,adaptive=off,...",
-        Row::is_moderation,
+        KnobRow::is_moderation,
     ),
     (
         "knob",
@@ -50,7 +50,7 @@ pub struct KnobArgs {
 }
 
 /// Knobs of a list, with their values.
-type Listed = Vec<(&'static Row, Value)>;
+type Listed = Vec<(&'static KnobRow, Value)>;
 
 impl KnobArgs {
     /// What is to be set: what the word 'polling' means, if it is there, and what the options say over that.
@@ -113,7 +113,7 @@ fn option(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help)
 }
 
-fn arg_of(row: &'static Row, knob: &'static KnobOption) -> Arg {
+fn arg_of(row: &'static KnobRow, knob: &'static KnobOption) -> Arg {
     let beside = row.options.iter().map(|other| other.long);
     let beside = beside.filter(|other| *other != knob.long);
     let arg = option(knob.long, knob.help)

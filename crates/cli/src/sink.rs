@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_engine::{Check, DeviceChoice, FRAMES_MAX, Named, Sink, SinkSettings, Take};
+use nicpoll_engine::{DeviceChoice, FRAMES_MAX, Named, PacketCheck, Sink, SinkSettings, Take};
 use nicpoll_report::SINK_TEXTS;
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
 use nicpoll_study::{OtherEnd, check_of};
@@ -46,7 +46,7 @@ pub struct SinkArgs {
     /// Look for lost, doubled and late packets by the numbers in them: netrate (netblast, netsend), iperf
     /// (iperf 2) or mark (nicpoll blast, with the latency)
     #[arg(long, value_name = "NAME", value_parser = check_of)]
-    check: Option<Check>,
+    check: Option<PacketCheck>,
     #[command(flatten)]
     running: RunningArgs,
 }

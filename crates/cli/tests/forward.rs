@@ -15,7 +15,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use routed::{
-    BEHIND, Echo, Lab, PORT, RECEIVER, ROUTER, SENDER, await_icmp, capture, say_hello_by_tcp, transport,
+    BEHIND, Echo, Lab, PORT, RECEIVER, ROUTER, SENDER, await_icmp, capture, say_hello_by_tcp,
+    transport,
 };
 use running::{PATIENCE, Running, ended, kill};
 

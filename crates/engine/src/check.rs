@@ -18,26 +18,26 @@ pub const STREAMS_MAX: usize = 4096;
 
 /// How packets are numbered.
 #[derive(Clone, Copy)]
-pub struct Check {
+pub struct PacketCheck {
     /// The name by which it is chosen.
     pub name: &'static str,
     /// Begins to read the ids of one stream.
     pub ids: fn() -> Box<dyn Ids>,
 }
 
-impl fmt::Debug for Check {
+impl fmt::Debug for PacketCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl PartialEq for Check {
+impl PartialEq for PacketCheck {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Check {}
+impl Eq for PacketCheck {}
 
 /// Of nicpoll's own senders: a [`Mark`], which counts from 0 within its flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,8 +58,8 @@ type Key = (SocketAddr, SocketAddr);
 
 /// What was seen of each stream.
 #[derive(Debug)]
-pub struct Streams {
-    check: Check,
+pub struct CheckedStreams {
+    check: PacketCheck,
     places: HashMap<Key, usize>,
     streams: Vec<Stream>,
     /// The stream of the packet before.
@@ -83,10 +83,10 @@ impl fmt::Debug for Stream {
     }
 }
 
-impl Streams {
+impl CheckedStreams {
     /// Nothing was seen yet.
-    pub fn new(check: Check) -> Self {
-        Streams {
+    pub fn new(check: PacketCheck) -> Self {
+        CheckedStreams {
             check,
             places: HashMap::new(),
             streams: Vec::new(),
@@ -128,7 +128,7 @@ impl Streams {
     }
 
     /// What all streams came to, those of other queues included.
-    pub fn total<'a>(all: impl IntoIterator<Item = &'a Streams>) -> Option<SinkCheck> {
+    pub fn total<'a>(all: impl IntoIterator<Item = &'a CheckedStreams>) -> Option<SinkCheck> {
         let mut latencies = Latencies::default();
         let mut total: Option<SinkCheck> = None;
         for streams in all {
@@ -189,7 +189,7 @@ impl Streams {
 mod tests {
     use super::*;
 
-    const MARKS: Check = Check {
+    const MARKS: PacketCheck = PacketCheck {
         name: "mark",
         ids: || Box::new(MarkIds),
     };
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn each_stream_has_its_own_losses_duplicates_and_late_packets() {
-        let mut streams = Streams::new(MARKS);
+        let mut streams = CheckedStreams::new(MARKS);
         // Another program was at it before: what came before 10 is not missed.
         for sequence in [10, 11, 13, 13, 12, 16] {
             streams.record(&frame(1, sequence, 1_000), 1_500);
@@ -224,7 +224,7 @@ mod tests {
             streams.record(&frame(2, sequence, 0), 1_500);
         }
         streams.record(&[0; 60], 1_500);
-        let total = Streams::total([&streams]).unwrap();
+        let total = CheckedStreams::total([&streams]).unwrap();
         assert_eq!((total.streams, total.numbered_packets), (2, 9));
         assert_eq!((total.lost_packets, total.duplicate_packets), (2, 1));
         assert_eq!((total.late_packets, total.unnumbered_packets), (1, 1));
@@ -234,21 +234,21 @@ mod tests {
 
     #[test]
     fn a_number_that_is_told_over_and_over_for_long_is_still_counted_once_for_each_packet() {
-        let mut streams = Streams::new(MARKS);
+        let mut streams = CheckedStreams::new(MARKS);
         for sequence in [1, 9_000, 1, 1, 1] {
             streams.record(&frame(1, sequence, 0), 1);
         }
-        let total = Streams::total([&streams]).unwrap();
+        let total = CheckedStreams::total([&streams]).unwrap();
         assert_eq!(total.numbered_packets, 5);
     }
 
     #[test]
     fn made_up_addresses_take_no_more_memory_than_so_many_streams() {
-        let mut streams = Streams::new(MARKS);
+        let mut streams = CheckedStreams::new(MARKS);
         for port in 0..=u16::MAX {
             streams.record(&frame(port, 7, 0), 1);
         }
-        let total = Streams::total([&streams]).unwrap();
+        let total = CheckedStreams::total([&streams]).unwrap();
         assert_eq!(total.streams, STREAMS_MAX as u64);
         assert_eq!(total.unfollowed_packets, 65_536 - STREAMS_MAX as u64);
         assert_eq!((total.lost_packets, total.latency), (0, None));
@@ -256,6 +256,6 @@ mod tests {
 
     #[test]
     fn without_a_check_there_is_no_total() {
-        assert_eq!(Streams::total([]), None);
+        assert_eq!(CheckedStreams::total([]), None);
     }
 }

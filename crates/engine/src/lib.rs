@@ -41,7 +41,7 @@ mod xdp_sender;
 
 pub use application::EngineApplication;
 pub use charge::{CpuAccount, CpuAccounts, NoAccounts};
-pub use check::{Check, MarkIds, STREAMS_MAX, Streams};
+pub use check::{CheckedStreams, MarkIds, PacketCheck, STREAMS_MAX};
 pub use device::{DeviceChoice, DeviceKind, Intake, Opened, Reception};
 pub use drive::{Drive, Scheduling};
 pub use engine::{Engine, EngineEnded};

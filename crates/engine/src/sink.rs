@@ -13,7 +13,7 @@ use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_model::sink::{SINK_SCHEMA, SinkAccount, SinkEnd, SinkInterval, SinkStart};
 
 use crate::application::EngineApplication;
-use crate::check::{Check, Streams};
+use crate::check::{CheckedStreams, PacketCheck};
 use crate::clock::now_ns;
 use crate::device::{DeviceChoice, Intake, Opened, Reception};
 use crate::engine::EngineEnded;
@@ -46,7 +46,7 @@ pub struct SinkSettings {
     /// CPU time to spend on each packet.
     pub work_ns: u64,
     /// By which numbers in the packets losses are looked for.
-    pub check: Option<Check>,
+    pub check: Option<PacketCheck>,
     /// How the engines run, and where.
     pub engine: EngineSettings,
     /// What is asked of the kernel's side.
@@ -61,7 +61,7 @@ struct Counter {
     work: Work,
     packets: u64,
     bytes: u64,
-    streams: Option<Box<Streams>>,
+    streams: Option<Box<CheckedStreams>>,
 }
 
 impl Counter {
@@ -73,7 +73,7 @@ impl Counter {
             work,
             packets: 0,
             bytes: 0,
-            streams: check.map(|check| Box::new(Streams::new(check))),
+            streams: check.map(|check| Box::new(CheckedStreams::new(check))),
         }
     }
 }
@@ -209,7 +209,9 @@ impl EngineApplication for Sink {
             duration_seconds,
             totals: look.counts,
             account: account_of(&look, runners.iter().map(waiting).sum()),
-            check: Streams::total(ports().filter_map(|port| port.input().streams.as_deref())),
+            check: CheckedStreams::total(
+                ports().filter_map(|port| port.input().streams.as_deref()),
+            ),
             events: look.events,
             kernel_busy_poll: ports()
                 .filter_map(Port::busy_polling)

@@ -2,10 +2,10 @@
 
 use nicpoll_model::FileError;
 
-use crate::{Quantity, Run, error};
+use crate::{Quantity, ToolRun, error};
 
 /// The numbers of a column, from 1, each a run of its own. Columns are separated by blanks or commas.
-pub fn parse(text: &str, column: usize) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str, column: usize) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
@@ -24,7 +24,7 @@ pub fn parse(text: &str, column: usize) -> Result<Vec<Run>, FileError> {
         let Some(value) = value else {
             return Err(error(at, unread(word, runs.is_empty())));
         };
-        let mut run = Run::new(at, Quantity::Number);
+        let mut run = ToolRun::new(at, Quantity::Number);
         run.value = Some(value);
         runs.push(run);
     }

@@ -14,7 +14,7 @@ use nicpoll_model::FileError;
 use crate::lines::Lines;
 use crate::transcript::iperf::{self, IperfLine};
 use crate::transcript::{Cursor, Seen};
-use crate::{Quantity, Run, error};
+use crate::{Quantity, ToolRun, error};
 
 /// The lines with one number in brackets.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub fn looks_so(text: &str) -> bool {
 }
 
 /// Each test is a run: payload, bits a second.
-pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut tests: Vec<Test> = Vec::new();
     let mut test = Test::default();
     let mut is_udp_client = false;
@@ -175,8 +175,8 @@ impl Test {
         stream.is_over() && (has_intervals || !self.is_connected)
     }
 
-    fn run(&self) -> Option<Run> {
-        let mut run = Run::new(self.line, Quantity::BitsPerSecond);
+    fn run(&self) -> Option<ToolRun> {
+        let mut run = ToolRun::new(self.line, Quantity::BitsPerSecond);
         let sum = self
             .streams
             .iter()

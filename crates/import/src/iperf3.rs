@@ -3,7 +3,7 @@
 use nicpoll_model::FileError;
 use serde_json::{Deserializer, Value};
 
-use crate::{Quantity, Run, error};
+use crate::{Quantity, ToolRun, error};
 
 /// Whether it begins as an object does.
 pub fn looks_so(text: &str) -> bool {
@@ -11,7 +11,7 @@ pub fn looks_so(text: &str) -> bool {
 }
 
 /// Each object is a run: payload that was delivered, bits a second.
-pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     let mut objects = Deserializer::from_str(text).into_iter::<Value>();
     let (mut line, mut counted) = (1, 0);
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
     }
 }
 
-fn run(line: usize, object: &Value) -> Result<Run, FileError> {
+fn run(line: usize, object: &Value) -> Result<ToolRun, FileError> {
     if let Some(why) = object["error"].as_str() {
         let message = format!("the run that begins here failed: {why}; leave it out, or repeat it");
         return Err(error(line, message));
@@ -40,7 +40,7 @@ fn run(line: usize, object: &Value) -> Result<Run, FileError> {
         return Err(error(line, message));
     }
     let end = &object["end"];
-    let mut run = Run::new(line, Quantity::BitsPerSecond);
+    let mut run = ToolRun::new(line, Quantity::BitsPerSecond);
     let lost = figure(&end["sum"]["lost_percent"]).map(|percent| percent / 100.0);
     run.loss_ratio = lost.filter(|share| *share <= 1.0);
     run.jitter_seconds = figure(&end["sum"]["jitter_ms"]).map(|ms| ms / 1e3);

@@ -4,7 +4,7 @@
 //! say is `None`, never 0. A text that cannot be read is refused with its line and what was expected there; nothing
 //! is skipped silently but lines that the tool prints beside its figures.
 //!
-//! Each form of a line has one reader, in the recognisers of `transcript`. A [`Format`] reads what one program printed just
+//! Each form of a line has one reader, in the recognisers of `transcript`. A [`ResultFormat`] reads what one program printed just
 //! now: a line is read as it stands, or refused. [`read_transcripts`] looks for the same forms anywhere in a text, however
 //! broken.
 
@@ -25,7 +25,9 @@ use nicpoll_model::{FileError, RoundTripQuantiles};
 
 pub use transcript::iperf::{IperfLine, iperf_line};
 pub use transcript::netrate::{BlastField, netblast_line};
-pub use transcript::{Mapping, NoMapping, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
+pub use transcript::{
+    Correction, NoCorrection, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts,
+};
 
 /// What a figure of a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl Quantity {
 
 /// One run of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct ToolRun {
     /// The line of the text at which it begins, from 1.
     pub line: usize,
     /// What `value` and `series` are.
@@ -81,9 +83,9 @@ pub struct Run {
     pub round_trip: RoundTripQuantiles,
 }
 
-impl Run {
+impl ToolRun {
     pub(crate) fn new(line: usize, quantity: Quantity) -> Self {
-        Run {
+        ToolRun {
             line,
             quantity,
             value: None,
@@ -96,56 +98,56 @@ impl Run {
     }
 }
 
-/// A kind of text that can be read. A new one is a row of [`FORMATS`].
+/// A kind of text that can be read. A new one is a row of [`RESULT_FORMATS`].
 #[derive(Debug)]
-pub struct Format {
+pub struct ResultFormat {
     /// The word that options and study files have for it.
     pub word: &'static str,
     /// What a sentence calls it.
     pub name: &'static str,
     looks_so: fn(&str) -> bool,
-    parse: fn(&str, usize) -> Result<Vec<Run>, FileError>,
+    parse: fn(&str, usize) -> Result<Vec<ToolRun>, FileError>,
 }
 
 /// Everything that can be read. A text is of the first that it looks like.
-pub static FORMATS: [Format; 7] = [
-    Format {
+pub static RESULT_FORMATS: [ResultFormat; 7] = [
+    ResultFormat {
         word: "iperf3",
         name: "iperf3 -J",
         looks_so: iperf3::looks_so,
         parse: |text, _| iperf3::parse(text),
     },
-    Format {
+    ResultFormat {
         word: "iperf2",
         name: "iperf 2 text",
         looks_so: iperf2::looks_so,
         parse: |text, _| iperf2::parse(text),
     },
-    Format {
+    ResultFormat {
         word: "netblast",
         name: "netblast or netsend text",
         looks_so: netblast::looks_so,
         parse: |text, _| netblast::parse(text),
     },
-    Format {
+    ResultFormat {
         word: "netreceive",
         name: "netreceive text",
         looks_so: netreceive::looks_so,
         parse: |text, _| netreceive::parse(text),
     },
-    Format {
+    ResultFormat {
         word: "netperf",
         name: "netperf's table of a stream or request/response test",
         looks_so: netperf::looks_so,
         parse: |text, _| netperf::parse(text),
     },
-    Format {
+    ResultFormat {
         word: "sockperf",
         name: "the summary of sockperf throughput or ping-pong",
         looks_so: sockperf::looks_so,
         parse: |text, _| sockperf::parse(text),
     },
-    Format {
+    ResultFormat {
         word: "numbers",
         name: "a column of numbers",
         looks_so: |_| true,
@@ -153,18 +155,18 @@ pub static FORMATS: [Format; 7] = [
     },
 ];
 
-impl Format {
+impl ResultFormat {
     /// The format with this word.
-    pub fn named(word: &str) -> Option<&'static Format> {
-        FORMATS.iter().find(|format| format.word == word)
+    pub fn named(word: &str) -> Option<&'static ResultFormat> {
+        RESULT_FORMATS.iter().find(|format| format.word == word)
     }
 
     /// The format that a text looks like. What looks like none is taken for numbers, whose errors say what else
     /// could have been there.
-    pub fn of(text: &str) -> &'static Format {
-        let mut formats = FORMATS.iter();
+    pub fn of(text: &str) -> &'static ResultFormat {
+        let mut formats = RESULT_FORMATS.iter();
         let found = formats.find(|format| (format.looks_so)(text));
-        found.unwrap_or(&FORMATS[FORMATS.len() - 1])
+        found.unwrap_or(&RESULT_FORMATS[RESULT_FORMATS.len() - 1])
     }
 
     /// The runs that a text holds, at least one. `column`, from 1, is the one of a table of numbers; other formats
@@ -172,7 +174,7 @@ impl Format {
     ///
     /// # Errors
     /// [`FileError`] with the line, and what was expected there.
-    pub fn read(&self, text: &str, column: usize) -> Result<Vec<Run>, FileError> {
+    pub fn read(&self, text: &str, column: usize) -> Result<Vec<ToolRun>, FileError> {
         let runs = (self.parse)(text, column)?;
         if runs.is_empty() {
             return Err(FileError {

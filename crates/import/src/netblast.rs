@@ -4,7 +4,7 @@ use nicpoll_model::FileError;
 
 use crate::transcript::Cursor;
 use crate::transcript::netrate::{self, BlastField};
-use crate::{Quantity, Run, error};
+use crate::{Quantity, ToolRun, error};
 
 /// Whether a line of it is there.
 pub fn looks_so(text: &str) -> bool {
@@ -24,7 +24,7 @@ struct Block {
 }
 
 /// Each block of counts is a run: datagrams that were sent, a second.
-pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     let mut block: Option<Block> = None;
     for (index, line) in text.lines().enumerate() {
@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
 }
 
 impl Block {
-    fn run(self) -> Result<Run, FileError> {
+    fn run(self) -> Result<ToolRun, FileError> {
         let missing = |what: &str| {
             error(
                 self.line,
@@ -79,7 +79,7 @@ impl Block {
                 "the run that begins here finishes before it starts, or has more errors than calls",
             ));
         }
-        let mut run = Run::new(self.line, Quantity::PacketsPerSecond);
+        let mut run = ToolRun::new(self.line, Quantity::PacketsPerSecond);
         run.value = Some((calls - errors) / (finish - start)).filter(|rate| rate.is_finite());
         run.is_sent = true;
         Ok(run)

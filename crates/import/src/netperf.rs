@@ -5,7 +5,7 @@
 
 use nicpoll_model::FileError;
 
-use crate::{Quantity, Run, error, rate};
+use crate::{Quantity, ToolRun, error, rate};
 
 const THROUGHPUT: &str = "10^6bits/s";
 /// The last word but one and the last of the line of units of TCP_RR and UDP_RR.
@@ -18,7 +18,7 @@ pub fn looks_so(text: &str) -> bool {
 
 /// The result of one run. Throughput: of TCP the receiver's, of UDP that of the table's second line, which is the
 /// receiver's. Transactions: those of the first line; a second one has socket buffers alone.
-pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let has_transactions = text
         .lines()
         .any(|line| line.trim_end().ends_with(TRANSACTIONS));
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
     let Some((index, line)) = lines.last() else {
         return Err(error(1, "the table of this text has no line with figures"));
     };
-    let mut run = Run::new(index + 1, quantity);
+    let mut run = ToolRun::new(index + 1, quantity);
     let result = line.split_whitespace().next_back().and_then(rate);
     run.value = result.map(|number| unit * number);
     Ok(vec![run])

@@ -4,7 +4,7 @@ use nicpoll_model::FileError;
 
 use crate::transcript::Cursor;
 use crate::transcript::netrate;
-use crate::{Quantity, Run, error};
+use crate::{Quantity, ToolRun, error};
 
 /// One line.
 struct Line {
@@ -23,7 +23,7 @@ fn is_line(line: &str) -> bool {
 
 /// Each stretch of lines between two of silence is a run: datagrams that arrived, a second. The first and the last
 /// line of a stretch are left out where more than three are left: traffic began or ended within them.
-pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     let mut stretch: Vec<Line> = Vec::new();
     let mut began = 1;
@@ -54,14 +54,14 @@ fn line(text: &str) -> Option<Line> {
     Some(Line { packets, seconds })
 }
 
-fn run(began: usize, stretch: &[Line]) -> Option<Run> {
+fn run(began: usize, stretch: &[Line]) -> Option<ToolRun> {
     if stretch.is_empty() {
         return None;
     }
     let whole = netrate::steady(stretch);
     let packets: f64 = whole.iter().map(|line| line.packets).sum();
     let seconds: f64 = whole.iter().map(|line| line.seconds).sum();
-    let mut run = Run::new(began, Quantity::PacketsPerSecond);
+    let mut run = ToolRun::new(began, Quantity::PacketsPerSecond);
     run.value = Some(packets / seconds).filter(|rate| rate.is_finite());
     let rates = whole.iter().map(|line| line.packets / line.seconds);
     run.series = rates.collect();

@@ -5,7 +5,7 @@
 
 use nicpoll_model::FileError;
 
-use crate::{Quantity, Run, error, rate};
+use crate::{Quantity, ToolRun, error, rate};
 
 const BANDWIDTH: &str = "BandWidth is ";
 /// sockperf's "Mbps": src/client.cpp divides by 1024 twice.
@@ -21,7 +21,7 @@ pub fn looks_so(text: &str) -> bool {
 }
 
 /// The bandwidth of each summary, or the round trips of the only one.
-pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
+pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
     if let Some(run) = round_trips(text)? {
         return Ok(vec![run]);
     }
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
             let message = "after 'BandWidth is' comes a number of Mbps in brackets";
             return Err(error(index + 1, message));
         };
-        let mut run = Run::new(index + 1, Quantity::BitsPerSecond);
+        let mut run = ToolRun::new(index + 1, Quantity::BitsPerSecond);
         run.value = Some(BITS_PER_MEGABIT * megabits);
         run.is_sent = true;
         runs.push(run);
@@ -52,7 +52,7 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
 }
 
 /// The round trips of a summary; `None` when it tells of none.
-fn round_trips(text: &str) -> Result<Option<Run>, FileError> {
+fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
     let mut found = text.lines().enumerate().filter_map(|(index, line)| {
         let mut kinds = LATENCIES.iter();
         kinds.find_map(|(words, times)| Some((index, line.split_once(words)?.1, *times)))
@@ -74,7 +74,7 @@ fn round_trips(text: &str) -> Result<Option<Run>, FileError> {
         line.split_once('=').and_then(|(_, number)| ns(number))
     };
     let whole = |words: &str| after(words).map(|ns| ns as u64);
-    let mut run = Run::new(index + 1, Quantity::TransactionsPerSecond);
+    let mut run = ToolRun::new(index + 1, Quantity::TransactionsPerSecond);
     run.value = answered_per_second(text);
     run.round_trip.mean_ns = Some(mean_ns);
     run.round_trip.min_ns = whole("<MIN> observation");

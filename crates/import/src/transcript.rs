@@ -40,7 +40,7 @@ use nicpoll_model::{
 };
 use thiserror::Error;
 
-pub use map::{Mapping, NoMapping};
+pub use map::{Correction, NoCorrection};
 
 pub(crate) use anchor::Seen;
 pub(crate) use cursor::Cursor;
@@ -82,18 +82,18 @@ pub enum TranscriptError {
 /// [`TranscriptError`] when a text is too long, or a correction is about none of them.
 pub fn read_transcripts(
     files: &[(String, String)],
-    mappings: &[Mapping],
+    corrections: &[Correction],
     origin: &Origin,
 ) -> Result<Imported, TranscriptError> {
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    if let Some(wrong) = mappings
+    if let Some(wrong) = corrections
         .iter()
         .find(|it| it.file().is_some_and(|file| !names.contains(&file)))
     {
         return Err(TranscriptError::NoFile(String::from(wrong.text())));
     }
     let map = Map {
-        mappings,
+        corrections,
         files: names,
     };
     let mut walked = Found::default();
@@ -118,7 +118,10 @@ pub fn read_transcripts(
         schema: String::from(IMPORTED_SCHEMA),
         origin: origin.clone(),
         files: facts,
-        map: mappings.iter().map(|it| String::from(it.text())).collect(),
+        map: corrections
+            .iter()
+            .map(|it| String::from(it.text()))
+            .collect(),
         trials: Vec::new(),
         readings: Vec::new(),
         unplaced: Vec::new(),

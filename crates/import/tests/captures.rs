@@ -1,9 +1,9 @@
 //! Texts that iperf 2.1.8 and iperf3 3.12 printed, over loopback, and texts in the layout of iperf 2.0.
 
-use nicpoll_import::{Format, Quantity, Run};
+use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 
-fn read(text: &str) -> (&'static str, Vec<Run>) {
-    let format = Format::of(text);
+fn read(text: &str) -> (&'static str, Vec<ToolRun>) {
+    let format = ResultFormat::of(text);
     (format.word, format.read(text, 1).unwrap())
 }
 
@@ -38,7 +38,12 @@ fn runs_of_iperf3_may_follow_one_another() {
 
 #[test]
 fn iperf3s_failures_have_their_line() {
-    let fails = |text: &str| Format::of(text).read(text, 1).unwrap_err().to_string();
+    let fails = |text: &str| {
+        ResultFormat::of(text)
+            .read(text, 1)
+            .unwrap_err()
+            .to_string()
+    };
     let failed =
         "{\"start\": {},\n\"intervals\": [], \"end\": {},\n\"error\": \"unable to connect\"}";
     assert!(
@@ -147,12 +152,15 @@ fn a_run_that_was_cut_off_has_intervals_alone() {
 #[test]
 fn a_line_that_cannot_be_read_is_named() {
     let text = OLD.replace("5.01 Mbits/sec", "5.01 furlongs");
-    let error = Format::of(&text).read(&text, 1).unwrap_err().to_string();
+    let error = ResultFormat::of(&text)
+        .read(&text, 1)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.starts_with("line 9: expected '[ID] start-end sec"),
         "{error}"
     );
-    let nothing = Format::of("").read("", 1).unwrap_err().to_string();
+    let nothing = ResultFormat::of("").read("", 1).unwrap_err().to_string();
     assert_eq!(
         nothing,
         "line 1: there is no result in this text, which was read as a column of numbers"
@@ -161,11 +169,11 @@ fn a_line_that_cannot_be_read_is_named() {
 
 #[test]
 fn each_format_has_a_word_of_its_own() {
-    for format in &nicpoll_import::FORMATS {
+    for format in &nicpoll_import::RESULT_FORMATS {
         assert_eq!(
-            Format::named(format.word).map(|it| it.name),
+            ResultFormat::named(format.word).map(|it| it.name),
             Some(format.name)
         );
     }
-    assert!(Format::named("ttcp").is_none());
+    assert!(ResultFormat::named("ttcp").is_none());
 }

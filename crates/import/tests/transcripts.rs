@@ -1,19 +1,19 @@
 //! Transcripts as web pages and mails have them, written after published ones: what a reader that goes line by line
 //! does not find, and what must not be guessed.
 
-use nicpoll_import::{Mapping, read_transcripts};
+use nicpoll_import::{Correction, read_transcripts};
 use nicpoll_model::{Imported, ImportedBasis, ImportedTrial, Origin, Side};
 
 fn read_files(texts: &[(&str, &str)], map: &[&str]) -> Imported {
     let owned = |(name, text): &(&str, &str)| (String::from(*name), String::from(*text));
     let files: Vec<(String, String)> = texts.iter().map(owned).collect();
-    let mappings: Vec<Mapping> = map.iter().map(|it| it.parse().unwrap()).collect();
+    let corrections: Vec<Correction> = map.iter().map(|it| it.parse().unwrap()).collect();
     let origin = Origin {
         nicpoll_version: String::from("0"),
         argv: vec![],
         started_at: String::new(),
     };
-    let imported = read_transcripts(&files, &mappings, &origin).unwrap();
+    let imported = read_transcripts(&files, &corrections, &origin).unwrap();
     if files.iter().all(|(_, text)| text.len() < 1 << 16) {
         every_figure_stands_where_it_says(&imported, texts);
     }

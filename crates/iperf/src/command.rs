@@ -15,7 +15,7 @@ use nicpoll_sys::stdout::StandardOutput;
 use nicpoll_sys::tell;
 
 use crate::options::Common;
-use crate::text::{self, Receipt, StreamId, Style};
+use crate::text::{self, ReceiptFigures, StreamId, Style};
 use crate::total::{Detail, Total};
 use crate::{tcp, udp};
 
@@ -89,7 +89,7 @@ fn sent_datagrams(
 fn received(report: udp::ReceiveReport) -> Total {
     let seconds = report.seconds_to_fin.unwrap_or(report.seconds);
     Total {
-        receipt: Some(Receipt {
+        receipt: Some(ReceiptFigures {
             jitter_ms: 1e3 * report.jitter_seconds.unwrap_or(0.0),
             lost: report.lost as i64,
             total: report.datagrams_expected,

@@ -130,7 +130,7 @@ impl Interval {
 
 /// What a UDP receiver says beyond the bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Receipt {
+pub struct ReceiptFigures {
     /// Smoothed variation of the transit time, in milliseconds.
     pub jitter_ms: f64,
     /// Datagrams that did not come; less than none in an interval that saw more come late.

@@ -2,7 +2,7 @@
 
 use nicpoll_traffic::SocketBuffer;
 
-use crate::text::{Interval, Receipt};
+use crate::text::{Interval, ReceiptFigures};
 use crate::wire::ServerReport;
 use crate::{Broken, Distribution, IntervalRecord, tcp};
 
@@ -16,7 +16,7 @@ pub struct Total {
     /// From the start to the end.
     pub interval: Interval,
     /// What a receiver of datagrams adds.
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<ReceiptFigures>,
     /// Datagrams that a sender sent.
     pub sent_datagrams: Option<u64>,
     /// What the server said it received.
@@ -71,7 +71,7 @@ impl Total {
         let whole = broken.whole;
         let is_sender = whole.receipt.is_none();
         Total {
-            receipt: whole.receipt.map(|receipt| Receipt {
+            receipt: whole.receipt.map(|receipt| ReceiptFigures {
                 jitter_ms: 1e3 * receipt.jitter_seconds.unwrap_or(0.0),
                 lost: receipt.lost,
                 total: receipt.expected,
@@ -97,14 +97,14 @@ impl Total {
     }
 
     /// What the server said: when, and what of the datagrams.
-    pub fn relayed(&self) -> Option<(Interval, Receipt)> {
+    pub fn relayed(&self) -> Option<(Interval, ReceiptFigures)> {
         let report = self.server_report?;
         let interval = Interval {
             start_seconds: 0.0,
             end_seconds: report.elapsed.as_secs_f64(),
             bytes: report.bytes,
         };
-        let receipt = Receipt {
+        let receipt = ReceiptFigures {
             jitter_ms: 1e3 * report.jitter.as_secs_f64(),
             lost: report.lost as i64,
             total: report.datagrams,

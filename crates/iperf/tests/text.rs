@@ -41,8 +41,8 @@ fn until(end_seconds: f64, bytes: u64) -> Interval {
     }
 }
 
-fn receipt(jitter_ms: f64, lost: i64, total: u64) -> Receipt {
-    Receipt {
+fn receipt(jitter_ms: f64, lost: i64, total: u64) -> ReceiptFigures {
+    ReceiptFigures {
         jitter_ms,
         lost,
         total,
@@ -389,7 +389,7 @@ proptest! {
         for style in [Style::V2_0, Style::V2_1] {
             let format = with_letter(style, letter);
             let interval = Interval { start_seconds: start, end_seconds: start + length, bytes };
-            let receipt = Receipt { out_of_order: total, ..receipt(jitter_ms, lost, total) };
+            let receipt = ReceiptFigures { out_of_order: total, ..receipt(jitter_ms, lost, total) };
             let lines = [
                 receiver_line(format, id(1), &interval, &receipt),
                 receiver_sum_line(format, &interval, &receipt),

@@ -84,7 +84,7 @@ fn old_rows() {
             end_seconds: 1.020_557,
             bytes: 133_770,
         },
-        receipt: Some(Receipt {
+        receipt: Some(ReceiptFigures {
             jitter_ms: 0.001,
             lost: 0,
             total: 91,
@@ -111,7 +111,7 @@ fn rows_have_the_sender_first() {
             end_seconds: 1.0,
             bytes: 624_750,
         },
-        receipt: Some(Receipt {
+        receipt: Some(ReceiptFigures {
             jitter_ms: 0.001,
             lost: 3,
             total: 428,
@@ -149,7 +149,7 @@ proptest! {
         (lost, total) in any::<(i64, u64)>(),
     ) {
         let interval = Interval { start_seconds: start, end_seconds: start + length, bytes };
-        let receipt = Some(Receipt { jitter_ms, lost, total, out_of_order: 0 });
+        let receipt = Some(ReceiptFigures { jitter_ms, lost, total, out_of_order: 0 });
         for style in [Style::V2_0, Style::V2_1] {
             let line = csv_row(style, &CsvRow { interval, receipt, ..row() });
             let fields: Vec<_> = line.split(',').collect();

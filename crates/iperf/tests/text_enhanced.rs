@@ -150,8 +150,8 @@ fn a_udp_sender_tells_writes_and_datagrams_a_second() {
     );
 }
 
-fn receipt(lost: i64, total: u64) -> Receipt {
-    Receipt {
+fn receipt(lost: i64, total: u64) -> ReceiptFigures {
+    ReceiptFigures {
         jitter_ms: 0.003,
         lost,
         total,

@@ -10,7 +10,7 @@ use nicpoll_report::{
 };
 use nicpoll_store::{Place, Store, StoreError, Which};
 use nicpoll_study::{
-    ResultError, ResultName, Source, StudyError, compare_results, shown, still_runs,
+    ResultError, ResultName, ResultSource, StudyError, compare_results, shown, still_runs,
 };
 use thiserror::Error;
 
@@ -131,7 +131,7 @@ fn settings(store: &Store, id: i64) -> Result<Vec<String>, PageError> {
 }
 
 /// A study, or a setting of it by its number.
-fn source(store: &Store, Named { id, setting }: Named) -> Result<Source, PageError> {
+fn source(store: &Store, Named { id, setting }: Named) -> Result<ResultSource, PageError> {
     let name = match setting {
         None => id.to_string(),
         Some(setting) => {
@@ -141,5 +141,5 @@ fn source(store: &Store, Named { id, setting }: Named) -> Result<Source, PageErr
             format!("{id}:{named}")
         }
     };
-    Ok(Source::stored(name.parse::<ResultName>()?, store)?)
+    Ok(ResultSource::stored(name.parse::<ResultName>()?, store)?)
 }

@@ -13,7 +13,7 @@ use std::io::Write;
 
 use nicpoll_model::Study;
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Options, demo, plan};
+use nicpoll_study::{DemoOptions, demo, plan};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -63,11 +63,11 @@ fn line(seed: u64, study: &Study) -> String {
 }
 
 fn null_study(seed: u64) -> Result<Study, Failure> {
-    let options = Options {
+    let options = DemoOptions {
         quick: true,
         workloads: vec![String::from("udp64")],
         null: Some(String::from(demo::POLLING)),
-        ..Options::default()
+        ..DemoOptions::default()
     };
     let (design, plan) = plan(&options, Seed(seed))?;
     unstored::run(design, plan, seed)

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::Side;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Options, TrialPlace,
+    DemoOptions, Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, TrialPlace,
     Trials, Veth, plan,
 };
 use nicpoll_switch::{Journal, Owner};
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(Box::new(Timed { host, steps }))
     };
     let mut lab = Lab::of(host(Side::Sender)?, host(Side::Receiver)?, veth.clone())?;
-    let (design, plan) = plan(&Options::default(), Seed(1))?;
+    let (design, plan) = plan(&DemoOptions::default(), Seed(1))?;
     let cancel = AtomicBool::new(false);
     let mut trials = Trials::new(&mut lab, &design, &plan, &cancel)?;
     trials.rehearse(Instant::now() + Duration::from_secs(60))?;

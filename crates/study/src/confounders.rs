@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{Confounder, Side};
-use nicpoll_switch::knob::{Row, table};
+use nicpoll_switch::knob::{KnobRow, table};
 use nicpoll_switch::{Request, Value};
 
 use crate::design::{Design, NamedSetting, Versus};
@@ -35,7 +35,7 @@ pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
 fn differences<'a>(
     setting: &'a NamedSetting,
     reference: &'a NamedSetting,
-) -> Vec<(&'a str, &'static Row, [Option<&'a Value>; 2])> {
+) -> Vec<(&'a str, &'static KnobRow, [Option<&'a Value>; 2])> {
     let of = |one: &'a NamedSetting, host: &str| one.setting.hosts.get(host).map(|own| &own.set);
     let hosts = [setting, reference].map(|one| one.setting.hosts.iter());
     let hosts: BTreeMap<&str, &Request> = hosts
@@ -46,7 +46,7 @@ fn differences<'a>(
     let mut found = Vec::new();
     for host in hosts.into_keys() {
         let sets = [of(setting, host), of(reference, host)];
-        let mut rows: Vec<&'static Row> = Vec::new();
+        let mut rows: Vec<&'static KnobRow> = Vec::new();
         for (row, _) in sets.iter().flatten().flat_map(|set| set.iter()) {
             if !rows.contains(&row) {
                 rows.push(row);
@@ -65,7 +65,7 @@ fn differences<'a>(
 /// Offloads, rings and cores that two settings were asked to differ in, beside how packets are received.
 fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
     let all = differences(setting, reference);
-    let is_beside = |row: &Row| row.is_offload() || row.is_of_card();
+    let is_beside = |row: &KnobRow| row.is_offload() || row.is_of_card();
     if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_beside(row)) {
         return Vec::new();
     }
@@ -107,10 +107,12 @@ fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> V
         let is_meant = values[0] != values[1] && !is_instance(name) && !is_written(name);
         is_meant.then_some((name.as_str(), values))
     });
-    let found = with_tso_as_one(differing).into_iter().map(|(name, values)| {
-        let values = values.map(|value| value.cloned());
-        confounder(setting, reference, name, values, false)
-    });
+    let found = with_tso_as_one(differing)
+        .into_iter()
+        .map(|(name, values)| {
+            let values = values.map(|value| value.cloned());
+            confounder(setting, reference, name, values, false)
+        });
     found.collect()
 }
 
@@ -164,7 +166,7 @@ fn is_instance(name: &str) -> bool {
 }
 
 /// Whether a value that was read is one that the row of a host writes.
-fn is_of(name: &str, host: &str, row: &Row) -> bool {
+fn is_of(name: &str, host: &str, row: &KnobRow) -> bool {
     let Some(name) = name
         .strip_prefix(host)
         .and_then(|rest| rest.strip_prefix(": "))

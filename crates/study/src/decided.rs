@@ -26,14 +26,14 @@ fn decides(plan: &Plan, is_null: bool, mut verdicts: impl Iterator<Item = Verdic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Options, plan};
+    use crate::plan::{DemoOptions, plan};
     use Verdict::*;
     use nicpoll_stats::order::Seed;
 
     fn passes(blocks: u32, is_null: bool, words: &[Verdict]) -> bool {
-        let options = Options {
+        let options = DemoOptions {
             blocks: Some(blocks),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         let (_, plan) = plan(&options, Seed(1)).unwrap();
         decides(&plan, is_null, words.iter().copied())

@@ -77,16 +77,16 @@ pub use kernel_side::SwitchSetup;
 pub use kernel_time::{EngineSupport, KernelTime};
 pub use lab::{Lab, require_lab, require_state};
 pub use link::{Link, LocalLink};
-pub use nicpoll_import::Mapping;
+pub use nicpoll_import::Correction;
 pub use other_end::{OtherEnd, SinkWithOtherEnd};
 pub use packet_check::check_of;
 pub use plan::{
-    DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
-    plan_of,
+    DEFAULT_BLOCKS, DEFAULT_PERIOD, DemoOptions, Lengths, PlanError, QUICK_BLOCKS, QUICK_LIMIT,
+    plan, plan_of,
 };
 pub use ready::{READY, StudyFileError, ready_studies};
 pub use results::{
-    ImportError, ResultError, ResultName, Source, compare_results, import_transcripts,
+    ImportError, ResultError, ResultName, ResultSource, compare_results, import_transcripts,
 };
 pub use run::{Running, Traffic};
 pub use seed::draw_seed;

@@ -1,19 +1,19 @@
 //! Whose numbers in packets an engine can check, by name.
 
-use nicpoll_engine::{Check, MarkIds, UnknownName};
+use nicpoll_engine::{MarkIds, PacketCheck, UnknownName};
 use nicpoll_iperf::udp::ClientIds;
 use nicpoll_traffic::netrate::NetrateIds;
 
-const CHECKS: [Check; 3] = [
-    Check {
+const CHECKS: [PacketCheck; 3] = [
+    PacketCheck {
         name: "netrate",
         ids: || Box::new(NetrateIds::default()),
     },
-    Check {
+    PacketCheck {
         name: "iperf",
         ids: || Box::new(ClientIds::default()),
     },
-    Check {
+    PacketCheck {
         name: "mark",
         ids: || Box::new(MarkIds),
     },
@@ -23,7 +23,7 @@ const CHECKS: [Check; 3] = [
 ///
 /// # Errors
 /// When there is none.
-pub fn check_of(name: &str) -> Result<Check, UnknownName> {
+pub fn check_of(name: &str) -> Result<PacketCheck, UnknownName> {
     let mut checks = CHECKS.into_iter();
     let check = checks.find(|check| check.name == name);
     check.ok_or_else(|| UnknownName::among(CHECKS.iter().map(|check| check.name)))

@@ -96,7 +96,7 @@ impl Lengths {
 
 /// What a user may ask of the demo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct DemoOptions {
     /// Short run that can show large effects only.
     pub quick: bool,
     /// Blocks.
@@ -111,7 +111,7 @@ pub struct Options {
     pub null: Option<String>,
 }
 
-impl Options {
+impl DemoOptions {
     /// Whether the time of the demo as it comes does not hold.
     fn has_own_time(&self) -> bool {
         self.blocks.is_some()
@@ -181,7 +181,7 @@ pub enum PlanError {
 }
 
 /// Makes the demo's design and plan of options, or says what is wrong with them.
-pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> {
+pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), PlanError> {
     let demo = demo::file();
     let (blocks, limit) = if options.quick {
         (QUICK_BLOCKS, Some(QUICK_LIMIT))
@@ -307,7 +307,7 @@ fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
 }
 
 /// What is compared: the demo's design, as far as it was asked for.
-fn design_of(options: &Options, period: Duration) -> Design {
+fn design_of(options: &DemoOptions, period: Duration) -> Design {
     let design = demo::design(period);
     let design = match (&options.null, options.quick) {
         (Some(setting), _) => demo::null(design, setting),
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_block_holds_every_workload_under_every_setting_once() {
-        let (design, plan) = plan(&Options::default(), Seed(7)).unwrap();
+        let (design, plan) = plan(&DemoOptions::default(), Seed(7)).unwrap();
         assert_eq!(plan.order.len(), 16 * 4 * 3);
         for block in plan.order.chunks(12) {
             for workload in &design.workloads {
@@ -378,38 +378,38 @@ mod tests {
 
     #[test]
     fn the_seed_decides_the_order() {
-        let order = |seed| plan(&Options::default(), Seed(seed)).unwrap().1.order;
+        let order = |seed| plan(&DemoOptions::default(), Seed(seed)).unwrap().1.order;
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
     }
 
     #[test]
     fn what_cannot_be_met_is_refused_with_what_can() {
-        let with = |options: Options| plan(&options, Seed(1)).unwrap_err().to_string();
-        let period = |micros| Options {
+        let with = |options: DemoOptions| plan(&options, Seed(1)).unwrap_err().to_string();
+        let period = |micros| DemoOptions {
             period: Some(Duration::from_micros(micros)),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         assert!(with(period(0)).contains("20µs or more"));
         assert!(with(period(1_000_000)).contains("5ms or less"));
-        let trial = Options {
+        let trial = DemoOptions {
             trial: Some(Duration::from_millis(1)),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         assert!(with(trial).contains("100ms to 600s"));
-        let blocks = Options {
+        let blocks = DemoOptions {
             blocks: Some(0),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         assert!(with(blocks).contains("1 to 1000"));
     }
 
     #[test]
     fn workloads_are_reported_in_one_order_whatever_was_asked() {
-        let options = Options {
+        let options = DemoOptions {
             workloads: ["rr", "tcp", "rr"].map(String::from).to_vec(),
             quick: true,
-            ..Options::default()
+            ..DemoOptions::default()
         };
         let (_, plan) = plan(&options, Seed(1)).unwrap();
         assert_eq!(plan.workloads, ["tcp", "rr"]);
@@ -419,16 +419,16 @@ mod tests {
 
     #[test]
     fn the_time_is_fixed_and_grows_only_with_what_is_asked_for() {
-        let limit = |options: &Options| plan(options, Seed(1)).unwrap().1.limit_seconds;
-        assert_eq!(limit(&Options::default()), 150.0);
-        let quick = Options {
+        let limit = |options: &DemoOptions| plan(options, Seed(1)).unwrap().1.limit_seconds;
+        assert_eq!(limit(&DemoOptions::default()), 150.0);
+        let quick = DemoOptions {
             quick: true,
-            ..Options::default()
+            ..DemoOptions::default()
         };
         assert_eq!(limit(&quick), 40.0);
-        let long = Options {
+        let long = DemoOptions {
             blocks: Some(160),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         let (_, plan) = plan(&long, Seed(1)).unwrap();
         let of = |trial: &(String, String)| reckon::trial_seconds(&plan, &trial.0);
@@ -438,9 +438,9 @@ mod tests {
 
     #[test]
     fn a_quick_demo_holds_polling_against_interrupts_under_two_workloads() {
-        let options = Options {
+        let options = DemoOptions {
             quick: true,
-            ..Options::default()
+            ..DemoOptions::default()
         };
         let (design, plan) = plan(&options, Seed(1)).unwrap();
         assert_eq!((plan.workloads.len(), design.settings.len()), (2, 2));
@@ -449,9 +449,9 @@ mod tests {
 
     #[test]
     fn a_null_study_compares_one_setting_with_itself() {
-        let options = Options {
+        let options = DemoOptions {
             null: Some(String::from(demo::POLLING)),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         let (design, plan) = plan(&options, Seed(1)).unwrap();
         let [one, other] = &design.settings[..] else {
@@ -469,10 +469,10 @@ mod tests {
 
     #[test]
     fn a_long_period_gets_a_long_warm_up() {
-        let options = Options {
+        let options = DemoOptions {
             period: Some(Duration::from_millis(10)),
             trial: Some(Duration::from_secs(1)),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         assert_eq!(plan(&options, Seed(1)).unwrap().1.warmup_seconds, 1.0);
     }

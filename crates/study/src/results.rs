@@ -26,7 +26,7 @@ use crate::evenness::series_tests;
 use crate::plan::{MARGIN, family_confidence};
 
 pub use imported::{ImportError, import_transcripts};
-pub use read::{ResultError, ResultName, Source};
+pub use read::{ResultError, ResultName, ResultSource};
 
 use read::Held;
 
@@ -53,18 +53,20 @@ const SEED: Seed = Seed(1);
 /// # Errors
 /// [`ResultError`] when the two have nothing in common that could be compared.
 pub fn compare_results(
-    reference: &Source,
-    judged: &Source,
+    reference: &ResultSource,
+    judged: &ResultSource,
     less_is_better: bool,
     origin: &Origin,
 ) -> Result<Compared, ResultError> {
     let mut alone = Vec::new();
     let mut comparisons = match (reference, judged) {
-        (Source::Study(one), Source::Study(other)) if one.id == other.id => match &one.held {
-            Held::Study(study) => paired(study, &one.name, &other.name)?,
-            Held::Imported(_) => unpaired_settings(one, other, &mut alone)?,
-        },
-        (Source::Study(one), Source::Study(other)) => studies(one, other, &mut alone)?,
+        (ResultSource::Study(one), ResultSource::Study(other)) if one.id == other.id => {
+            match &one.held {
+                Held::Study(study) => paired(study, &one.name, &other.name)?,
+                Held::Imported(_) => unpaired_settings(one, other, &mut alone)?,
+            }
+        }
+        (ResultSource::Study(one), ResultSource::Study(other)) => studies(one, other, &mut alone)?,
         _ => {
             let one = (&*reference.to_string(), reference.values()?);
             let other = (&*judged.to_string(), judged.values()?);

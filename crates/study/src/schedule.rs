@@ -149,11 +149,11 @@ mod tests {
     use nicpoll_stats::order::Seed;
 
     use super::*;
-    use crate::plan::{Options, plan};
+    use crate::plan::{DemoOptions, plan};
 
     /// A study on a machine on which every trial takes `factor` times as long as is planned. Returns its end,
     /// the blocks of each comparison that was kept, and those that were given up.
-    fn run(options: &Options, factor: f64) -> (f64, BTreeMap<String, u32>, usize) {
+    fn run(options: &DemoOptions, factor: f64) -> (f64, BTreeMap<String, u32>, usize) {
         let (design, plan) = plan(options, Seed(1)).unwrap();
         let mut schedule = Schedule::new(&plan);
         let mut now = 2.0 * factor;
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn all_of_it_fits_on_a_machine_as_it_should_be() {
         for (options, limit, comparisons) in [
-            (Options::default(), 150.0, 8),
+            (DemoOptions::default(), 150.0, 8),
             (
-                Options {
+                DemoOptions {
                     quick: true,
-                    ..Options::default()
+                    ..DemoOptions::default()
                 },
                 40.0,
                 2,
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn on_a_slow_machine_comparisons_go_and_blocks_stay_and_the_end_holds() {
         for factor in [1.2, 1.7, 2.0, 3.0, 5.0] {
-            let (end, kept, dropped) = run(&Options::default(), factor);
+            let (end, kept, dropped) = run(&DemoOptions::default(), factor);
             assert!(end < 150.0, "{factor}: {end}");
             assert_eq!(kept.len() + dropped, 8);
             assert!(
@@ -217,9 +217,9 @@ mod tests {
                 "{factor}: {kept:?}"
             );
         }
-        let quick = Options {
+        let quick = DemoOptions {
             quick: true,
-            ..Options::default()
+            ..DemoOptions::default()
         };
         for (factor, comparisons) in [(1.05, 2), (1.5, 1), (3.0, 1)] {
             let (end, kept, _) = run(&quick, factor);
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(kept.len(), comparisons, "{factor}: {kept:?}");
         }
         // Where not even one comparison fits, the time holds all the same.
-        let (end, kept, dropped) = run(&Options::default(), 30.0);
+        let (end, kept, dropped) = run(&DemoOptions::default(), 30.0);
         assert!(end < 150.0, "{end}");
         assert_eq!((kept.len(), dropped), (1, 7));
         assert_eq!(kept.keys().next().unwrap(), "udp64 interrupt");
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn few_long_blocks_all_fit_into_the_time_that_is_reckoned_for_them() {
-        let (_, mut plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let (_, mut plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         // Three blocks of two trials of 300 s, in the 1800 s that they take and a quarter.
         plan.workloads = vec![String::from("udp64")];
         plan.reckoned_trial_seconds = vec![300.0];
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_no_comparison_needs_is_not_run() {
-        let (_, plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let (_, plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         let mut schedule = Schedule::new(&plan);
         assert!(schedule.is_needed("udp1470", "default"));
         // A little more than what the blocks take is missing.
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_study_that_goes_on_decides_as_if_it_had_never_stopped() {
-        let (_, plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let (_, plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         let taken: Vec<Duration> = (1..=20).map(|n| Duration::from_millis(50 * n)).collect();
         let mut whole = Schedule::new(&plan);
         whole.fit(0, Duration::from_secs(60));
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_workload_whose_trials_take_long_by_nature_says_nothing_of_the_others() {
-        let (_, mut plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let (_, mut plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         plan.reckoned_trial_seconds = vec![4.0, 0.5, 0.5, 0.5];
         let mut schedule = Schedule::new(&plan);
         let before = schedule.block_seconds("rr");
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_forecast_never_exceeds_the_time_that_is_left() {
-        let (_, plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let (_, plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         let schedule = Schedule::new(&plan);
         assert!(schedule.forecast(0, Duration::ZERO) > Duration::from_secs(60));
         assert!(schedule.forecast(0, Duration::from_secs(140)) < Duration::from_secs(10));

@@ -410,7 +410,7 @@ fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Options, plan};
+    use crate::plan::{DemoOptions, plan};
 
     /// A trial that has ended, as far as it matters here.
     fn ended(block: u32, workload: &str, setting: &str) -> Trial {
@@ -426,9 +426,9 @@ mod tests {
 
     #[test]
     fn wherever_a_study_was_ended_what_is_left_is_run_once_in_the_order_of_the_plan() {
-        let options = Options {
+        let options = DemoOptions {
             blocks: Some(3),
-            ..Options::default()
+            ..DemoOptions::default()
         };
         let (design, plan) = plan(&options, Seed(5)).unwrap();
         let settings = design.settings.len();
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_block_that_was_left_out_stays_so() {
-        let (design, plan) = plan(&Options::default(), Seed(5)).unwrap();
+        let (design, plan) = plan(&DemoOptions::default(), Seed(5)).unwrap();
         let settings = design.settings.len();
         // The second group was done and the first was not.
         let (workload, setting) = &plan.order[settings];

@@ -9,15 +9,15 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_model::{Side, Trial};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Options, TrialPlace, Trials, plan};
+use nicpoll_study::{DemoOptions, TrialPlace, Trials, plan};
 use nicpoll_testkit::needs;
 
 /// Runs two trials; `meanwhile` is run in the sender's namespace in the midst of the first one.
 fn two_trials(workload: &str, meanwhile: &'static str) -> [Trial; 2] {
     let mut test = TestLab::build();
-    let options = Options {
+    let options = DemoOptions {
         trial: Some(Duration::from_secs(3)),
-        ..Options::default()
+        ..DemoOptions::default()
     };
     let (design, plan) = plan(&options, Seed(1)).unwrap();
     let cancel = AtomicBool::new(false);

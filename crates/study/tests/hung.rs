@@ -12,8 +12,8 @@ use nicpoll_model::{Origin, Side, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
 use nicpoll_study::{
-    Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Identity, Lab,
-    LocalHost, Options, Progress, Sitting, plan,
+    Answer, DemoOptions, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE,
+    Identity, Lab, LocalHost, Progress, Sitting, plan,
 };
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
@@ -62,12 +62,12 @@ fn study() -> Study {
     };
     let receiver = Box::new(host(Side::Receiver));
     let mut lab = Lab::of(Box::new(sender), receiver, test.veth.clone()).unwrap();
-    let options = Options {
+    let options = DemoOptions {
         quick: true,
         blocks: Some(1),
         trial: Some(Duration::from_millis(100)),
         workloads: vec![String::from("udp64")],
-        ..Options::default()
+        ..DemoOptions::default()
     };
     let (design, plan) = plan(&options, Seed(1)).unwrap();
     let identity = Identity::new(Origin::default(), 1);

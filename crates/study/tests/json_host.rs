@@ -13,7 +13,7 @@ use common::TestLab;
 use nicpoll_model::{Side, Trial};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost, Options,
+    DemoOptions, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost,
     TrialPlace, Trials, plan,
 };
 use nicpoll_switch::Owner;
@@ -96,10 +96,10 @@ fn local(test: &TestLab, namespace: NetNamespace) -> LocalHost {
 
 /// Runs one trial, as a study does.
 fn trial(lab: &mut Lab, workload: &str, setting: &str) -> Trial {
-    let options = Options {
+    let options = DemoOptions {
         trial: Some(Duration::from_millis(200)),
         period: Some(Duration::from_millis(1)),
-        ..Options::default()
+        ..DemoOptions::default()
     };
     let (design, plan) = plan(&options, Seed(1)).unwrap();
     let cancel = AtomicBool::new(false);

@@ -9,7 +9,7 @@ use crate::apply::{Order, SetError, Switch, planned, require_napi, undone};
 use crate::error::SwitchError;
 use crate::facts::InterfaceFacts;
 use crate::kernel::Target;
-use crate::knob::{Disturbance, Phase, Row};
+use crate::knob::{Disturbance, KnobRow, Phase};
 use crate::machine::Machine;
 use crate::owner::Owner;
 use crate::plan::{self, Needs, Refusal, RefusalKind};
@@ -37,7 +37,7 @@ pub struct Turns {
 
 impl Turns {
     /// Rows whose change disturbs packets with some drivers, so that it has to be tried first.
-    pub fn to_be_tried(&self) -> Vec<&'static Row> {
+    pub fn to_be_tried(&self) -> Vec<&'static KnobRow> {
         let rows = self.each.iter().map(|write| write.knob.row());
         let mut rows: Vec<_> = rows
             .filter(|row| row.disturbs == Disturbance::DependsOnDriver)
@@ -243,7 +243,7 @@ fn check_up(facts: &InterfaceFacts) -> Result<(), Refusal> {
     Err(refusal(facts, reason, "bring it up first"))
 }
 
-fn check_turn(facts: &InterfaceFacts, row: &Row, is_disruptive: bool) -> Result<(), Refusal> {
+fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Result<(), Refusal> {
     if row.phase == Phase::Thread {
         let reason = format!(
             "{} belongs to threads, which come and go with 'threaded' and cannot take turns",

@@ -12,7 +12,7 @@ use crate::error::SwitchError;
 use crate::facts::InterfaceFacts;
 use crate::journal::{Journal, JournalError};
 use crate::kernel::{Kernel, Target};
-use crate::knob::{Row, Value};
+use crate::knob::{KnobRow, Value};
 use crate::machine::Machine;
 use crate::owner::Owner;
 use crate::plan::{self, Needs, Refusal, RefusalKind};
@@ -263,7 +263,7 @@ impl Held {
         &mut self,
         switch: &mut Switch,
         target: &Target,
-        row: &'static Row,
+        row: &'static KnobRow,
         value: &Value,
     ) -> Result<(), SwitchError> {
         let mut writes = Vec::new();

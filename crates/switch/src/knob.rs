@@ -20,7 +20,7 @@ mod value;
 pub(crate) use named::rows as named_rows;
 pub use named::{Kind, row_of};
 pub use options::{KnobOption, ListError, options, parse_list};
-pub use row::{Disturbance, Row};
+pub use row::{Disturbance, KnobRow};
 pub(crate) use row::{Manner, Phase};
 pub(crate) use value::parse_numbers;
 pub use value::{Unit, Value, ValueError};
@@ -41,7 +41,7 @@ pub enum Scope {
 /// One value of an interface.
 #[derive(Clone, Debug)]
 pub struct Knob {
-    row: &'static Row,
+    row: &'static KnobRow,
     scope: Scope,
     /// The offload feature, by the name that `ethtool -k` shows; a row may stand for several.
     feature: Option<String>,
@@ -49,17 +49,17 @@ pub struct Knob {
 
 impl Knob {
     /// The interface's own value.
-    pub fn of_interface(row: &'static Row) -> Self {
+    pub fn of_interface(row: &'static KnobRow) -> Self {
         Knob::new(row, Scope::Device)
     }
 
     /// The value of one NAPI instance.
-    pub fn of_napi(row: &'static Row, id: u32) -> Self {
+    pub fn of_napi(row: &'static KnobRow, id: u32) -> Self {
         Knob::new(row, Scope::Napi(id))
     }
 
     /// The value of one thread.
-    pub fn of_thread(row: &'static Row, pid: u32) -> Self {
+    pub fn of_thread(row: &'static KnobRow, pid: u32) -> Self {
         Knob::new(row, Scope::Thread(pid))
     }
 
@@ -73,7 +73,7 @@ impl Knob {
         })
     }
 
-    pub(crate) fn new(row: &'static Row, scope: Scope) -> Self {
+    pub(crate) fn new(row: &'static KnobRow, scope: Scope) -> Self {
         Knob {
             row,
             scope,
@@ -82,7 +82,7 @@ impl Knob {
     }
 
     /// What is known of it.
-    pub fn row(&self) -> &'static Row {
+    pub fn row(&self) -> &'static KnobRow {
         self.row
     }
 

@@ -11,7 +11,7 @@ use crate::control::Napi;
 use crate::facts::{GRO_FEATURE, InterfaceFacts};
 use crate::kernel::Target;
 use crate::knob::place::Place;
-use crate::knob::{Knob, Manner, Phase, Row, Value, table};
+use crate::knob::{Knob, KnobRow, Manner, Phase, Value, table};
 use crate::lower::is_stacked;
 use crate::probe::Abilities;
 use crate::request::{Part, Values};
@@ -70,7 +70,7 @@ pub fn makes_threads(values: &Values) -> bool {
 
 /// Whether any of it is set on each NAPI instance and never on the interface.
 pub fn is_of_instances(values: &Values) -> bool {
-    let is_of_instance = |row: &Row| row.phase == Phase::Napi && !row.has_file();
+    let is_of_instance = |row: &KnobRow| row.phase == Phase::Napi && !row.has_file();
     values.iter().any(|(row, _)| is_of_instance(row))
 }
 
@@ -104,7 +104,7 @@ pub fn check(
             return Err(Refusal::new(facts, RefusalKind::Unknown, &reason, remedy));
         }
         let kind = row.place.describe();
-        let is_like = |known: &&&'static Row| {
+        let is_like = |known: &&&'static KnobRow| {
             known.place.describe() == kind && facts.values.contains_key(&Knob::of_interface(known))
         };
         let known = table::TABLE.iter().filter(is_like);
@@ -184,7 +184,7 @@ fn check_kernel(
 
 /// Whether a value of NAPI instances is set on each of them, because only some are meant or the interface's
 /// own file does not take it.
-fn is_by_instance(row: &Row, value: &Value, part: &Part) -> bool {
+fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
     let Place::Napi(scoped) = &row.place else {
         return false;
     };
@@ -310,7 +310,7 @@ pub fn settings(
     let napis = chosen(facts, part)?;
     let mut writes = Vec::new();
     for group in napi_groups(values) {
-        let is_single = |(row, to): &(&'static Row, Option<&Value>)| {
+        let is_single = |(row, to): &(&'static KnobRow, Option<&Value>)| {
             to.is_some_and(|to| is_by_instance(row, to, part))
         };
         writes.extend(if group.iter().any(is_single) {
@@ -324,12 +324,12 @@ pub fn settings(
 }
 
 /// Knobs that are recorded together, with what they are to hold; `None` for one that is only recorded.
-type Group<'a> = Vec<(&'static Row, Option<&'a Value>)>;
+type Group<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
 
 /// The values of NAPI instances that are to be set. All deferral knobs are one group: putting one of them back
 /// disturbs the others.
 fn napi_groups(values: &Values) -> Vec<Group<'_>> {
-    let is_deferral = |row: &Row| row.manner == Manner::Deferral;
+    let is_deferral = |row: &KnobRow| row.manner == Manner::Deferral;
     let rows = table::TABLE.iter().filter(|row| row.phase == Phase::Napi);
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
@@ -378,7 +378,7 @@ fn of_instances(target: &Target, napis: &[&Napi], group: &Group) -> Vec<Write> {
 }
 
 fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
-    let of = |(row, to): &(&'static Row, Option<&Value>)| {
+    let of = |(row, to): &(&'static KnobRow, Option<&Value>)| {
         let knob = Knob::of_napi(row, napi.id);
         let from = Value::Number(napi.value_of(&knob)?);
         Some(grouped(target, knob, from, *to))
@@ -407,7 +407,7 @@ fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
         (false, _) => 1,
         (true, _) => 2,
     });
-    let write = |(row, to): (&'static Row, &Value)| {
+    let write = |(row, to): (&'static KnobRow, &Value)| {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob)?.clone();
         Some(grouped(&facts.target, knob, from, Some(to)))

@@ -12,14 +12,14 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::knob::{Kind, Row, Unit, Value, ValueError, parse_numbers, row_of, table};
+use crate::knob::{Kind, KnobRow, Unit, Value, ValueError, parse_numbers, row_of, table};
 
 /// From poll to poll unless somebody says otherwise: 5000 rounds a second.
 pub const POLLING_PERIOD_NS: u64 = 200_000;
 
 /// Knobs with the values that they are to hold, in the order of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values(Vec<(&'static Row, Value)>);
+pub struct Values(Vec<(&'static KnobRow, Value)>);
 
 /// Which NAPI instances of an interface are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,13 +145,13 @@ impl Values {
 
     /// The same with one number more. It has to be in the knob's range, or writing it fails.
     #[must_use]
-    pub fn with(mut self, row: &'static Row, number: u64) -> Self {
+    pub fn with(mut self, row: &'static KnobRow, number: u64) -> Self {
         self.insert(row, Value::Number(number));
         self
     }
 
     /// Gives a knob a value, in place of one that it has here.
-    pub fn insert(&mut self, row: &'static Row, value: Value) {
+    pub fn insert(&mut self, row: &'static KnobRow, value: Value) {
         self.0.retain(|(known, _)| *known != row);
         let place = table::place_of(row);
         let at = self
@@ -161,24 +161,24 @@ impl Values {
     }
 
     /// The value of a knob, if it is to be set.
-    pub fn get(&self, row: &Row) -> Option<&Value> {
+    pub fn get(&self, row: &KnobRow) -> Option<&Value> {
         let found = self.0.iter().find(|(known, _)| *known == row);
         found.map(|(_, value)| value)
     }
 
     /// The number of a knob, if it is to be set.
-    pub fn number(&self, row: &Row) -> Option<u64> {
+    pub fn number(&self, row: &KnobRow) -> Option<u64> {
         self.get(row)?.number()
     }
 
     /// Knobs with their values, in the order of the table.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Row, &Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'static KnobRow, &Value)> {
         self.0.iter().map(|(row, value)| (*row, value))
     }
 
     /// Names and values as the kernel's own tools write them, for the record.
     pub fn list(&self) -> Vec<(String, String)> {
-        let written = |(row, value): (&'static Row, &Value)| match row.unit {
+        let written = |(row, value): (&'static KnobRow, &Value)| match row.unit {
             Unit::Switch => (row.full_name(), row.show(value)),
             _ => (row.full_name(), value.to_string()),
         };
@@ -319,7 +319,7 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-fn read(name: String, written: Written) -> Result<(&'static Row, Value), RequestError> {
+fn read(name: String, written: Written) -> Result<(&'static KnobRow, Value), RequestError> {
     let Some(row) = table::named(&name) else {
         let known: Vec<&str> = table::TABLE.iter().map(|row| row.name).collect();
         return Err(RequestError::UnknownKnob {
@@ -330,7 +330,10 @@ fn read(name: String, written: Written) -> Result<(&'static Row, Value), Request
     value_of(row, written)
 }
 
-fn value_of(row: &'static Row, written: Written) -> Result<(&'static Row, Value), RequestError> {
+fn value_of(
+    row: &'static KnobRow,
+    written: Written,
+) -> Result<(&'static KnobRow, Value), RequestError> {
     let text = match written {
         Written::Flag(on) => String::from(if on { "on" } else { "off" }),
         Written::Number(number) => number.to_string(),

@@ -19,7 +19,7 @@ use crate::control::ControlError;
 use crate::error::SwitchError;
 use crate::fault;
 use crate::kernel::{Kernel, Target};
-use crate::knob::{Knob, Manner, Phase, Row, Scope, Unit, Value, table};
+use crate::knob::{Knob, KnobRow, Manner, Phase, Scope, Unit, Value, table};
 use crate::record::Change;
 
 /// How late a timer and the softirq that it raises may be on a busy machine.
@@ -190,7 +190,7 @@ fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
     steps
 }
 
-fn deferral_rows() -> impl Iterator<Item = &'static Row> {
+fn deferral_rows() -> impl Iterator<Item = &'static KnobRow> {
     let rows = table::TABLE.iter().copied();
     rows.filter(|row| row.manner == Manner::Deferral)
 }

@@ -1,6 +1,6 @@
 //! docs/switch.md lists every knob as the table has it.
 
-use nicpoll_switch::knob::Row;
+use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::knob::table::TABLE;
 
 const PAGE: &str = include_str!("../../../docs/switch.md");
@@ -10,7 +10,7 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|---|
 ";
 
-fn line(row: &Row) -> String {
+fn line(row: &KnobRow) -> String {
     let options = row.options.iter().map(|option| match option.value_name {
         Some(value) => format!("`--{} {value}`", option.long),
         None => format!("`--{}`", option.long),

@@ -21,8 +21,8 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    DEFAULT_PERIOD, Lab, Options, StudyError, TrialPlace, Trials, Veth, demo, measure_costs, plan,
-    require_lab, ticks_per_second,
+    DEFAULT_PERIOD, DemoOptions, Lab, StudyError, TrialPlace, Trials, Veth, demo, measure_costs,
+    plan, require_lab, ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 
@@ -128,11 +128,11 @@ fn check(
     let rows = demo::design(DEFAULT_PERIOD).to_simulate()?;
     let mut workloads: Vec<String> = rows.iter().map(|row| row.workload.clone()).collect();
     workloads.dedup();
-    let options = Options {
+    let options = DemoOptions {
         quick,
         blocks: Some(if quick { QUICK_CHECKS } else { CHECKS }),
         workloads,
-        ..Options::default()
+        ..DemoOptions::default()
     };
     // The order of a block is drawn; any will do that is the same for each.
     let (design, plan) = plan(&options, Seed(1)).context("planning the check")?;

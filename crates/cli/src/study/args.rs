@@ -8,7 +8,7 @@ use nicpoll_report::help::study::{
     COMPARE_EXAMPLES, EXAMPLES, IMPORT_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
 };
 use nicpoll_store::Which;
-use nicpoll_study::{FailOn, Mapping, SweepRates};
+use nicpoll_study::{Correction, FailOn, SweepRates};
 
 use crate::args::{SittingArgs, StoreFile};
 
@@ -124,7 +124,7 @@ pub struct ImportArgs {
     pub files: Vec<PathBuf>,
     /// Say what the text does not: 120-180:setting=polling, 12:host=PC1, b.txt:5-9:skip. Without lines it is said of all
     #[arg(long, value_name = "[[FILE:]LINES:]KEY=VALUE")]
-    pub map: Vec<Mapping>,
+    pub map: Vec<Correction>,
     /// Show what was found and what has no place, and store nothing
     #[arg(long)]
     pub dry_run: bool,

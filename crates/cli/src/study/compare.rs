@@ -4,7 +4,7 @@ use nicpoll_model::Compared;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_report::{render_compared_text, render_document};
 use nicpoll_store::Store;
-use nicpoll_study::{ResultError, Source, compare_results};
+use nicpoll_study::{ResultError, ResultSource, compare_results};
 
 use super::args::{CompareArgs, MinistatEdition};
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
@@ -12,7 +12,8 @@ use crate::output;
 
 /// Compares them and returns the exit code.
 pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
-    let read = |name: &str| Source::read(name, args.column, || Store::to_read(args.file.place()?));
+    let read =
+        |name: &str| ResultSource::read(name, args.column, || Store::to_read(args.file.place()?));
     let (reference, judged) = (read(&args.reference)?, read(&args.judged)?);
     if let Some(edition) = args.ministat {
         return ministat(args, &reference, &judged, edition);
@@ -38,8 +39,8 @@ fn is_decided(compared: &Compared) -> bool {
 
 fn ministat(
     args: &CompareArgs,
-    reference: &Source,
-    judged: &Source,
+    reference: &ResultSource,
+    judged: &ResultSource,
     edition: MinistatEdition,
 ) -> Result<u8, Failure> {
     let (one, other) = (reference.numbers()?, judged.numbers()?);

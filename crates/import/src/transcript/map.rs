@@ -33,7 +33,7 @@ const KEYS: [(&str, MapKey); 6] = [
 
 /// One correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
+pub struct Correction {
     text: String,
     file: Option<String>,
     lines: Option<(u32, u32)>,
@@ -47,12 +47,12 @@ pub struct Mapping {
     "'{0}' is no correction: give [[FILE:]FIRST[-LAST]:]KEY=VALUE, as in 120-180:setting=polling, where KEY is host, \
      setting, sender, receiver or workload; or FIRST-LAST:skip"
 )]
-pub struct NoMapping(String);
+pub struct NoCorrection(String);
 
-impl FromStr for Mapping {
-    type Err = NoMapping;
+impl FromStr for Correction {
+    type Err = NoCorrection;
 
-    fn from_str(text: &str) -> Result<Self, NoMapping> {
+    fn from_str(text: &str) -> Result<Self, NoCorrection> {
         let read = || {
             let (before, value) = text.split_once('=').unwrap_or((text, ""));
             let (place, key) = before.rsplit_once(':').unwrap_or(("", before));
@@ -77,7 +77,7 @@ impl FromStr for Mapping {
                     Some((first, last))
                 }
             };
-            Some(Mapping {
+            Some(Correction {
                 text: String::from(text),
                 file: Some(String::from(file)).filter(|it| !it.is_empty()),
                 lines,
@@ -85,13 +85,13 @@ impl FromStr for Mapping {
                 value: String::from(value),
             })
         };
-        read().ok_or_else(|| NoMapping(String::from(text)))
+        read().ok_or_else(|| NoCorrection(String::from(text)))
     }
 }
 
 /// All of them, for the files that they are about.
 pub struct Map<'a> {
-    pub mappings: &'a [Mapping],
+    pub corrections: &'a [Correction],
     pub files: Vec<&'a str>,
 }
 
@@ -99,7 +99,7 @@ impl Map<'_> {
     /// What is said of a place; the last word counts.
     pub fn at(&self, key: MapKey, place: &SourcePlace) -> Option<&str> {
         let file = self.files.get(place.file as usize)?;
-        let said = self.mappings.iter().rev().find(|it| {
+        let said = self.corrections.iter().rev().find(|it| {
             it.key == key
                 && it.file.as_ref().is_none_or(|name| name == file)
                 && it
@@ -110,7 +110,7 @@ impl Map<'_> {
     }
 }
 
-impl Mapping {
+impl Correction {
     /// As it was given.
     pub fn text(&self) -> &str {
         &self.text
@@ -133,14 +133,14 @@ mod tests {
             line,
             ..SourcePlace::default()
         };
-        let mappings = [
+        let corrections = [
             "setting=interrupt",
             "5-7:setting=polling",
             "b.txt:6:setting=x",
         ];
-        let mappings = mappings.map(|text| text.parse::<Mapping>().unwrap());
+        let corrections = corrections.map(|text| text.parse::<Correction>().unwrap());
         let map = Map {
-            mappings: &mappings,
+            corrections: &corrections,
             files: vec!["a.txt"],
         };
         let setting = |line| map.at(MapKey::Setting, &place(line));
@@ -159,7 +159,7 @@ mod tests {
             "1:skip=x",
             "host=a b",
         ] {
-            assert!(wrong.parse::<Mapping>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Correction>().is_err(), "{wrong}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_switch::knob::Row;
+use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::{
     Control, Journal, LinkFacts, Needs, Order, POLLING_PERIOD_NS, Part, SetError, Switch, Target,
     Values, XdpAbilities, preview,
@@ -19,7 +19,7 @@ pub struct Found {
     pub link: LinkFacts,
     /// How many receive NAPI instances have an id.
     pub napis: Option<usize>,
-    pub moderation: Option<Vec<(&'static Row, u32)>>,
+    pub moderation: Option<Vec<(&'static KnobRow, u32)>>,
     /// Offload features in force.
     pub features: Option<BTreeMap<String, bool>>,
     pub xdp: Option<XdpAbilities>,

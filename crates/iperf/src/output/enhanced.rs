@@ -1,6 +1,6 @@
 //! Which line `-e` makes of a record in style 2.1.
 
-use crate::text::{self, EnhancedHeader, Format, Interval, Label, Receipt, StreamId};
+use crate::text::{self, EnhancedHeader, Format, Interval, Label, ReceiptFigures, StreamId};
 use crate::{Connected, IntervalRecord};
 
 /// The line of one stream, and the header that belongs above it; `None` when TCP does not tell what the
@@ -10,7 +10,7 @@ pub fn line(
     id: StreamId,
     connected: &Connected,
     interval: &Interval,
-    receipt: Option<&Receipt>,
+    receipt: Option<&ReceiptFigures>,
     record: &IntervalRecord,
 ) -> Option<(EnhancedHeader, String)> {
     let calls = &record.calls;
@@ -46,7 +46,7 @@ pub fn sum_line(
     label: Label,
     connected: &Connected,
     interval: &Interval,
-    receipt: Option<&Receipt>,
+    receipt: Option<&ReceiptFigures>,
     record: &IntervalRecord,
 ) -> (EnhancedHeader, String) {
     let calls = &record.calls;

@@ -138,7 +138,7 @@ fn total(way: Way) -> Total {
         ..Detail::of(whole, connected(way).buffer)
     };
     Total {
-        receipt: (is_udp && !way.is_sender).then_some(text::Receipt {
+        receipt: (is_udp && !way.is_sender).then_some(text::ReceiptFigures {
             jitter_ms: 0.037,
             lost: 5,
             total: 245,

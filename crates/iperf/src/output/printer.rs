@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use nicpoll_model::iperf::Direction;
 
 use crate::text::{
-    self, Connection, CsvRow, EnhancedHeader, Header, InitialTcp, Interval, Label, Receipt,
+    self, Connection, CsvRow, EnhancedHeader, Header, InitialTcp, Interval, Label, ReceiptFigures,
     StreamId, Style, Timestamp,
 };
 use crate::{Connected, IntervalRecord};
@@ -146,7 +146,7 @@ impl Printer {
             end_seconds: record.end,
             bytes: record.bytes,
         };
-        let receipt = record.receipt.map(|receipt| Receipt {
+        let receipt = record.receipt.map(|receipt| ReceiptFigures {
             jitter_ms: 1e3 * receipt.jitter_seconds.unwrap_or(0.0),
             lost: receipt.lost,
             total: receipt.expected,
@@ -237,7 +237,7 @@ impl Printer {
         &mut self,
         key: StreamKey,
         interval: &Interval,
-        receipt: Option<&Receipt>,
+        receipt: Option<&ReceiptFigures>,
         record: &IntervalRecord,
     ) -> io::Result<()> {
         let Some((id, connected)) = self
@@ -280,7 +280,7 @@ impl Printer {
         &mut self,
         label: Label,
         interval: &Interval,
-        receipt: Option<&Receipt>,
+        receipt: Option<&ReceiptFigures>,
     ) -> io::Result<()> {
         let style = self.manner.format.style;
         let line =
@@ -339,12 +339,12 @@ impl Printer {
         id: StreamId,
         connected: &Connected,
         interval: &Interval,
-        receipt: Option<&Receipt>,
+        receipt: Option<&ReceiptFigures>,
         datagrams: u64,
     ) -> CsvRow {
         let is_udp = connected.tcp.is_none();
         // A UDP sender of style 2.1 adds the receiver's fields, with what it knows.
-        let sent = Receipt {
+        let sent = ReceiptFigures {
             jitter_ms: 0.0,
             lost: 0,
             total: datagrams,

@@ -1,14 +1,14 @@
 //! Streams added up, as text tells them.
 
 use crate::IntervalRecord;
-use crate::text::{Interval, Receipt};
+use crate::text::{Interval, ReceiptFigures};
 
 /// A sum that waits for the rest of its group.
 #[derive(Default)]
 pub struct Sum {
     pub streams: u32,
     pub interval: Option<Interval>,
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<ReceiptFigures>,
     /// Whether there are streams that this end receives, and such that it sends.
     pub has_sides: [bool; 2],
     pub record: Option<IntervalRecord>,
@@ -25,7 +25,7 @@ impl Sum {
         &mut self,
         is_sender: bool,
         part: &Interval,
-        receipt: Option<&Receipt>,
+        receipt: Option<&ReceiptFigures>,
         record: &IntervalRecord,
     ) {
         self.streams += 1;
@@ -48,7 +48,7 @@ impl Sum {
         if let Some(part) = receipt {
             self.receipt = Some(match self.receipt {
                 None => *part,
-                Some(sum) => Receipt {
+                Some(sum) => ReceiptFigures {
                     jitter_ms: sum.jitter_ms.max(part.jitter_ms),
                     lost: sum.lost + part.lost,
                     total: sum.total + part.total,
@@ -65,8 +65,8 @@ impl Sum {
     }
 
     /// What all receivers counted, and all that was sent beside as if it had arrived, as 2.1.8 sums them up.
-    pub fn receipt_of_both(&self) -> Option<Receipt> {
-        self.receipt.map(|receipt| Receipt {
+    pub fn receipt_of_both(&self) -> Option<ReceiptFigures> {
+        self.receipt.map(|receipt| ReceiptFigures {
             total: receipt.total + self.sender_datagrams,
             ..receipt
         })

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use nicpoll_traffic::repeat::Outcome;
 
 use super::units::loss_percent;
-use super::{Interval, Receipt, StreamId, Style, Timestamp, printable};
+use super::{Interval, ReceiptFigures, StreamId, Style, Timestamp, printable};
 
 /// What a row says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct CsvRow {
     pub interval: Interval,
     /// What a UDP receiver adds. A UDP sender of style 2.1 adds it too, with the datagrams it sent
     /// as the total and the rest 0; one of style 2.0 adds nothing.
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<ReceiptFigures>,
 }
 
 /// One stream's row.

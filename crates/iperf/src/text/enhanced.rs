@@ -4,7 +4,7 @@
 //! transit are dashes, as in 2.1.8.
 
 use super::units::{rate, transfer};
-use super::{Format, Header, Interval, Label, Receipt, StreamId, Style, lines, printable};
+use super::{Format, Header, Interval, Label, ReceiptFigures, StreamId, Style, lines, printable};
 use crate::observer::{Calls, TcpState};
 use crate::times::{Distribution, Transit};
 
@@ -140,7 +140,7 @@ pub fn udp_receiver_line(
     format: Format,
     id: StreamId,
     interval: &Interval,
-    receipt: &Receipt,
+    receipt: &ReceiptFigures,
     datagrams: u64,
     transit: Option<&Transit>,
 ) -> String {
@@ -168,7 +168,7 @@ pub fn udp_receiver_sum_line(
     format: Format,
     label: Label,
     interval: &Interval,
-    receipt: &Receipt,
+    receipt: &ReceiptFigures,
     datagrams: u64,
 ) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! Column headers and the lines below them.
 
 use super::units::{loss_percent, rate, transfer, two_digits};
-use super::{Format, Interval, Label, Receipt, StreamId, Style, printable};
+use super::{Format, Interval, Label, ReceiptFigures, StreamId, Style, printable};
 
 /// Which columns follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub fn receiver_line(
     format: Format,
     id: StreamId,
     interval: &Interval,
-    receipt: &Receipt,
+    receipt: &ReceiptFigures,
 ) -> String {
-    let Receipt { lost, total, .. } = receipt;
+    let ReceiptFigures { lost, total, .. } = receipt;
     let datagrams = match format.style {
         Style::V2_0 => format!("{lost:4}/{total:5}"),
         Style::V2_1 => format!("{lost}/{total}"),
@@ -73,7 +73,7 @@ pub fn receiver_line(
 }
 
 /// What the receivers of several UDP streams counted together; style 2.0 leaves out the losses.
-pub fn receiver_sum_line(format: Format, interval: &Interval, receipt: &Receipt) -> String {
+pub fn receiver_sum_line(format: Format, interval: &Interval, receipt: &ReceiptFigures) -> String {
     let line = sender_line(format, Label::Sum, interval);
     match format.style {
         Style::V2_0 => line,
@@ -100,7 +100,7 @@ pub fn out_of_order_line(
     style: Style,
     label: Label,
     interval: &Interval,
-    receipt: &Receipt,
+    receipt: &ReceiptFigures,
 ) -> Option<String> {
     (receipt.out_of_order > 0).then(|| {
         format!(

@@ -1,6 +1,6 @@
 //! Figures with their units.
 
-use super::{Format, Interval, Receipt, Style, printable};
+use super::{Format, Interval, ReceiptFigures, Style, printable};
 
 /// Unit prefixes, each 1000 (bits) or 1024 (bytes) times the one before.
 const PREFIXES: [&str; 6] = ["", "K", "M", "G", "T", "P"];
@@ -80,7 +80,7 @@ pub fn rate(format: Format, interval: &Interval) -> String {
 }
 
 /// The share of the datagrams that was lost, in percents; 0 if none was sent.
-pub fn loss_percent(receipt: &Receipt) -> f64 {
+pub fn loss_percent(receipt: &ReceiptFigures) -> f64 {
     if receipt.total == 0 {
         0.0
     } else {

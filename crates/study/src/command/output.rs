@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_import::{Format, Quantity};
+use nicpoll_import::{Quantity, ResultFormat};
 use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
 use nicpoll_traffic::workload::{EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{Signals, SocketBuffer};
@@ -119,7 +119,7 @@ fn wrong(command: &CommandWorkload) -> Option<String> {
             RESPONDERS.join(" and ")
         ));
     }
-    let counts_packets = match (is_regex, Format::named(parser)) {
+    let counts_packets = match (is_regex, ResultFormat::named(parser)) {
         (true, _) => {
             let (Some(pattern), Some(unit)) = (&command.pattern, command.unit) else {
                 return Some(String::from(
@@ -144,7 +144,9 @@ fn wrong(command: &CommandWorkload) -> Option<String> {
             format.word.starts_with("net") && format.word != "netperf"
         }
         (false, _) => {
-            let known = nicpoll_import::FORMATS.iter().map(|format| format.word);
+            let known = nicpoll_import::RESULT_FORMATS
+                .iter()
+                .map(|format| format.word);
             let known: Vec<&str> = known.filter(|word| *word != "numbers").collect();
             return Some(format!(
                 "there is no parser '{parser}'; there are {} and {REGEX}",
@@ -227,7 +229,7 @@ impl CommandWorkload {
                 transactions: has_transactions.then(|| (number, RoundTripQuantiles::default())),
             });
         }
-        let format = Format::named(&self.parser).ok_or("there is no such parser")?;
+        let format = ResultFormat::named(&self.parser).ok_or("there is no such parser")?;
         let runs = format
             .read(output, 1)
             .map_err(|error| format!("read as {}: {error}", format.name))?;

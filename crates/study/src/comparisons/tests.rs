@@ -5,7 +5,7 @@ use nicpoll_model::{
 
 use super::*;
 use crate::demo;
-use crate::plan::{Options, plan};
+use crate::plan::{DemoOptions, plan};
 use crate::setting_findings::setting_findings;
 use crate::warnings::foreign_work;
 
@@ -103,10 +103,10 @@ fn trial(block: u32, setting: &str) -> Trial {
 
 /// The demo with one workload, and its trials after a change.
 fn study(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
-    let options = Options {
+    let options = DemoOptions {
         blocks: Some(BLOCKS),
         workloads: vec![String::from("udp64")],
-        ..Options::default()
+        ..DemoOptions::default()
     };
     let (design, plan) = plan(&options, Seed(1)).unwrap();
     let mut trials = Vec::new();

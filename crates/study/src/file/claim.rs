@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use nicpoll_model::{FileError, Side};
-use nicpoll_switch::knob::{Kind, Row};
+use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Control, SysctlOwner, Value, Values, similar};
 use nicpoll_sys::privilege::missing_for_lab;
 use toml::Spanned;
@@ -62,7 +62,7 @@ impl Claim {
     /// What the values of a host take.
     pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Claim> {
         let span = values.span();
-        let of = |(row, _): (&'static Row, &Value)| {
+        let of = |(row, _): (&'static KnobRow, &Value)| {
             let wanted = match row.named_kind()? {
                 Kind::Sysctl => Wanted::Sysctl {
                     name: row.name,

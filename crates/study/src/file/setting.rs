@@ -9,7 +9,7 @@ use std::ops::Range;
 use nicpoll_model::{FileError, LevelFacts};
 use nicpoll_observe::XdpMode;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO, GRO_FLUSH_TIMEOUT};
-use nicpoll_switch::knob::{Kind, Row};
+use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Request, Setting, Values, needs_napi};
 use toml::Spanned;
 
@@ -78,7 +78,8 @@ impl Piece {
     fn common_with(&self, other: &Piece) -> Option<String> {
         for (host, values) in &self.hosts {
             let others = other.of(host);
-            let is_twice = |row: &&'static Row| others.is_some_and(|own| own.get(row).is_some());
+            let is_twice =
+                |row: &&'static KnobRow| others.is_some_and(|own| own.get(row).is_some());
             if let Some(row) = values.iter().map(|(row, _)| row).find(is_twice) {
                 return Some(format!("{} of the {host}", row.name));
             }

@@ -9,7 +9,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nicpoll_import::{Mapping, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
+use nicpoll_import::{Correction, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
 use nicpoll_model::{Imported, ImportedTrial, Origin};
 use thiserror::Error;
 
@@ -56,7 +56,7 @@ impl ImportError {
 /// [`ImportError`] when a file cannot be read or is too long. Without a trial the result is empty.
 pub fn import_transcripts(
     paths: &[PathBuf],
-    map: &[Mapping],
+    map: &[Correction],
     origin: &Origin,
 ) -> Result<Imported, ImportError> {
     let mut files = Vec::new();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use nicpoll_import::{Format, Quantity, Run};
+use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 use nicpoll_model::{ComparedAlone, FileError, Imported, Study, StudyKind};
 use nicpoll_store::{Store, StoreError, Which};
 use thiserror::Error;
@@ -76,7 +76,7 @@ impl ResultName {
 
 /// A result that was read.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum ResultSource {
     /// A study of the store.
     Study(Box<StudySource>),
     /// A file.
@@ -290,16 +290,16 @@ pub enum ResultError {
     Study(String),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ResultSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Study(study) => study.name.fmt(f),
-            Source::File(file) => file.path.display().fmt(f),
+            ResultSource::Study(study) => study.name.fmt(f),
+            ResultSource::File(file) => file.path.display().fmt(f),
         }
     }
 }
 
-impl Source {
+impl ResultSource {
     /// Reads a file, or else a study of the store. `column` is that of a table of numbers, from 1.
     ///
     /// # Errors
@@ -308,19 +308,19 @@ impl Source {
         name: &str,
         column: usize,
         store: impl FnOnce() -> Result<Store, StoreError>,
-    ) -> Result<Source, ResultError> {
+    ) -> Result<ResultSource, ResultError> {
         let path = Path::new(name);
         if path.is_file() {
-            return Ok(Source::File(FileSource::read(path, column)?));
+            return Ok(ResultSource::File(FileSource::read(path, column)?));
         }
-        Source::stored(name.parse()?, &store()?)
+        ResultSource::stored(name.parse()?, &store()?)
     }
 
     /// Reads a study of the store, and no file.
     ///
     /// # Errors
     /// [`ResultError`] when there is none, or it cannot be read.
-    pub fn stored(name: ResultName, store: &Store) -> Result<Source, ResultError> {
+    pub fn stored(name: ResultName, store: &Store) -> Result<ResultSource, ResultError> {
         let entry = store.entry(name.which, still_runs)?;
         let which = Which::Id(entry.id);
         let held = match entry.kind {
@@ -329,7 +329,7 @@ impl Source {
             }
             _ => Held::Study(Box::new(store.read(which, still_runs)?.document)),
         };
-        Ok(Source::Study(Box::new(StudySource {
+        Ok(ResultSource::Study(Box::new(StudySource {
             id: entry.id,
             name,
             held,
@@ -347,8 +347,8 @@ impl Source {
     /// The one set of values that it has.
     pub(super) fn values(&self) -> Result<Values, ResultError> {
         let StudySource { name, held, .. } = match self {
-            Source::File(file) => return Ok(file.values.clone()),
-            Source::Study(study) => &**study,
+            ResultSource::File(file) => return Ok(file.values.clone()),
+            ResultSource::Study(study) => &**study,
         };
         let setting = name.setting_of(held)?;
         let names = held.workloads();
@@ -376,7 +376,7 @@ impl FileSource {
             return Err(unread(std::io::Error::other(why)));
         }
         let text = fs::read_to_string(path).map_err(unread)?;
-        let format = Format::of(&text);
+        let format = ResultFormat::of(&text);
         let values = format
             .read(&text, column)
             .and_then(|runs| values_of(&runs, format));
@@ -393,7 +393,7 @@ impl FileSource {
 }
 
 /// The values of a file's runs.
-fn values_of(runs: &[Run], format: &Format) -> Result<Values, FileError> {
+fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileError> {
     let fails = |line, message: &str| FileError {
         line,
         message: String::from(message),
@@ -407,7 +407,7 @@ fn values_of(runs: &[Run], format: &Format) -> Result<Values, FileError> {
     let values = match intervals {
         Some(series) => series,
         None => {
-            let whole = |run: &Run| {
+            let whole = |run: &ToolRun| {
                 let cut =
                     "the run that begins here was cut off: there is no figure of the whole run";
                 run.value.ok_or_else(|| fails(run.line, cut))

@@ -23,7 +23,7 @@ fn compared(texts: [&str; 2], less_is_better: bool) -> Result<Compared, ResultEr
     let read = |name: &str, text: &str| {
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
-        Source::read(path.to_str().unwrap(), 1, no_store)
+        ResultSource::read(path.to_str().unwrap(), 1, no_store)
     };
     let (reference, judged) = (read("a", texts[0])?, read("b", texts[1])?);
     compare_results(&reference, &judged, less_is_better, &origin())
@@ -88,7 +88,7 @@ fn what_cannot_be_compared_is_refused() {
     assert!(fails(["-1\n2\n3\n", "1\n2\n3\n"]).contains("values below 0"));
     let torn = fails(["1\ntwo\n", "1\n"]);
     assert!(torn.contains("a, line 2: 'two' is no number"), "{torn}");
-    let missing = Source::read("nowhere.json", 1, no_store).unwrap_err();
+    let missing = ResultSource::read("nowhere.json", 1, no_store).unwrap_err();
     assert!(
         missing
             .to_string()
@@ -109,7 +109,7 @@ fn a_single_run_is_its_intervals() {
 }
 
 /// A stored study of two workloads under three settings: the rate of each is `rate` times a scatter.
-fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> Source {
+fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> ResultSource {
     let text = include_str!("../../../report/tests/golden/demo.json");
     let mut study: Study = serde_json::from_str(text).unwrap();
     let is_good = |trial: &&Trial| trial.result().is_some();
@@ -127,7 +127,7 @@ fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> Source {
             study.trials.push(trial);
         }
     }
-    Source::Study(Box::new(read::StudySource {
+    ResultSource::Study(Box::new(read::StudySource {
         id,
         name: name.parse().unwrap(),
         held: Held::Study(Box::new(study)),
@@ -159,7 +159,7 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
         "{:?}",
         imported.trials
     );
-    let imported = Source::Study(Box::new(read::StudySource {
+    let imported = ResultSource::Study(Box::new(read::StudySource {
         id: 3,
         name: "3".parse().unwrap(),
         held: Held::Imported(Box::new(imported)),
@@ -180,8 +180,8 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
 }
 
 /// The same without some of its trials.
-fn without(source: Source, workload: &str, setting: &str) -> Source {
-    let Source::Study(mut source) = source else {
+fn without(source: ResultSource, workload: &str, setting: &str) -> ResultSource {
+    let ResultSource::Study(mut source) = source else {
         panic!("a study")
     };
     let Held::Study(study) = &mut source.held else {
@@ -190,7 +190,7 @@ fn without(source: Source, workload: &str, setting: &str) -> Source {
     let is_left_out =
         |it: &Trial| (it.workload.as_str(), it.setting.as_str()) == (workload, setting);
     study.trials.retain(|it| !is_left_out(it));
-    Source::Study(source)
+    ResultSource::Study(source)
 }
 
 #[test]

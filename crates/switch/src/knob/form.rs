@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::table::TABLE;
-use super::{Kind, Knob, Row, Scope, row_of};
+use super::{Kind, Knob, KnobRow, Scope, row_of};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
@@ -35,7 +35,7 @@ pub(crate) enum Beside {
     /// The name of a feature.
     Feature,
     /// The row's own name: the key stands for a family of rows.
-    Row,
+    KnobRow,
     /// The interface or a NAPI instance.
     Scope,
     /// The id of a NAPI instance.
@@ -54,7 +54,7 @@ impl Serialize for Knob {
         let item = match beside {
             Beside::Nothing => return Form::Word(String::from(key)).serialize(serializer),
             Beside::Feature => Item::Name(self.feature.clone().unwrap_or_default()),
-            Beside::Row => Item::Name(String::from(self.row.name)),
+            Beside::KnobRow => Item::Name(String::from(self.row.name)),
             Beside::Scope => Item::Scope(self.scope),
             Beside::Napi | Beside::Thread => id(self.scope),
         };
@@ -87,7 +87,7 @@ fn read(form: &Form) -> Option<Knob> {
     })
 }
 
-fn read_as(row: &'static Row, key: &str, item: Option<&Item>) -> Option<Knob> {
+fn read_as(row: &'static KnobRow, key: &str, item: Option<&Item>) -> Option<Knob> {
     let (own, beside) = row.place.journal_key();
     if own != key {
         return None;
@@ -96,7 +96,7 @@ fn read_as(row: &'static Row, key: &str, item: Option<&Item>) -> Option<Knob> {
     match (beside, item) {
         (Beside::Nothing, None) => of(Scope::Device),
         (Beside::Feature, Some(Item::Name(name))) if row.stands_for(name) => Knob::of_feature(name),
-        (Beside::Row, Some(Item::Name(name))) if name == row.name => of(Scope::Device),
+        (Beside::KnobRow, Some(Item::Name(name))) if name == row.name => of(Scope::Device),
         (Beside::Scope, Some(Item::Name(word))) if word == "device" => of(Scope::Device),
         (Beside::Scope, Some(Item::Scope(scope @ Scope::Napi(_)))) => of(*scope),
         (Beside::Napi, Some(Item::Id(id))) => of(Scope::Napi(*id)),

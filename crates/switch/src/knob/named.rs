@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::place::Place;
-use super::row::{Disturbance, Phase, Row};
+use super::row::{Disturbance, KnobRow, Phase};
 use super::table::{ROW, TABLE, named};
 use super::value::Unit;
 use crate::request::RequestError;
@@ -16,7 +16,7 @@ const ROWS_MAX: usize = 1024;
 /// Letters of a name: no sysctl or feature of the kernel's has as many.
 const NAME_MAX: usize = 128;
 
-static ROWS: Mutex<Vec<&'static Row>> = Mutex::new(Vec::new());
+static ROWS: Mutex<Vec<&'static KnobRow>> = Mutex::new(Vec::new());
 
 /// What a name is of that the table has no row for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl Kind {
         }
     }
 
-    fn row(self, name: &'static str) -> Row {
+    fn row(self, name: &'static str) -> KnobRow {
         match self {
-            Kind::Sysctl => Row {
+            Kind::Sysctl => KnobRow {
                 name,
                 unit: Unit::Text,
                 place: Place::Sysctl(name),
@@ -67,7 +67,7 @@ impl Kind {
                 help: "a sysctl",
                 ..ROW
             },
-            Kind::Feature => Row {
+            Kind::Feature => KnobRow {
                 name,
                 unit: Unit::Switch,
                 max: 1,
@@ -85,7 +85,7 @@ impl Kind {
 ///
 /// # Errors
 /// When the kernel can have nothing of that name, or the table has its own name for it.
-pub fn row_of(kind: Kind, name: &str) -> Result<&'static Row, RequestError> {
+pub fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, RequestError> {
     let refused = |why: String| RequestError::Named {
         kind: kind.key(),
         name: String::from(name),
@@ -114,13 +114,13 @@ pub fn row_of(kind: Kind, name: &str) -> Result<&'static Row, RequestError> {
         )));
     }
     let name: &'static str = Box::leak(Box::from(name));
-    let row: &'static Row = Box::leak(Box::new(kind.row(name)));
+    let row: &'static KnobRow = Box::leak(Box::new(kind.row(name)));
     rows.push(row);
     Ok(row)
 }
 
 /// Every row that was asked for so far.
-pub(crate) fn rows() -> Vec<&'static Row> {
+pub(crate) fn rows() -> Vec<&'static KnobRow> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::row::Row;
+use super::row::KnobRow;
 use super::table::TABLE;
 use super::value::{Value, ValueError};
 
@@ -37,8 +37,8 @@ pub(crate) const fn flag(
 }
 
 /// Every option with the row that it is of, in the order of the table.
-pub fn options() -> impl Iterator<Item = (&'static Row, &'static KnobOption)> {
-    let of = |row: &'static Row| row.options.iter().map(move |option| (row, option));
+pub fn options() -> impl Iterator<Item = (&'static KnobRow, &'static KnobOption)> {
+    let of = |row: &'static KnobRow| row.options.iter().map(move |option| (row, option));
     TABLE.iter().copied().flat_map(of)
 }
 
@@ -46,10 +46,10 @@ pub fn options() -> impl Iterator<Item = (&'static Row, &'static KnobOption)> {
 /// every adaptive one of them.
 pub fn parse_list(
     text: &str,
-    is_meant: impl Fn(&Row) -> bool,
-) -> Result<Vec<(&'static Row, Value)>, ListError> {
+    is_meant: impl Fn(&KnobRow) -> bool,
+) -> Result<Vec<(&'static KnobRow, Value)>, ListError> {
     let rows = || TABLE.iter().copied().filter(|row| is_meant(row));
-    let mut given: Vec<(&'static Row, Value)> = Vec::new();
+    let mut given: Vec<(&'static KnobRow, Value)> = Vec::new();
     for piece in text.split(',') {
         let (name, value) = piece
             .split_once('=')

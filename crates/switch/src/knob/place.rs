@@ -10,7 +10,7 @@ use nicpoll_sys::schedule;
 
 use super::form::Beside;
 use super::table::TABLE;
-use super::{Knob, Row, Scope, Value, named_rows};
+use super::{Knob, KnobRow, Scope, Value, named_rows};
 use crate::control::{Control, ControlError};
 use crate::kernel::{Target, of_thread, supported};
 use crate::sysctl;
@@ -106,9 +106,9 @@ impl Place {
             Place::Feature(_) => ("feature", Beside::Feature),
             Place::Napi(scoped) if scoped.file.is_none() => (scoped.key, Beside::Napi),
             Place::Napi(scoped) => (scoped.key, Beside::Scope),
-            Place::Coalescing { .. } => ("moderation", Beside::Row),
-            Place::Ring { .. } => ("ring", Beside::Row),
-            Place::Sysctl(_) => ("sysctl", Beside::Row),
+            Place::Coalescing { .. } => ("moderation", Beside::KnobRow),
+            Place::Ring { .. } => ("ring", Beside::KnobRow),
+            Place::Sysctl(_) => ("sysctl", Beside::KnobRow),
             Place::ThreadCpus => ("thread_cpus", Beside::Thread),
             Place::ThreadPolicy => ("thread_policy", Beside::Thread),
         }
@@ -249,9 +249,12 @@ impl Control {
     ///
     /// # Errors
     /// Of kind `Unsupported` when it has none.
-    pub fn moderation(&mut self, ifindex: u32) -> Result<Vec<(&'static Row, u32)>, ControlError> {
+    pub fn moderation(
+        &mut self,
+        ifindex: u32,
+    ) -> Result<Vec<(&'static KnobRow, u32)>, ControlError> {
         let there = self.coalescing(ifindex)?;
-        let of = |row: &&'static Row| match row.place {
+        let of = |row: &&'static KnobRow| match row.place {
             Place::Coalescing { attribute } => Some((*row, *there.get(&attribute)?)),
             _ => None,
         };

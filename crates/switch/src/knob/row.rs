@@ -7,7 +7,7 @@ use super::value::{Unit, Value, ValueError};
 
 /// A row of the [table](super::table).
 #[derive(Debug)]
-pub struct Row {
+pub struct KnobRow {
     /// Its name in requests: the kernel's own, where it has one.
     pub name: &'static str,
     /// What its numbers count.
@@ -84,7 +84,7 @@ impl Disturbance {
     }
 }
 
-impl Row {
+impl KnobRow {
     /// Reads a value, with its unit, within its range.
     pub fn parse(&self, text: &str) -> Result<Value, ValueError> {
         let value = self.unit.parse(text)?;
@@ -92,7 +92,7 @@ impl Row {
         Ok(value)
     }
 
-    /// Writes a value so that [`Row::parse`] reads it.
+    /// Writes a value so that [`KnobRow::parse`] reads it.
     pub fn show(&self, value: &Value) -> String {
         self.unit.show(value)
     }
@@ -180,10 +180,10 @@ impl Row {
     }
 }
 
-impl PartialEq for Row {
+impl PartialEq for KnobRow {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Row {}
+impl Eq for KnobRow {}

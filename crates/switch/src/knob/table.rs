@@ -5,7 +5,7 @@
 
 use super::options::{KnobOption, flag};
 use super::place::{Lacking, Place, Scoped};
-use super::row::{Disturbance, Manner, Phase, Row};
+use super::row::{Disturbance, KnobRow, Manner, Phase};
 use super::value::{Unit, Value, parse_cpus, parse_fifo, parse_nice, parse_share};
 
 /// So many empty polls that the interrupt stays masked once the timer runs.
@@ -14,7 +14,7 @@ pub const DEFER_HARD_IRQS_MAX: u32 = i32::MAX as u32;
 pub const THREADED_BUSY_POLL: u64 = 2;
 
 /// What most rows have in common.
-pub(super) const ROW: Row = Row {
+pub(super) const ROW: KnobRow = KnobRow {
     name: "",
     unit: Unit::Count,
     max: u32::MAX as u64,
@@ -28,7 +28,7 @@ pub(super) const ROW: Row = Row {
 };
 
 /// Whether the interface is up.
-pub static UP: Row = Row {
+pub static UP: KnobRow = KnobRow {
     name: "up",
     unit: Unit::Switch,
     max: 1,
@@ -41,7 +41,7 @@ pub static UP: Row = Row {
 };
 
 /// GRO, without which a veth has no receive NAPI.
-pub static GRO: Row = Row {
+pub static GRO: KnobRow = KnobRow {
     name: "gro",
     unit: Unit::Switch,
     max: 1,
@@ -53,7 +53,7 @@ pub static GRO: Row = Row {
 };
 
 /// TSO, all of its bits: `NETIF_F_ALL_TSO` by the names that the kernel gives them.
-pub static TSO: Row = Row {
+pub static TSO: KnobRow = KnobRow {
     name: "tso",
     unit: Unit::Switch,
     max: 1,
@@ -65,7 +65,7 @@ pub static TSO: Row = Row {
 };
 
 /// Whether threads poll.
-pub static THREADED: Row = Row {
+pub static THREADED: KnobRow = KnobRow {
     name: "threaded",
     max: THREADED_BUSY_POLL,
     place: Place::Napi(Scoped {
@@ -106,7 +106,7 @@ pub static THREADED: Row = Row {
 };
 
 /// How many empty polls keep the interrupt masked.
-pub static DEFER_HARD_IRQS: Row = Row {
+pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
     name: "napi_defer_hard_irqs",
     max: DEFER_HARD_IRQS_MAX as u64,
     place: Place::Napi(Scoped {
@@ -129,7 +129,7 @@ pub static DEFER_HARD_IRQS: Row = Row {
 };
 
 /// From the end of one round to the next poll; 0: no timer.
-pub static GRO_FLUSH_TIMEOUT: Row = Row {
+pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
     name: "gro_flush_timeout",
     unit: Unit::Time,
     max: u64::MAX,
@@ -154,7 +154,7 @@ pub static GRO_FLUSH_TIMEOUT: Row = Row {
 };
 
 /// How long an application may keep interrupts off.
-pub static IRQ_SUSPEND_TIMEOUT: Row = Row {
+pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
     name: "irq-suspend-timeout",
     unit: Unit::Time,
     max: u64::MAX,
@@ -181,8 +181,8 @@ pub static IRQ_SUSPEND_TIMEOUT: Row = Row {
 };
 
 /// A parameter of interrupt moderation, by its number in `ETHTOOL_A_COALESCE_*`.
-const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> Row {
-    Row {
+const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
+    KnobRow {
         name,
         place: Place::Coalescing { attribute },
         disturbs: Disturbance::DependsOnDriver,
@@ -192,8 +192,8 @@ const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> R
 }
 
 /// A parameter that moves its neighbours by itself.
-const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> Row {
-    Row {
+const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
+    KnobRow {
         unit: Unit::Switch,
         max: 1,
         manner: Manner::Adaptive,
@@ -202,47 +202,47 @@ const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> Row
 }
 
 /// Longest wait before a receive interrupt.
-pub static RX_USECS: Row = coalescing(
+pub static RX_USECS: KnobRow = coalescing(
     "rx-usecs",
     2,
     "longest wait before a receive interrupt, in us",
 );
-static RX_FRAMES: Row = coalescing(
+static RX_FRAMES: KnobRow = coalescing(
     "rx-frames",
     3,
     "received packets that raise an interrupt at once",
 );
-static RX_USECS_IRQ: Row = coalescing(
+static RX_USECS_IRQ: KnobRow = coalescing(
     "rx-usecs-irq",
     4,
     "as rx-usecs, while an interrupt is handled",
 );
-static RX_FRAMES_IRQ: Row = coalescing(
+static RX_FRAMES_IRQ: KnobRow = coalescing(
     "rx-frames-irq",
     5,
     "as rx-frames, while an interrupt is handled",
 );
 /// Longest wait before a transmit interrupt.
-pub static TX_USECS: Row = coalescing(
+pub static TX_USECS: KnobRow = coalescing(
     "tx-usecs",
     6,
     "longest wait before a transmit interrupt, in us",
 );
-static TX_FRAMES: Row = coalescing(
+static TX_FRAMES: KnobRow = coalescing(
     "tx-frames",
     7,
     "sent packets that raise an interrupt at once",
 );
 /// Whether the driver moves the receive values by itself.
-pub static ADAPTIVE_RX: Row =
+pub static ADAPTIVE_RX: KnobRow =
     adaptive("adaptive-rx", 11, "whether the driver adapts the rx values");
 /// Whether the driver moves the transmit values by itself.
-pub static ADAPTIVE_TX: Row =
+pub static ADAPTIVE_TX: KnobRow =
     adaptive("adaptive-tx", 12, "whether the driver adapts the tx values");
 
 /// The size of a ring, by its number in `ETHTOOL_A_RINGS_*`.
-const fn ring(name: &'static str, attribute: u16, help: &'static str) -> Row {
-    Row {
+const fn ring(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
+    KnobRow {
         name,
         place: Place::Ring { attribute },
         disturbs: Disturbance::ResetsQueues,
@@ -252,15 +252,15 @@ const fn ring(name: &'static str, attribute: u16, help: &'static str) -> Row {
 }
 
 /// Slots of each receive ring.
-pub static RX_RING: Row = Row {
+pub static RX_RING: KnobRow = KnobRow {
     freebsd: Some("kern.polling.burst_max"),
     ..ring("rx-ring", 6, "slots of each receive ring")
 };
 /// Slots of each transmit ring.
-pub static TX_RING: Row = ring("tx-ring", 9, "slots of each transmit ring");
+pub static TX_RING: KnobRow = ring("tx-ring", 9, "slots of each transmit ring");
 
 /// The CPUs of the threads that poll.
-pub static THREAD_CPUS: Row = Row {
+pub static THREAD_CPUS: KnobRow = KnobRow {
     name: "thread_cpus",
     unit: Unit::Cpus,
     place: Place::ThreadCpus,
@@ -277,7 +277,7 @@ pub static THREAD_CPUS: Row = Row {
 };
 
 /// How the threads that poll are scheduled.
-pub static THREAD_POLICY: Row = Row {
+pub static THREAD_POLICY: KnobRow = KnobRow {
     name: "thread_policy",
     unit: Unit::Scheduling,
     place: Place::ThreadPolicy,
@@ -312,7 +312,7 @@ pub static THREAD_POLICY: Row = Row {
 };
 
 /// Every row. What stands earlier is written earlier within its phase.
-pub static TABLE: [&Row; 19] = [
+pub static TABLE: [&KnobRow; 19] = [
     &UP,
     &GRO,
     &TSO,
@@ -335,12 +335,12 @@ pub static TABLE: [&Row; 19] = [
 ];
 
 /// The row of a name.
-pub fn named(name: &str) -> Option<&'static Row> {
+pub fn named(name: &str) -> Option<&'static KnobRow> {
     TABLE.iter().copied().find(|row| row.name == name)
 }
 
 /// Where a row stands: what stands earlier is written earlier.
-pub(crate) fn place_of(row: &Row) -> usize {
+pub(crate) fn place_of(row: &KnobRow) -> usize {
     let place = TABLE.iter().position(|known| *known == row);
     place.unwrap_or(TABLE.len())
 }

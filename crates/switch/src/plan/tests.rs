@@ -82,7 +82,7 @@ fn polling() -> Values {
     one(&table::DEFER_HARD_IRQS, 1000).with(&table::GRO_FLUSH_TIMEOUT, 200_000)
 }
 
-fn one(row: &'static Row, number: u64) -> Values {
+fn one(row: &'static KnobRow, number: u64) -> Values {
     Values::new().with(row, number)
 }
 
