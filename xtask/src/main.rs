@@ -11,6 +11,7 @@ mod bpf;
 mod deb;
 mod fuzz;
 mod guest;
+mod notices;
 mod peers;
 mod process;
 mod programs;
@@ -55,9 +56,14 @@ enum Command {
     },
     /// Build the Debian package: target/debian/nicpoll_VERSION_ARCHITECTURE.deb.
     Deb {
-        /// Also install it in a fresh Debian root, try it, and remove it again. Takes root and debootstrap.
+        /// Also run lintian, install it in a fresh Debian root, try it, and remove it again. Takes root and
+        /// debootstrap.
         #[arg(long)]
         check: bool,
+        /// Build it for this target, such as aarch64-unknown-linux-gnu, by the linker and the runner that cargo has
+        /// for it.
+        #[arg(long)]
+        target: Option<String>,
     },
     /// Get QEMU and a kernel for the tests that boot a guest.
     Guest,
@@ -91,9 +97,10 @@ fn main() -> ExitCode {
         Command::Tidy => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),
         Command::Bpf { check: false } => steps.run("bpf", bpf::build),
-        Command::Deb { check } => {
-            steps.run("deb", deb::build);
+        Command::Deb { check, target } => {
+            steps.run("deb", || deb::build(target.as_deref()));
             if check {
+                steps.run("lintian", deb::lint);
                 steps.run("deb in a fresh root", deb::check);
             }
         }
