@@ -133,8 +133,9 @@ fn run_tests(required: &str, scope: Scope, args: &[String], tally: &mut Tally) -
 /// outside the package registry, and CI reaches nothing but the registry and the distribution.
 fn dependencies() -> Result<Outcome> {
     if output_of(cargo().args(["deny", "--version"])).is_none() {
-        eprintln!("   cargo-deny is missing: installing it takes some minutes");
-        run(cargo().args(["install", "cargo-deny", "--locked"]))?;
+        eprintln!("   cargo-deny is missing: installing it takes a minute or two");
+        // It runs for a second, and to optimise it takes longer than to compile it.
+        run(cargo().args(["install", "cargo-deny", "--locked", "--debug"]))?;
     }
     let deny = ["deny", "check", "--hide-inclusion-graph"];
     passed(cargo().args(deny).args(["bans", "licenses", "sources"]))

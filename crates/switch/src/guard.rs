@@ -29,8 +29,8 @@ const STAY: &str = "stay";
 /// How often it looks whether the change has been confirmed, and whether it is asked to end.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often it tries to undo a change that cannot be undone: for ten seconds.
-const TRIES: u32 = 40;
+/// How often it tries to undo a change that cannot be undone: for a minute.
+const TRIES: u32 = 240;
 
 /// The argument with which a program that has guards runs [`watch_over`]; `--until NS` may follow.
 pub const GUARD_COMMAND: &str = "guard";
