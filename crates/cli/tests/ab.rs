@@ -53,7 +53,7 @@ fn kill(pid: u32) {
 
 #[test]
 fn settings_take_turns_and_are_put_back_exactly() {
-    needs!(Root, PerNapi, Iperf, Ip);
+    needs!(Time, Root, PerNapi, Iperf, Ip);
     let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();

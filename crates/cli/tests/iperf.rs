@@ -48,7 +48,7 @@ fn parallel_streams_add_up_to_the_sum() {
 
 #[test]
 fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
-    needs!(Root, Iperf);
+    needs!(Time, Root, Iperf);
     let pair = Pair::new();
     for (client, server) in ENDS {
         for options in [

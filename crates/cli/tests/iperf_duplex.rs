@@ -131,7 +131,7 @@ fn tcp_bytes_of_both_directions_are_the_same_at_both_ends() {
 
 #[test]
 fn tcp_has_a_stream_back_for_each_of_the_parallel_ones() {
-    needs!(Root, Iperf);
+    needs!(Time, Root, Iperf);
     let pair = Pair::new();
     each_way(
         &pair,

@@ -235,7 +235,7 @@ fn a_full_queue_is_a_send_error() {
 
 #[test]
 fn netsend_keeps_its_schedule_and_each_datagram_arrives() {
-    needs!(Root);
+    needs!(Time, Root);
     let hosts = Hosts::new();
     for (port, options) in [(PORT, &[][..]), ("9000-9001", &["--blocking"])] {
         let send = ["netsend", "--json", ADDRESSES[0], port, "64", "1000", "1"];
