@@ -6,6 +6,8 @@ use crate::figures::Outcome;
 
 /// Where everything below a heading begins.
 const INDENT: &str = "  ";
+/// Running text is no narrower, however long what it hangs on.
+const TEXT_MIN: usize = 20;
 /// Columns wider than this take the eye from one figure to the next.
 const WIDEST_COLUMN: usize = 20;
 /// Least blanks before a cell of text, and before a figure.
@@ -159,11 +161,18 @@ impl Page {
     pub fn item(&mut self, lead: &str, ink: Ink, text: &str) {
         let block = Block::Item(String::from(lead), ink, String::from(text));
         self.blocks.push(block);
-        let hang = INDENT.len() + columns(lead);
-        for (index, line) in wrapped(text, self.width - hang).iter().enumerate() {
+        // A name that fills its column does not run into the text.
+        let gap = match lead.ends_with(|last: char| last != ' ') {
+            true => INDENT,
+            false => "",
+        };
+        let lead = format!("{lead}{gap}");
+        let hang = INDENT.len() + columns(&lead);
+        let width = self.width.saturating_sub(hang).max(TEXT_MIN);
+        for (index, line) in wrapped(text, width).iter().enumerate() {
             if index == 0 {
                 self.text.push_str(INDENT);
-                self.push(Ink::Strong, lead);
+                self.push(Ink::Strong, &lead);
             } else {
                 self.text.extend(std::iter::repeat_n(' ', hang));
             }
@@ -353,6 +362,19 @@ mod tests {
         assert_eq!(wrapped("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("red \u{1b}[31m", 20), ["red ?[31m"]);
         assert_eq!(wrapped("about 5 %, or 3 s", 9), ["about", "5 %, or", "3 s"]);
+    }
+
+    #[test]
+    fn a_name_that_fills_its_column_does_not_run_into_the_text() {
+        let mut page = Page::new(80, false);
+        page.item("default    ", Ink::Plain, "as it is");
+        page.item("as-it-comes", Ink::Plain, "nothing");
+        page.item(&"x".repeat(200), Ink::Plain, "far out");
+        let text = page.into_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "  default    as it is");
+        assert_eq!(lines[1], "  as-it-comes  nothing");
+        assert!(lines[2].ends_with("x  far out"), "{text}");
     }
 
     #[test]
