@@ -89,38 +89,35 @@ fn with_unit<'a>(text: &'a str, like: [&'static str; 2]) -> Result<(&'a str, &'a
     }
 }
 
-/// Units, and how many nanoseconds each has.
+/// The units from the shortest, and how many nanoseconds each has.
+static NANOS: [(&str, f64); 8] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+    ("h", 3_600e9),
+    ("d", 86_400e9),
+];
+
+/// Those that a time may have.
 struct Units {
-    nanos: &'static [(&'static str, f64)],
+    known: &'static [(&'static str, f64)],
     named: &'static str,
 }
 
-const PERIODS: Units = Units {
-    nanos: &[
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("µs", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-    ],
+static PERIODS: Units = Units {
+    known: NANOS.split_at(5).0,
     named: "ns, us, ms or s",
 };
-const LENGTHS: Units = Units {
-    nanos: &[
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("µs", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("m", 60e9),
-        ("h", 3_600e9),
-        ("d", 86_400e9),
-    ],
+static LENGTHS: Units = Units {
+    known: &NANOS,
     named: "ms, s, m, h or d",
 };
 
 fn time(number: &str, unit: &str, units: &Units) -> Result<Duration, TimeError> {
-    let known = units.nanos.iter().find(|(name, _)| *name == unit);
+    let known = units.known.iter().find(|(name, _)| *name == unit);
     let (_, nanos_per_unit) = known.ok_or_else(|| TimeError::Unit {
         unit: String::from(unit),
         known: units.named,

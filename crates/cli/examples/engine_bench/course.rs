@@ -11,6 +11,7 @@ use nicpoll_model::Side;
 use nicpoll_observe::{AttachedXdp, XdpMode};
 use nicpoll_study::{LocalLink, Topology, TopologyKind, Veth};
 use nicpoll_switch::Control;
+use nicpoll_switch::knob::table;
 use nicpoll_sys::netns::NetnsThread;
 
 /// Where a row's contenders are.
@@ -44,10 +45,8 @@ impl Course {
         set_features(course.contender(), |feature| feature == "rx-gro", true)?;
         // A veth with any TSO gives packets to the per-CPU backlog, past its other end's NAPI. And long datagrams are cut
         // up before the link: a receiver sees single packets in any case.
-        let is_segmentation = |feature: &str| {
-            let of_tcp = feature.starts_with("tx-tcp") && feature.ends_with("-segmentation");
-            of_tcp || feature == "tx-udp-segmentation"
-        };
+        let is_segmentation =
+            |feature: &str| table::TSO.stands_for(feature) || feature == "tx-udp-segmentation";
         set_features(course.sender(), is_segmentation, false)?;
         Ok(course)
     }
