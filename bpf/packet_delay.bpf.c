@@ -4,7 +4,7 @@
  * round trips that TCP sees. Each kind of delay is a histogram in the kernel.
  *
  * What it is for: polling saves CPU time and costs delay, so one must not be told without the other. What a poll
- * adds before the driver hands a packet to the stack is not seen here: no event comes when a packet arrives in a ring.
+ * adds before the driver hands a packet to the stack has no event: only the stamp of a card that stamps packets shows it.
  *
  * UDP: a packet is known by its address in memory. No event tells which packet a read returns, but both when a
  * datagram was queued and when one was read, the head of the socket's queue is what the next read returns.
@@ -30,6 +30,8 @@ struct sk_buff {
 	unsigned int data_len;
 	unsigned int napi_id;
 	__u16 protocol;
+	unsigned int end;
+	unsigned char *head;
 	unsigned char *data;
 } CORE;
 
@@ -67,7 +69,14 @@ struct tcp_sock {
 	__u32 srtt_us; /* eight times the smoothed round trip */
 } CORE;
 
-enum { UDP_STACK_TO_READ, TCP_STACK_TO_READ, SMOOTHED_ROUND_TRIP, KINDS };
+enum {
+	UDP_STACK_TO_READ,
+	TCP_STACK_TO_READ,
+	SMOOTHED_ROUND_TRIP,
+	UDP_WIRE_TO_READ,
+	TCP_WIRE_TO_READ,
+	KINDS
+};
 
 struct delays {
 	__u64 buckets[GAP_BUCKETS];
@@ -90,7 +99,8 @@ struct {
 	__type(value, struct delays);
 } DELAYS SEC(".maps");
 
-/* Watched NAPI instances, by id; ids are unique in the machine. */
+/* Watched NAPI instances, by id; ids are unique in the machine. The value is the clock of the card that stamps their
+ * packets, 0 where none does. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, INSTANCES_MAX);
@@ -101,6 +111,7 @@ struct {
 struct packet {
 	__u64 skb; /* 0: none is followed here */
 	__u64 ns;
+	__u64 came;
 	__u64 napi_id;
 };
 
@@ -116,6 +127,7 @@ struct next {
 	__u64 sk;
 	__u64 skb;
 	__u64 ns;
+	__u64 came;
 };
 
 struct {
@@ -129,6 +141,7 @@ struct {
 struct segment {
 	__u64 flow; /* 0: none */
 	__u64 ns;
+	__u64 came;
 	__u32 end; /* the sequence number behind it */
 	__u32 reserved;
 };
@@ -149,14 +162,16 @@ INLINE void record(__u32 kind, __u64 ns)
 		__sync_fetch_and_add(&delays->buckets[bucket], 1);
 }
 
+#include "card_clock.h"
+
 INLINE int is_chosen(void)
 {
 	return ONE_IN <= 1 || !(bpf_get_prandom_u32() & (ONE_IN - 1));
 }
 
-INLINE int is_watched(__u32 napi_id)
+INLINE __u32 *watched(__u32 napi_id)
 {
-	return bpf_map_lookup_elem(&INSTANCES, &napi_id) != 0;
+	return bpf_map_lookup_elem(&INSTANCES, &napi_id);
 }
 
 /* Mixes a word into a hash: Fibonacci hashing, then the good high bits come down. */
@@ -250,7 +265,7 @@ struct headers {
 
 /* Follows a segment with data unless another one of its flow is followed already. `length` is that of TCP's header
  * and data. */
-INLINE void follow(__u64 flow, const struct tcp_header *tcp, __u32 length, __u64 now)
+INLINE void follow(__u64 flow, const struct tcp_header *tcp, __u32 length, __u64 now, __u64 came)
 {
 	__u32 header = tcp->offset >> 4 << 2;
 	struct segment *segment = segment_of(flow);
@@ -261,12 +276,13 @@ INLINE void follow(__u64 flow, const struct tcp_header *tcp, __u32 length, __u64
 		return;
 	segment->flow = 0;
 	segment->ns = now;
+	segment->came = came;
 	segment->end = __builtin_bswap32(tcp->seq) + length - header;
 	segment->flow = flow;
 }
 
 /* Whether it is TCP's, which is followed by its flow then. */
-INLINE int is_tcp(struct sk_buff *skb, __u64 now)
+INLINE int is_tcp(struct sk_buff *skb, __u64 now, __u64 came)
 {
 	struct headers headers = {};
 	unsigned char *data = skb->data;
@@ -281,7 +297,7 @@ INLINE int is_tcp(struct sk_buff *skb, __u64 now)
 			return 1;
 		bpf_probe_read_kernel(&headers.tcp, TCP_HEADER, data + header);
 		follow(flow_v4(headers.v4.from, headers.v4.to, headers.tcp.from_port, headers.tcp.to_port),
-		       &headers.tcp, __builtin_bswap16(headers.v4.total) - header, now);
+		       &headers.tcp, __builtin_bswap16(headers.v4.total) - header, now, came);
 		return 1;
 	}
 	if (skb->protocol == ETH_P_IPV6 && linear >= sizeof(headers.v6) + TCP_HEADER) {
@@ -290,7 +306,7 @@ INLINE int is_tcp(struct sk_buff *skb, __u64 now)
 			return 0;
 		bpf_probe_read_kernel(&headers.tcp, TCP_HEADER, data + sizeof(headers.v6));
 		follow(flow_v6(headers.v6.from, headers.v6.to, headers.tcp.from_port, headers.tcp.to_port),
-		       &headers.tcp, __builtin_bswap16(headers.v6.payload), now);
+		       &headers.tcp, __builtin_bswap16(headers.v6.payload), now, came);
 		return 1;
 	}
 	return 0;
@@ -308,13 +324,18 @@ INLINE int arrived(__u64 *ctx)
 	if (packet->skb == address)
 		packet->skb = 0;
 	__u32 napi_id = skb->napi_id;
-	if (!is_chosen() || !is_watched(napi_id))
+	if (!is_chosen())
+		return 0;
+	__u32 *clock = watched(napi_id);
+	if (!clock)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	if (is_tcp(skb, now))
+	__u64 came = came_to_card(*clock, skb->head, skb->end, now);
+	if (is_tcp(skb, now, came))
 		return 0;
 	packet->skb = 0;
 	packet->ns = now;
+	packet->came = came;
 	packet->napi_id = napi_id;
 	packet->skb = address;
 	return 0;
@@ -367,6 +388,7 @@ INLINE void expect(__u64 sk, __u64 head)
 	next->skb = 0;
 	next->sk = sk;
 	next->ns = packet->ns;
+	next->came = packet->came;
 	next->skb = head;
 }
 
@@ -398,8 +420,10 @@ int on_read(__u64 *ctx)
 	struct next *next = next_of(address);
 	/* A datagram that is still the head came after this read. */
 	if (next && next->sk == address && next->skb && next->skb != head) {
+		__u64 now = bpf_ktime_get_ns();
 		next->skb = 0;
-		record(UDP_STACK_TO_READ, bpf_ktime_get_ns() - next->ns);
+		record(UDP_STACK_TO_READ, now - next->ns);
+		record_since(next->came, UDP_WIRE_TO_READ, now);
 	}
 	expect(address, head);
 	return 0;
@@ -439,8 +463,10 @@ int on_tcp_read(__u64 *ctx)
 			      (void *)((__u64)sk + OFFSET_OF(struct tcp_sock, copied_seq)));
 	if ((int)(copied - segment->end) < 0)
 		return 0;
+	__u64 now = bpf_ktime_get_ns();
 	segment->flow = 0;
-	record(TCP_STACK_TO_READ, bpf_ktime_get_ns() - segment->ns);
+	record(TCP_STACK_TO_READ, now - segment->ns);
+	record_since(segment->came, TCP_WIRE_TO_READ, now);
 	return 0;
 }
 
@@ -453,7 +479,7 @@ int on_segment(__u64 *ctx)
 	struct tcp_header tcp = {};
 	__u32 first_unacknowledged = 0, srtt_us = 0;
 
-	if (!is_chosen() || !is_watched(skb->napi_id))
+	if (!is_chosen() || !watched(skb->napi_id))
 		return 0;
 	if (bpf_probe_read_kernel(&tcp, TCP_HEADER, skb->data))
 		return 0;

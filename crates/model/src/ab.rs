@@ -312,6 +312,18 @@ pub struct AbDelay {
     pub p50_ns: f64,
     /// 99th percentile; null when too few were measured.
     pub p99_ns: Option<f64>,
+    /// What there is to know of the card's time stamps; null: the kernel saw both ends itself.
+    #[serde(default)]
+    pub stamps: Option<AbStamps>,
+}
+
+/// The card's time stamps in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbStamps {
+    /// How far the card's clock may have been from where the kernel's was taken to have it, at most.
+    pub error_ns: f64,
+    /// Packets that were followed and are in no figure: they had no stamp, or one that cannot be right.
+    pub left_out_packets: u64,
 }
 
 /// One receive queue of a member in a block.

@@ -6,6 +6,7 @@
 
 mod account;
 mod bpf;
+mod card_clock;
 mod cpu;
 mod drop_reasons;
 mod exact_cpu;
@@ -32,6 +33,7 @@ mod xdp;
 
 pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, TimedPrograms, TimedRuns, start_timing};
+pub use card_clock::{CardClock, CardClockError, ClockAccount};
 pub use cpu::{CpuDelta, CpuSample, TICKS_PER_SECOND};
 pub use drop_reasons::{
     DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, DroppedProtocol,
@@ -48,7 +50,7 @@ pub use interrupts::{InterruptLine, parse_interrupts};
 pub use ledger::{CountedDatagrams, Hosts, packet_ledger, tcp_ledger};
 pub use losses::Account;
 pub use octaves::Histogram;
-pub use packet_delay::PacketDelays;
+pub use packet_delay::{PacketDelays, Stamped};
 pub use polls::{PollCounter, PollCounts, PollReader};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, Softnet, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet,

@@ -39,6 +39,12 @@ impl Histogram {
         }
     }
 
+    /// Counts one time.
+    pub(crate) fn count_one(&mut self, ns: u64) {
+        let above = (1..GAP_BUCKETS).find(|&index| ns < bucket_lower_ns(index));
+        self.buckets[above.unwrap_or(GAP_BUCKETS) - 1] += 1;
+    }
+
     /// What was counted since `earlier`, a look at the same one.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let both = self.buckets.iter().zip(&earlier.buckets);
@@ -79,6 +85,21 @@ mod tests {
         for index in 0..GAP_BUCKETS - 1 {
             let lower = bucket_lower_ns(index);
             assert_eq!(lower + bucket_width_ns(lower), bucket_lower_ns(index + 1));
+        }
+    }
+
+    #[test]
+    fn a_time_is_counted_in_the_bucket_that_holds_it() {
+        for ns in [0, 271, 272, 1_000, 9_999, u64::MAX] {
+            let mut one = Histogram::default();
+            one.count_one(ns);
+            let [lowest, highest] = [0.0, 1.0].map(|share| one.quantile_ns(share).unwrap());
+            assert!(highest - lowest <= f64::max(lowest / 15.0, 16.0));
+            let is_held = lowest <= ns as f64 && (ns as f64) < highest;
+            assert!(
+                is_held || ns == 0 || ns == u64::MAX,
+                "{ns}: {lowest} to {highest}"
+            );
         }
     }
 

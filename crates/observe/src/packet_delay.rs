@@ -5,7 +5,7 @@
 //! programs' ([`TimedPrograms`]).
 //!
 //! What must hold: a kind of delay that this kernel cannot show is named, and has no figures. What a packet waits before
-//! its driver hands it to the stack is in no figure.
+//! its driver hands it to the stack is in figures from the wire alone, which are of packets that the card stamped.
 
 use std::collections::BTreeMap;
 
@@ -16,78 +16,117 @@ use nicpoll_model::ab::AbDelayKind;
 use nicpoll_sys::bpf_maps;
 
 use crate::bpf::{self, BpfError, TimedPrograms, TimedRuns};
+use crate::card_clock::{CardClock, CardClocks, ClockAccount, ERROR_MAX_NS};
 use crate::octaves::Histogram;
 
 const WHAT: &str = "delays of packets";
 
 /// The kinds in the order of the program's.
-const KINDS: [AbDelayKind; 3] = [
+const KINDS: [AbDelayKind; 5] = [
     AbDelayKind::UdpStackToRead,
     AbDelayKind::TcpStackToRead,
     AbDelayKind::SmoothedRoundTrip,
+    AbDelayKind::UdpWireToRead,
+    AbDelayKind::TcpWireToRead,
 ];
+
+/// The kinds that are not seen unless a card stamps packets.
+const FROM_WIRE: [AbDelayKind; 2] = [AbDelayKind::UdpWireToRead, AbDelayKind::TcpWireToRead];
 
 /// Programs, their tracepoints, and the kinds that are not seen without.
 const PROGRAMS: [(&str, &str, &[AbDelayKind]); 6] = [
     (
         "on_read",
         "sock_recv_length",
-        &[AbDelayKind::UdpStackToRead],
+        &[AbDelayKind::UdpStackToRead, AbDelayKind::UdpWireToRead],
     ),
     (
         "on_datagram",
         "sk_data_ready",
-        &[AbDelayKind::UdpStackToRead],
+        &[AbDelayKind::UdpStackToRead, AbDelayKind::UdpWireToRead],
     ),
     (
         "on_tcp_read",
         "tcp_rcv_space_adjust",
-        &[AbDelayKind::TcpStackToRead],
+        &[AbDelayKind::TcpStackToRead, AbDelayKind::TcpWireToRead],
     ),
     ("on_segment", "tcp_probe", &[AbDelayKind::SmoothedRoundTrip]),
     (
         "on_arrival",
         "napi_gro_receive_entry",
-        &[AbDelayKind::UdpStackToRead, AbDelayKind::TcpStackToRead],
+        &[
+            AbDelayKind::UdpStackToRead,
+            AbDelayKind::TcpStackToRead,
+            AbDelayKind::UdpWireToRead,
+            AbDelayKind::TcpWireToRead,
+        ],
     ),
     // Few drivers hand packets over in this way.
     ("on_arrival_in_frags", "napi_gro_frags_entry", &[]),
 ];
+
+/// What the time stamps of cards were good for, so far.
+#[derive(Clone, Debug)]
+pub struct Stamped {
+    /// How far the clocks were off.
+    pub clocks: ClockAccount,
+    /// Packets that were followed and read, and are in no figure from the wire: they had no stamp, or one that cannot be
+    /// right.
+    pub left_out: BTreeMap<AbDelayKind, u64>,
+}
 
 /// Loaded and attached programs that follow packets.
 pub struct PacketDelays {
     // Declared first: the programs are detached before their maps go.
     programs: Ebpf,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
+    left_out: PerCpuArray<MapData, u64>,
     instances: HashMap<MapData, u32, u32>,
+    /// `None` where no card stamps packets.
+    clocks: Option<CardClocks>,
     unseen: Vec<(AbDelayKind, &'static str)>,
 }
 
 impl PacketDelays {
-    /// Follows one packet in `one_in` (rounded up to a power of two) of the instances with these ids.
+    /// Follows one packet in `one_in` (rounded up to a power of two) of these instances: by id, with the place in `clocks`
+    /// of the clock that the card stamps their packets by, if it does.
     ///
     /// # Errors
     /// Without kernel types, CAP_BPF or CAP_PERFMON.
-    pub fn begin(napi_ids: &[u32], one_in: u32) -> Result<Self, BpfError> {
+    pub fn begin(
+        instances: &BTreeMap<u32, Option<usize>>,
+        one_in: u32,
+        clocks: Vec<CardClock>,
+    ) -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(WHAT)?;
         let one_in = one_in.clamp(1, 1 << 20).next_power_of_two();
         let mut ebpf = EbpfLoader::new()
             .override_global("ONE_IN", &one_in, true)
+            .override_global("STAMP_ERROR_NS", &ERROR_MAX_NS, true)
             .load(aya::include_bytes_aligned!("../bpf/packet_delay.bpf.o"))
             .map_err(|error| refused(&error))?;
+        let clocks = match clocks.is_empty() {
+            true => None,
+            false => {
+                let lines = bpf::take_map(&mut ebpf, WHAT, "LINES")?;
+                Some(CardClocks::follow(clocks, lines))
+            }
+        };
         let mut delays = PacketDelays {
             delays: bpf::take_map(&mut ebpf, WHAT, "DELAYS")?,
+            left_out: bpf::take_map(&mut ebpf, WHAT, "LEFT_OUT")?,
             instances: bpf::take_map(&mut ebpf, WHAT, "INSTANCES")?,
+            clocks,
             programs: ebpf,
             unseen: Vec::new(),
         };
-        delays.watch(napi_ids)?;
+        delays.watch(instances)?;
         for (program, tracepoint, kinds) in PROGRAMS {
             match bpf::attach(&mut delays.programs, program, tracepoint, &btf) {
                 Err(error) if bpf::lacks_tracepoint(&error) => {
-                    delays
-                        .unseen
-                        .extend(kinds.iter().map(|kind| (*kind, tracepoint)));
+                    let wanted = kinds.iter().filter(|kind| delays.is_wanted(**kind));
+                    let unseen: Vec<_> = wanted.map(|kind| (*kind, tracepoint)).collect();
+                    delays.unseen.extend(unseen);
                 }
                 attached => attached.map_err(|error| refused(&error))?,
             }
@@ -95,9 +134,15 @@ impl PacketDelays {
         Ok(delays)
     }
 
-    /// Follows packets of these instances from now on, and of no others.
-    pub fn watch(&mut self, napi_ids: &[u32]) -> Result<(), BpfError> {
-        keep_only(&mut self.instances, napi_ids.iter().copied())
+    /// Follows packets of these instances from now on, as [`PacketDelays::begin`] does, and of no others.
+    pub fn watch(&mut self, instances: &BTreeMap<u32, Option<usize>>) -> Result<(), BpfError> {
+        let number = |clock: &Option<usize>| clock.map_or(0, |place| place as u32 + 1);
+        let numbered = instances.iter().map(|(id, clock)| (*id, number(clock)));
+        keep_only(&mut self.instances, &numbered.collect())
+    }
+
+    fn is_wanted(&self, kind: AbDelayKind) -> bool {
+        self.clocks.is_some() || !FROM_WIRE.contains(&kind)
     }
 
     /// What this kernel cannot show.
@@ -111,11 +156,31 @@ impl PacketDelays {
 
     /// The delays so far of each kind that is seen.
     pub fn read(&self) -> Result<BTreeMap<AbDelayKind, Histogram>, BpfError> {
-        let is_seen = |kind: &AbDelayKind| self.unseen.iter().all(|(unseen, _)| unseen != kind);
+        let is_seen = |kind: &AbDelayKind| {
+            self.is_wanted(*kind) && self.unseen.iter().all(|(unseen, _)| unseen != kind)
+        };
         let indexed = (0..).zip(KINDS).filter(|(_, kind)| is_seen(kind));
         indexed
             .map(|(index, kind)| Ok((kind, histogram(&self.delays, index, WHAT)?)))
             .collect()
+    }
+
+    /// What stamps were good for so far; `None` where no card stamps packets. Read after the delays, it is of all of them.
+    pub fn stamped(&self) -> Result<Option<Stamped>, BpfError> {
+        let Some(clocks) = &self.clocks else {
+            return Ok(None);
+        };
+        let mut left_out = BTreeMap::new();
+        for (index, kind) in (0..)
+            .zip(KINDS)
+            .filter(|(_, kind)| FROM_WIRE.contains(kind))
+        {
+            let by_cpu = self.left_out.get(&index, 0);
+            let by_cpu = by_cpu.map_err(|error| refused(&error))?;
+            left_out.insert(kind, by_cpu.iter().sum());
+        }
+        let clocks = clocks.account();
+        Ok(Some(Stamped { clocks, left_out }))
     }
 }
 
@@ -140,18 +205,20 @@ pub(crate) fn histogram(
     Ok(sum)
 }
 
-/// Has a set of numbers hold these and no others.
+/// Has a map hold these entries and no others.
 pub(crate) fn keep_only(
-    set: &mut HashMap<MapData, u32, u32>,
-    numbers: impl Iterator<Item = u32>,
+    map: &mut HashMap<MapData, u32, u32>,
+    wanted: &BTreeMap<u32, u32>,
 ) -> Result<(), BpfError> {
-    let wanted: std::collections::BTreeSet<u32> = numbers.collect();
-    let there: Vec<u32> = set.keys().filter_map(Result::ok).collect();
-    for old in there.iter().filter(|number| !wanted.contains(number)) {
-        set.remove(old).map_err(|error| refused(&error))?;
+    let there: BTreeMap<u32, u32> = map.iter().filter_map(Result::ok).collect();
+    for old in there.keys().filter(|key| !wanted.contains_key(key)) {
+        map.remove(old).map_err(|error| refused(&error))?;
     }
-    for new in wanted.iter().filter(|number| !there.contains(number)) {
-        set.insert(new, 1, 0).map_err(|error| refused(&error))?;
+    for (key, value) in wanted
+        .iter()
+        .filter(|(key, value)| there.get(key) != Some(value))
+    {
+        map.insert(key, value, 0).map_err(|error| refused(&error))?;
     }
     Ok(())
 }

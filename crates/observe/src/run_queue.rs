@@ -55,7 +55,10 @@ impl RunQueue {
 
     /// Times the threads of these processes from now on, and of no others.
     pub fn watch(&mut self, processes: impl Iterator<Item = u32>) -> Result<(), BpfError> {
-        keep_only(&mut self.processes, processes)
+        keep_only(
+            &mut self.processes,
+            &processes.map(|process| (process, 1)).collect(),
+        )
     }
 
     /// The waits so far.

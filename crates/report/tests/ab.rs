@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::ab::{
     AB_SCHEMA, AbBlock, AbBracket, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan,
-    AbQueue, AbSetting, AbValue, AbWindow, LiveAb,
+    AbQueue, AbSetting, AbStamps, AbValue, AbWindow, LiveAb,
 };
 use nicpoll_model::{
     Drops, LossPlace, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen, Verdict,
@@ -112,6 +112,7 @@ fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> A
             samples: 10_000,
             p50_ns: arm.p50_ns * scatter(index, 71),
             p99_ns: Some(6.0 * arm.p50_ns * scatter(index, 83)),
+            stamps: None,
         }],
         queues: [0, 1]
             .map(|queue| AbQueue {
@@ -380,4 +381,33 @@ fn without_a_verdict_the_page_says_why() {
         nothing.contains("No verdict: 0 pairs of blocks count"),
         "{nothing}"
     );
+}
+
+#[test]
+fn delays_from_the_wire_stand_with_what_their_stamps_are_worth() {
+    assert!(!page(&run(60, AS_IT_IS, POLLING)).contains("wire"));
+    let mut stamped = run(60, AS_IT_IS, POLLING);
+    for (index, pair) in (0..).zip(&mut stamped.pairs) {
+        for block in [&mut pair.reference, &mut pair.judged] {
+            let stack = block.delays[0];
+            block.delays.push(AbDelay {
+                kind: AbDelayKind::UdpWireToRead,
+                samples: 900,
+                p50_ns: stack.p50_ns + 100_000.0,
+                p99_ns: None,
+                stamps: Some(AbStamps {
+                    error_ns: 1_000.0 + f64::from(index),
+                    left_out_packets: 100,
+                }),
+            });
+        }
+    }
+    stamped.answer = answer(&stamped.pairs, &stamped.plan, Some(AbEndCause::Planned));
+    let text = page(&stamped);
+    assert!(text.contains(" UDP to read p50"), "{text}");
+    assert!(text.contains(" UDP from wire p50"), "{text}");
+    assert!(!text.contains("UDP from wire p99"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let says = "Its clock was known to within 1.06 us. Of 120,000 packets, 12,000 are left out: without a stamp,";
+    assert!(words.contains(says), "{words}");
 }

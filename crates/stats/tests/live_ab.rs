@@ -466,13 +466,9 @@ fn delays_at_equal_load_hold_their_ratio() {
     };
     let covered = (0..runs)
         .filter(|run| {
-            let plan = plan(*run + 1, LEFT_OUT_SECONDS_MIN);
-            let mut pairs = pairs(
-                world,
-                Draw::new(&plan),
-                LEFT_OUT_SECONDS_MIN,
-                &mut generator,
-            );
+            let left_out = LEFT_OUT_SECONDS_MIN;
+            let plan = plan(*run + 1, left_out);
+            let mut pairs = pairs(world, Draw::new(&plan), left_out, &mut generator);
             for pair in &mut pairs {
                 // A delay grows with the root of the load; one block in ten stalls.
                 let mut delay = |block: &mut AbBlock, factor: f64| {
@@ -485,6 +481,7 @@ fn delays_at_equal_load_hold_their_ratio() {
                         samples: 1_000,
                         p50_ns,
                         p99_ns: Some(4.0 * p50_ns),
+                        stamps: None,
                     });
                 };
                 delay(&mut pair.judged, 1.2);

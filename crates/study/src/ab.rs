@@ -15,6 +15,7 @@ mod plan;
 mod programs;
 mod queues;
 mod run;
+mod stamps;
 mod text;
 
 use std::net::IpAddr;

@@ -190,6 +190,22 @@ pub struct Delays {
 
 // SAFETY: integers of one size without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Delays {}
+
+/// A card's clock and the kernel's at one moment, and how they run, of `card_clock.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ClockLine {
+    pub card_ns: i64,
+    pub kernel_ns: i64,
+    /// By how much the kernel's gains on the card's, in parts of 2 to the power [`CLOCK_RATE_SHIFT`].
+    pub rate: i64,
+}
+
+/// `RATE_SHIFT` of `card_clock.h`.
+pub const CLOCK_RATE_SHIFT: u32 = 32;
+
+// SAFETY: integers of one size without padding; every bit pattern is valid.
+unsafe impl aya::Pod for ClockLine {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.

@@ -1,5 +1,5 @@
 //! Driver statistics over the ethtool ioctl, which has them by name; netlink has only the
-//! standardised ones. And what a driver says of its link.
+//! standardised ones. And what a driver says of its link, and of the time stamps of its card.
 
 use std::io;
 use std::net::UdpSocket;
@@ -9,6 +9,7 @@ use crate::{ifreq, link};
 
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
+const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
 /// include/uapi/linux/ethtool.h
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
@@ -16,6 +17,7 @@ const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 const ETH_SS_STATS: u32 = 1;
 const ETH_SS_FEATURES: u32 = 4;
 /// Words of `struct ethtool_get_features_block`, and which of them says what is in force.
@@ -37,6 +39,10 @@ const DRVINFO_NAME_WORDS: usize = 32 / 4;
 /// Words of struct ethtool_link_settings, and of the three masks behind it at their longest.
 const LINK_SETTINGS_WORDS: usize = 48 / 4;
 const LINK_MASKS_WORDS: usize = 3 * 127;
+/// Words of struct ethtool_ts_info.
+const TS_INFO_WORDS: usize = 44 / 4;
+/// include/uapi/linux/net_tstamp.h
+const HWTSTAMP_FILTER_ALL: u32 = 1;
 
 /// What a driver says of its link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +101,46 @@ pub fn link(interface: &str) -> io::Result<DriverLink> {
         driver: driver.name,
         mtu_bytes: link::mtu_bytes_of(&socket, interface)?,
     })
+}
+
+/// Time stamps that a card gives to packets that it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveStamps {
+    /// The clock that they are of: the N of `/dev/ptpN`; `None` where the card has none.
+    pub clock: Option<u32>,
+    /// Whether the card can stamp every packet.
+    pub can_stamp_all: bool,
+    /// Whether it does.
+    pub stamps_all: bool,
+}
+
+/// What an interface of the caller's namespace says of its time stamps (`ethtool -T`, `hwstamp_ctl -i`). Nothing is
+/// switched.
+///
+/// # Errors
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver that knows nothing of time stamps.
+pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    let mut info = vec![0u64; TS_INFO_WORDS.div_ceil(2)];
+    set_words(&mut info, &[ETHTOOL_GET_TS_INFO]);
+    ioctl(&socket, interface, &mut info)?;
+    // struct ethtool_ts_info { cmd, so_timestamping, phc_index, tx_types, tx_reserved[3], rx_filters, .. }
+    let words = words(&info);
+    let (clock, filters) = (words[2] as i32, words[7]);
+    Ok(ReceiveStamps {
+        clock: u32::try_from(clock).ok(),
+        can_stamp_all: filters >> HWTSTAMP_FILTER_ALL & 1 == 1,
+        // Some drivers cannot say what is set.
+        stamps_all: receive_filter(&socket, interface).is_ok_and(|it| it == HWTSTAMP_FILTER_ALL),
+    })
+}
+
+/// Which packets are stamped that are received.
+fn receive_filter(socket: &UdpSocket, interface: &str) -> io::Result<u32> {
+    // struct hwtstamp_config { flags, tx_type, rx_filter }
+    let mut config = vec![0u64; 2];
+    request(socket, interface, SIOCGHWTSTAMP, &mut config)?;
+    Ok(words(&config)[2])
 }
 
 fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
@@ -237,15 +283,25 @@ fn set_words(buffer: &mut [u64], words: &[u32]) {
 }
 
 fn ioctl(socket: &UdpSocket, interface: &str, buffer: &mut [u64]) -> io::Result<()> {
+    request(socket, interface, SIOCETHTOOL, buffer)
+}
+
+fn request(
+    socket: &UdpSocket,
+    interface: &str,
+    what: libc::Ioctl,
+    buffer: &mut [u64],
+) -> io::Result<()> {
     let mut request = ifreq::about(interface)?;
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
-    // SAFETY: the request and the buffer that it points to outlive the call. For GSSET_INFO the kernel
-    // writes one number for the one set that is asked for, for GDRVINFO one structure of fixed length,
+    // SAFETY: the request and the buffer that it points to outlive the call. SIOCGHWTSTAMP writes three words; all else
+    // is of SIOCETHTOOL. For GSSET_INFO the kernel
+    // writes one number for the one set that is asked for, for GDRVINFO and GET_TS_INFO one structure of fixed length,
     // for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7 bits; for GFEATURES
     // as many blocks as it is told that there is room for. For the other two it writes as many entries as
     // the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
     // moment before, and a driver's count grows with its queues only.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -273,9 +329,22 @@ mod tests {
     }
 
     #[test]
+    fn loopback_has_no_card_that_stamps() {
+        let stamps = receive_stamps("lo").unwrap();
+        let none = ReceiveStamps {
+            clock: None,
+            can_stamp_all: false,
+            stamps_all: false,
+        };
+        assert_eq!(stamps, none);
+    }
+
+    #[test]
     fn an_interface_that_is_not_there_is_said_so() {
         for name in ["nicpoll-none", "a-name-that-is-longer-than-any"] {
             let error = link(name).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
+            let error = receive_stamps(name).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
         }
     }

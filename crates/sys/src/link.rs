@@ -37,6 +37,14 @@ pub fn index_of(socket: impl AsFd, interface: &str) -> io::Result<u32> {
     Ok(netdevice::name_to_index(socket, interface)?)
 }
 
+/// The name of an interface of the socket's network namespace.
+///
+/// # Errors
+/// `ENXIO` or `ENODEV` when it is gone.
+pub fn name_of(socket: impl AsFd, ifindex: u32) -> io::Result<String> {
+    Ok(netdevice::index_to_name(socket, ifindex)?)
+}
+
 /// Asks for an interface of the socket's network namespace by its index, which it keeps when it is renamed.
 pub fn state(socket: impl AsFd, ifindex: u32) -> LinkState {
     // One that cannot be asked about is one that is gone.
@@ -52,7 +60,7 @@ pub fn state(socket: impl AsFd, ifindex: u32) -> LinkState {
 /// # Errors
 /// `ENXIO` or `ENODEV` when it is gone.
 pub fn mtu_bytes(socket: impl AsFd, ifindex: u32) -> io::Result<u32> {
-    let name = netdevice::index_to_name(&socket, ifindex)?;
+    let name = name_of(&socket, ifindex)?;
     mtu_bytes_of(socket, &name)
 }
 
@@ -88,7 +96,7 @@ fn flags(socket: impl AsFd, ifindex: u32) -> io::Result<libc::c_int> {
 }
 
 fn request(socket: impl AsFd, ifindex: u32) -> io::Result<libc::ifreq> {
-    ifreq::about(&netdevice::index_to_name(socket, ifindex)?)
+    ifreq::about(&name_of(socket, ifindex)?)
 }
 
 fn ask(socket: impl AsFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
@@ -110,6 +118,7 @@ mod tests {
         let control = control_socket().unwrap();
         let loopback = index_of(&control, "lo").unwrap();
         assert_ne!(state(&control, loopback), LinkState::Gone);
+        assert_eq!(name_of(&control, loopback).unwrap(), "lo");
         assert!(mtu_bytes(&control, loopback).unwrap() >= 1280);
         assert!(mtu_bytes(&control, 1 << 30).is_err());
         assert_eq!(state(&control, 1 << 30), LinkState::Gone);

@@ -144,6 +144,10 @@ pub enum AbDelayKind {
     UdpStackToRead,
     /// The same of TCP segments, to the read of their last byte.
     TcpStackToRead,
+    /// Of UDP datagrams, from the card's own time stamp to the program's read: with what a poll adds.
+    UdpWireToRead,
+    /// The same of TCP segments, to the read of their last byte.
+    TcpWireToRead,
     /// TCP's smoothed round trip, of flows that this host sends.
     SmoothedRoundTrip,
     /// From a thread of the traffic being ready to run to its running.
@@ -156,6 +160,8 @@ impl AbDelayKind {
         match self {
             AbDelayKind::UdpStackToRead => "UDP, from the stack to the read",
             AbDelayKind::TcpStackToRead => "TCP, from the stack to the read",
+            AbDelayKind::UdpWireToRead => "UDP, from the wire to the read",
+            AbDelayKind::TcpWireToRead => "TCP, from the wire to the read",
             AbDelayKind::SmoothedRoundTrip => "TCP's smoothed round trip",
             AbDelayKind::RunQueue => "waiting for a CPU",
         }

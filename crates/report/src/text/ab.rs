@@ -177,6 +177,8 @@ fn kind(kind: AbDelayKind) -> &'static str {
     match kind {
         AbDelayKind::UdpStackToRead => "UDP to read",
         AbDelayKind::TcpStackToRead => "TCP to read",
+        AbDelayKind::UdpWireToRead => "UDP from wire",
+        AbDelayKind::TcpWireToRead => "TCP from wire",
         AbDelayKind::SmoothedRoundTrip => "TCP round trip",
         AbDelayKind::RunQueue => "wait for CPU",
     }

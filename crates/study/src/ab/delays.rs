@@ -1,16 +1,18 @@
 //! Delays under both settings: of packets on their way to programs, and of these programs on their way to a CPU.
 //!
 //! What must hold: the programs that measure run from before the first block to after the last one, so that both
-//! settings are measured alike. A quantile stands on enough packets, or there is none.
+//! settings are measured alike. A quantile stands on enough packets, and on stamps whose error is known, or there is
+//! none.
 
 use std::collections::BTreeMap;
 
 use nicpoll_model::Unseen;
-use nicpoll_model::ab::{AbDelay, AbDelayKind};
-use nicpoll_observe::{BpfError, Histogram, PacketDelays, RunQueue, TimedPrograms};
+use nicpoll_model::ab::{AbDelay, AbDelayKind, AbStamps};
+use nicpoll_observe::{BpfError, Histogram, PacketDelays, RunQueue, Stamped, TimedPrograms};
 
 use super::meter::{ExactReading, Instance, Reading};
 use super::programs::is_receiver;
+use super::stamps::Stamps;
 
 /// So many packets a second are followed; more cost CPU time and tell nothing more.
 const FOLLOWED_PER_SECOND: f64 = 2_000.0;
@@ -23,6 +25,7 @@ const FOR_P99: u64 = 100;
 #[derive(Default)]
 pub struct Delays {
     packets: Option<PacketDelays>,
+    stamps: Stamps,
     waits: Option<RunQueue>,
 }
 
@@ -34,29 +37,22 @@ impl Delays {
         packets_per_second: f64,
         own: Option<u32>,
     ) -> (Self, Vec<Unseen>) {
-        let mut unseen = vec![Unseen {
-            what: String::from("what packets wait in the card until a poll takes them"),
-            why: String::from(
-                "no event tells when they came, and the card's own time stamps are not used: switching them on may begin \
-                 its queues anew, and its clock need not be the kernel's; it is half a period on average, where \
-                 packets come independently of the polls",
-            ),
-        }];
+        let (stamps, clocks, mut unseen) = Stamps::of(instances);
         let mut seen = |what: &str, error: BpfError| {
             unseen.push(Unseen {
                 what: String::from(what),
                 why: error.to_string(),
             });
         };
-        let ids: Vec<u32> = instances.iter().map(|one| one.napi_id).collect();
         let one_in = (packets_per_second / FOLLOWED_PER_SECOND).ceil() as u32;
-        let packets = PacketDelays::begin(&ids, one_in);
+        let packets = PacketDelays::begin(&stamps.by_instance(instances.iter()), one_in, clocks);
         let packets = packets.map_err(|error| seen("delays of packets", error));
         let own = own.unwrap_or(std::process::id());
         let waits = RunQueue::begin(own, own == std::process::id());
         let waits = waits.map_err(|error| seen(AbDelayKind::RunQueue.describe(), error));
         let delays = Delays {
             packets: packets.ok(),
+            stamps,
             waits: waits.ok(),
         };
         unseen.extend(delays.packets.iter().flat_map(PacketDelays::unseen));
@@ -68,9 +64,8 @@ impl Delays {
         &mut self,
         instances: impl Iterator<Item = &'a Instance>,
     ) -> Result<(), BpfError> {
-        let ids: Vec<u32> = instances.map(|one| one.napi_id).collect();
         match &mut self.packets {
-            Some(packets) => packets.watch(&ids),
+            Some(packets) => packets.watch(&self.stamps.by_instance(instances)),
             None => Ok(()),
         }
     }
@@ -100,18 +95,38 @@ impl Delays {
         }
         Ok(all)
     }
+
+    /// What the time stamps of cards were good for in the delays that were read before.
+    pub fn stamped(&self) -> Result<Option<Stamped>, BpfError> {
+        let stamped = self.packets.as_ref().map(PacketDelays::stamped);
+        Ok(stamped.transpose()?.flatten())
+    }
 }
 
 /// The delays between two readings, of the kinds that have enough.
 pub fn delays(first: &Reading, last: &Reading) -> Vec<AbDelay> {
+    let both = first.stamped.as_ref().zip(last.stamped.as_ref());
     let one = |(kind, now): (&AbDelayKind, &Histogram)| {
         let since = now.since(first.delays.get(kind)?);
-        of(*kind, &since)
+        let stamps = match kind {
+            AbDelayKind::UdpWireToRead | AbDelayKind::TcpWireToRead => Some(stamps(*kind, both?)?),
+            _ => None,
+        };
+        of(*kind, &since, stamps)
     };
     last.delays.iter().filter_map(one).collect()
 }
 
-fn of(kind: AbDelayKind, delays: &Histogram) -> Option<AbDelay> {
+/// What is known of the stamps of a kind; `None` when it is not known how far they may be off.
+fn stamps(kind: AbDelayKind, (first, last): (&Stamped, &Stamped)) -> Option<AbStamps> {
+    let left_out = |stamped: &Stamped| stamped.left_out.get(&kind).copied();
+    Some(AbStamps {
+        error_ns: last.clocks.error_ns_since(&first.clocks)?,
+        left_out_packets: left_out(last)?.saturating_sub(left_out(first)?),
+    })
+}
+
+fn of(kind: AbDelayKind, delays: &Histogram, stamps: Option<AbStamps>) -> Option<AbDelay> {
     let samples = delays.count();
     let p50_ns = delays.quantile_ns(0.5).filter(|_| samples >= FOR_MEDIAN)?;
     Some(AbDelay {
@@ -119,6 +134,7 @@ fn of(kind: AbDelayKind, delays: &Histogram) -> Option<AbDelay> {
         samples,
         p50_ns,
         p99_ns: delays.quantile_ns(0.99).filter(|_| samples >= FOR_P99),
+        stamps,
     })
 }
 

@@ -14,7 +14,7 @@ use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
     CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram, HostCounters, HostSnapshot,
-    InterruptLine, PollRhythm, RhythmWatch, ThreadTimes, TimedPrograms, parse_interrupts,
+    InterruptLine, PollRhythm, RhythmWatch, Stamped, ThreadTimes, TimedPrograms, parse_interrupts,
 };
 use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
@@ -70,6 +70,8 @@ pub struct Reading {
     pub receive_softirqs: Option<u64>,
     /// Delays of each kind that is seen.
     pub delays: BTreeMap<AbDelayKind, Histogram>,
+    /// What the time stamps of cards were good for; `None` where no card stamps packets.
+    pub stamped: Option<Stamped>,
     /// What drivers count for each receive queue.
     pub queues: Queues,
 }
@@ -235,6 +237,7 @@ impl Meter {
             interrupts: interrupts(),
             receive_softirqs: receive_softirqs(),
             delays: self.delays.read()?,
+            stamped: self.delays.stamped()?,
             queues,
             host,
         })

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow, LiveAb};
+use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbStamps, AbWindow, LiveAb};
 
 use super::super::page::{Align, Ink, Page, Row};
 use crate::ab_plan::{once, turns};
-use crate::numbers::{MISSING, counted, duration_text, figure_or_missing};
+use crate::numbers::{self, MISSING, counted, duration_text, figure_or_missing};
 
 /// Width of the labels.
 const LABEL: usize = 34;
@@ -20,6 +20,7 @@ pub fn write(page: &mut Page, compared: &LiveAb) {
         page.heading("What each setting used");
         write_used(page, compared, &arms);
         write_queues(page, &arms);
+        write_stamps(page, &arms);
     }
     write_bracket(page, compared);
     page.heading("What was changed");
@@ -34,6 +35,31 @@ fn arms(compared: &LiveAb) -> [Vec<&AbBlock>; 2] {
         .map(|pair| (&pair.reference, &pair.judged))
         .unzip::<_, _, Vec<_>, Vec<_>>()
         .into()
+}
+
+/// How good the time stamps of cards were that delays begin with, where there are such.
+fn write_stamps(page: &mut Page, arms: &[Vec<&AbBlock>; 2]) {
+    let delays = arms.iter().flatten().flat_map(|block| &block.delays);
+    let stamped: Vec<(u64, AbStamps)> = delays
+        .filter_map(|delay| Some((delay.samples, delay.stamps?)))
+        .collect();
+    if stamped.is_empty() {
+        return;
+    }
+    let error_ns = stamped
+        .iter()
+        .map(|(_, it)| it.error_ns)
+        .fold(0.0, f64::max);
+    let left_out: u64 = stamped.iter().map(|(_, it)| it.left_out_packets).sum();
+    let measured: u64 = stamped.iter().map(|(samples, _)| samples).sum();
+    let text = format!(
+        "Delays from the wire begin with the card's time stamps. Its clock was known to within {}. Of {} packets, {} \
+         are left out: without a stamp, or with one that cannot be right.",
+        duration_text(error_ns.ceil() as u64),
+        numbers::count(measured + left_out),
+        numbers::count(left_out)
+    );
+    page.paragraph(Ink::Faint, &text);
 }
 
 fn seconds(blocks: &[&AbBlock]) -> f64 {

@@ -55,6 +55,7 @@ fn block(packets: f64, cores: f64) -> AbBlock {
             samples: 100,
             p50_ns: packets * 2.0,
             p99_ns: Some(packets * 9.0),
+            stamps: None,
         }],
         queues: Vec::new(),
     }

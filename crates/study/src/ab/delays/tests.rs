@@ -63,9 +63,11 @@ impl Pair {
             instances(&mut control, &[em0.unwrap().interface.ifindex])
         });
         // Every packet is followed.
-        let (delays, unseen) = Delays::begin(&found.unwrap(), 0.0, None);
+        let found = found.unwrap();
+        let begin = move |(): &mut ()| Delays::begin(&found, 0.0, None);
+        let (delays, unseen) = near.run(begin).unwrap();
         assert_eq!(unseen.len(), 1, "{unseen:?}");
-        assert!(unseen[0].why.contains("time stamps are not used"));
+        assert!(unseen[0].why.contains("em0 has no time stamps"));
         Pair { near, far, delays }
     }
 
