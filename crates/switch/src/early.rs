@@ -156,16 +156,11 @@ fn take_over_one(
     {
         return Ok(());
     }
-    let mut entry = match journal.take(&target) {
-        Ok(entry) => entry,
+    match journal.take(&target, |record| record.standing = changes.to_vec()) {
         // Another command does the same just now.
-        Err(JournalError::Busy { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    if entry.record().standing.is_empty() && entry.record().attempt.is_none() {
-        entry.update(|record| record.standing = changes.to_vec())?;
+        Ok(_) | Err(JournalError::Busy { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

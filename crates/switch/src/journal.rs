@@ -205,20 +205,28 @@ impl Journal {
         }
     }
 
-    /// Takes an interface for a change: locks its record, or makes one. A record of another boot gives way to a
-    /// new one: its values went with the boot.
+    /// Takes an interface for a change: locks its record, or makes one, which appears with what `begin` writes into it.
+    /// A record of another boot gives way to a new one: its values went with the boot.
     ///
     /// # Errors
     /// [`JournalError::Busy`] when somebody else has it, [`JournalError::NoDevice`] when it could not be found again.
-    pub fn take(&self, target: &Target) -> Result<Entry, JournalError> {
+    pub fn take(
+        &self,
+        target: &Target,
+        begin: impl Fn(&mut Record),
+    ) -> Result<Entry, JournalError> {
         if target.interface.device_id.is_none() {
             return Err(JournalError::NoDevice {
                 interface: target.interface.name.clone(),
             });
         }
         let is_current = |record: &Record| record.is_of_this_boot();
-        let mut entry =
-            self.take_as(&Self::file_name(target), is_current, || Record::new(target))?;
+        let new = || {
+            let mut record = Record::new(target)?;
+            begin(&mut record);
+            Ok(record)
+        };
+        let mut entry = self.take_as(&Self::file_name(target), is_current, new)?;
         if entry.record().target() != *target {
             entry.update(|record| record.move_to(target))?;
         }

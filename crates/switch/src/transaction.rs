@@ -12,7 +12,7 @@ use crate::kernel::{Kernel, Target};
 use crate::knob::{Knob, Unit, Value};
 use crate::machine::Machine;
 use crate::owner::Owner;
-use crate::record::{Attempt, Change, merged};
+use crate::record::{Attempt, Change, Record, merged};
 use crate::undo;
 use crate::whereabouts::{Whereabouts, locate};
 
@@ -92,27 +92,28 @@ impl Transaction {
             .iter()
             .map(|(target, _)| Journal::file_name(target))
             .collect();
-        let id = transaction_id(terms.owner);
+        let attempt = Attempt {
+            owner: terms.owner,
+            transaction: transaction_id(terms.owner),
+            group,
+            until_boottime_ns: terms.until_boottime_ns,
+            changes: Vec::new(),
+        };
         for (target, companion_of) in wanted {
-            let mut entry = journal.take(target)?;
-            if entry.record().attempt.is_some() {
-                return Err(JournalError::Unconfirmed(Box::new((*target).clone())));
-            }
-            let is_new = entry.record().standing.is_empty();
-            let taken = entry.update(|record| {
-                record.attempt = Some(Attempt {
-                    owner: terms.owner,
-                    transaction: id.clone(),
-                    group: group.clone(),
-                    until_boottime_ns: terms.until_boottime_ns,
-                    changes: Vec::new(),
-                });
-                match companion_of {
-                    Some(of) if is_new => record.companion_of = Some(Journal::file_name(of)),
-                    Some(_) => {}
-                    None => record.companion_of = None,
+            let companion_of = companion_of.map(Journal::file_name);
+            let begin = |record: &mut Record| {
+                if companion_of.is_none() || record.standing.is_empty() {
+                    record.companion_of.clone_from(&companion_of);
                 }
-            });
+                record.attempt = Some(attempt.clone());
+            };
+            // A new record names its owner from the first moment: a guard looks for its own.
+            let mut entry = journal.take(target, begin)?;
+            let taken = match &entry.record().attempt {
+                Some(own) if *own == attempt => Ok(()),
+                Some(_) => return Err(JournalError::Unconfirmed(Box::new((*target).clone()))),
+                None => entry.update(begin),
+            };
             self.entries.push(entry);
             taken?;
         }
@@ -240,9 +241,8 @@ impl Transaction {
     }
 
     fn drop_attempts(self) -> Result<(), JournalError> {
-        for mut entry in self.entries {
-            entry.update(|record| record.attempt = None)?;
-            close_if_empty(entry)?;
+        for entry in self.entries {
+            end_attempt(entry)?;
         }
         Ok(())
     }
@@ -255,7 +255,7 @@ pub(crate) fn settle_entry(entry: &mut Entry) -> Result<(), JournalError> {
 
 /// Puts back what an attempt changed; what stood before it stays. `target` is where the interface is now.
 pub(crate) fn undo_attempt(
-    mut entry: Entry,
+    entry: Entry,
     target: &Target,
     kernel: &mut dyn Kernel,
 ) -> Result<(), SwitchError> {
@@ -263,11 +263,16 @@ pub(crate) fn undo_attempt(
         let changes = merged(&[], &attempt.changes);
         undo::put_back(kernel, target, &changes)?;
     }
+    Ok(end_attempt(entry)?)
+}
+
+/// Ends an attempt of which nothing is in force. A record in which nothing stands goes in one step: without its
+/// attempt it would be nobody's.
+fn end_attempt(mut entry: Entry) -> Result<(), JournalError> {
     if entry.record().standing.is_empty() {
-        return Ok(entry.close()?);
+        return entry.close();
     }
-    entry.update(|record| record.attempt = None)?;
-    Ok(())
+    entry.update(|record| record.attempt = None)
 }
 
 fn close_if_empty(entry: Entry) -> Result<(), JournalError> {

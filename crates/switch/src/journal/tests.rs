@@ -17,6 +17,11 @@ fn target(ifindex: u32) -> Target {
     }
 }
 
+/// A new record is empty.
+fn take(journal: &Journal, target: &Target) -> Result<Entry, JournalError> {
+    journal.take(target, |_| ())
+}
+
 fn change(before: u64) -> Change {
     Change {
         knob: Knob::of_interface(&table::GRO_FLUSH_TIMEOUT),
@@ -30,7 +35,7 @@ fn a_record_is_on_disk_until_it_is_closed() {
     let home = tempfile::tempdir().unwrap();
     let journal = Journal::at(home.path().join("state"));
     assert!(journal.paths().unwrap().is_empty());
-    let mut entry = journal.take(&target(2)).unwrap();
+    let mut entry = take(&journal, &target(2)).unwrap();
     entry
         .update(|record| record.standing.push(change(4)))
         .unwrap();
@@ -48,29 +53,27 @@ fn a_record_is_on_disk_until_it_is_closed() {
 fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
     let home = tempfile::tempdir().unwrap();
     let journal = Journal::at(home.path());
-    let mut first = journal.take(&target(2)).unwrap();
+    let mut first = take(&journal, &target(2)).unwrap();
     // The lock goes along when the file is replaced.
     first
         .update(|record| record.standing.push(change(4)))
         .unwrap();
-    let error = journal.take(&target(2)).unwrap_err();
+    let error = take(&journal, &target(2)).unwrap_err();
     assert!(matches!(error, JournalError::Busy { .. }), "{error}");
     let error = journal.lock(first.path()).unwrap_err();
     assert!(matches!(error, JournalError::Busy { .. }), "{error}");
     // Another interface is free.
-    let _other = journal.take(&target(3)).unwrap();
+    let _other = take(&journal, &target(3)).unwrap();
     drop(first);
-    assert_eq!(
-        journal.take(&target(2)).unwrap().record().standing,
-        [change(4)]
-    );
+    let again = take(&journal, &target(2)).unwrap();
+    assert_eq!(again.record().standing, [change(4)]);
 }
 
 #[test]
 fn a_record_of_another_boot_gives_way() {
     let home = tempfile::tempdir().unwrap();
     let journal = Journal::at(home.path());
-    let mut entry = journal.take(&target(2)).unwrap();
+    let mut entry = take(&journal, &target(2)).unwrap();
     entry
         .update(|record| record.standing.push(change(4)))
         .unwrap();
@@ -79,21 +82,15 @@ fn a_record_of_another_boot_gives_way() {
     let text = fs::read_to_string(&path).unwrap();
     let boot = crate::owner::boot_id().unwrap();
     fs::write(&path, text.replace(&boot, "another")).unwrap();
-    assert!(
-        journal
-            .take(&target(2))
-            .unwrap()
-            .record()
-            .standing
-            .is_empty()
-    );
+    let entry = take(&journal, &target(2)).unwrap();
+    assert!(entry.record().standing.is_empty());
 }
 
 #[test]
 fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
     let home = tempfile::tempdir().unwrap();
     let journal = Journal::at(home.path());
-    let mut entry = journal.take(&target(2)).unwrap();
+    let mut entry = take(&journal, &target(2)).unwrap();
     entry
         .update(|record| record.standing.push(change(4)))
         .unwrap();
@@ -103,7 +100,7 @@ fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
     moved.interface.name = String::from("wan0");
     moved.interface.address = String::from("02:00:00:00:00:02");
     moved.interface.ifindex = 9;
-    let entry = journal.take(&moved).unwrap();
+    let entry = take(&journal, &moved).unwrap();
     assert_eq!(entry.record().standing, [change(4)]);
     // What is recorded from now on is of the interface as it is now.
     assert_eq!(entry.record().target(), moved);
@@ -111,10 +108,10 @@ fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
     // Another device of the same name, address and index.
     let mut successor = moved;
     successor.interface.device_id = Some(77);
-    let entry = journal.take(&successor).unwrap();
+    let entry = take(&journal, &successor).unwrap();
     assert!(entry.record().standing.is_empty());
     successor.interface.device_id = None;
-    let refused = journal.take(&successor).unwrap_err();
+    let refused = take(&journal, &successor).unwrap_err();
     assert!(
         matches!(refused, JournalError::NoDevice { .. }),
         "{refused}"
@@ -125,7 +122,7 @@ fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
 fn what_is_not_a_record_is_named_and_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let journal = Journal::at(home.path());
-    let path = journal.take(&target(2)).unwrap().path().to_path_buf();
+    let path = take(&journal, &target(2)).unwrap().path().to_path_buf();
     let whole = fs::read(&path).unwrap();
     let foreign = String::from_utf8(whole.clone())
         .unwrap()
@@ -139,7 +136,7 @@ fn what_is_not_a_record_is_named_and_left_alone() {
     ] {
         fs::write(&path, torn).unwrap();
         for error in [
-            journal.take(&target(2)).unwrap_err(),
+            take(&journal, &target(2)).unwrap_err(),
             journal.lock(&path).unwrap_err(),
             journal.records().unwrap().remove(0).1.unwrap_err(),
         ] {
@@ -154,7 +151,7 @@ fn what_is_not_a_record_is_named_and_left_alone() {
 #[test]
 fn another_version_is_refused() {
     let home = tempfile::tempdir().unwrap();
-    let entry = Journal::at(home.path()).take(&target(2)).unwrap();
+    let entry = take(&Journal::at(home.path()), &target(2)).unwrap();
     let text = fs::read_to_string(entry.path()).unwrap();
     let newer = text.replace("\"version\": 3", "\"version\": 4");
     assert_ne!(text, newer);

@@ -185,7 +185,7 @@ fn set(
 }
 
 fn the_record(journal: &Journal) -> Entry {
-    journal.take(&target()).unwrap()
+    journal.take(&target(), |_| ()).unwrap()
 }
 
 /// Everything that a later process does about it.
