@@ -37,11 +37,13 @@ pub enum EngineError {
     },
     /// Options of the engine were given for a path that has none.
     #[error(
-        "only the engine has {options}, and '--path xdp' forwards without it; leave that out, or give '--path user'"
+        "only the engine has {}; '--path xdp' forwards without it, so leave {} out, or give '--path user'",
+        .options.join(", "),
+        if .options.len() == 1 { "that" } else { "those" }
     )]
     NoEngine {
         /// Their names.
-        options: String,
+        options: Vec<&'static str>,
     },
     /// An interface has no Ethernet frames.
     #[error(
@@ -212,5 +214,24 @@ impl EngineError {
     /// Whether a privilege or a kernel feature is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, EngineError::Privileges { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_option_is_left_out_and_so_are_several() {
+        for (options, told) in [
+            (vec!["--hz"], ["has --hz;", "leave that out"]),
+            (
+                vec!["--hz", "--set"],
+                ["has --hz, --set;", "leave those out"],
+            ),
+        ] {
+            let text = EngineError::NoEngine { options }.to_string();
+            assert!(told.iter().all(|words| text.contains(words)), "{text}");
+        }
     }
 }

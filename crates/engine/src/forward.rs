@@ -65,7 +65,7 @@ impl ForwardSettings {
     fn check_engine_options(&self) -> Result<(), EngineError> {
         if self.path == ForwardPath::Xdp && !self.engine_options.is_empty() {
             return Err(EngineError::NoEngine {
-                options: self.engine_options.join(", "),
+                options: self.engine_options.clone(),
             });
         }
         Ok(())
