@@ -277,7 +277,7 @@ const OF_THE_ENGINE: [[&str; 2]; 6] = [
 
 #[test]
 fn an_option_of_the_engine_takes_the_engine_and_is_refused_where_there_is_none() {
-    needs!(Root, Ip, Ethtool);
+    needs!(Root, Ip, Ethtool, PerNapi);
     let lab = Lab::new();
     let args = ["forward", "em0", "em1"];
     for option in OF_THE_ENGINE {
@@ -296,8 +296,13 @@ fn an_option_of_the_engine_takes_the_engine_and_is_refused_where_there_is_none()
     assert_eq!(start["path_reason"], "only the engine has --hz");
     assert_eq!(start["engine"]["hz"], 2000);
     running.interrupt();
-    let (running, start) = Running::start(&lab.router, &args);
+    let threaded = [&args[..], &["--kernel-side", "threaded"]].concat();
+    let (running, start) = Running::start(&lab.router, &threaded);
     assert_eq!(start["path"], "xdp", "{start}");
+    // There is no engine whose CPU the kernel's threads would have to keep off.
+    let thread_cpus = &start["interfaces"][0]["kernel_side"]["thread_cpus"];
+    let allowed = affinity::allowed_cpus().unwrap();
+    assert_eq!(*thread_cpus, serde_json::json!(allowed), "{start}");
     running.interrupt();
 }
 

@@ -135,11 +135,23 @@ struct PathEnd {
     polling_by_cpu: Vec<PollingOfCpu>,
 }
 
+/// What was changed of the kernel's side, for each interface where something was.
+type Grants = Vec<Option<Box<dyn GrantedSetup>>>;
+
+/// The path that was taken.
+struct Taken {
+    path: Box<dyn Path>,
+    granted: Grants,
+    name: &'static str,
+    /// Why this one.
+    reason: String,
+}
+
 /// A forwarder that runs.
 pub struct Forward {
     path: Box<dyn Path>,
     // Put back last: taking the programs off may take NAPI instances along.
-    granted: Vec<Option<Box<dyn GrantedSetup>>>,
+    granted: Grants,
     start: ForwardStart,
     began: Instant,
     last: (f64, ForwardCounts),
@@ -161,12 +173,16 @@ impl Forward {
         let interfaces = named(&mut socket, &settings.interfaces)?;
         let mut notes = forwarding_notes(&interfaces)?;
         notes.extend(filter_notes(settings)?);
-        let granted = granted(settings, helpers)?;
+        let Taken {
+            path,
+            granted,
+            name,
+            reason,
+        } = Self::on(settings, &interfaces, &mut socket, helpers)?;
         let takers: Vec<Option<bool>> = interfaces
             .iter()
             .map(|interface| takes_redirected(&mut socket, interface.ifindex))
             .collect();
-        let (path, name, reason) = Self::on(settings, &interfaces, &mut socket, helpers)?;
         if name == "xdp" {
             let exits = interfaces.iter().zip(&takers);
             let closed = exits.filter(|(_, takes)| **takes == Some(false));
@@ -203,33 +219,47 @@ impl Forward {
         })
     }
 
-    /// Starts on the path that was asked for, or on the fastest that works here; with its name and why it is that one.
+    /// Starts on the path that was asked for, or on the fastest that works here.
     fn on(
         settings: &ForwardSettings,
         interfaces: &[Interface],
         socket: &mut NetlinkSocket,
         helpers: &Helpers,
-    ) -> Result<(Box<dyn Path>, &'static str, String), EngineError> {
+    ) -> Result<Taken, EngineError> {
         let asked_for = || String::from("asked for");
-        let why_user = match settings.path {
+        let by_xdp = |reason| {
+            // No thread of an engine is there that the kernel's would have to keep off.
+            let granted = granted(settings, helpers, &[])?;
+            Ok(Taken {
+                path: Box::new(XdpPath::start(interfaces)?),
+                granted,
+                name: "xdp",
+                reason,
+            })
+        };
+        let reason = match settings.path {
             ForwardPath::User => asked_for(),
-            ForwardPath::Xdp => {
-                return Ok((Box::new(XdpPath::start(interfaces)?), "xdp", asked_for()));
-            }
+            ForwardPath::Xdp => return by_xdp(asked_for()),
             ForwardPath::Auto if !settings.engine_options.is_empty() => {
                 format!("only the engine has {}", settings.engine_options.join(", "))
             }
-            ForwardPath::Auto => match XdpPath::start(interfaces) {
-                Ok(path) => {
-                    let reason = "the drivers of all interfaces run XDP programs";
-                    return Ok((Box::new(path), "xdp", String::from(reason)));
+            ForwardPath::Auto => {
+                let reason = "the drivers of all interfaces run XDP programs";
+                match by_xdp(String::from(reason)) {
+                    Err(error @ EngineError::NoDriverProgram { .. }) => error.to_string(),
+                    started => return started,
                 }
-                Err(error @ EngineError::NoDriverProgram { .. }) => error.to_string(),
-                Err(error) => return Err(error),
-            },
+            }
         };
-        let path = UserPath::start(interfaces, socket, &settings.engine, helpers.accounts)?;
-        Ok((Box::new(path), "user", why_user))
+        let engine = &settings.engine;
+        let granted = granted(settings, helpers, &engine.cpus)?;
+        let path = UserPath::start(interfaces, socket, engine, helpers.accounts)?;
+        Ok(Taken {
+            path: Box::new(path),
+            granted,
+            name: "user",
+            reason,
+        })
     }
 }
 
@@ -287,15 +317,12 @@ impl EngineApplication for Forward {
     }
 }
 
-/// Has the kernel's side be changed at each interface.
+/// Has the kernel's side be changed at each interface, for an engine on these CPUs.
 fn granted(
     settings: &ForwardSettings,
     helpers: &Helpers,
-) -> Result<Vec<Option<Box<dyn GrantedSetup>>>, EngineError> {
-    let engine_cpus = match settings.path {
-        ForwardPath::Xdp => &[][..],
-        ForwardPath::Auto | ForwardPath::User => &settings.engine.cpus,
-    };
+    engine_cpus: &[u32],
+) -> Result<Grants, EngineError> {
     let wishes = settings.interfaces.iter().map(|interface| ReceiveWish {
         interface,
         side: settings.kernel_side,
@@ -306,10 +333,7 @@ fn granted(
 }
 
 /// Puts back all of it, whatever fails.
-fn put_back(
-    granted: Vec<Option<Box<dyn GrantedSetup>>>,
-    interfaces: &[ForwardInterface],
-) -> Result<(), EngineError> {
+fn put_back(granted: Grants, interfaces: &[ForwardInterface]) -> Result<(), EngineError> {
     let mut outcome = Ok(());
     for (granted, interface) in granted.into_iter().zip(interfaces) {
         let put_back = granted.map_or(Ok(()), |granted| granted.put_back());
