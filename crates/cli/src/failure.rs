@@ -105,6 +105,8 @@ impl From<StudyError> for Failure {
         match error {
             StudyError::Missing(what) => Failure::Missing(what),
             StudyError::OneCpu => Failure::Missing(error.to_string()),
+            StudyError::Switch(error) => error.into(),
+            StudyError::Set(error) => error.into(),
             other => Failure::Failed(other.into()),
         }
     }
@@ -116,6 +118,7 @@ impl From<SetError> for Failure {
             SetError::Refused(refusal) if refusal.kind == RefusalKind::Kernel => {
                 Failure::Missing(refusal.to_string())
             }
+            SetError::Switch(error) => error.into(),
             other => Failure::Failed(other.into()),
         }
     }
@@ -139,7 +142,9 @@ impl From<TargetError> for Failure {
 impl From<SwitchError> for Failure {
     fn from(error: SwitchError) -> Self {
         match error {
-            SwitchError::Privileges(_) => Failure::Missing(error.to_string()),
+            SwitchError::Privileges(_) | SwitchError::NoProc(_) => {
+                Failure::Missing(error.to_string())
+            }
             other => Failure::Failed(other.into()),
         }
     }

@@ -376,7 +376,7 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
 fn without_root_it_says_what_is_missing() {
     let home = tempfile::tempdir().unwrap();
     let program = ordinary::program(home.path());
-    for line in ["set lo polling", "restore"] {
+    for line in ["set lo polling", "restore", "ab lo"] {
         let mut command = ordinary::command(&program);
         command.args(line.split(' '));
         command.env("NICPOLL_STATE_DIR", home.path().join("state"));

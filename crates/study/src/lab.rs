@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side};
 use nicpoll_switch::{Guard, Journal, Owner, Recovered};
-use nicpoll_sys::affinity;
 use nicpoll_sys::netns::NetNamespace;
+use nicpoll_sys::{affinity, privilege};
 
 use crate::design::{Cpus, MACHINE, MACHINE_INTERFACE, ROUTER};
 use crate::error::{Doing, StudyError};
@@ -57,11 +57,8 @@ pub struct Lab {
 /// # Errors
 /// [`StudyError::Missing`], with the remedy.
 pub fn require_lab(what: &str, command: &str) -> Result<(), StudyError> {
-    if !Path::new("/proc/self").exists() {
-        let text = "/proc is not mounted here, and counters are read from it; mount it: mount -t proc proc /proc";
-        return Err(StudyError::Missing(String::from(text)));
-    }
-    let missing = nicpoll_sys::privilege::missing_for_lab().doing(|| "asking for privileges")?;
+    privilege::require_proc().map_err(|error| StudyError::Missing(error.to_string()))?;
+    let missing = privilege::missing_for_lab().doing(|| "asking for privileges")?;
     if missing.is_empty() {
         two_cpus()?;
         if !Path::new(KERNEL_TYPES).exists() {

@@ -5,6 +5,7 @@
 //! changed; what cannot work is refused before anything is.
 
 use nicpoll_model::SwitchWrite;
+use nicpoll_sys::privilege;
 use thiserror::Error;
 
 use crate::document::writes_kept;
@@ -22,8 +23,8 @@ use crate::transaction::{Terms, Transaction, Write};
 
 /// Refuses to go on without what changing an interface takes.
 pub fn require_privileges() -> Result<(), SwitchError> {
-    let missing =
-        nicpoll_sys::privilege::missing_for_switch().map_err(SwitchError::AskingPrivileges)?;
+    privilege::require_proc()?;
+    let missing = privilege::missing_for_switch().map_err(SwitchError::AskingPrivileges)?;
     match missing.is_empty() {
         true => Ok(()),
         false => Err(SwitchError::Privileges(missing)),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
 use crate::control::ControlError;
@@ -95,6 +96,9 @@ pub enum SwitchError {
         .0.join(", ")
     )]
     Privileges(Vec<String>),
+    /// Neither processes nor settings can be looked at.
+    #[error(transparent)]
+    NoProc(#[from] NoProc),
     /// The kernel does not say what this process may do.
     #[error("asking for privileges")]
     AskingPrivileges(#[source] std::io::Error),

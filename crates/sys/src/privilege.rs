@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use rustix::thread::CapabilitySet;
+use thiserror::Error;
 
 /// A capability, what takes it, and whether this process has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,24 @@ const USED: [Used; 6] = [
         is_of_switch: false,
     },
 ];
+
+/// What the kernel tells of processes and settings cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "/proc is not mounted here, and what is changed and counted is read from it; mount it: mount -t proc proc /proc"
+)]
+pub struct NoProc;
+
+/// Refuses to go on without `/proc`.
+///
+/// # Errors
+/// When it is not mounted.
+pub fn require_proc() -> Result<(), NoProc> {
+    match Path::new("/proc/self").exists() {
+        true => Ok(()),
+        false => Err(NoProc),
+    }
+}
 
 /// The capabilities that nicpoll's parts take, most important first.
 pub fn capabilities() -> io::Result<Vec<Capability>> {

@@ -73,7 +73,7 @@ pub struct SetArgs {
 #[command(
     after_help = "Examples:\n  nicpoll restore\n  nicpoll restore eth0\n  nicpoll restore em0 --netns lab\n  \
         nicpoll restore root@bsd:em0\n\n\
-        Exit codes: 0 done, 1 something could not be restored, 5 a privilege is missing."
+        Exit codes: 0 done, 1 something could not be restored, 5 a privilege or /proc is missing."
 )]
 pub struct RestoreArgs {
     /// Interfaces [default: all that were changed]
