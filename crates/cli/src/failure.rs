@@ -6,7 +6,7 @@ use nicpoll_engine::EngineError;
 use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
 use nicpoll_store::StoreError;
-use nicpoll_study::{Gate, StudyError};
+use nicpoll_study::{Gate, ImportError, ResultError, StudyError, StudyFileError};
 use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
@@ -21,7 +21,7 @@ use crate::stop::Stop;
 pub enum Failure {
     /// Something went wrong: 1.
     Failed(anyhow::Error),
-    /// The command line is wrong: 2.
+    /// The command line is wrong, or a file that it names is missing, cannot be read or is not what it should be: 2.
     Usage(String),
     /// A privilege or a kernel feature is missing: 5.
     Missing(String),
@@ -84,6 +84,7 @@ impl From<EngineError> for Failure {
             | EngineError::SameInterface { .. }
             | EngineError::NoEngine { .. }
             | EngineError::NoKernelThreads { .. } => Failure::Usage(error.to_string()),
+            EngineError::Blast(blast) if blast.is_of_file() => Failure::Usage(blast.to_string()),
             error if error.is_missing() => Failure::Missing(error.to_string()),
             error => Failure::Failed(error.into()),
         }
@@ -107,6 +108,38 @@ impl From<StudyError> for Failure {
             StudyError::OneCpu => Failure::Missing(error.to_string()),
             StudyError::Switch(error) => error.into(),
             StudyError::Set(error) => error.into(),
+            other => Failure::Failed(other.into()),
+        }
+    }
+}
+
+impl From<StudyFileError> for Failure {
+    fn from(error: StudyFileError) -> Self {
+        match error {
+            StudyFileError::Machine(_) => Failure::Failed(error.into()),
+            StudyFileError::Read { .. } | StudyFileError::Mistake { .. } => {
+                Failure::Usage(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Nothing { .. } => Failure::Failed(error.into()),
+            ImportError::File { .. } | ImportError::Text(_) => Failure::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<ResultError> for Failure {
+    fn from(error: ResultError) -> Self {
+        match error {
+            ResultError::NoSuch(_)
+            | ResultError::Same(_)
+            | ResultError::File { .. }
+            | ResultError::Unreadable { .. } => Failure::Usage(error.to_string()),
             other => Failure::Failed(other.into()),
         }
     }

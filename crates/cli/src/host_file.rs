@@ -1,15 +1,15 @@
 //! Host files of the simulator, and other small files that describe something.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
 use nicpoll_sim::{EmbeddedHost, Host};
 
 use crate::failure::Failure;
 
 /// A host file, a table or a plan of a fit that is longer than this is none.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// What a file that describes a host is called.
 pub const HOST_FILE: &str = "host file";
 
@@ -23,13 +23,13 @@ pub fn read_host(path: &Path) -> Result<Host, Failure> {
         return parse_host(path, carried.text);
     }
     if !path.exists() {
-        return Err(Failure::Failed(anyhow!(
+        return Err(Failure::Usage(format!(
             "cannot read the host file {}: there is none, and the program has no host of that name; 'nicpoll sim \
              hosts' lists those that it has",
             path.display()
         )));
     }
-    parse_host(path, &read_text(path, HOST_FILE)?)
+    parse_host(path, &read_text(path, HOST_FILE, FILE_BYTES_MAX)?)
 }
 
 /// What such a file describes.
@@ -37,19 +37,19 @@ pub fn parse_host(path: &Path, text: &str) -> Result<Host, Failure> {
     Host::parse(text).map_err(|error| at_line(path, error.line, &error.message))
 }
 
-/// The text of a file that is to be `what`.
-pub fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
+/// The text of a file that is to be `what`, of so many bytes at most.
+pub fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<String, Failure> {
     let shown = path.display();
-    let found = fs::metadata(path).and_then(|file| {
-        let is_read = file.len() <= FILE_BYTES_MAX;
-        is_read.then(|| fs::read_to_string(path)).transpose()
-    });
-    let text = found.with_context(|| format!("cannot read the {what} {shown}"))?;
-    text.ok_or_else(|| {
-        Failure::Usage(format!(
-            "{shown} is longer than {FILE_BYTES_MAX} bytes: this is no {what}"
-        ))
-    })
+    let mut text = String::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text))
+        .map_err(|error| Failure::Usage(format!("cannot read the {what} {shown}: {error}")))?;
+    match read as u64 > bytes_max {
+        true => Err(Failure::Usage(format!(
+            "{shown} is longer than {bytes_max} bytes: this is no {what}"
+        ))),
+        false => Ok(text),
+    }
 }
 
 /// What is wrong with a line of a file.

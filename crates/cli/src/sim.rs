@@ -22,7 +22,7 @@ pub use args::SimArgs;
 use args::{Length, RunArgs, SimCommand};
 
 use crate::failure::Failure;
-use crate::host_file::{HOST_FILE, at_line, parse_host, read_host, read_text};
+use crate::host_file::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_host, read_text};
 use crate::output;
 
 /// Runs the command and returns its exit code.

@@ -144,7 +144,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         ),
         (
             &["em0", "--replay", "no-such.pcap"],
-            1,
+            2,
             "cannot read no-such.pcap",
         ),
         (&["lo", "--to", TO], 1, "no Ethernet"),

@@ -285,13 +285,31 @@ fn a_wrong_host_file_is_refused_with_line_and_remedy() {
     fs::write(&wrong, generic.replacen("rx_ring = 256", "rx_ring = 0", 1)).unwrap();
     let wrong = wrong.to_str().unwrap();
     let place = format!("wrong.toml:{line}: card.rx_ring = 0 is out of range; give a whole number");
+    refuses(&[(&["run", wrong], 2, &place), (&["sweep", wrong], 2, &place)]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_a_mistake_of_the_command_line() {
     refuses(&[
-        (&["run", wrong], 2, &place),
-        (&["sweep", wrong], 2, &place),
         (
             &["run", "no-such-host.toml"],
-            1,
+            2,
             "cannot read the host file no-such-host.toml: there is none, and the program has no host of that name; 'nicpoll sim hosts'",
+        ),
+        (
+            &["run", GENERIC, "--workload", "trace:no-such.txt"],
+            2,
+            "cannot read the trace no-such.txt",
+        ),
+        (
+            &["merge", "no-such-part.json"],
+            2,
+            "cannot read the part of a sweep no-such-part.json",
+        ),
+        (
+            &["published", "no-such-folder"],
+            2,
+            "cannot read no-such-folder/hosts",
         ),
     ]);
 }

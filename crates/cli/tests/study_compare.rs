@@ -119,7 +119,7 @@ fn ministats_output_is_ministats() {
 fn a_file_that_cannot_be_read_is_named_with_its_line() {
     let folder = files([FAST, "1\n2\nthree\n"]);
     let output = run(&folder, NICPOLL, &["study", "compare", "before", "after"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         said.contains("after, line 3: 'three' is no number"),

@@ -53,7 +53,7 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
     let prose = empty.to_str().unwrap();
     for (args, code, words) in [
         (vec!["import", prose], 1, "no test of iperf"),
-        (vec!["import", "nowhere.txt"], 1, "nowhere.txt"),
+        (vec!["import", "nowhere.txt"], 2, "nowhere.txt"),
         (
             vec!["import", PAGE, "--map", "7:colour=red"],
             2,

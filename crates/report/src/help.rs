@@ -230,7 +230,7 @@ Examples:
   nicpoll sim run sim/hosts/generic.toml --peer sim/hosts/generic.toml --through sim/hosts/generic.toml \\
       --router-discipline freebsd-polling --workload netblast
 
-Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
+Exit codes: 0 done, 1 failed, 2 usage or a host file that is missing or wrong.";
 
     /// How it is called, and how it ends.
     pub const SWEEP_EXAMPLES: &str = "\
@@ -242,7 +242,7 @@ Examples:
   nicpoll sim sweep sim/hosts/generic.toml --workload rr --over clients=1..50:50 --svg clients.svg
   nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json > 1.json
 
-Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
+Exit codes: 0 done, 1 failed, 2 usage or a host file that is missing or wrong.";
 }
 
 /// Of `nicpoll sim fit --host`.
@@ -309,7 +309,7 @@ Examples:
   nicpoll sim published --table C --sensitivity
   nicpoll sim published --json > published.json
 
-Exit codes: 0 done, 1 failed, 2 usage or a file that is wrong.";
+Exit codes: 0 done, 1 failed, 2 usage or a file that is missing or wrong.";
 
     /// What follows the options of `nicpoll sim fit --help`.
     pub const FIT_EXAMPLES: &str = "\
@@ -321,7 +321,7 @@ Examples:
   nicpoll sim fit --write
 
 Exit codes: 0 the host files hold what the fit gives, 1 they hold other numbers or it failed, 2 usage or a
-file that is wrong.";
+file that is missing or wrong.";
 }
 
 /// Of `nicpoll sim ticks`.
@@ -363,8 +363,8 @@ Examples:
 Files hold what iperf3 -J, iperf 2, netblast, netsend, netreceive, netperf or sockperf printed, or a
 column of numbers; the format is found out and named. docs/compare.md describes the tests, and use in CI.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided
-(with --fail-on: there are too few values for an interval).";
+Exit codes: 0 done, 1 failed, 2 usage or a file that is missing or wrong, 3 what --fail-on names is
+proven, 4 nothing was decided (with --fail-on: there are too few values for an interval).";
 
     /// How transcripts are imported.
     pub const IMPORT_EXAMPLES: &str = "\
@@ -379,7 +379,7 @@ and -m, systat -ifstat, sysctl, ifconfig and dmesg between, however a page has g
 KEY is host, setting, sender, receiver or workload; LINES:skip leaves lines out. What is inferred is
 marked with '?'; a figure without a place is listed, never guessed (docs/import.md).
 
-Exit codes: 0 done, 1 failed or no test was found, 2 usage.";
+Exit codes: 0 done, 1 failed or no test was found, 2 usage or a file that cannot be read.";
 
     /// How a report is written.
     pub const REPORT_EXAMPLES: &str = "\
@@ -409,7 +409,7 @@ A file names settings, workloads and what is held against what (docs/studies.md)
 namespaces of its own, joined by veth pairs: no interface of this machine is touched unless the file
 names it.
 
-Exit codes: 0 done, 1 failed, 2 usage or a mistake in the file, 3 what --fail-on names is
+Exit codes: 0 done, 1 failed, 2 usage or a file that is missing or wrong, 3 what --fail-on names is
 proven, 4 nothing was decided, 5 a privilege or kernel feature is missing, 130 and 143 ended by a signal.";
 
     /// How it is called, and how it ends.

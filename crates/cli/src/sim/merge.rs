@@ -1,16 +1,13 @@
 //! `nicpoll sim merge`: the parts of a sweep as one.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use nicpoll_model::sim::{SimSweep, join};
 pub use nicpoll_report::help::sim_merge::EXAMPLES;
 
 use super::args::Form;
-use super::sweep;
+use super::{read_text, sweep};
 use crate::failure::Failure;
 
 /// Far more than a sweep's points take.
@@ -40,19 +37,11 @@ pub fn run(args: &MergeArgs) -> Result<u8, Failure> {
 }
 
 fn read(path: &Path) -> Result<SimSweep, Failure> {
-    let shown = path.display();
-    let mut text = String::new();
-    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
-    let read = file.take(PART_BYTES_MAX + 1).read_to_string(&mut text);
-    let bytes = read.with_context(|| format!("cannot read {shown}"))?;
-    if bytes as u64 > PART_BYTES_MAX {
-        return Err(Failure::Usage(format!(
-            "{shown} is longer than {PART_BYTES_MAX} bytes: this is no part of a sweep"
-        )));
-    }
+    let text = read_text(path, "part of a sweep", PART_BYTES_MAX)?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::Usage(format!(
-            "{shown}: this is not what `nicpoll sim sweep --shard I/N --json` of this version prints: {error}"
+            "{}: this is not what `nicpoll sim sweep --shard I/N --json` of this version prints: {error}",
+            path.display()
         ))
     })
 }

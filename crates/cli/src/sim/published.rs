@@ -16,7 +16,7 @@ pub use nicpoll_report::help::sim_published::{FIT_EXAMPLES, PUBLISHED_EXAMPLES};
 use nicpoll_report::{render_document, render_sim_published};
 use nicpoll_sim::workers;
 
-use super::{HOST_FILE, at_line, parse_host, read_text, usage};
+use super::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output;
 use crate::progress::Spinner;
@@ -159,8 +159,8 @@ fn read(directory: &Path) -> Result<Files, Failure> {
         tables.push(Table::parse(&text).map_err(|error| at(&path, &error))?);
     }
     let path = directory.join("fit.toml");
-    let plan =
-        FitPlan::parse(&read_text(&path, "plan of a fit")?).map_err(|error| at(&path, &error))?;
+    let text = read_text(&path, "plan of a fit", FILE_BYTES_MAX)?;
+    let plan = FitPlan::parse(&text).map_err(|error| at(&path, &error))?;
     let library = Library {
         hosts: read_hosts,
         tables,
@@ -180,12 +180,12 @@ fn at(path: &Path, error: &FileError) -> Failure {
 
 /// The TOML files of a directory, each `what`, by name.
 fn texts(directory: &Path, what: &str) -> Result<Vec<(PathBuf, String)>, Failure> {
-    let listed = fs::read_dir(directory).with_context(|| {
-        format!(
-            "cannot read {}; run this in the project's directory, or name the directory that holds hosts, \
+    let listed = fs::read_dir(directory).map_err(|error| {
+        Failure::Usage(format!(
+            "cannot read {}: {error}; run this in the project's directory, or name the directory that holds hosts, \
              published and fit.toml",
             directory.display()
-        )
+        ))
     })?;
     let mut paths = Vec::new();
     for entry in listed {
@@ -197,6 +197,6 @@ fn texts(directory: &Path, what: &str) -> Result<Vec<(PathBuf, String)>, Failure
     paths.sort();
     let read = paths
         .into_iter()
-        .map(|path| Ok((path.clone(), read_text(&path, what)?)));
+        .map(|path| Ok((path.clone(), read_text(&path, what, FILE_BYTES_MAX)?)));
     read.collect()
 }

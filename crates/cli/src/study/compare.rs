@@ -4,7 +4,7 @@ use nicpoll_model::Compared;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_report::{render_compared_text, render_document};
 use nicpoll_store::Store;
-use nicpoll_study::{ResultError, ResultSource, compare_results};
+use nicpoll_study::{ResultSource, compare_results};
 
 use super::args::{CompareArgs, MinistatEdition};
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
@@ -66,13 +66,4 @@ fn ministat(
     );
     output::print(&text)?;
     Ok(0)
-}
-
-impl From<ResultError> for Failure {
-    fn from(error: ResultError) -> Self {
-        match error {
-            ResultError::NoSuch(_) | ResultError::Same(_) => Failure::Usage(error.to_string()),
-            other => Failure::Failed(other.into()),
-        }
-    }
 }

@@ -70,12 +70,3 @@ fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
     imported.trials = trials;
     Ok(recording.id())
 }
-
-impl From<ImportError> for Failure {
-    fn from(error: ImportError) -> Self {
-        match error.is_usage() {
-            true => Failure::Usage(error.to_string()),
-            false => Failure::Failed(error.into()),
-        }
-    }
-}

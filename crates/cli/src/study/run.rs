@@ -15,7 +15,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.sitting);
     };
-    let file = StudyFile::find(path).map_err(|error| Failure::Usage(error.to_string()))?;
+    let file = StudyFile::find(path)?;
     let file = match args.full {
         true => file.at_full_length(),
         false => Ok(file),

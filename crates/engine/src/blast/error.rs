@@ -131,3 +131,15 @@ pub enum BlastError {
         why: &'static str,
     },
 }
+
+impl BlastError {
+    /// Whether the file to replay is missing, cannot be read or is no capture.
+    pub fn is_of_file(&self) -> bool {
+        matches!(
+            self,
+            BlastError::Read { .. }
+                | BlastError::Capture { .. }
+                | BlastError::NothingToReplay { .. }
+        )
+    }
+}

@@ -27,5 +27,5 @@ At the other end:
   nicpoll netreceive 9
   sudo nicpoll sink eth0
 
-Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege or kernel feature is missing; 129, 130 or 143
-when a signal ended it: the figures until then are printed.";
+Exit codes: 0 done, 1 failed, 2 usage or a capture that cannot be replayed, 5 a privilege or kernel
+feature is missing; 129, 130 or 143 when a signal ended it: the figures until then are printed.";

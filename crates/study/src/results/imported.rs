@@ -20,7 +20,7 @@ use crate::plan::MARGIN;
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// A file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     File {
         /// Which.
         path: PathBuf,
@@ -41,13 +41,6 @@ pub enum ImportError {
         /// Figures without a place.
         unplaced: usize,
     },
-}
-
-impl ImportError {
-    /// Whether the command was wrong, and not a file.
-    pub fn is_usage(&self) -> bool {
-        matches!(self, ImportError::Text(TranscriptError::NoFile(_)))
-    }
 }
 
 /// Reads transcripts, and compares their settings.

@@ -226,7 +226,7 @@ pub enum ResultError {
     )]
     NoSuch(String),
     /// A file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     File {
         /// Which.
         path: PathBuf,
