@@ -43,21 +43,25 @@ impl SocketOptions {
         if let Some(service) = self.type_of_service {
             set_type_of_service(&fd, address, service)?;
         }
-        match address {
-            SocketAddr::V4(_) => match self.time_to_live.map(u32::from) {
-                Some(hops) if is_multicast => sockopt::set_ip_multicast_ttl(&fd, hops)?,
-                Some(hops) => sockopt::set_ip_ttl(&fd, hops)?,
-                None => {}
-            },
-            SocketAddr::V6(_) => match self.time_to_live {
-                Some(hops) if is_multicast => {
-                    sockopt::set_ipv6_multicast_hops(&fd, hops.into())?;
-                }
-                Some(hops) => sockopt::set_ipv6_unicast_hops(&fd, Some(hops))?,
-                None => {}
-            },
-        }
-        Ok(())
+        let Some(hops) = self.time_to_live else {
+            return Ok(());
+        };
+        let (option, set) = match (address, is_multicast) {
+            (SocketAddr::V4(_), true) => (
+                "IP_MULTICAST_TTL",
+                sockopt::set_ip_multicast_ttl(&fd, hops.into()),
+            ),
+            (SocketAddr::V4(_), false) => ("IP_TTL", sockopt::set_ip_ttl(&fd, hops.into())),
+            (SocketAddr::V6(_), true) => (
+                "IPV6_MULTICAST_HOPS",
+                sockopt::set_ipv6_multicast_hops(&fd, hops.into()),
+            ),
+            (SocketAddr::V6(_), false) => (
+                "IPV6_UNICAST_HOPS",
+                sockopt::set_ipv6_unicast_hops(&fd, Some(hops)),
+            ),
+        };
+        socket::named(option, set)
     }
 }
 
@@ -67,15 +71,17 @@ pub(super) fn set_type_of_service(
     address: SocketAddr,
     service: u8,
 ) -> io::Result<()> {
-    match address {
-        SocketAddr::V4(_) => sockopt::set_ip_tos(&fd, service)?,
+    let is_ipv4 = match address {
+        SocketAddr::V4(_) => true,
         SocketAddr::V6(v6) => {
-            sockopt::set_ipv6_tclass(&fd, service.into())?;
-            // Such a socket sends IPv4, and takes the byte for it from here.
-            if v6.ip().to_ipv4_mapped().is_some() {
-                sockopt::set_ip_tos(&fd, service)?;
-            }
+            let set = sockopt::set_ipv6_tclass(&fd, service.into());
+            socket::named("IPV6_TCLASS", set)?;
+            // Such a socket sends IPv4, and takes the byte for it from the other option.
+            v6.ip().to_ipv4_mapped().is_some()
         }
+    };
+    if is_ipv4 {
+        socket::named("IP_TOS", sockopt::set_ip_tos(&fd, service))?;
     }
     Ok(())
 }

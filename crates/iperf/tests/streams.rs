@@ -1,5 +1,6 @@
 //! Many streams, intervals, amounts and rates, over loopback and with both ends from here.
 
+use std::error::Error as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -302,6 +303,23 @@ fn udp_listeners_do_not_share_a_port() {
         .err()
         .unwrap();
     assert!(matches!(error, udp::ServerError::Bind { .. }), "{error}");
+}
+
+#[test]
+fn the_option_that_a_udp_listener_cannot_set_is_named() {
+    let mut config = ListenerConfig::udp(udp::ServerConfig {
+        bind: loopback(Ipv4Addr::LOCALHOST),
+        receive_buffer_bytes: None,
+        idle_timeout: PATIENCE,
+    });
+    config.stream.socket.device = Some(String::from("no-such-device"));
+    let error = udp::Listener::bind(&config).err().unwrap();
+    let cause = error.source().unwrap().to_string();
+    assert!(matches!(error, udp::ServerError::Setup { .. }), "{error}");
+    assert!(
+        cause.starts_with("setting SO_BINDTODEVICE on the socket: "),
+        "{cause}"
+    );
 }
 
 #[test]

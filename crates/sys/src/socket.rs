@@ -13,8 +13,28 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use rustix::net::sockopt;
+use thiserror::Error;
 
 pub use receive_batch::{Datagram, Datagrams, ReceiveBatch, Wait};
+
+/// An option that the kernel did not set.
+#[derive(Debug, Error)]
+#[error("setting {option} on the socket: {source}")]
+struct OptionError {
+    option: &'static str,
+    source: io::Error,
+}
+
+/// Has the failure to set an option say which option it was.
+///
+/// # Errors
+/// When `set` is one; of the same kind.
+pub fn named(option: &'static str, set: Result<(), impl Into<io::Error>>) -> io::Result<()> {
+    set.map_err(|error| {
+        let source = error.into();
+        io::Error::new(source.kind(), OptionError { option, source })
+    })
+}
 
 /// Asks for a receive buffer and returns the size granted as `getsockopt` reports it: twice what was
 /// asked, the kernel counting its own overhead. The limit `net.core.rmem_max` is passed over with
@@ -45,14 +65,16 @@ pub fn send_buffer(socket: impl AsFd) -> io::Result<usize> {
 
 /// Has the kernel note when each datagram arrived ([`Datagram::arrival_ns`]).
 pub fn enable_arrival_times(socket: impl AsFd) -> io::Result<()> {
-    set_integer(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+    let set = set_integer(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+    named("SO_TIMESTAMPNS", set)
 }
 
 /// Has a blocking read wait until this many bytes are there (`SO_RCVLOWAT`), the stream ends or the
 /// socket's timeout is over. A TCP socket takes no more than half its receive buffer.
 pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    set_integer(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+    let set = set_integer(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
+    named("SO_RCVLOWAT", set)
 }
 
 /// Bytes of the send buffer that are taken: by what was sent and has not left the host yet
@@ -80,18 +102,16 @@ pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
 /// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes, and a datagram must
 /// fit the path's MTU. 0 ends it.
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
-    set_integer(
-        socket,
-        libc::SOL_UDP,
-        libc::UDP_SEGMENT,
-        libc::c_int::from(bytes),
-    )
+    let bytes = libc::c_int::from(bytes);
+    let set = set_integer(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
+    named("UDP_SEGMENT", set)
 }
 
 /// Has the kernel hand over datagrams of one sender and length that follow each other as a batch
 /// (`UDP_GRO`, Linux 5.0). [`ReceiveBatch`] shows them one by one; other ways to receive do not.
 pub fn enable_coalescing(socket: impl AsFd) -> io::Result<()> {
-    set_integer(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
+    let set = set_integer(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    named("UDP_GRO", set)
 }
 
 /// Has a send fail when the interface or its queue refuses the datagram (`IP_RECVERR`, `IPV6_RECVERR`).
@@ -99,9 +119,11 @@ pub fn enable_coalescing(socket: impl AsFd) -> io::Result<()> {
 /// anyway, then also come for one that is not connected.
 pub fn enable_send_errors(socket: impl AsFd, is_ipv6: bool) -> io::Result<()> {
     if is_ipv6 {
-        set_integer(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1)
+        let set = set_integer(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1);
+        named("IPV6_RECVERR", set)
     } else {
-        set_integer(socket, libc::SOL_IP, libc::IP_RECVERR, 1)
+        let set = set_integer(socket, libc::SOL_IP, libc::IP_RECVERR, 1);
+        named("IP_RECVERR", set)
     }
 }
 
@@ -129,12 +151,9 @@ pub fn receive_drops(socket: impl AsFd) -> io::Result<u32> {
 
 /// Asks for a largest TCP segment (`TCP_MAXSEG`), before the connection is made.
 pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
-    set_integer(
-        socket,
-        libc::IPPROTO_TCP,
-        libc::TCP_MAXSEG,
-        libc::c_int::from(bytes),
-    )
+    let bytes = libc::c_int::from(bytes);
+    let set = set_integer(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes);
+    named("TCP_MAXSEG", set)
 }
 
 /// Has the kernel spread what is written over time, so that no more than this leaves a second, headers
@@ -142,7 +161,7 @@ pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
 pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
     // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of the
     // number, which outlives it.
-    done(unsafe {
+    let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
@@ -150,7 +169,8 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
             (&raw const bytes_per_second).cast(),
             size_of_val(&bytes_per_second) as libc::socklen_t,
         )
-    })
+    };
+    named("SO_MAX_PACING_RATE", done(result))
 }
 
 /// Ties a socket to a network device by name (`SO_BINDTODEVICE`). Once a socket is tied, only
@@ -167,7 +187,7 @@ pub fn bind_to_device(socket: impl AsFd, device: &str) -> io::Result<()> {
             device.len() as libc::socklen_t,
         )
     };
-    done(result)
+    named("SO_BINDTODEVICE", done(result))
 }
 
 /// What TCP knows of a connection (`TCP_INFO`).
@@ -271,7 +291,8 @@ mod tests {
     fn counters_of_tcp_are_refused_for_udp() {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         assert!(tcp_info(&socket).is_err());
-        assert!(set_max_segment(&socket, 1000).is_err());
+        let refused = set_max_segment(&socket, 1000).unwrap_err().to_string();
+        assert!(refused.starts_with("setting TCP_MAXSEG on the socket: "));
     }
 
     #[test]

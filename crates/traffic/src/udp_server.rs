@@ -24,12 +24,20 @@ pub struct ServerConfig {
 /// Why a server gave up.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// No socket.
+    /// The address is not to be had.
     #[error("cannot receive at {address} over UDP; see whether it is local and the port free")]
     Bind {
         /// The address asked for.
         address: SocketAddr,
         /// What the kernel said.
+        source: io::Error,
+    },
+    /// The socket could not be made, or lacks an option.
+    #[error("cannot set up the socket to receive at {address} over UDP")]
+    Setup {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the kernel said, and of which option.
         source: io::Error,
     },
     /// A receive failed for good.
@@ -87,12 +95,10 @@ pub struct BoundUdp {
 impl BoundUdp {
     /// Binds a socket; datagrams are queued from now on.
     pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
-        UdpSocket::bind(config.bind)
-            .and_then(|socket| Self::set_up(socket, config))
-            .map_err(|source| ServerError::Bind {
-                address: config.bind,
-                source,
-            })
+        let address = config.bind;
+        let socket =
+            UdpSocket::bind(address).map_err(|source| ServerError::Bind { address, source })?;
+        Self::set_up(socket, config).map_err(|source| ServerError::Setup { address, source })
     }
 
     /// Makes a server's of a socket that is bound already.

@@ -68,7 +68,7 @@ impl Listener {
     /// Binds the socket; datagrams are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`], also when the port is taken by another listener, and
+    /// [`ServerError::Bind`], also when the port is taken by another listener, [`ServerError::Setup`], and
     /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
     pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
         let slots = match config.of_server {
@@ -81,7 +81,7 @@ impl Listener {
     /// Binds one more port of the same server: its clients count as those of this one do.
     ///
     /// # Errors
-    /// [`ServerError::Bind`].
+    /// [`ServerError::Bind`] and [`ServerError::Setup`].
     pub fn beside(&self, config: &ListenerConfig) -> Result<Self, ServerError> {
         Self::with_slots(config, self.slots.clone())
     }
@@ -101,7 +101,7 @@ impl Listener {
             bound,
             slots,
             config,
-            batch: batch.map_err(|source| ServerError::Bind { address, source })?,
+            batch: batch.map_err(|source| ServerError::Setup { address, source })?,
             pending: VecDeque::new(),
             clients: Vec::new(),
             refused: None,
@@ -214,7 +214,7 @@ impl Listener {
         };
         let next = match bind(&self.config, Sharing::Already) {
             Ok(next) => next,
-            Err(ServerError::Bind { source, .. }) => {
+            Err(ServerError::Bind { source, .. } | ServerError::Setup { source, .. }) => {
                 let peer = peer.into();
                 self.slots
                     .refuse(ClientRefusal::Descriptor { peer, source });
@@ -301,22 +301,31 @@ enum Sharing {
 
 fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerError> {
     let address = config.bind;
-    let bind = || {
+    let prepare = || {
         let fd = config
             .stream
             .socket
             .open(SocketType::DGRAM, SocketFlags::empty(), address)?;
         if sharing == Sharing::Already {
-            sockopt::set_socket_reuseaddr(&fd, true)?;
+            reuse_address(&fd)?;
         }
         // Before the address: datagrams are queued, and have to bear their times, from then on.
         socket::enable_arrival_times(&fd)?;
         if config.stream.is_batched {
             socket::enable_coalescing(&fd)?;
         }
-        rustix::net::bind(&fd, &address)?;
-        sockopt::set_socket_reuseaddr(&fd, true)?;
-        BoundUdp::set_up(UdpSocket::from(fd), &config.server())
+        Ok(fd)
     };
-    bind().map_err(|source| ServerError::Bind { address, source })
+    let setup = |source| ServerError::Setup { address, source };
+    let fd = prepare().map_err(setup)?;
+    rustix::net::bind(&fd, &address).map_err(|error| ServerError::Bind {
+        address,
+        source: error.into(),
+    })?;
+    reuse_address(&fd).map_err(setup)?;
+    BoundUdp::set_up(UdpSocket::from(fd), &config.server()).map_err(setup)
+}
+
+fn reuse_address(socket: impl AsFd) -> io::Result<()> {
+    socket::named("SO_REUSEADDR", sockopt::set_socket_reuseaddr(socket, true))
 }

@@ -85,10 +85,10 @@ impl Server {
     /// Binds the socket; datagrams are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`].
+    /// [`ServerError::Bind`] and [`ServerError::Setup`].
     pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
         let bound = BoundUdp::bind(config)?;
-        socket::enable_arrival_times(&bound.socket).map_err(|source| ServerError::Bind {
+        socket::enable_arrival_times(&bound.socket).map_err(|source| ServerError::Setup {
             address: config.bind,
             source,
         })?;

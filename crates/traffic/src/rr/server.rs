@@ -56,7 +56,7 @@ impl Server {
     /// Binds the socket; requests are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`].
+    /// [`ServerError::Bind`] and [`ServerError::Setup`].
     pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
         let bound = BoundUdp::bind(config)?;
         Ok(Server {
