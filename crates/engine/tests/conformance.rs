@@ -4,7 +4,7 @@
 mod common;
 
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use nicpoll_core::conformance::{Bench, check};
@@ -38,47 +38,65 @@ impl PacketInput for Numbers {
     }
 }
 
-/// Where a device is tried.
-enum Site {
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Where a device is tried, one at a time: a child that a test forks has the descriptors of all tests until it runs its
+/// program, and a TAP interface is busy for as long, whoever has closed its end.
+struct Site {
+    place: Place,
+    _alone: MutexGuard<'static, ()>,
+}
+
+enum Place {
     /// At the receiving end of a veth.
     Veth(Pair),
     /// The kernel sends, through an interface of which the device is the other end.
     Own(Side),
 }
 
-impl Site {
+impl Place {
     fn of(kind: DeviceKind) -> Self {
         if kind != DeviceKind::Tap {
-            return Site::Veth(Pair::new());
+            return Place::Veth(Pair::new());
         }
         let side = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
         run(
             &side,
             "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6",
         );
-        Site::Own(side)
+        Place::Own(side)
+    }
+}
+
+impl Site {
+    fn of(kind: DeviceKind) -> Self {
+        let alone = ONE_AT_A_TIME.lock();
+        Site {
+            _alone: alone.unwrap_or_else(PoisonError::into_inner),
+            place: Place::of(kind),
+        }
     }
 
     /// Where the device is.
     fn receiver(&self) -> &Side {
-        match self {
-            Site::Veth(pair) => &pair.receiver,
-            Site::Own(side) => side,
+        match &self.place {
+            Place::Veth(pair) => &pair.receiver,
+            Place::Own(side) => side,
         }
     }
 
     fn sender(&self) -> &Side {
-        match self {
-            Site::Veth(pair) => &pair.sender,
-            Site::Own(side) => side,
+        match &self.place {
+            Place::Veth(pair) => &pair.sender,
+            Place::Own(side) => side,
         }
     }
 
     /// Makes what goes with the device, or with its interface when that goes down.
     fn prepare(&self) {
-        match self {
-            Site::Veth(pair) => pair.await_carrier(),
-            Site::Own(side) => {
+        match &self.place {
+            Place::Veth(pair) => pair.await_carrier(),
+            Place::Own(side) => {
                 // The kernel gives the places of frames that were read back 16 at a time.
                 let lines = "ip link set em0 txqueuelen 80 up\n\
                      ip addr replace 198.18.0.1/24 dev em0\n\
@@ -355,7 +373,9 @@ fn what_was_taken_is_received_or_lost_at_one_place_and_nothing_comes_after_the_s
 fn only_what_was_asked_for_is_taken_and_a_program_that_is_there_stays() {
     needs!(Root, Ip);
     let site = Site::of(DeviceKind::AfXdp);
-    let Site::Veth(pair) = &site else { return };
+    let Place::Veth(pair) = &site.place else {
+        return;
+    };
     let wire = Wire::new(&site, DeviceKind::AfXdp);
     // The sender has to ask for the address first: ARP passes, as do TCP and UDP to other ports.
     run(&pair.sender, "ip neigh del 198.18.0.2 dev em0");
