@@ -234,7 +234,8 @@ fn errors_that_nothing_takes_change_no_exit_code() {
         (&to_closed, 1),
         (&["netblast"], 255),
         (&["set", "lo", "poling"], 2),
-        (&["sim", "run", "none.toml"], 1),
+        (&["sim", "run", "none.toml"], 2),
+        (&["study", "show", "1", "--store", "none.db"], 1),
     ] {
         let code_with = |stderr: Stdio| {
             let mut command = nicpoll(args);
