@@ -289,9 +289,13 @@ fn what_a_killed_benchmark_started_ends_with_it() {
     let mut output = BufReader::new(benchmark.stderr.take().unwrap());
     output.read_line(&mut of_grandchild).unwrap();
     let words = format!("/proc/{}/cmdline", of_grandchild.trim());
-    // One that has ended and that nobody waited for has no words either.
+    // One that has ended and that nobody waited for has no words either, nor has one that just begins its program.
     let is_there = || fs::read(&words).is_ok_and(|words| !words.is_empty());
-    assert!(is_there(), "{of_grandchild}");
+    let told = Instant::now();
+    while !is_there() {
+        assert!(told.elapsed() < PATIENCE, "{of_grandchild}");
+        thread::sleep(Duration::from_millis(5));
+    }
     benchmark.kill().unwrap();
     benchmark.wait().unwrap();
     let killed = Instant::now();
