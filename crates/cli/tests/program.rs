@@ -17,6 +17,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_testkit::needs;
+
 /// Commands that only print, and need nothing.
 const PRINTING: [&[&str]; 6] = [
     &["completions", "bash"],
@@ -247,6 +249,32 @@ fn errors_that_nothing_takes_change_no_exit_code() {
         drop(reader);
         assert_eq!(code_with(full.into()), Some(code), "{args:?}");
         assert_eq!(code_with(unread.into()), Some(code), "{args:?}");
+    }
+}
+
+#[test]
+fn without_proc_nothing_is_begun_and_the_remedy_is_told() {
+    needs!(Root);
+    let home = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_nicpoll");
+    for line in [
+        "restore",
+        "restore em0",
+        "set em0 polling",
+        "ab em0",
+        "watch em0 --plain --count 1",
+        "doctor",
+    ] {
+        let script = format!("umount -l /proc && exec {program} {line}");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script]);
+        let output = command
+            .env("NICPOLL_STATE_DIR", home.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{line}: {said}");
+        assert!(said.contains("mount -t proc proc /proc"), "{line}: {said}");
     }
 }
 

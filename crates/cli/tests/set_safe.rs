@@ -85,25 +85,6 @@ fn a_pipe_or_a_link_in_the_place_of_a_record_is_named_and_holds_nothing_up() {
 }
 
 #[test]
-fn without_proc_nothing_is_begun_and_the_remedy_is_told() {
-    needs!(Root);
-    let home = tempfile::tempdir().unwrap();
-    let program = env!("CARGO_BIN_EXE_nicpoll");
-    for line in ["restore", "restore em0", "set em0 polling", "ab em0"] {
-        let script = format!("umount -l /proc && exec {program} {line}");
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script]);
-        let output = command
-            .env("NICPOLL_STATE_DIR", home.path())
-            .output()
-            .unwrap();
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(5), "{line}: {said}");
-        assert!(said.contains("mount -t proc proc /proc"), "{line}: {said}");
-    }
-}
-
-#[test]
 fn a_state_folder_that_is_named_from_here_serves_the_guard_too() {
     needs!(Root, PerNapi);
     let pair = Switched::new();

@@ -9,6 +9,7 @@ mod measurement;
 mod privileges;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor, Origin};
+use nicpoll_sys::privilege;
 
 use crate::InspectError;
 use crate::error::Doing;
@@ -19,6 +20,7 @@ use crate::host_facts::host_facts;
 /// # Errors
 /// When the machine does not tell what every Linux tells.
 pub fn doctor(origin: Origin) -> Result<Doctor, InspectError> {
+    privilege::require_proc()?;
     let host = host_facts().doing("looking at the machine")?;
     let mut checks = privileges::checks()?;
     checks.extend(kernel::checks());

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use nicpoll_observe::BpfError;
 use nicpoll_switch::{ControlError, LinkFacts, SwitchError};
 use nicpoll_sys::netns::ThreadGone;
+use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
 /// Why something could not be looked at. A privilege or kernel feature that only a part takes is no error: that
@@ -54,6 +55,9 @@ pub enum InspectError {
         /// What the kernel answered.
         error: io::Error,
     },
+    /// Nothing can be looked at.
+    #[error(transparent)]
+    NoProc(#[from] NoProc),
     /// A BPF program does not load: a privilege or a kernel feature is missing.
     #[error("{0}.\nRun it as root: sudo nicpoll doctor --cpu-truth")]
     NoExactAccount(BpfError),
@@ -96,6 +100,7 @@ impl InspectError {
             self,
             InspectError::NamespaceForbidden { .. }
                 | InspectError::EnterForbidden { .. }
+                | InspectError::NoProc(_)
                 | InspectError::NoExactAccount(_)
         )
     }

@@ -9,6 +9,7 @@ mod sample;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::{Origin, WATCH_SCHEMA, WatchCost, WatchEnd, WatchSample, WatchStart};
+use nicpoll_sys::privilege;
 
 use self::read::Reader;
 use self::sample::History;
@@ -57,6 +58,7 @@ impl Watch {
         origin: Origin,
         netns: Option<&str>,
     ) -> Result<Self, InspectError> {
+        privilege::require_proc()?;
         let mut reader = Reader::new(&options.interfaces, options.storm_threshold)?;
         let history = History::new(reader.read()?);
         Ok(Watch {

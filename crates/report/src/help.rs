@@ -21,8 +21,9 @@ Examples:
   nicpoll doctor --json | jq -r '.checks[] | select(.status == \"confounds\") | .remedy'
 
 Exit codes: 0 all is well, 1 failed, 2 usage, 4 something that nicpoll needs is missing or a
-measurement would be disturbed. With --cpu-truth: 0 the exact account is right, 1 it is wrong or
-failed, 4 inconclusive: the machine was disturbed, 5 a privilege or kernel feature is missing.";
+measurement would be disturbed, 5 /proc is not mounted. With --cpu-truth: 0 the exact account is
+right, 1 it is wrong or failed, 4 inconclusive: the machine was disturbed, 5 a privilege or kernel
+feature is missing.";
 }
 
 /// Of `nicpoll serve`.
@@ -453,6 +454,6 @@ Examples:
   nicpoll watch --netns red em0
   nicpoll watch --json-stream | jq -c 'select(.event == \"interval\") | .data.interfaces'
 
-Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege is missing, 130 and 143 ended by a signal. See
-docs/watch.md.";
+Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege or /proc is missing, 130 and 143 ended by a
+signal. See docs/watch.md.";
 }
