@@ -139,6 +139,28 @@ fn a_reset_card_is_polled_still_and_a_new_one_is_not_touched() {
     assert_polled_between(before, &[polled], new, console);
 }
 
+const STAMPS: &str = r#"
+load e1000e
+ip link set eth1 up
+nicpoll ab eth1 --for 6s --block 1s --no-store >/compared 2>/said; echo "stamps-ended: $?"
+echo "stamps-said: $(tail -n 4 /said | tr '\n' ' ')"
+echo "stamps: $(tr '\n' ' ' </compared | tr -s ' ')"
+"#;
+
+/// Nothing switches the card's time stamps on, and so the page has to say how.
+#[test]
+fn a_card_that_could_stamp_packets_is_found() {
+    let Some(console) = one_boot(test_name!()) else {
+        return;
+    };
+    // Nothing comes by it.
+    assert_eq!(console.line("stamps-ended"), "4", "{}", console.0);
+    let told = console.line("stamps");
+    let remedy = "eth1 could stamp them and does not (`hwstamp_ctl -i eth1 -r 1` has it do so,";
+    assert!(told.contains(remedy), "{}", console.0);
+    assert!(!told.contains("delays of packets"), "{}", console.0);
+}
+
 const LAST_BOOT: &str = r#"
 echo "boot: $(cat /proc/sys/kernel/random/boot_id)"
 nicpoll set eth0 polling --period 1ms --persist --look 0; echo "set: $?"
@@ -373,7 +395,7 @@ fn one_boot(test: &str) -> Option<&'static Console> {
     if !has(test, &[Need::Time]) || Guest::new(test).is_none() {
         return None;
     }
-    let scripts = [MEASURE, SWITCHED, RESET];
+    let scripts = [MEASURE, SWITCHED, RESET, STAMPS];
     CONSOLE.get_or_init(|| boot(test, &scripts, &[])).as_ref()
 }
 

@@ -21,10 +21,13 @@ const TIME_LIMIT: &str = "600";
 const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";
 /// The oldest e1000 of QEMU's whose driver has interrupt moderation to set.
 const CARD: &str = "e1000-82545em,netdev=net0";
+/// A second one, with a clock and time stamps. It is there once a script has loaded its driver.
+const STAMPING_CARD: &str = "e1000e,netdev=net1";
 /// The card's driver, without which there is no guest.
 const CARD_DRIVER: &str = "kernel/drivers/net/ethernet/intel/e1000/e1000";
 /// Drivers that scripts may load, in an order in which each finds what it needs.
-const OTHER_DRIVERS: [&str; 10] = [
+const OTHER_DRIVERS: [&str; 11] = [
+    "kernel/drivers/net/ethernet/intel/e1000e/e1000e",
     "kernel/net/llc/llc",
     "kernel/net/802/stp",
     "kernel/net/802/garp",
@@ -144,6 +147,8 @@ impl Guest {
             .args(["-no-reboot", "-append", KERNEL_OPTIONS])
             .args(["-smp", &self.cpus.to_string()])
             .args(["-netdev", "user,id=net0,restrict=on", "-device", CARD])
+            .args(["-netdev", "user,id=net1,restrict=on"])
+            .args(["-device", STAMPING_CARD])
             .args([Path::new("-kernel"), &self.kernel])
             .args([Path::new("-initrd"), &image])
             .stdin(Stdio::null())
