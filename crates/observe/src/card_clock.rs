@@ -242,7 +242,7 @@ impl CardClock {
 
 /// How far lines were off, so far.
 #[derive(Clone, Debug, Default)]
-pub struct ClockAccount {
+pub(crate) struct ClockAccount {
     /// By how much they were off at each reading, at most.
     errors: Histogram,
     /// How often a clock's line was found to be of no use.
@@ -252,7 +252,7 @@ pub struct ClockAccount {
 impl ClockAccount {
     /// How far a stamp's time may be from the truth, in ns, since `earlier`, a look at the same account. `None` when a
     /// line broke meanwhile, or nothing was read.
-    pub fn error_ns_since(&self, earlier: &ClockAccount) -> Option<f64> {
+    pub(crate) fn error_ns_since(&self, earlier: &ClockAccount) -> Option<f64> {
         let errors = self.errors.since(&earlier.errors);
         errors
             .quantile_ns(1.0)

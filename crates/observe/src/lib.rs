@@ -33,7 +33,7 @@ mod xdp;
 
 pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, TimedPrograms, TimedRuns, start_timing};
-pub use card_clock::{CardClock, CardClockError, ClockAccount};
+pub use card_clock::{CardClock, CardClockError};
 pub use cpu::{CpuDelta, CpuSample, TICKS_PER_SECOND};
 pub use drop_reasons::{
     DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, DroppedProtocol,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Ebpf, EbpfLoader};
 use nicpoll_model::Unseen;
-use nicpoll_model::ab::AbDelayKind;
+use nicpoll_model::ab::{AbDelayKind, AbStamps};
 use nicpoll_sys::bpf_maps;
 
 use crate::bpf::{self, BpfError, TimedPrograms, TimedRuns};
@@ -29,9 +29,6 @@ const KINDS: [AbDelayKind; 5] = [
     AbDelayKind::UdpWireToRead,
     AbDelayKind::TcpWireToRead,
 ];
-
-/// The kinds that are not seen unless a card stamps packets.
-const FROM_WIRE: [AbDelayKind; 2] = [AbDelayKind::UdpWireToRead, AbDelayKind::TcpWireToRead];
 
 /// Programs, their tracepoints, and the kinds that are not seen without.
 const PROGRAMS: [(&str, &str, &[AbDelayKind]); 6] = [
@@ -68,11 +65,20 @@ const PROGRAMS: [(&str, &str, &[AbDelayKind]); 6] = [
 /// What the time stamps of cards were good for, so far.
 #[derive(Clone, Debug)]
 pub struct Stamped {
-    /// How far the clocks were off.
-    pub clocks: ClockAccount,
-    /// Packets that were followed and read, and are in no figure from the wire: they had no stamp, or one that cannot be
-    /// right.
-    pub left_out: BTreeMap<AbDelayKind, u64>,
+    clocks: ClockAccount,
+    left_out: BTreeMap<AbDelayKind, u64>,
+}
+
+impl Stamped {
+    /// What there is to know of a kind's stamps since `earlier`, a look at the same ones. `None` when the clock of a card
+    /// was set meanwhile, or could not be read closely: delays of that time mean nothing.
+    pub fn since(&self, earlier: &Stamped, kind: AbDelayKind) -> Option<AbStamps> {
+        let left_out = |stamped: &Stamped| stamped.left_out.get(&kind).copied();
+        Some(AbStamps {
+            error_ns: self.clocks.error_ns_since(&earlier.clocks)?,
+            left_out_packets: left_out(self)?.saturating_sub(left_out(earlier)?),
+        })
+    }
 }
 
 /// Loaded and attached programs that follow packets.
@@ -142,7 +148,7 @@ impl PacketDelays {
     }
 
     fn is_wanted(&self, kind: AbDelayKind) -> bool {
-        self.clocks.is_some() || !FROM_WIRE.contains(&kind)
+        self.clocks.is_some() || !kind.is_from_wire()
     }
 
     /// What this kernel cannot show.
@@ -171,10 +177,7 @@ impl PacketDelays {
             return Ok(None);
         };
         let mut left_out = BTreeMap::new();
-        for (index, kind) in (0..)
-            .zip(KINDS)
-            .filter(|(_, kind)| FROM_WIRE.contains(kind))
-        {
+        for (index, kind) in (0..).zip(KINDS).filter(|(_, kind)| kind.is_from_wire()) {
             let by_cpu = self.left_out.get(&index, 0);
             let by_cpu = by_cpu.map_err(|error| refused(&error))?;
             left_out.insert(kind, by_cpu.iter().sum());

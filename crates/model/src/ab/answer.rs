@@ -155,6 +155,14 @@ pub enum AbDelayKind {
 }
 
 impl AbDelayKind {
+    /// Whether it begins with the time stamp of a card.
+    pub fn is_from_wire(self) -> bool {
+        matches!(
+            self,
+            AbDelayKind::UdpWireToRead | AbDelayKind::TcpWireToRead
+        )
+    }
+
     /// From where to where, in words.
     pub fn describe(self) -> &'static str {
         match self {

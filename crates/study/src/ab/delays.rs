@@ -108,22 +108,13 @@ pub fn delays(first: &Reading, last: &Reading) -> Vec<AbDelay> {
     let both = first.stamped.as_ref().zip(last.stamped.as_ref());
     let one = |(kind, now): (&AbDelayKind, &Histogram)| {
         let since = now.since(first.delays.get(kind)?);
-        let stamps = match kind {
-            AbDelayKind::UdpWireToRead | AbDelayKind::TcpWireToRead => Some(stamps(*kind, both?)?),
-            _ => None,
+        let stamps = match kind.is_from_wire() {
+            true => Some(both.and_then(|(first, last)| last.since(first, *kind))?),
+            false => None,
         };
         of(*kind, &since, stamps)
     };
     last.delays.iter().filter_map(one).collect()
-}
-
-/// What is known of the stamps of a kind; `None` when it is not known how far they may be off.
-fn stamps(kind: AbDelayKind, (first, last): (&Stamped, &Stamped)) -> Option<AbStamps> {
-    let left_out = |stamped: &Stamped| stamped.left_out.get(&kind).copied();
-    Some(AbStamps {
-        error_ns: last.clocks.error_ns_since(&first.clocks)?,
-        left_out_packets: left_out(last)?.saturating_sub(left_out(first)?),
-    })
 }
 
 fn of(kind: AbDelayKind, delays: &Histogram, stamps: Option<AbStamps>) -> Option<AbDelay> {
