@@ -19,6 +19,9 @@
  */
 #include "frame.h"
 
+/* What few packets need is not among what all of them go through. */
+#define SELDOM static __attribute__((noinline))
+
 #define IPPROTO_HOP_BY_HOP 0
 
 /* Interfaces that are forwarded between, at most. */
@@ -70,17 +73,20 @@ struct fib_lookup {
 	__u8 to[6];
 };
 
-/* What the kernel decided for a question, and the question. */
+/* What the kernel is asked about a packet: numbers as they are in it, 0 where it has none. */
+struct question {
+	__u64 addresses[4]; /* source, destination; both of IPv4 are in the first */
+	__u32 ports;        /* source, destination: rules may route by them */
+	__u32 service_or_flow;
+	__u32 family;
+	__u32 protocol;
+};
+
+/* What the kernel decided for a question. */
 struct answer {
 	__u64 tick; /* in which it was given */
-	__u32 source[4];
-	__u32 destination[4];
-	__u32 service_or_flow;
-	__u16 source_port;
-	__u16 destination_port;
-	__u8 family;
-	__u8 protocol;
-	__u16 longest;      /* packet that it is given for: the route's MTU, before Linux 5.13 that of the question */
+	struct question question;
+	__u32 longest;      /* packet that it is given for: the route's MTU, before Linux 5.13 that of the question */
 	__u32 place;        /* of the exit */
 	__u32 addresses[3]; /* of the next hop, and the exit's own */
 };
@@ -130,19 +136,16 @@ struct {
 	__type(value, __u64);
 } NEXT_HOPS SEC(".maps");
 
-/* A sum of 16-bit words as one of them. */
-INLINE __u16 folded(__u64 sum)
+/* Whether 16-bit words add up to -0 in ones' complement, as what a right checksum covers does together with it: their
+ * plain sum, which is not 0, is a multiple of 65535. The factor is the inverse of 65535 modulo 2^64, by which multiples
+ * alone get no larger than the greatest of them divided by 65535. */
+INLINE int adds_up(__u64 sum)
 {
-	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	return sum;
+	return sum * 0xFFFEFFFEFFFEFFFF <= 0x0001000100010001;
 }
 
-/* Whether the checksum of a datagram or segment of `bytes` is right: all of it adds up to -0 with the pseudo header,
- * whose sum is `sum`. */
-INLINE int is_right(void *at, void *end, __u32 bytes, __u64 sum)
+/* Whether the checksum of a datagram or segment of `bytes` is right. The sum of its pseudo header is `sum`. */
+SELDOM int is_right(void *at, void *end, __u32 bytes, __u64 sum)
 {
 	int word;
 
@@ -163,115 +166,53 @@ INLINE int is_right(void *at, void *end, __u32 bytes, __u64 sum)
 		sum += *(__u8 *)at;
 		bytes = 0;
 	}
-	return !bytes && folded(sum) == 0xFFFF;
+	return !bytes && adds_up(sum);
 }
 
-/* Notes the ports, by which rules may route. Returns whether the checksum is that of the addresses alone (`addresses`
- * is their sum), which the kernel writes where a card is to add the rest. One in 65,536 right ones looks the same. */
-INLINE int is_unfinished(struct fib_lookup *fib, void *transport, void *end, __u16 bytes, __u64 addresses)
+/* Notes the ports. Returns whether the checksum is that of the addresses alone (`addresses` is their sum), which the
+ * kernel writes where a card is to add the rest. One in 65,536 right ones looks the same. */
+INLINE int is_unfinished(struct question *question, void *transport, void *end, __u16 bytes, __u64 addresses)
 {
-	__u64 pseudo = addresses + __builtin_bswap16(bytes) + (fib->protocol << 8);
+	__u64 pseudo = addresses + __builtin_bswap16(bytes) + (question->protocol << 8);
 	struct udp *udp = transport;
 	__u16 *checksum;
 
-	if ((void *)(udp + 1) > end || (fib->protocol != IPPROTO_UDP && fib->protocol != IPPROTO_TCP))
+	if ((void *)(udp + 1) > end || (question->protocol != IPPROTO_UDP && question->protocol != IPPROTO_TCP))
 		return 0;
-	fib->source_port = udp->source;
-	fib->destination_port = udp->destination;
+	question->ports = *(__u32 *)udp;
 	checksum = &udp->checksum;
-	if (fib->protocol == IPPROTO_TCP)
+	if (question->protocol == IPPROTO_TCP)
 		checksum = transport + 16;
-	if ((void *)(checksum + 1) > end)
+	if ((void *)(checksum + 1) > end || !*checksum)
 		return 0;
-	return *checksum == folded(pseudo) && !is_right(transport, end, bytes, pseudo);
-}
-
-INLINE enum fate look_at_ipv4(struct fib_lookup *fib, struct ipv4 *ip, void *end)
-{
-	__u32 *words = (__u32 *)ip;
-	__u8 network;
-	__u16 length;
-
-	if ((void *)(ip + 1) > end || ip->version_and_length != IPV4_WITHOUT_OPTIONS)
-		return HEADER;
-	length = __builtin_bswap16(ip->length);
-	network = ip->addresses[0];
-	/* A source of networks 0 and 127, of a group, or broadcast. */
-	if (length < sizeof(*ip) || (void *)ip + length > end || !network || network == 127 || network >= 224)
-		return HEADER;
-	if (folded((__u64)words[0] + words[1] + words[2] + words[3] + words[4]) != 0xFFFF)
-		return HEADER;
-	if (ip->ttl <= 1)
-		return TTL;
-	fib->family = AF_INET;
-	fib->protocol = ip->protocol;
-	fib->length = length;
-	fib->service_or_flow = ip->service;
-	fib->source[0] = ip->addresses[0];
-	fib->destination[0] = ip->addresses[1];
-	if (ip->fragment & IP_FRAGMENT)
-		return FORWARDED;
-	__u64 addresses = (__u64)ip->addresses[0] + ip->addresses[1];
-	return is_unfinished(fib, ip + 1, end, length - sizeof(*ip), addresses) ? CHECKSUM : FORWARDED;
-}
-
-INLINE enum fate look_at_ipv6(struct fib_lookup *fib, struct ipv6 *ip, void *end)
-{
-	__u64 addresses = 0;
-	__u16 bytes;
-	int i;
-
-	if ((void *)(ip + 1) > end || (ip->version_and_flow & 0xF0) != 0x60)
-		return HEADER;
-	bytes = __builtin_bswap16(ip->length);
-	/* Every router has to look at options of hops; and no length is one of those. */
-	if (ip->next_header == IPPROTO_HOP_BY_HOP || (void *)(ip + 1) + bytes > end)
-		return HEADER;
-	/* A source that is a group, the loopback, or none. */
-	if ((ip->addresses[0] & 0xFF) == 0xFF ||
-	    (!(ip->addresses[0] | ip->addresses[1] | ip->addresses[2]) && !(ip->addresses[3] & 0xFEFFFFFF)))
-		return HEADER;
-	if (ip->hop_limit <= 1)
-		return TTL;
-	fib->family = AF_INET6;
-	fib->protocol = ip->next_header;
-	fib->length = bytes + sizeof(*ip);
-	fib->service_or_flow = ip->version_and_flow & 0xFFFFFF0F;
-	for (i = 0; i < 4; i++) {
-		fib->source[i] = ip->addresses[i];
-		fib->destination[i] = ip->addresses[4 + i];
-		addresses += (__u64)ip->addresses[i] + ip->addresses[4 + i];
-	}
-	return is_unfinished(fib, ip + 1, end, bytes, addresses) ? CHECKSUM : FORWARDED;
+	return adds_up(pseudo + 0xFFFF - *checksum) && !is_right(transport, end, bytes, pseudo);
 }
 
 /* Where the answer to a question is remembered. */
-INLINE struct answer *answer_to(const struct fib_lookup *fib)
+INLINE struct answer *answer_to(const struct question *question)
 {
-	__u32 destination = fib->destination[0] ^ fib->destination[1] ^ fib->destination[2] ^ fib->destination[3];
-	__u32 source = fib->source[0] ^ fib->source[1] ^ fib->source[2] ^ fib->source[3];
-	__u32 ports = (__u32)fib->source_port << 16 | fib->destination_port;
+	const __u64 *addresses = question->addresses;
 	/* Odd numbers without a pattern spread each over all bits; the highest are the best. */
-	__u32 hash = destination * 0x9E3779B1 ^ source * 0x85EBCA77 ^ ports * 0xC2B2AE3D;
-	__u32 at = hash >> (32 - ANSWERS_BITS);
+	__u64 hash = (addresses[0] ^ addresses[1]) * 0x9E3779B97F4A7C15 ^
+		     (addresses[2] ^ addresses[3]) * 0xC2B2AE3D27D4EB4F ^ question->ports * 0x85EBCA77C2B2AE63;
+	__u32 at = hash >> (64 - ANSWERS_BITS);
 
 	return bpf_map_lookup_elem(&ANSWERS, &at);
 }
 
 /* Whether it answers this question, and the kernel's clock has not ticked since. */
-INLINE int answers(const struct answer *answer, const struct fib_lookup *fib, __u64 tick)
+INLINE int answers(const struct answer *answer, const struct question *question, __u32 packet_bytes, __u64 tick)
 {
+	const struct question *other = &answer->question;
+	__u64 differences = answer->tick ^ tick;
 	int i;
 
-	if (answer->tick != tick || answer->family != fib->family || answer->protocol != fib->protocol ||
-	    answer->source_port != fib->source_port || answer->destination_port != fib->destination_port ||
-	    answer->service_or_flow != fib->service_or_flow || answer->longest < fib->length)
-		return 0;
+	differences |= (other->family ^ question->family) | (other->protocol ^ question->protocol);
+	differences |= (other->ports ^ question->ports) | (other->service_or_flow ^ question->service_or_flow);
 #pragma unroll
-	for (i = 0; i < 4; i++)
-		if (answer->destination[i] != fib->destination[i] || answer->source[i] != fib->source[i])
-			return 0;
-	return 1;
+	for (i = 0; i < (question->family == AF_INET ? 1 : 4); i++)
+		differences |= other->addresses[i] ^ question->addresses[i];
+	return !differences && packet_bytes <= answer->longest;
 }
 
 /* Notes that a neighbour gets frames. `fib` has it now where the destination was. */
@@ -294,25 +235,31 @@ INLINE void note_next_hop(const struct fib_lookup *fib, __u64 tick)
 }
 
 /* Asks the kernel, and remembers what it says when that is a way out by an exit. */
-INLINE enum fate ask(struct xdp_md *ctx, struct fib_lookup *fib, struct answer *answer, __u64 tick)
+SELDOM enum fate ask(struct xdp_md *ctx, const struct question *question, __u32 packet_bytes, struct answer *answer,
+		     __u64 tick)
 {
+	const __u64 *addresses = question->addresses;
+	struct fib_lookup fib = {};
 	__u32 *place;
-	int i;
 
 	/* Nobody's until it is whole. */
 	answer->tick = 0;
-	answer->family = fib->family;
-	answer->protocol = fib->protocol;
-	answer->source_port = fib->source_port;
-	answer->destination_port = fib->destination_port;
-	answer->service_or_flow = fib->service_or_flow;
-#pragma unroll
-	for (i = 0; i < 4; i++) {
-		answer->source[i] = fib->source[i];
-		answer->destination[i] = fib->destination[i];
+	answer->question = *question;
+	fib.family = question->family;
+	fib.protocol = question->protocol;
+	fib.source_port = question->ports;
+	fib.destination_port = question->ports >> 16;
+	fib.length = packet_bytes;
+	fib.ifindex = ctx->ingress_ifindex;
+	fib.service_or_flow = question->service_or_flow;
+	if (question->family == AF_INET) {
+		fib.source[0] = addresses[0];
+		fib.destination[0] = addresses[0] >> 32;
+	} else {
+		__builtin_memcpy(fib.source, addresses, sizeof(fib.source));
+		__builtin_memcpy(fib.destination, addresses + 2, sizeof(fib.destination));
 	}
-	fib->ifindex = ctx->ingress_ifindex;
-	switch (bpf_fib_lookup(ctx, fib, sizeof(*fib), 0)) {
+	switch (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0)) {
 	case FIB_SUCCESS:
 		break;
 	case FIB_FORWARDING_DISABLED:
@@ -324,16 +271,91 @@ INLINE enum fate ask(struct xdp_md *ctx, struct fib_lookup *fib, struct answer *
 	default:
 		return NO_ROUTE;
 	}
-	place = bpf_map_lookup_elem(&PLACES, &fib->ifindex);
-	if (!place || fib->ifindex == ctx->ingress_ifindex)
+	place = bpf_map_lookup_elem(&PLACES, &fib.ifindex);
+	if (!place || fib.ifindex == ctx->ingress_ifindex)
 		return OTHER_EXIT;
-	note_next_hop(fib, tick);
-	answer->longest = fib->length;
+	note_next_hop(&fib, tick);
+	answer->longest = fib.length;
 	answer->place = *place;
-	__builtin_memcpy(answer->addresses, fib->to, 6);
-	__builtin_memcpy((void *)answer->addresses + 6, fib->from, 6);
+	__builtin_memcpy(answer->addresses, fib.to, 6);
+	__builtin_memcpy((void *)answer->addresses + 6, fib.from, 6);
 	answer->tick = tick;
 	return FORWARDED;
+}
+
+/* What the kernel decides for a packet that may be forwarded. */
+INLINE enum fate decide(struct xdp_md *ctx, const struct question *question, __u32 packet_bytes,
+			struct answer **answer)
+{
+	__u64 tick = bpf_jiffies64();
+	struct question asked;
+
+	*answer = answer_to(question);
+	if (!*answer)
+		return NO_ROUTE;
+	if (answers(*answer, question, packet_bytes, tick))
+		return FORWARDED;
+	/* A copy: what has no address in memory stays in registers. */
+	asked = *question;
+	return ask(ctx, &asked, packet_bytes, *answer, tick);
+}
+
+INLINE enum fate classify_ipv4(struct xdp_md *ctx, struct ipv4 *ip, void *end, struct answer **answer)
+{
+	struct question question = {.family = AF_INET};
+	__u32 *words = (__u32 *)ip;
+	__u8 network;
+	__u16 length;
+
+	if ((void *)(ip + 1) > end || ip->version_and_length != IPV4_WITHOUT_OPTIONS)
+		return HEADER;
+	length = __builtin_bswap16(ip->length);
+	network = ip->addresses[0];
+	/* A source of networks 0 and 127, of a group, or broadcast. */
+	if (length < sizeof(*ip) || (void *)ip + length > end || !network || network == 127 || network >= 224)
+		return HEADER;
+	if (!adds_up((__u64)words[0] + words[1] + words[2] + words[3] + words[4]))
+		return HEADER;
+	if (ip->ttl <= 1)
+		return TTL;
+	question.protocol = ip->protocol;
+	question.service_or_flow = ip->service;
+	question.addresses[0] = ip->addresses[0] | (__u64)ip->addresses[1] << 32;
+	if (!(ip->fragment & IP_FRAGMENT) &&
+	    is_unfinished(&question, ip + 1, end, length - sizeof(*ip), (__u64)ip->addresses[0] + ip->addresses[1]))
+		return CHECKSUM;
+	return decide(ctx, &question, length, answer);
+}
+
+INLINE enum fate classify_ipv6(struct xdp_md *ctx, struct ipv6 *ip, void *end, struct answer **answer)
+{
+	struct question question = {.family = AF_INET6};
+	__u64 sum = 0;
+	__u16 bytes;
+	int i;
+
+	if ((void *)(ip + 1) > end || (ip->version_and_flow & 0xF0) != 0x60)
+		return HEADER;
+	bytes = __builtin_bswap16(ip->length);
+	/* Every router has to look at options of hops; and no length is one of those. */
+	if (ip->next_header == IPPROTO_HOP_BY_HOP || (void *)(ip + 1) + bytes > end)
+		return HEADER;
+	/* A source that is a group, the loopback, or none. */
+	if ((ip->addresses[0] & 0xFF) == 0xFF ||
+	    (!(ip->addresses[0] | ip->addresses[1] | ip->addresses[2]) && !(ip->addresses[3] & 0xFEFFFFFF)))
+		return HEADER;
+	if (ip->hop_limit <= 1)
+		return TTL;
+	question.protocol = ip->next_header;
+	question.service_or_flow = ip->version_and_flow & 0xFFFFFF0F;
+#pragma unroll
+	for (i = 0; i < 4; i++) {
+		question.addresses[i] = ip->addresses[2 * i] | (__u64)ip->addresses[2 * i + 1] << 32;
+		sum += (__u64)ip->addresses[2 * i] + ip->addresses[2 * i + 1];
+	}
+	if (is_unfinished(&question, ip + 1, end, bytes, sum))
+		return CHECKSUM;
+	return decide(ctx, &question, bytes + sizeof(*ip), answer);
 }
 
 /* What is to become of the frame, with what the kernel decided for it. */
@@ -341,23 +363,14 @@ INLINE enum fate classify(struct xdp_md *ctx, struct answer **answer)
 {
 	struct ethernet *ethernet = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
-	__u64 tick = bpf_jiffies64();
-	struct fib_lookup fib = {};
-	enum fate fate;
 
 	if ((void *)(ethernet + 1) > end || (ethernet->type != ETH_P_IP && ethernet->type != ETH_P_IPV6))
 		return NOT_IP;
 	if (*(__u32 *)ethernet != (__u32)OWN_ADDRESS ||
 	    *(__u16 *)(ethernet->addresses + 4) != (__u16)(OWN_ADDRESS >> 32))
 		return NOT_FOR_ROUTER;
-	fate = ethernet->type == ETH_P_IP ? look_at_ipv4(&fib, (void *)(ethernet + 1), end)
-					   : look_at_ipv6(&fib, (void *)(ethernet + 1), end);
-	if (fate != FORWARDED)
-		return fate;
-	*answer = answer_to(&fib);
-	if (!*answer)
-		return NO_ROUTE;
-	return answers(*answer, &fib, tick) ? FORWARDED : ask(ctx, &fib, *answer, tick);
+	return ethernet->type == ETH_P_IP ? classify_ipv4(ctx, (void *)(ethernet + 1), end, answer)
+					  : classify_ipv6(ctx, (void *)(ethernet + 1), end, answer);
 }
 
 /* One hop less, and the checksum changed by as much: RFC 1624. The TTL is the high byte of its word. */
@@ -371,7 +384,7 @@ INLINE struct ethernet *hop(struct xdp_md *ctx, const struct answer *answer)
 
 	if ((void *)(ipv4 + 1) > end)
 		return 0;
-	if (answer->family == AF_INET) {
+	if (answer->question.family == AF_INET) {
 		__u32 checksum = ipv4->checksum + 1;
 
 		ipv4->checksum = checksum + (checksum >= 0xFFFF);

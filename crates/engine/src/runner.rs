@@ -23,6 +23,7 @@ use crate::drive::{Drive, Scheduling};
 use crate::error::EngineError;
 use crate::idle::{IdlePolling, Rest};
 use crate::port::Port;
+use crate::tallies::Tallies;
 
 /// Frames of one call when no poller says how many: NAPI's.
 const BUDGET: u32 = 64;
@@ -33,6 +34,10 @@ const CATCH_UP_NS: u64 = 10_000_000_000;
 
 /// A cycle that takes more than this part of a tick is a long one.
 const LONG_CYCLE_DIVISOR: u64 = 8;
+
+/// The kernel's receive threads get at least this part of the network's part of a tick, unless they are held back. The
+/// next cycle is charged for what they used.
+const KERNEL_LEAST_DIVISOR: u64 = 4;
 
 /// How a runner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,30 +50,6 @@ pub struct RunnerSettings {
     pub controller: Controller,
     /// Passes back to back after which an interrupt is throttled; 0: never.
     pub storm_threshold: u32,
-}
-
-/// What the runner counted since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tallies {
-    /// Ticks that the core was told of, or that passed without one.
-    pub ticks: u64,
-    /// Times that a port was asked for packets.
-    pub polls: u64,
-    /// Of those, how many found none.
-    pub empty_polls: u64,
-    /// Packets that polls moved.
-    pub packets: u64,
-    /// Times that arrivals woke the thread.
-    pub wake_ups: u64,
-    /// Times that a storm was throttled.
-    pub throttled: u64,
-    /// Changes between interrupts and polling.
-    pub changes: u64,
-    /// CPU time of the thread in ns, as of the last request.
-    pub cpu_ns: u64,
-    /// CPU time in ns that the kernel took for the network on the engine's CPU between cycles, and that was charged to
-    /// them; `None` when nobody counts it.
-    pub kernel_ns: Option<u64>,
 }
 
 /// Ports with the poller that polls them.
@@ -86,6 +67,9 @@ pub struct PortRunner<P> {
     pending: Vec<bool>,
     storms: Vec<StormDetector>,
     cycle_began_ns: u64,
+    /// The packets that were counted when the last cycle began.
+    packets_before_cycle: u64,
+    chunk_ended_ns: u64,
     charges: Charges,
     idle_polling: IdlePolling,
     /// Made when idle polling is turned on.
@@ -127,6 +111,8 @@ impl<P: Port> PortRunner<P> {
             next_status_ns: 0,
             is_scheduled: false,
             cycle_began_ns: 0,
+            packets_before_cycle: 0,
+            chunk_ended_ns: 0,
             charges: Charges::at(settings.hz),
             idle_polling: IdlePolling::ShareCheck,
             rest: None,
@@ -201,31 +187,41 @@ impl<P: Port> PortRunner<P> {
 
     /// `polling`: ticks that have come, then a chunk of the cycle or a sleep until the next tick.
     pub(crate) fn polling_turn(&mut self) {
-        let now_ns = now_ns();
-        self.is_scheduled |= self.bring_ticks(now_ns);
         if self.is_scheduled {
+            // Since the last chunk there were requests at most: the clock need not be read again.
+            return self.chunk(self.chunk_ended_ns);
+        }
+        let now_ns = now_ns();
+        if self.bring_ticks(now_ns) {
             self.chunk(now_ns);
         } else if !self.let_kernel_receive(now_ns) && !self.poll_when_idle(now_ns) {
             self.rest_until(self.next_tick_ns);
         }
     }
 
-    /// Sleeps in what a cycle left of the network's part of the tick, while the kernel's receive threads on this CPU go
-    /// before ordinary programs. Returns whether there was anything left.
+    /// Sleeps while the kernel's receive threads on this CPU go before ordinary programs: in what the cycle left of the
+    /// network's part of the tick, or in the little beyond it that brings the next cycle its packets. Returns whether
+    /// there was anything left.
     ///
-    /// While packets wait that a cycle did not get to, those threads do not run: what they brought in addition would find
+    /// While more packets wait than a cycle gets to, those threads do not run: what they brought in addition would find
     /// the ports' memory full before long, and their time would be charged to the cycles that are to empty it. What
-    /// stays in the card, and is lost there, costs nothing.
+    /// stays in the card, and is lost there, costs nothing. While fewer wait they run in each tick, or the card's ring
+    /// would have to hold what comes in two.
     fn let_kernel_receive(&mut self, now_ns: u64) -> bool {
-        if self.ports.iter().any(|port| port.waiting() > 0) {
+        let waiting: u64 = self.ports.iter().map(|port| u64::from(port.waiting())).sum();
+        if waiting > self.tallies.packets - self.packets_before_cycle {
             return false;
         }
         let share_ns = self.period_ns - self.user_ns();
         let tick_ns = self.next_tick_ns - self.period_ns;
-        let until_ns = self.charges.kernel_until_ns(tick_ns, share_ns);
-        let Some(until_ns) = until_ns.filter(|until_ns| now_ns < *until_ns) else {
+        let Some(share_end_ns) = self.charges.kernel_until_ns(tick_ns, share_ns) else {
             return false;
         };
+        let least_end_ns = self.chunk_ended_ns + share_ns / KERNEL_LEAST_DIVISOR;
+        let until_ns = share_end_ns.max(least_end_ns).min(self.next_tick_ns);
+        if now_ns >= until_ns {
+            return false;
+        }
         self.charges.let_kernel_run(true);
         sleep_until(until_ns);
         self.charges.let_kernel_run(false);
@@ -358,6 +354,7 @@ impl<P: Port> PortRunner<P> {
     fn chunk(&mut self, mut began_ns: u64) {
         if self.poller.read(Knob::ResidualBurst) == 0 {
             self.cycle_began_ns = began_ns;
+            self.packets_before_cycle = self.tallies.packets;
             began_ns = began_ns.saturating_sub(self.charges.begin());
         }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
@@ -368,6 +365,7 @@ impl<P: Port> PortRunner<P> {
         self.poller
             .netisr_poll(Time::from_ns(began_ns), &mut devices);
         let now_ns = now_ns();
+        self.chunk_ended_ns = now_ns;
         let is_scheduled = self.bring_ticks(now_ns);
         let runs_again = self.poller.netisr_pollmore(Time::from_ns(now_ns));
         if self.poller.read(Knob::ResidualBurst) == 0 {
@@ -474,13 +472,5 @@ impl<P: Port> PortRunner<P> {
         } else {
             sleep_until(ns);
         }
-    }
-}
-
-impl Tallies {
-    fn polled(&mut self, work: u32) {
-        self.polls += 1;
-        self.empty_polls += u64::from(work == 0);
-        self.packets += u64::from(work);
     }
 }
