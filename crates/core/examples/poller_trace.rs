@@ -83,6 +83,7 @@ impl Trace {
                 Command::PollAndCheckStatus => "POLL_AND_CHECK_STATUS",
             };
             let _ = write!(calls, " {}:{command}:{count}", names[id.0 as usize]);
+            count
         };
         let result = match words[..] {
             ["advance", us] => {

@@ -105,10 +105,10 @@ impl Memory {
         }
     }
 
-    /// A chunk begins that asks each device for `packets`.
-    pub(crate) fn begin_chunk(&mut self, now: Time, packets: u32) {
+    /// A chunk that began at `began` asked each device for `requested` packets; none moved more than `moved`.
+    pub(crate) fn polled(&mut self, began: Time, requested: u32, moved: u32) {
         if let Memory::Share(share) = self {
-            share.begin_chunk(now, packets);
+            share.polled(began, requested, moved);
         }
     }
 

@@ -14,8 +14,8 @@ pub enum Command {
 ///
 /// The time that a poll takes grows about linearly with `count`.
 pub trait Device {
-    /// Moves up to `count` packets; what `count` counts is the device's to say. Returns the work done,
-    /// which the poller does not look at but those who watch it do.
+    /// Moves up to `count` packets; what `count` counts is the device's to say. Returns how many it moved, by
+    /// which a controller may learn what one costs.
     fn poll(&mut self, command: Command, count: u32) -> u32;
 
     /// Turns the device's own interrupts on or off. Off while it is registered.
@@ -28,21 +28,21 @@ pub struct DeviceId(pub u32);
 
 /// Those whom the poller's identifiers mean.
 pub trait Devices {
-    /// Has device `id` move up to `count` packets. Identifiers are those that were registered.
-    fn poll(&mut self, id: DeviceId, command: Command, count: u32);
+    /// Has device `id` move up to `count` packets. Identifiers are those that were registered. Returns how
+    /// many it moved.
+    fn poll(&mut self, id: DeviceId, command: Command, count: u32) -> u32;
 }
 
 /// Devices that are identified by their place.
 impl<D: Device> Devices for [D] {
-    fn poll(&mut self, id: DeviceId, command: Command, count: u32) {
-        if let Some(device) = self.get_mut(id.0 as usize) {
-            device.poll(command, count);
-        }
+    fn poll(&mut self, id: DeviceId, command: Command, count: u32) -> u32 {
+        self.get_mut(id.0 as usize)
+            .map_or(0, |device| device.poll(command, count))
     }
 }
 
-impl<F: FnMut(DeviceId, Command, u32)> Devices for F {
-    fn poll(&mut self, id: DeviceId, command: Command, count: u32) {
-        self(id, command, count);
+impl<F: FnMut(DeviceId, Command, u32) -> u32> Devices for F {
+    fn poll(&mut self, id: DeviceId, command: Command, count: u32) -> u32 {
+        self(id, command, count)
     }
 }

@@ -310,10 +310,11 @@ impl Poller {
         }
         let count = state.residual_burst.min(state.each_burst);
         state.residual_burst -= count;
-        self.memory.begin_chunk(now, count);
+        let mut moved = 0;
         for id in self.list.as_slice() {
-            devices.poll(*id, command, count);
+            moved = devices.poll(*id, command, count).max(moved);
         }
+        self.memory.polled(now, count, moved);
         state.phase = 4;
     }
 

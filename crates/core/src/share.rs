@@ -24,14 +24,22 @@ const STEP: u64 = 2;
 /// The least part of a lone chunk's time that its packets are taken to cost.
 const LONE_DIVISOR: u64 = 8;
 
-/// Packets and time of a cycle so far: its first chunk, which bears what each cycle costs whatever it
-/// brings, and all others.
+/// A chunk, or several: the packets that a device moved, the one that moved most, and the time it took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    packets: u32,
+    ns: u64,
+}
+
+/// A cycle so far: its first chunk, which bears what each cycle costs whatever it brings, and all others
+/// that moved anything. What a device is asked for in vain costs next to nothing, and shows nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
-    first_packets: u32,
-    first_ns: u64,
-    other_packets: u32,
-    other_ns: u64,
+    requested: u32,
+    first: Option<Work>,
+    /// Whether more than the first chunk was tried.
+    has_others: bool,
+    others: Work,
 }
 
 /// What the controller remembers.
@@ -39,8 +47,9 @@ struct Spent {
 pub(crate) struct Share {
     /// When the chunk under way began.
     chunk_start: Time,
-    /// Packets that it requests from each device.
-    chunk_packets: u32,
+    /// Packets that it requested from each device, and the most that one of them moved.
+    chunk_requested: u32,
+    chunk_moved: u32,
     spent: Spent,
     /// What one more packet of every device costs, protocols included, in 256ths of a nanosecond; 0:
     /// no cycle has shown it yet.
@@ -59,25 +68,32 @@ impl Share {
         halved_at_the_end(state.burst, state.each_burst)
     }
 
-    /// A chunk begins.
-    pub(crate) fn begin_chunk(&mut self, now: Time, packets: u32) {
-        self.chunk_start = now;
-        self.chunk_packets = packets;
+    /// A chunk has asked all devices.
+    pub(crate) fn polled(&mut self, began: Time, requested: u32, moved: u32) {
+        self.chunk_start = began;
+        (self.chunk_requested, self.chunk_moved) = (requested, moved);
     }
 
     /// A chunk has ended: the packets that later ones may request.
     pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
-        let elapsed_ns = now.ns().saturating_sub(self.chunk_start.ns());
+        let chunk = Work {
+            packets: self.chunk_moved,
+            ns: now.ns().saturating_sub(self.chunk_start.ns()),
+        };
         let spent = &mut self.spent;
-        if spent.first_packets == 0 {
-            (spent.first_packets, spent.first_ns) = (self.chunk_packets, elapsed_ns);
+        spent.requested += self.chunk_requested;
+        if spent.first.is_none() {
+            spent.first = Some(chunk);
         } else {
-            spent.other_packets += self.chunk_packets;
-            spent.other_ns += elapsed_ns;
+            spent.has_others = true;
+            if chunk.packets > 0 {
+                spent.others.packets += chunk.packets;
+                spent.others.ns += chunk.ns;
+            }
         }
-        let requested = spent.first_packets + spent.other_packets;
-        if self.packet_cost == 0 {
-            self.packet_cost = cost(spent.first_ns, spent.first_packets);
+        let requested = spent.requested;
+        if self.packet_cost == 0 && chunk.packets > 0 {
+            self.packet_cost = cost(chunk);
         }
         let room_ns = cycle.deadline().ns().saturating_sub(now.ns());
         let fits = self
@@ -88,38 +104,38 @@ impl Share {
 
     /// The cycle is over: learns what its packets cost. Returns the burst that would fill the share.
     pub(crate) fn after_cycle(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
-        let Spent {
-            first_packets,
-            first_ns,
-            ..
-        } = self.spent;
-        let expected_ns = self.cycle_ns + self.packets_ns(first_packets);
+        let first = self.spent.first.unwrap_or_default();
+        let expected_ns = self.cycle_ns + self.packets_ns(first.packets);
         let before = self.packet_cost;
-        self.packet_cost = self.learnt(expected_ns, cycle.has_time(now)).max(1);
+        if first.packets > 0 || self.spent.others.packets > 0 {
+            self.packet_cost = self.learnt(first, expected_ns, cycle.has_time(now)).max(1);
+        }
         // Whatever a packet is taken to cost now, the first chunk took what it took.
         let chunk_ns = if is_step(before, self.packet_cost) {
-            first_ns
+            first.ns
         } else {
-            followed(expected_ns, first_ns)
+            followed(expected_ns, first.ns)
         };
-        self.cycle_ns = chunk_ns.saturating_sub(self.packets_ns(first_packets));
+        self.cycle_ns = chunk_ns.saturating_sub(self.packets_ns(first.packets));
         self.fits(cycle.share_ns.saturating_sub(self.cycle_ns))
             .clamp(1, state.burst_max)
     }
 
     /// The cost of a packet after this cycle, which had time left or not.
-    fn learnt(&self, expected_ns: u64, has_time: bool) -> u64 {
+    fn learnt(&self, first: Work, expected_ns: u64, has_time: bool) -> u64 {
         let (spent, before) = (self.spent, self.packet_cost);
-        if spent.other_packets > 0 {
-            return followed(before, cost(spent.other_ns, spent.other_packets));
+        if spent.others.packets > 0 {
+            return followed(before, cost(spent.others));
         }
         // A lone chunk does not show what of it was the packets'.
-        if has_time {
+        if spent.has_others {
+            before.min(cost(first))
+        } else if has_time {
             // At most all; then less and less, until another chunk is tried.
-            let most = cost(spent.first_ns, spent.first_packets);
+            let most = cost(first);
             filtered(before.min(most), most / LONE_DIVISOR)
         } else {
-            filtered(before, scaled(before, spent.first_ns, expected_ns))
+            filtered(before, scaled(before, first.ns, expected_ns))
         }
     }
 
@@ -144,8 +160,9 @@ fn halved_at_the_end(fits: u32, each_burst: u32) -> u32 {
     if half > each_burst { fits } else { half }
 }
 
-fn cost(elapsed_ns: u64, packets: u32) -> u64 {
-    scaled(ONE, elapsed_ns, packets.into()).max(1)
+/// What one packet of some work cost, in 256ths of a nanosecond.
+fn cost(work: Work) -> u64 {
+    scaled(ONE, work.ns, work.packets.into()).max(1)
 }
 
 /// `value` by `numerator` / `denominator`.

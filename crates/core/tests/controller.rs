@@ -133,6 +133,20 @@ fn no_cycle_of_share_outlasts_its_share_by_more_than_a_chunk() {
 }
 
 #[test]
+fn what_share_asks_for_in_vain_makes_no_packet_cheaper() {
+    let mut host = Host::new(Controller::Share, 50, 2_300);
+    host.poller.write(Knob::EachBurst, 64).unwrap();
+    // Now more than a cycle can take, now less, so that the rest of it is asked for in vain.
+    host.arrivals = Some(|tick| if tick % 3 == 0 { 400 } else { 40 });
+    host.run(600);
+    let settled = host.shares(TICKS);
+    let most = settled.iter().copied().fold(0.0, f64::max);
+    // Two packets more than the half that is its own; a chunk is 14.7 % of a tick.
+    assert!(most <= 0.505, "{most}: {settled:?}");
+    assert!(settled.iter().any(|share| *share > 0.48), "{settled:?}");
+}
+
+#[test]
 fn freebsd_falls_by_one_an_overloaded_cycle() {
     let mut host = Host::new(Controller::Freebsd, 50, 500);
     host.run(400);

@@ -58,7 +58,10 @@ proptest! {
         let mut now_us = 0;
         for event in events {
             let mut asked: Vec<(u32, u32)> = Vec::new();
-            let mut devices = |id: DeviceId, _, count| asked.push((id.0, count));
+            let mut devices = |id: DeviceId, _, count| {
+                asked.push((id.0, count));
+                count
+            };
             let now = Time::from_us(now_us);
             match event {
                 Event::Tick(us) => {

@@ -20,7 +20,10 @@ fn poller(devices: &[DeviceId]) -> Poller {
 
 fn poll(poller: &mut Poller, us: u64) -> Calls {
     let mut calls = Vec::new();
-    let mut devices = |id, command, count| calls.push((id, command, count));
+    let mut devices = |id, command, count| {
+        calls.push((id, command, count));
+        count
+    };
     poller.netisr_poll(Time::from_us(us), &mut devices);
     calls
 }
@@ -325,7 +328,10 @@ fn the_list_refuses_as_the_original_does_and_the_last_fills_the_hole() {
 fn the_idle_thread_polls_while_it_is_wanted_and_is_woken_by_a_registration() {
     let mut poller = poller(&[]);
     let mut calls = Vec::new();
-    let mut devices = |id, command, count| calls.push((id, command, count));
+    let mut devices = |id, command, count| {
+        calls.push((id, command, count));
+        count
+    };
     poller.write(Knob::IdlePoll, 1).unwrap();
     assert!(!poller.idle_poll(&mut devices));
     assert_eq!(poller.state().idlepoll_sleeping, 1);
@@ -348,7 +354,7 @@ fn the_idle_thread_polls_while_it_is_wanted_and_is_woken_by_a_registration() {
 fn a_cycle_that_loses_its_last_device_stops_polling_until_ticks_are_given_up() {
     let mut poller = Poller::new(1000).unwrap();
     let _ = poller.register(DeviceId(0)).unwrap();
-    let mut devices = |_: DeviceId, _: Command, _: u32| {};
+    let mut devices = |_: DeviceId, _: Command, count: u32| count;
     poller.hardclock(Time::from_us(1000));
     poller.netisr_poll(Time::from_us(1000), &mut devices);
     poller.deregister(DeviceId(0)).unwrap();

@@ -208,7 +208,11 @@ impl<P: Port> PortRunner<P> {
     /// stays in the card, and is lost there, costs nothing. While fewer wait they run in each tick, or the card's ring
     /// would have to hold what comes in two.
     fn let_kernel_receive(&mut self, now_ns: u64) -> bool {
-        let waiting: u64 = self.ports.iter().map(|port| u64::from(port.waiting())).sum();
+        let waiting: u64 = self
+            .ports
+            .iter()
+            .map(|port| u64::from(port.waiting()))
+            .sum();
         if waiting > self.tallies.packets - self.packets_before_cycle {
             return false;
         }
@@ -359,8 +363,9 @@ impl<P: Port> PortRunner<P> {
         }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
         let mut devices = |id: DeviceId, command: Command, count: u32| {
-            let work = ports[id.0 as usize].poll(command, count);
-            tallies.polled(work);
+            let moved = ports[id.0 as usize].poll(command, count);
+            tallies.polled(moved);
+            moved
         };
         self.poller
             .netisr_poll(Time::from_ns(began_ns), &mut devices);
@@ -383,7 +388,7 @@ impl<P: Port> PortRunner<P> {
             // Nothing is polled; it notes that it sleeps.
             return self
                 .poller
-                .idle_poll(&mut |_: DeviceId, _: Command, _: u32| {});
+                .idle_poll(&mut |_: DeviceId, _: Command, _: u32| 0);
         }
         let until_ns = self.idle_until_ns();
         if now_ns >= until_ns {
@@ -395,8 +400,9 @@ impl<P: Port> PortRunner<P> {
         }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
         let mut devices = |id: DeviceId, command: Command, count: u32| {
-            let work = ports[id.0 as usize].poll(command, count);
-            tallies.polled(work);
+            let moved = ports[id.0 as usize].poll(command, count);
+            tallies.polled(moved);
+            moved
         };
         let poller = &mut self.poller;
         let Some(rest) = &self.rest else {

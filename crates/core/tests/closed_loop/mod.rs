@@ -20,7 +20,7 @@ pub struct Cycle {
     pub burst: u32,
 }
 
-/// A host that always has packets. Only what the poller does takes time.
+/// A host that always has packets, unless it is said what comes. Only what the poller does takes time.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The poller.
@@ -31,6 +31,10 @@ pub struct Host {
     pub packet_ns: u64,
     /// How much dearer or cheaper a device's call may come out, drawn anew for each call.
     pub noise_percent: u64,
+    /// Packets that come in each tick to all devices together; a host without it has always more.
+    pub arrivals: Option<fn(u64) -> u32>,
+    /// Of those, how many wait.
+    waiting: u32,
     random: u64,
     /// The last tick that found another one pending.
     pub late_tick: u64,
@@ -67,6 +71,8 @@ impl Host {
             cycle_ns: 10_000,
             packet_ns,
             noise_percent: 0,
+            arrivals: None,
+            waiting: 0,
             random: 1,
             late_tick: 0,
             cycles: Vec::new(),
@@ -94,12 +100,16 @@ impl Host {
             }
             let mut polled_ns = if is_first_chunk { self.cycle_ns } else { 0 };
             let (packet_ns, noise, random) = (self.packet_ns, self.noise_percent, &mut self.random);
+            let (is_fed, waiting) = (self.arrivals.is_some(), &mut self.waiting);
             let mut devices = |_, _: Command, count: u32| {
+                let moved = if is_fed { count.min(*waiting) } else { count };
+                *waiting -= if is_fed { moved } else { 0 };
                 *random = random
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
                 let percent = 100 - noise + (*random >> 33) % (2 * noise + 1);
-                polled_ns += u64::from(count) * packet_ns * percent / 100;
+                polled_ns += u64::from(moved) * packet_ns * percent / 100;
+                moved
             };
             let now = Time::from_ns(self.now_ns);
             self.poller.netisr_poll(now, &mut devices);
@@ -127,6 +137,8 @@ impl Host {
                 if self.poller.state().pending_polls > 1 {
                     self.late_tick = self.now_ns / TICK_NS;
                 }
+                let arrivals = self.arrivals.map(|come| come(self.now_ns / TICK_NS));
+                self.waiting += arrivals.unwrap_or(0);
                 self.next_tick_ns += TICK_NS;
             }
         }

@@ -74,7 +74,7 @@ impl<L: Link> Machine<Freebsd, L> {
             if state.poll_scheduled && state.residual_burst == 0 {
                 cycle = Some((state.burst, state.burst_max));
             }
-            let asked = &mut netisr.asked;
+            let (asked, cards) = (&mut netisr.asked, &self.cards);
             poller.netisr_poll(now, &mut |id: DeviceId, command, count| {
                 let card = id.0 as usize;
                 asked.push_back(Asked {
@@ -82,6 +82,8 @@ impl<L: Link> Machine<Freebsd, L> {
                     command,
                     count,
                 });
+                // Those that come while the others are taken are few.
+                cards[card].rx_ring().len().min(count.into()) as u32
             });
         }
         if let Some((burst, limit)) = cycle {
@@ -176,6 +178,8 @@ impl<L: Link> Machine<Freebsd, L> {
                         command,
                         count,
                     });
+                    // Nothing is learnt from what the idle thread does.
+                    0
                 });
             }
             asked = all.pop_front();
