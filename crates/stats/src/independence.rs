@@ -100,6 +100,18 @@ mod tests {
     }
 
     #[test]
+    fn no_order_is_less_likely_than_one_of_all_that_were_drawn() {
+        let ascending: Vec<f64> = (0..30).map(f64::from).collect();
+        let p = lag_one_p(&ascending, Seed(1)).unwrap();
+        assert_eq!(p, 1.0 / f64::from(SHUFFLES + 1));
+    }
+
+    #[test]
+    fn ranks_add_up_to_nothing() {
+        assert_eq!(ranks(&[0.3, 0.1, 0.2, 0.2]), [3, -3, 0, 0]);
+    }
+
+    #[test]
     fn failed_trials_have_ranks() {
         let failing = [f64::NEG_INFINITY, f64::NEG_INFINITY, 0.1, 0.2, 0.3, 0.25];
         assert!(lag_one_p(&failing, Seed(1)).is_some());

@@ -224,3 +224,14 @@ fn turning_an_interval_swaps_its_ends() {
         (-4.0, -2.0, -1.0)
     );
 }
+
+#[test]
+fn the_p_value_of_a_mean_is_students() {
+    // With two degrees of freedom P(|T| > t) is 1 - t / sqrt(2 + t^2); here t^2 is 12.
+    let p = mean_p(&[1.0, 2.0, 3.0]).unwrap();
+    assert!((p - (1.0 - (12.0_f64 / 14.0).sqrt())).abs() < 1e-12, "{p}");
+    assert_eq!(mean_p(&[1.0]), None);
+    // Without scatter any difference is one, and none is none.
+    assert_eq!(student_p(0.1, 0.0, 3), 0.0);
+    assert_eq!(student_p(0.0, 0.0, 3), 1.0);
+}
