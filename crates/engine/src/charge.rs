@@ -120,11 +120,12 @@ impl Charges {
     /// A cycle has ended, which was long enough for interrupts that came upon it to count: they are in its own time.
     pub(crate) fn end(&mut self, was_long: bool) {
         let can_hold_back = self.account.as_ref().is_some_and(|one| one.can_hold_back());
+        // First: to read the account takes a while, which is no cycle's.
+        self.own_ns = own_cpu_ns();
         self.was_long = was_long || can_hold_back;
         if self.was_long {
             (self.kernel_ns, self.unread) = (self.read_account(), 0);
         }
-        self.own_ns = own_cpu_ns();
     }
 
     /// Until when the kernel's threads may run in a tick that began at `tick_ns` and leaves the network `share_ns`; `None`
@@ -233,12 +234,31 @@ mod tests {
         }
     }
 
+    fn spend() {
+        let began = own_cpu_ns();
+        while own_cpu_ns() < began + 2_000_000 {}
+    }
+
+    /// An account that takes 2 ms to read.
+    struct Slow;
+
+    impl CpuAccount for Slow {
+        fn kernel_ns(&mut self) -> u64 {
+            spend();
+            0
+        }
+    }
+
+    #[test]
+    fn to_read_the_account_when_a_cycle_ends_is_charged() {
+        let mut charges = Charges::at(320);
+        charges.set_account(Box::new(Slow));
+        charges.end(true);
+        assert!(charges.begin() >= 2_000_000);
+    }
+
     #[test]
     fn own_time_between_cycles_is_charged_unless_it_is_left_out() {
-        let spend = || {
-            let began = own_cpu_ns();
-            while own_cpu_ns() < began + 2_000_000 {}
-        };
         let mut charges = Charges::at(320);
         charges.end(true);
         spend();
