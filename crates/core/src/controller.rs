@@ -43,7 +43,7 @@ impl Controller {
 /// A cycle, as a controller sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cycle {
-    /// When it began (`poll_start_t`).
+    /// When it began (`poll_start_t`), less what it is charged for.
     pub(crate) start: Time,
     /// From when on it may use its share: its own beginning, or the last tick when it makes up for one
     /// that was missed.
@@ -56,16 +56,17 @@ pub(crate) struct Cycle {
 }
 
 impl Cycle {
-    /// When its share is over.
-    pub(crate) fn deadline(&self) -> Time {
-        Time::from_ns(self.share_start.ns().saturating_add(self.share_ns))
+    /// What is left of its share.
+    pub(crate) fn room_ns(&self, now: Time) -> u64 {
+        let deadline_ns = self.share_start.ns().saturating_add(self.share_ns);
+        deadline_ns.saturating_sub(now.ns())
     }
 
     /// Whether more is left of its share than may be: a fiftieth of a tick, or a quarter of a small share.
     pub(crate) fn has_time(&self, now: Time) -> bool {
         let tick_ns = NS_PER_SECOND / u64::from(self.hz);
         let most_ns = (tick_ns / 50).min(self.share_ns / 4);
-        self.deadline().ns().saturating_sub(now.ns()) > most_ns
+        self.room_ns(now) > most_ns
     }
 }
 
@@ -98,10 +99,10 @@ impl Memory {
     }
 
     /// A cycle begins: the packets that its chunks may ask each device for.
-    pub(crate) fn begin(&mut self, cycle: &Cycle, state: &State) -> u32 {
+    pub(crate) fn begin(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
             Memory::Freebsd => state.burst,
-            Memory::Share(share) => share.begin(cycle, state),
+            Memory::Share(share) => share.begin(now, cycle, state),
         }
     }
 

@@ -78,6 +78,8 @@ pub struct Poller {
     previous_tick: Time,
     /// The cycle under way, or the last one.
     cycle: Cycle,
+    /// Of [`Poller::charge`].
+    charge_ns: u64,
 }
 
 impl Poller {
@@ -122,6 +124,7 @@ impl Poller {
                 share_ns: 0,
                 hz,
             },
+            charge_ns: 0,
         })
     }
 
@@ -284,6 +287,12 @@ impl Poller {
         schedules
     }
 
+    /// Charges the next cycle for time that the network used before it: the cycle counts as begun so much earlier. In
+    /// the original a cycle is all that polling costs.
+    pub fn charge(&mut self, ns: u64) {
+        self.charge_ns = ns;
+    }
+
     /// The first part of the network software interrupt: a chunk of the cycle (`netisr_poll`).
     pub fn netisr_poll<D: Devices + ?Sized>(&mut self, now: Time, devices: &mut D) {
         let state = &mut self.state;
@@ -295,9 +304,11 @@ impl Poller {
         state.phase = 3;
         let mut command = Command::PollOnly;
         if state.residual_burst == 0 {
+            let charge_ns = core::mem::take(&mut self.charge_ns);
+            let start = Time::from_ns(now.ns().saturating_sub(charge_ns));
             self.cycle = Cycle {
-                start: now,
-                share_start: if makes_up { self.previous_tick } else { now },
+                start,
+                share_start: if makes_up { self.previous_tick } else { start },
                 share_ns: share_ns(self.hz, state.user_frac),
                 hz: self.hz,
             };
@@ -306,7 +317,7 @@ impl Poller {
                 command = Command::PollAndCheckStatus;
                 state.reg_frac_count = 0;
             }
-            state.residual_burst = self.memory.begin(&self.cycle, state);
+            state.residual_burst = self.memory.begin(now, &self.cycle, state);
         }
         let count = state.residual_burst.min(state.each_burst);
         state.residual_burst -= count;

@@ -60,12 +60,10 @@ pub(crate) struct Share {
 
 impl Share {
     /// A cycle begins. At least one packet is requested, even when the time is used up already.
-    pub(crate) fn begin(&mut self, cycle: &Cycle, state: &State) -> u32 {
+    pub(crate) fn begin(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         self.spent = Spent::default();
-        if cycle.deadline() <= cycle.start {
-            return 1;
-        }
-        halved_at_the_end(state.burst, state.each_burst)
+        let room_ns = cycle.room_ns(now).saturating_sub(self.cycle_ns);
+        halved_at_the_end(self.fits(room_ns).clamp(1, state.burst), state.each_burst)
     }
 
     /// A chunk has asked all devices.
@@ -95,9 +93,8 @@ impl Share {
         if self.packet_cost == 0 && chunk.packets > 0 {
             self.packet_cost = cost(chunk);
         }
-        let room_ns = cycle.deadline().ns().saturating_sub(now.ns());
         let fits = self
-            .fits(room_ns)
+            .fits(cycle.room_ns(now))
             .min(state.burst_max.saturating_sub(requested));
         halved_at_the_end(fits, state.each_burst)
     }

@@ -147,6 +147,23 @@ fn what_share_asks_for_in_vain_makes_no_packet_cheaper() {
 }
 
 #[test]
+fn what_a_cycle_is_charged_for_is_taken_off_its_share() {
+    for (charge_ns, share) in [(300_000, 0.2), (700_000, 0.0)] {
+        let mut host = Host::new(Controller::Share, 50, 2_300);
+        host.run(50);
+        host.poller.charge(charge_ns);
+        host.run(2);
+        let shares = host.shares(50);
+        // A cycle asks for a packet at least, and costs something whatever it brings.
+        let least = (host.cycle_ns + host.packet_ns) as f64 / TICK_NS as f64;
+        let charged = shares[0].min(shares[1]);
+        assert!((charged - share).abs() <= least, "{charge_ns}: {shares:?}");
+        // The one after it is charged for nothing.
+        assert!(shares[0].max(shares[1]) > 0.48, "{charge_ns}: {shares:?}");
+    }
+}
+
+#[test]
 fn freebsd_falls_by_one_an_overloaded_cycle() {
     let mut host = Host::new(Controller::Freebsd, 50, 500);
     host.run(400);

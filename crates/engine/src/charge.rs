@@ -4,7 +4,8 @@
 //! to sleep and hears requests, and the kernel's own receive work may run on the same CPU: interrupts, soft interrupts,
 //! NAPI threads. All of that is the network's part of a tick too, so the next cycle is told to have begun so much earlier.
 //!
-//! What must hold: no time is charged twice. Polling when the CPU is idle is not charged: nobody else wanted it.
+//! What must hold: no time is charged twice, and what is more than a cycle's part of the tick is charged to the cycles
+//! after it. Polling when the CPU is idle is not charged: nobody else wanted it.
 
 use crate::clock::own_cpu_ns;
 
@@ -42,6 +43,9 @@ impl CpuAccounts for NoAccounts {
 /// at every cycle of a slower clock.
 const READINGS_PER_SECOND: u32 = 20;
 
+/// What is left to be charged fills so many cycles at most: what an overload of the past used is forgotten then.
+const CYCLES_LEFT_MAX: u64 = 10;
+
 /// Time outside of cycles.
 pub(crate) struct Charges {
     /// While cycles are short, the account is read at every so many.
@@ -59,9 +63,11 @@ pub(crate) struct Charges {
     mean_ns: u64,
     /// What the account charged in all.
     kernel_charged_ns: u64,
-    /// What the last cycle was charged: for the engine's thread, and in all.
+    /// What the engine's thread used between the last two cycles.
     last_own_ns: u64,
+    /// What the last cycle was charged in all, and what was left for those after it.
     last_ns: u64,
+    left_ns: u64,
 }
 
 impl Charges {
@@ -78,6 +84,7 @@ impl Charges {
             kernel_charged_ns: 0,
             last_own_ns: 0,
             last_ns: 0,
+            left_ns: 0,
         }
     }
 
@@ -95,10 +102,13 @@ impl Charges {
         self.last_ns
     }
 
-    /// A cycle begins: what was used since the last one ended.
-    pub(crate) fn begin(&mut self) -> u64 {
+    /// A cycle begins that can be charged for `most_ns`: what was used since the last one ended, and what was left to be
+    /// charged.
+    pub(crate) fn begin(&mut self, most_ns: u64) -> u64 {
         self.last_own_ns = own_cpu_ns().saturating_sub(self.own_ns);
-        self.last_ns = self.last_own_ns + self.kernel_since_last();
+        let used_ns = self.last_own_ns + self.kernel_since_last() + self.left_ns;
+        self.last_ns = used_ns.min(most_ns);
+        self.left_ns = (used_ns - self.last_ns).min(most_ns.saturating_mul(CYCLES_LEFT_MAX));
         self.last_ns
     }
 
@@ -181,11 +191,11 @@ mod tests {
         let readings = vec![1_000_000, 3_000_000, 9_000_000, 9_500_000, 9_500_000];
         charges.set_account(Box::new(Script(readings)));
         charges.end(true);
-        let first_ns = charges.begin();
+        let first_ns = charges.begin(u64::MAX);
         assert!(first_ns >= 2_000_000 && first_ns == charges.last_ns());
         charges.end(true);
         // What ran during the first cycle is in its own time.
-        charges.begin();
+        charges.begin(u64::MAX);
         charges.end(true);
         assert_eq!(charges.kernel_charged_ns(), Some(2_500_000));
     }
@@ -197,7 +207,7 @@ mod tests {
         charges.end(true);
         charges.was_long = false;
         let begin = |charges: &mut Charges| {
-            charges.begin();
+            charges.begin(u64::MAX);
             charges.end(false);
             charges.last_ns - charges.last_own_ns
         };
@@ -226,7 +236,7 @@ mod tests {
             let mut charges = Charges::at(hz);
             charges.set_account(Box::new(Counted(Arc::clone(&readings))));
             for _ in 0..hz {
-                charges.begin();
+                charges.begin(u64::MAX);
                 charges.end(false);
             }
             let readings = readings.load(Ordering::Relaxed);
@@ -250,11 +260,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_more_than_a_cycle_can_bear_is_charged_to_those_after_it() {
+        let mut charges = Charges::at(320);
+        let readings = vec![0, 5_000_000, 5_000_000, 5_000_000, 5_000_000, 5_000_000];
+        charges.set_account(Box::new(Script(readings)));
+        charges.end(true);
+        assert_eq!(charges.begin(2_000_000), 2_000_000);
+        charges.end(true);
+        assert_eq!(charges.begin(2_000_000), 2_000_000);
+        charges.end(true);
+        let last_ns = charges.begin(u64::MAX);
+        assert!(last_ns >= 1_000_000 && charges.left_ns == 0, "{last_ns}");
+        assert_eq!(charges.kernel_charged_ns(), Some(5_000_000));
+    }
+
+    #[test]
     fn to_read_the_account_when_a_cycle_ends_is_charged() {
         let mut charges = Charges::at(320);
         charges.set_account(Box::new(Slow));
         charges.end(true);
-        assert!(charges.begin() >= 2_000_000);
+        assert!(charges.begin(u64::MAX) >= 2_000_000);
     }
 
     #[test]
@@ -262,13 +287,13 @@ mod tests {
         let mut charges = Charges::at(320);
         charges.end(true);
         spend();
-        assert!(charges.begin() >= 2_000_000);
+        assert!(charges.begin(u64::MAX) >= 2_000_000);
         charges.end(true);
         charges.leave_out(spend);
-        let left_out_ns = charges.begin();
+        let left_out_ns = charges.begin(u64::MAX);
         charges.end(true);
         spend();
         // However slow the machine is, what was left out is at least not all there.
-        assert!(left_out_ns < charges.begin(), "{left_out_ns}");
+        assert!(left_out_ns < charges.begin(u64::MAX), "{left_out_ns}");
     }
 }

@@ -35,7 +35,7 @@ const CATCH_UP_NS: u64 = 10_000_000_000;
 /// A cycle that takes more than this part of a tick is a long one.
 const LONG_CYCLE_DIVISOR: u64 = 8;
 
-/// The kernel's receive threads get at least this part of the network's part of a tick, unless they are held back. The
+/// Unless they are held back, the kernel's receive threads get at least this part of the network's part of a tick. The
 /// next cycle is charged for what they used.
 const KERNEL_LEAST_DIVISOR: u64 = 4;
 
@@ -208,11 +208,8 @@ impl<P: Port> PortRunner<P> {
     /// stays in the card, and is lost there, costs nothing. While fewer wait they run in each tick, or the card's ring
     /// would have to hold what comes in two.
     fn let_kernel_receive(&mut self, now_ns: u64) -> bool {
-        let waiting: u64 = self
-            .ports
-            .iter()
-            .map(|port| u64::from(port.waiting()))
-            .sum();
+        let waiting = self.ports.iter().map(|port| u64::from(port.waiting()));
+        let waiting: u64 = waiting.sum();
         if waiting > self.tallies.packets - self.packets_before_cycle {
             return false;
         }
@@ -353,13 +350,14 @@ impl<P: Port> PortRunner<P> {
         }
     }
 
-    /// The software interrupt: one chunk, which includes what the protocols do with it. The first one of a cycle began
-    /// earlier by what was used of the CPU since the last cycle.
-    fn chunk(&mut self, mut began_ns: u64) {
+    /// The software interrupt: one chunk, which includes what the protocols do with it. A cycle is charged for what was
+    /// used of the CPU since the last one.
+    fn chunk(&mut self, began_ns: u64) {
         if self.poller.read(Knob::ResidualBurst) == 0 {
             self.cycle_began_ns = began_ns;
             self.packets_before_cycle = self.tallies.packets;
-            began_ns = began_ns.saturating_sub(self.charges.begin());
+            let charge_ns = self.charges.begin(self.period_ns - self.user_ns());
+            self.poller.charge(charge_ns);
         }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
         let mut devices = |id: DeviceId, command: Command, count: u32| {
