@@ -198,6 +198,7 @@ fn large_effects(study: &Study) -> Option<String> {
     let what = match found {
         Some((ratio, one)) => {
             let size = match ratio {
+                ..1.01 => String::from("less than 1 %"),
                 ..2.0 => format!("{:.0} %", 100.0 * (ratio - 1.0)),
                 _ => format!("{ratio:.1}x"),
             };

@@ -1,9 +1,10 @@
 //! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, one
-//! that says how long packets took, a spinner, and one that has an XDP program send all frames on.
+//! that says how long packets took, a spinner, one that only sleeps, and one that has an XDP program send all frames on.
 
 use std::hint;
 use std::io;
 use std::net::UdpSocket;
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -16,16 +17,20 @@ use aya::programs::Xdp;
 use nicpoll_engine::Work;
 use nicpoll_stats::Latencies;
 use nicpoll_switch::Control;
+use nicpoll_sys::affinity;
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use nicpoll_wire::frame::Mark;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::trial::CPUS;
 
 /// What netreceive asks for.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `spin MILLISECONDS`, `redirect`. `delay` ends with
-/// a line of input, `spin` by itself, all others with their process.
+/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `spin MILLISECONDS`, `sleep HZ`, `redirect`.
+/// `delay` ends with a line of input, `spin` by itself, all others with their process.
 pub fn run(words: &[String]) -> Result<()> {
     let number = |index: usize| -> Result<u64> {
         let word = words.get(index).ok_or_else(|| anyhow!("too few words"))?;
@@ -39,6 +44,7 @@ pub fn run(words: &[String]) -> Result<()> {
             println!("{:.4}", spin(Duration::from_millis(number(1)?)));
             Ok(())
         }
+        Some("sleep") => sleep_by_ticks(number(1)?),
         Some("redirect") => redirect(),
         other => Err(anyhow!("there is no helper {other:?}")),
     }
@@ -94,6 +100,20 @@ fn tell_delay(port: u16) -> Result<()> {
     let all = latencies.lock().unwrap_or_else(PoisonError::into_inner);
     println!("{}", serde_json::to_string(&all.summary())?);
     Ok(())
+}
+
+/// Sleeps until each tick, on the core and in the way of an engine: what waking up alone takes.
+fn sleep_by_ticks(hz: u64) -> Result<()> {
+    affinity::pin(CPUS[1])?;
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+    let mut tick = clock_gettime(ClockId::Monotonic);
+    println!("ready");
+    loop {
+        tick.tv_nsec += 1_000_000_000 / hz as i64;
+        tick.tv_sec += tick.tv_nsec / 1_000_000_000;
+        tick.tv_nsec %= 1_000_000_000;
+        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &tick);
+    }
 }
 
 /// The share of a core that an ordinary program gets.

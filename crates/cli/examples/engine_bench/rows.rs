@@ -64,6 +64,12 @@ const POLL: Receiver = Receiver {
     ..NETRECEIVE
 };
 
+/// A loop that only sleeps until each tick.
+const SLEEPS: Receiver = Receiver {
+    command: "bench helper sleep 1000",
+    ..NETRECEIVE
+};
+
 /// Nobody receives: senders are compared. The frames go to a hardware address that nobody has.
 const NOBODY: Receiver = Receiver {
     command: "sleep 60",
@@ -174,6 +180,7 @@ pub const ROWS: [Row; 7] = [
         contenders: &[
             of("sink, polling, 1000 Hz", Kernel::OfSender, SINK_AS_IT_IS),
             of("testpmd", Kernel::OfSender, TESTPMD),
+            of("a loop of sleeps, 1000 Hz", Kernel::OfSender, SLEEPS),
         ],
         targets: &[Target::TakesAtMost(0.02, 0)],
     },

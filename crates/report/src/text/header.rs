@@ -62,12 +62,12 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
         ("CPUs", cpus(study)),
         ("link", link(study)),
     ]);
-    facts.extend(
-        study
-            .settings
-            .iter()
-            .map(|facts| (facts.setting.as_str(), facts.description.clone())),
-    );
+    // One that has nothing to say of how the interface polls is told by what it changed.
+    let described = study
+        .settings
+        .iter()
+        .filter(|it| !it.description.is_empty());
+    facts.extend(described.map(|it| (it.setting.as_str(), it.description.clone())));
     facts.extend([
         ("plan", plan(&study.plan)),
         ("order", order(&study.plan, study.seed)),
