@@ -45,6 +45,8 @@ impl Controller {
 pub(crate) struct Cycle {
     /// When it began (`poll_start_t`), less what it is charged for.
     pub(crate) start: Time,
+    /// What it is charged for of that.
+    pub(crate) charge_ns: u64,
     /// From when on it may use its share: its own beginning, or the last tick when it makes up for one
     /// that was missed.
     pub(crate) share_start: Time,

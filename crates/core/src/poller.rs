@@ -120,6 +120,7 @@ impl Poller {
             previous_tick: Time::default(),
             cycle: Cycle {
                 start: Time::default(),
+                charge_ns: 0,
                 share_start: Time::default(),
                 share_ns: 0,
                 hz,
@@ -308,6 +309,7 @@ impl Poller {
             let start = Time::from_ns(now.ns().saturating_sub(charge_ns));
             self.cycle = Cycle {
                 start,
+                charge_ns,
                 share_start: if makes_up { self.previous_tick } else { start },
                 share_ns: share_ns(self.hz, state.user_frac),
                 hz: self.hz,

@@ -114,7 +114,8 @@ impl Share {
             followed(expected_ns, first.ns)
         };
         self.cycle_ns = chunk_ns.saturating_sub(self.packets_ns(first.packets));
-        self.fits(cycle.share_ns.saturating_sub(self.cycle_ns))
+        let besides_ns = cycle.charge_ns.saturating_add(self.cycle_ns);
+        self.fits(cycle.share_ns.saturating_sub(besides_ns))
             .clamp(1, state.burst_max)
     }
 
