@@ -73,6 +73,51 @@ fn the_normal_tail_meets_the_exact_one() {
 }
 
 #[test]
+fn p_values_are_exact_up_to_a_number_of_pairs_and_normal_beyond() {
+    use statrs::distribution::{ContinuousCDF, Normal};
+    let exact = |n, sum| -> f64 { rank_sum_probabilities(n).into_iter().take(sum + 1).sum() };
+    let sum = left_out(EXACT_MAX, 0.025);
+    assert_eq!(tail_at(EXACT_MAX, sum), exact(EXACT_MAX, sum));
+    // 201 pairs: the mean of the sums, and their variance.
+    let (mean, variance) = (201.0 * 202.0 / 4.0, 201.0 * 202.0 * 403.0 / 24.0_f64);
+    let normal = Normal::standard().cdf((sum as f64 + 1.0 - mean) / variance.sqrt());
+    let found = tail_at(EXACT_MAX + 1, sum);
+    assert!((found - normal).abs() < 1e-15, "{found} {normal}");
+    let exact = exact(EXACT_MAX + 1, sum);
+    assert!((found - exact).abs() / exact < 0.01, "{found} {exact}");
+}
+
+#[test]
+fn critical_values_are_exact_up_to_a_number_of_pairs_and_normal_beyond() {
+    let by_sums = |n| {
+        let mut below = 0.0;
+        let sums = rank_sum_probabilities(n).into_iter();
+        let fits = |probability| {
+            below += probability;
+            below <= 0.025
+        };
+        sums.map(fits).take_while(|it| *it).count() - 1
+    };
+    assert_eq!(left_out(EXACT_MAX, 0.025), by_sums(EXACT_MAX));
+    assert_ne!(
+        left_out(EXACT_MAX, 0.025),
+        left_out_by_normal(EXACT_MAX, 0.025)
+    );
+    // 10150.5 - 1.959964 x 825.697 - 1, where the exact one is a little larger.
+    assert_eq!(left_out(EXACT_MAX + 1, 0.025), 8531);
+    assert_ne!(by_sums(EXACT_MAX + 1), 8531);
+    // A tail that is reached exactly is not passed: three of the 128 signs of seven ranks add up to 2 at most.
+    assert_eq!(left_out(7, 3.0 / 128.0), 2);
+}
+
+#[test]
+fn the_estimate_is_the_median_of_odd_and_even_numbers_of_means() {
+    // Of two differences there are three means, of three six: -1, -0.5, 0, 1.5, 2, 4.
+    assert_eq!(hodges_lehmann(&[0.0, 1.0]), Some(0.5));
+    assert_eq!(hodges_lehmann(&[-1.0, 0.0, 4.0]), Some(0.75));
+}
+
+#[test]
 fn what_has_no_interval() {
     let few = signed_rank_interval(&[1.0; 5], Confidence::PERCENT_95);
     assert_eq!(
