@@ -68,6 +68,8 @@ mod tests {
     #[test]
     fn what_has_no_interval() {
         assert_eq!(trimmed_interval(&[1.0; 4], Confidence::PERCENT_95), None);
+        let five = [1.0, 2.0, 3.0, 4.0, 5.0];
+        assert!(trimmed_interval(&five, Confidence::PERCENT_95).is_some());
         let wild = [1.0, 2.0, 3.0, 4.0, f64::NAN];
         assert_eq!(trimmed_interval(&wild, Confidence::PERCENT_95), None);
     }
