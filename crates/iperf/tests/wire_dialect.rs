@@ -449,3 +449,15 @@ fn an_echo_to_a_client_that_speaks_as_2_0_5_is_no_report() {
     let [_, fin] = written(Dialect::V2_0_2, [0, -91], [(0, 0); 2]);
     assert_eq!(reply::classify(&fin, &fin, Dialect::V2_0_2), Reply::Echo);
 }
+
+#[test]
+fn a_version_reads_as_iperf_prints_it() {
+    let endings = ["-dev", "-rc", "-rc2", "", "-private", "-master", "-unk"];
+    for (kind, ending) in (0..).zip(endings) {
+        let version = Version {
+            upper: 0x0002_0001,
+            lower: 0x0008_0000 | kind,
+        };
+        assert_eq!(version.to_string(), format!("2.1.8{ending}"));
+    }
+}
