@@ -208,16 +208,15 @@ impl<P: Port> PortRunner<P> {
     /// stays in the card, and is lost there, costs nothing. While fewer wait they run in each tick, or the card's ring
     /// would have to hold what comes in two.
     fn let_kernel_receive(&mut self, now_ns: u64) -> bool {
-        let waiting = self.ports.iter().map(|port| u64::from(port.waiting()));
-        let waiting: u64 = waiting.sum();
-        if waiting > self.tallies.packets - self.packets_before_cycle {
-            return false;
-        }
-        let share_ns = self.period_ns - self.user_ns();
+        let share_ns = self.share_ns();
         let tick_ns = self.next_tick_ns - self.period_ns;
         let Some(share_end_ns) = self.charges.kernel_until_ns(tick_ns, share_ns) else {
             return false;
         };
+        let waiting = self.ports.iter().map(|port| u64::from(port.waiting()));
+        if waiting.sum::<u64>() > self.tallies.packets - self.packets_before_cycle {
+            return false;
+        }
         let least_end_ns = self.chunk_ended_ns + share_ns / KERNEL_LEAST_DIVISOR;
         let until_ns = share_end_ns.max(least_end_ns).min(self.next_tick_ns);
         if now_ns >= until_ns {
@@ -227,6 +226,11 @@ impl<P: Port> PortRunner<P> {
         sleep_until(until_ns);
         self.charges.let_kernel_run(false);
         true
+    }
+
+    /// The network's part of a tick.
+    fn share_ns(&self) -> u64 {
+        self.period_ns - self.user_ns()
     }
 
     /// The part of a tick that is user programs'.
@@ -356,17 +360,13 @@ impl<P: Port> PortRunner<P> {
         if self.poller.read(Knob::ResidualBurst) == 0 {
             self.cycle_began_ns = began_ns;
             self.packets_before_cycle = self.tallies.packets;
-            let charge_ns = self.charges.begin(self.period_ns - self.user_ns());
+            let charge_ns = self.charges.begin(self.share_ns());
             self.poller.charge(charge_ns);
         }
-        let (ports, tallies) = (&mut self.ports, &mut self.tallies);
-        let mut devices = |id: DeviceId, command: Command, count: u32| {
-            let moved = ports[id.0 as usize].poll(command, count);
-            tallies.polled(moved);
-            moved
-        };
-        self.poller
-            .netisr_poll(Time::from_ns(began_ns), &mut devices);
+        self.poller.netisr_poll(
+            Time::from_ns(began_ns),
+            &mut counted(&mut self.ports, &mut self.tallies),
+        );
         let now_ns = now_ns();
         self.chunk_ended_ns = now_ns;
         let is_scheduled = self.bring_ticks(now_ns);
@@ -396,12 +396,7 @@ impl<P: Port> PortRunner<P> {
             // Without another thread it keeps to its part of the tick.
             self.rest = Rest::of_caller(self.scheduling.policy()).ok();
         }
-        let (ports, tallies) = (&mut self.ports, &mut self.tallies);
-        let mut devices = |id: DeviceId, command: Command, count: u32| {
-            let moved = ports[id.0 as usize].poll(command, count);
-            tallies.polled(moved);
-            moved
-        };
+        let mut devices = counted(&mut self.ports, &mut self.tallies);
         let poller = &mut self.poller;
         let Some(rest) = &self.rest else {
             return self.charges.leave_out(|| poller.idle_poll(&mut devices));
@@ -476,5 +471,17 @@ impl<P: Port> PortRunner<P> {
         } else {
             sleep_until(ns);
         }
+    }
+}
+
+/// Ports as the poller asks them, with what they answer counted.
+fn counted<P: Port>(
+    ports: &mut [P],
+    tallies: &mut Tallies,
+) -> impl FnMut(DeviceId, Command, u32) -> u32 {
+    move |id, command, count| {
+        let moved = ports[id.0 as usize].poll(command, count);
+        tallies.polled(moved);
+        moved
     }
 }
