@@ -32,9 +32,9 @@ const KNOWN: u16 = NudState::Reachable as u16
     | NudState::Noarp as u16
     | NudState::Permanent as u16;
 
-/// The way to an address.
+/// How an address is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Route {
     /// Who gets the frames: the address itself, or a router.
     pub(super) next_hop: IpAddr,
     /// The address that this host sends with.
@@ -44,15 +44,15 @@ pub(super) struct Way {
     pub(super) is_routed: bool,
 }
 
-/// The way to an address out of an interface.
+/// How an address is reached out of an interface.
 ///
 /// # Errors
 /// When there is no route to an IPv6 address, or the address is not one host's that is elsewhere.
-pub(super) fn way(
+pub(super) fn route(
     socket: &mut NetlinkSocket,
     (interface, ifindex): (&str, u32),
     to: IpAddr,
-) -> Result<Way, BlastError> {
+) -> Result<Route, BlastError> {
     let no_route = |source: io::Error| BlastError::NoRoute {
         interface: interface.to_owned(),
         to,
@@ -72,7 +72,7 @@ pub(super) fn way(
     if header.rtm_type != RtmType::Unicast as u8 || to.is_multicast() {
         return Err(BlastError::NotOneHost { to });
     }
-    Ok(Way {
+    Ok(Route {
         next_hop: route.get_gateway().or(route.get_via()).unwrap_or(to),
         source: route.get_prefsrc().ok(),
         is_routed: header.rtm_table != RT_TABLE_UNSPEC,

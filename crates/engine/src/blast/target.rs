@@ -82,22 +82,22 @@ impl Interface {
         if let (Some(from), Some(mac)) = (receiver.from, receiver.mac) {
             return Ok(path(from, mac));
         }
-        let way = neighbour::way(socket, here, to)?;
-        let source = receiver.from.or(way.source);
+        let route = neighbour::route(socket, here, to)?;
+        let source = receiver.from.or(route.source);
         let source = source.ok_or_else(|| BlastError::NoAddress {
             interface: self.name.clone(),
             to,
         })?;
         let mac = match receiver.mac {
             Some(mac) => mac,
-            None if !way.is_routed => {
+            None if !route.is_routed => {
                 return Err(BlastError::NoRoute {
                     interface: self.name.clone(),
                     to,
                     source: Errno::NETUNREACH.into(),
                 });
             }
-            None => neighbour::mac_of(socket, here, way.next_hop)?,
+            None => neighbour::mac_of(socket, here, route.next_hop)?,
         };
         Ok(path(source, mac))
     }
