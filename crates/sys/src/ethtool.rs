@@ -295,11 +295,10 @@ fn request(
     let mut request = ifreq::about(interface)?;
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
     // SAFETY: the request and the buffer that it points to outlive the call. SIOCGHWTSTAMP writes three words; all else
-    // is of SIOCETHTOOL. For GSSET_INFO the kernel
-    // writes one number for the one set that is asked for, for GDRVINFO and GET_TS_INFO one structure of fixed length,
-    // for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7 bits; for GFEATURES
-    // as many blocks as it is told that there is room for. For the other two it writes as many entries as
-    // the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
+    // is of SIOCETHTOOL. For GSSET_INFO the kernel writes one number for the one set that is asked for, for GDRVINFO and
+    // GET_TS_INFO one structure of fixed length, for GLINKSETTINGS one of fixed length and three masks, whose words it
+    // counts in 7 bits; for GFEATURES as many blocks as it is told that there is room for. For the other two it writes as
+    // many entries as the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
     // moment before, and a driver's count grows with its queues only.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) };
     if result < 0 {
