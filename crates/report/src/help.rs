@@ -400,6 +400,8 @@ Examples:
   sudo nicpoll study run period.toml --json > study.json
   sudo nicpoll study run servers-2006          a ready study: what servers were tried with in 2006
   sudo nicpoll study run servers-2006 --full   the same for as long as they were
+  sudo nicpoll study run period.toml --workload udp64,rr
+                                               under two of its workloads only
   sudo nicpoll study run period.toml --sweep rate=25%,50%,100%,150%
                                                how much each setting holds, and at what cost
   sudo nicpoll study run period.toml --simulate here.toml --report period.html

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nicpoll_iperf::UdpWorkload;
 use thiserror::Error;
 
-use crate::design::{Design, NamedSetting, Versus};
+use crate::design::{Design, NamedSetting, UnknownWorkload, Versus};
 use crate::file::StudyFile;
 use crate::ready::READY;
 use crate::workload::WorkloadRequest;
@@ -39,14 +39,6 @@ pub fn setting_name(name: &str) -> Result<String, UnknownSetting> {
         return Ok(name);
     }
     Err(UnknownSetting { name })
-}
-
-/// A workload that the demo does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no workload '{name}'; known are {known}")]
-pub struct UnknownWorkload {
-    name: String,
-    known: String,
 }
 
 /// The workloads of a quick demo: one that many packets decide, and one that each packet's delay does.
@@ -109,19 +101,11 @@ fn versus(setting: &str, reference: &str) -> Versus {
 
 /// The name of one of the demo's workloads, if it is one.
 pub fn workload_name(name: &str) -> Result<String, UnknownWorkload> {
-    let names: Vec<String> = file()
+    let name = String::from(name);
+    file()
         .design
-        .workloads
-        .into_iter()
-        .map(|workload| workload.name)
-        .collect();
-    if names.iter().any(|known| known == name) {
-        return Ok(String::from(name));
-    }
-    Err(UnknownWorkload {
-        name: String::from(name),
-        known: names.join(", "),
-    })
+        .with_workloads(std::slice::from_ref(&name))
+        .map(|_| name)
 }
 
 /// One UDP stream, as fast as one sender goes.

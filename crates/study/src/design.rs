@@ -9,8 +9,9 @@ use nicpoll_model::{
     TrafficKind, WorkloadFacts,
 };
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
-use nicpoll_switch::{Request, Setting, Value};
+use nicpoll_switch::{Request, Setting, Value, similar};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::engine::EngineRequest;
 use crate::extent::Extent;
@@ -158,6 +159,28 @@ pub struct Versus {
     pub reference: String,
 }
 
+/// A workload that a study does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no workload '{name}'; known are {known}{meant}")]
+pub struct UnknownWorkload {
+    name: String,
+    known: String,
+    /// What may have been meant, in words.
+    meant: String,
+}
+
+impl UnknownWorkload {
+    fn among(name: &str, mut known: Vec<&str>) -> Self {
+        known.dedup();
+        let meant = similar(name, known.iter().copied());
+        UnknownWorkload {
+            name: String::from(name),
+            known: known.join(", "),
+            meant: meant.map_or_else(String::new, |meant| format!("; did you mean '{meant}'?")),
+        }
+    }
+}
+
 impl Design {
     /// A workload by its name.
     pub fn workload(&self, name: &str) -> Option<&NamedWorkload> {
@@ -171,13 +194,22 @@ impl Design {
             .find(|setting| setting.setting.name == name)
     }
 
-    /// The design under some of its workloads only.
-    pub fn with_workloads(mut self, names: &[String]) -> Self {
+    /// The design under some of its workloads only. The name of one that is swept stands for all its rates.
+    ///
+    /// # Errors
+    /// [`UnknownWorkload`] for a name that no workload has.
+    pub fn with_workloads(mut self, names: &[String]) -> Result<Self, UnknownWorkload> {
+        let known: Vec<&str> = self.workloads.iter().map(NamedWorkload::asked_as).collect();
+        if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(UnknownWorkload::among(name, known));
+        }
         self.workloads
-            .retain(|workload| names.contains(&workload.name));
+            .retain(|workload| names.iter().any(|name| name == workload.asked_as()));
+        let kept = self.workloads.iter();
+        let kept: Vec<&str> = kept.map(|workload| workload.name.as_str()).collect();
         self.drop_order
-            .retain(|comparison| names.contains(&comparison.workload));
-        self
+            .retain(|comparison| kept.contains(&comparison.workload.as_str()));
+        Ok(self)
     }
 
     /// The design with another period wherever a timer begins the rounds.
@@ -267,6 +299,12 @@ pub(crate) fn drop_order<'a>(
 }
 
 impl NamedWorkload {
+    /// The name that it is asked for by: where it is one rate of a sweep, that of the sweep.
+    fn asked_as(&self) -> &str {
+        let load = self.load.as_ref();
+        load.map_or(&self.name, |load| &load.sweep)
+    }
+
     /// The traffic as it is under a setting.
     pub fn under(&self, setting: &NamedSetting) -> NamedWorkload {
         NamedWorkload {

@@ -25,7 +25,7 @@ use self::claim::{Claim, Wanted};
 use self::compared::Compared;
 use self::entry::{Document, WorkloadEntry};
 use self::lengths::LengthsEntry;
-use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
+use crate::design::{Design, NamedSetting, NamedWorkload, UnknownWorkload, drop_order};
 use crate::extent::Extent;
 use crate::plan::{Lengths, PlanError, plan_of};
 use crate::sweep::{SweepError, SweepRates};
@@ -98,6 +98,15 @@ impl StudyFile {
     pub fn at_full_length(self) -> Result<Self, OneLength> {
         let lengths = self.full.clone().ok_or(OneLength)?;
         Ok(StudyFile { lengths, ..self })
+    }
+
+    /// The study under some of its workloads only.
+    ///
+    /// # Errors
+    /// As [`Design::with_workloads`].
+    pub fn with_workloads(self, names: &[String]) -> Result<Self, UnknownWorkload> {
+        let design = self.design.with_workloads(names)?;
+        Ok(StudyFile { design, ..self })
     }
 
     /// The study with every workload that has a rate swept over these.

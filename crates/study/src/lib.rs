@@ -59,7 +59,7 @@ mod xdp;
 
 pub use command::{CommandOutputError, CommandRefused, CommandWorkload, FigureUnit};
 pub use decided::is_decided;
-pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, Versus};
+pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, UnknownWorkload, Versus};
 pub use engine::{EngineRefusal, EngineRequest, HZ_DEFAULT};
 pub use error::{Doing, StudyError};
 pub use existing::{Existing, ExistingError};

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::cpu_window::CPU_WINDOW;
 use crate::demo;
-use crate::design::{Design, NamedSetting};
+use crate::design::{Design, NamedSetting, UnknownWorkload};
 use crate::reckon;
 
 /// From which ratio on a difference matters.
@@ -126,6 +126,9 @@ impl DemoOptions {
 /// Why a plan cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
+    /// There is no such workload.
+    #[error(transparent)]
+    Workload(#[from] UnknownWorkload),
     /// The period is too short for the kernel's timers.
     #[error(
         "a period of {asked:?} cannot be met: the kernel's timer alone takes about that long; ask for \
@@ -200,7 +203,7 @@ pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), PlanErr
     };
     lengths.check()?;
     check_period(period, lengths.trial)?;
-    let design = design_of(options, period);
+    let design = design_of(options, period)?;
     let plan = plan_of(&design, &lengths, seed)?;
     Ok((design, plan))
 }
@@ -307,7 +310,7 @@ fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
 }
 
 /// What is compared: the demo's design, as far as it was asked for.
-fn design_of(options: &DemoOptions, period: Duration) -> Design {
+fn design_of(options: &DemoOptions, period: Duration) -> Result<Design, UnknownWorkload> {
     let design = demo::design(period);
     let design = match (&options.null, options.quick) {
         (Some(setting), _) => demo::null(design, setting),
@@ -316,7 +319,7 @@ fn design_of(options: &DemoOptions, period: Duration) -> Design {
     };
     match (&options.workloads[..], options.quick) {
         ([], true) => design.with_workloads(&demo::QUICK_WORKLOADS.map(String::from)),
-        ([], false) => design,
+        ([], false) => Ok(design),
         (asked, _) => design.with_workloads(asked),
     }
 }

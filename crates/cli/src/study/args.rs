@@ -57,6 +57,14 @@ pub struct RunArgs {
     /// Run it at its full length, which its file names: that of the experiment that it repeats, for a ready one
     #[arg(long, conflicts_with = "resume")]
     pub full: bool,
+    /// Run it under these of its workloads only
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "resume"
+    )]
+    pub workload: Vec<String>,
     /// Run each workload that has a rate at each of these, in packets a second or shares of the greatest rate held:
     /// rate=20000,40000 or rate=50%,100%,150%
     #[arg(long, value_name = "RATES", conflicts_with = "resume")]

@@ -1,5 +1,7 @@
 //! `nicpoll study run`: a study that a file describes.
 
+use std::error::Error;
+
 use nicpoll_model::StudyKind;
 use nicpoll_report::{render_document, render_plan_text};
 use nicpoll_stats::order::Seed;
@@ -15,17 +17,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.sitting);
     };
-    let file = StudyFile::find(path)?;
-    let file = match args.full {
-        true => file.at_full_length(),
-        false => Ok(file),
-    };
-    let file = file.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let file = match &args.sweep {
-        Some(rates) => file.swept_over(rates),
-        None => Ok(file),
-    };
-    let file = file.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let file = asked_of(args, StudyFile::find(path)?)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let seed = args.sitting.seed.or(file.seed);
     if args.dry_run {
         let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)));
@@ -42,4 +35,18 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         let plan = plan_of(&file.design, &file.lengths, seed)?;
         Ok((file.design, plan))
     })
+}
+
+/// The study with what the options ask of it.
+fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Box<dyn Error>> {
+    if args.full {
+        file = file.at_full_length()?;
+    }
+    if !args.workload.is_empty() {
+        file = file.with_workloads(&args.workload)?;
+    }
+    if let Some(rates) = &args.sweep {
+        file = file.swept_over(rates)?;
+    }
+    Ok(file)
 }

@@ -49,6 +49,25 @@ fn each_rate_is_a_workload_with_its_own_comparison() {
 }
 
 #[test]
+fn a_workload_that_is_swept_is_asked_for_by_one_name() {
+    let file = StudyFile::parse(FILE).unwrap();
+    let one = |name: &str| file.clone().with_workloads(&[String::from(name)]);
+    let names = |file: StudyFile| -> Vec<(String, String)> {
+        let workloads = file.design.workloads.into_iter().map(|one| one.name);
+        let compared = file.design.drop_order.into_iter().map(|one| one.workload);
+        workloads.zip(compared).collect()
+    };
+    let both = ["udp@20000", "udp@40000"].map(|name| (String::from(name), String::from(name)));
+    assert_eq!(names(one("udp").unwrap()), both);
+    assert_eq!(names(one("tcp").unwrap()), [("tcp".into(), "tcp".into())]);
+    let refused = one("udpp").unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "there is no workload 'udpp'; known are udp, tcp; did you mean 'udp'?"
+    );
+}
+
+#[test]
 fn rates_of_several_streams_are_told_together() {
     let text = FILE.replace(
         "[[setting]]\nname = \"off\"",
