@@ -191,6 +191,16 @@ mod tests {
     }
 
     #[test]
+    fn times_of_two_are_added_and_forgotten() {
+        let mut both = of(&[10, 20]);
+        both.add(&of(&[30, 900]));
+        assert_eq!((both.samples(), both.max_ns()), (4, 900));
+        assert_eq!(format!("{both:?}"), format!("{:?}", both.summary()));
+        both.clear();
+        assert_eq!(both.samples(), 0);
+    }
+
+    #[test]
     fn what_is_longer_than_the_histogram_counts_as_its_end() {
         let max = of(&[u64::MAX]).summary().max_ns.unwrap();
         let end = MAX_NS..MAX_NS + MAX_NS / 500;

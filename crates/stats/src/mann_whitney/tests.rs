@@ -80,6 +80,35 @@ fn the_normal_tail_takes_over_without_a_step() {
 }
 
 #[test]
+fn the_normal_tail_has_the_mean_and_variance_of_every_division() {
+    let all = [1.0, 1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 5.0, 5.0];
+    let chosen = 4;
+    let ranks = doubled_ranks(&all);
+    let divisions = (0u32..1 << all.len()).filter(|mask| mask.count_ones() as usize == chosen);
+    let sums: Vec<f64> = divisions
+        .map(|mask| {
+            (0..all.len())
+                .filter(|i| mask >> i & 1 == 1)
+                .map(|i| ranks[i] as f64)
+                .sum()
+        })
+        .collect();
+    let mean = sums.iter().sum::<f64>() / sums.len() as f64;
+    let variance = sums.iter().map(|sum| (sum - mean).powi(2)).sum::<f64>() / sums.len() as f64;
+    for seen in [mean - 13.0, mean + 1.0, mean + 6.0] {
+        // Half a rank is one of doubled ranks.
+        let beyond = ((seen - mean).abs() - 1.0) / variance.sqrt();
+        let expected = Normal::standard().cdf(-beyond);
+        let found = normal_tail(&all, chosen, seen);
+        assert!(
+            (found - expected).abs() < 1e-12,
+            "{seen}: {found} {expected}"
+        );
+    }
+    assert_eq!(normal_tail(&[2.0; 9], 4, 40.0), 1.0);
+}
+
+#[test]
 fn an_interval_leaves_out_what_the_test_rejects() {
     // The interval excludes a shift exactly when the test of the shifted values rejects it.
     let one = [10.2, 11.5, 9.8, 12.1, 13.3, 10.9];
