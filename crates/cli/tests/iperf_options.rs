@@ -128,6 +128,29 @@ fn a_daemon_that_cannot_listen_says_so_before_it_goes() {
 }
 
 #[test]
+fn a_server_says_why_it_cannot_listen() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = |arguments: &[&str]| {
+        let output = iperf(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        text(&output.stderr).to_owned()
+    };
+    let words = said(&["-s", "-B", "127.0.0.1", "-p", &port]);
+    let lines: Vec<&str> = words.lines().collect();
+    assert_eq!(lines[0], "bind failed: Address already in use");
+    assert!(lines[1].contains(&format!("127.0.0.1:{port}")), "{words}");
+    for end in [&["-s"][..], &["-c", "127.0.0.1"]] {
+        let words = said(&[end, &["-Z", "none-such", "-p", &port]].concat());
+        assert!(
+            words.contains("no congestion control 'none-such'"),
+            "{words}"
+        );
+        assert!(!words.contains("bind failed"), "{words}");
+    }
+}
+
+#[test]
 fn payload_comes_from_a_file_or_from_standard_input() {
     let directory = tempfile::tempdir().unwrap();
     let payload = directory.path().join("payload");

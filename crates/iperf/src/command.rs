@@ -32,6 +32,12 @@ pub(crate) fn open_output(common: &Common, is_new: bool) -> io::Result<Box<dyn W
     })
 }
 
+/// The kernel's words alone, as the original prints them.
+fn kernel_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    String::from(text.split(" (os error").next().unwrap_or(&text))
+}
+
 /// Microseconds from one datagram to the next at a rate; 0 without one.
 fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
     let bits = 8.0 * payload_bytes as f64;

@@ -63,10 +63,15 @@ pub enum Failed {
 impl Failed {
     /// An error in full.
     fn because(error: &dyn std::error::Error) -> Self {
-        Failed::Because(match error.source() {
+        Failed::Because(Self::words(error))
+    }
+
+    /// What to say of an error.
+    pub(crate) fn words(error: &dyn std::error::Error) -> String {
+        match error.source() {
             Some(source) => format!("nicpoll iperf: {error} ({source})"),
             None => format!("nicpoll iperf: {error}"),
-        })
+        }
     }
 }
 

@@ -16,9 +16,12 @@ mod server;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nicpoll_sys::socket;
+use rustix::io::Errno;
+use rustix::net::sockopt;
 
 pub use client::{connect, run_client};
 pub use error::Error;
@@ -34,6 +37,7 @@ use nicpoll_traffic::sockets;
 
 use nicpoll_model::iperf::Direction;
 
+use crate::config::StreamConfig;
 use crate::observer::{Connected, Remarks, TcpStart};
 
 /// Length of a write and of a read, iperf's default.
@@ -49,6 +53,26 @@ pub struct Streams {
     pub outgoing: Option<Outgoing>,
     /// What is to be sent over a connection of its own; a server's only.
     pub back: Option<ConnectBack>,
+}
+
+/// Sets what was asked of TCP on a socket that is not connected yet.
+fn set_options(fd: impl AsFd, stream: &StreamConfig) -> io::Result<()> {
+    if stream.no_delay {
+        socket::named("TCP_NODELAY", sockopt::set_tcp_nodelay(&fd, true))?;
+    }
+    if let Some(bytes) = stream.max_segment_bytes {
+        socket::set_max_segment(&fd, bytes)?;
+    }
+    let Some(name) = &stream.congestion_control else {
+        return Ok(());
+    };
+    match sockopt::set_tcp_congestion(&fd, name) {
+        Err(Errno::NOENT) => Err(io::Error::other(format!(
+            "this kernel has no congestion control '{name}'; 'sysctl net.ipv4.tcp_available_congestion_control' \
+             lists those that it has"
+        ))),
+        set => socket::named("TCP_CONGESTION", set),
+    }
 }
 
 /// How a stream looks from here.

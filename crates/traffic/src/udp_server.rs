@@ -33,7 +33,9 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The socket could not be made, or lacks an option.
-    #[error("cannot set up the socket to receive at {address} over UDP")]
+    #[error(
+        "cannot set up the socket for {address}; see whether the device and options asked for are there and allowed"
+    )]
     Setup {
         /// The address asked for.
         address: SocketAddr,

@@ -20,12 +20,13 @@ use nicpoll_sys::daemon::Daemon;
 use nicpoll_sys::tell;
 use nicpoll_traffic::{Caller, ClientRefusal, CloseAccount, Signals};
 
-use super::{realtime, settings};
+use super::{kernel_words, realtime, settings};
 use crate::config::ListenerConfig;
-use crate::events::Event;
+use crate::events::{Event, Failed};
 use crate::options::{Common, ServerOptions};
 use crate::output::{self, Output};
 use crate::slots::Test;
+use crate::text::Style;
 use crate::{text, threads};
 
 /// How often the end of the time is looked at while nobody connects.
@@ -95,11 +96,33 @@ pub fn run(
 }
 
 fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Result<u8> {
-    let text = text::bind_failed(common.style, &error.to_string());
+    let text = said_of(error, common.style);
     tell!("{text}");
     output.gave_up(&text)?;
     output.end()?;
     Ok(1)
+}
+
+/// What ended the server: where it could not take its port in iperf's words, and in any case in ours.
+fn said_of(error: &io::Error, style: Style) -> String {
+    let Some(inner) = error.get_ref() else {
+        return text::bind_failed(style, &kernel_words(error));
+    };
+    let over_tcp = inner.downcast_ref().and_then(|error| match error {
+        crate::tcp::Error::Bind { source, .. } => Some(source),
+        _ => None,
+    });
+    let over_udp = inner.downcast_ref().and_then(|error| match error {
+        crate::udp::ServerError::Bind { source, .. } => Some(source),
+        _ => None,
+    });
+    match over_tcp.or(over_udp) {
+        Some(source) => {
+            let words = text::bind_failed(style, &kernel_words(source));
+            format!("{words}\nnicpoll iperf: {inner}")
+        }
+        None => Failed::words(inner),
+    }
 }
 
 /// Says that a client was refused, and why.

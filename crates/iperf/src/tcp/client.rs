@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
@@ -19,7 +18,7 @@ use crate::wire::{ClientHeader, Directions, Version, flags};
 use nicpoll_model::iperf::Direction;
 
 use super::sender::{Outgoing, Plan, SendReport};
-use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
+use super::{BUFFER_BYTES, Error, Incoming, Streams, View, set_options};
 use crate::config::{ClientConfig, StreamConfig};
 use crate::input::Source;
 use crate::observer::{Connected, Observer, Remarks};
@@ -306,15 +305,7 @@ fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
         // TCP has to know it before the first segment.
         sockets::receive_buffer(&fd, config.stream.buffer_bytes)?;
     }
-    if config.stream.no_delay {
-        sockopt::set_tcp_nodelay(&fd, true)?;
-    }
-    if let Some(bytes) = config.stream.max_segment_bytes {
-        socket::set_max_segment(&fd, bytes)?;
-    }
-    if let Some(name) = &config.stream.congestion_control {
-        sockopt::set_tcp_congestion(&fd, name)?;
-    }
+    set_options(&fd, &config.stream)?;
     if let Some(local) = config.bind {
         // A port that was asked for may still be in TIME_WAIT from the last test.
         sockopt::set_socket_reuseaddr(&fd, true)?;

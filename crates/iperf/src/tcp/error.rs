@@ -78,13 +78,13 @@ pub enum Error {
     },
     /// A socket option was refused.
     #[error(
-        "cannot set up the socket to {peer}; see whether the local address, device and options \
+        "cannot set up the socket for {peer}; see whether the local address, device and options \
          asked for are there and allowed"
     )]
     Setup {
-        /// The other end.
+        /// The other end, or the address to listen on.
         peer: SocketAddr,
-        /// What the kernel said.
+        /// What the kernel said, and of which option.
         source: io::Error,
     },
     /// The input could not be opened or read.

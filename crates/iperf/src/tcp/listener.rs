@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
@@ -23,7 +22,7 @@ use nicpoll_model::iperf::Direction;
 
 use super::request::{self, Request};
 use super::reverse;
-use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View};
+use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View, set_options};
 use crate::config::ListenerConfig;
 use crate::observer::{Connected, Remarks};
 use crate::slots::{Slots, Test, Ticket};
@@ -47,7 +46,7 @@ impl Listener {
     /// Begins to listen; clients may connect from now on.
     ///
     /// # Errors
-    /// [`Error::Bind`].
+    /// [`Error::Setup`] and [`Error::Bind`].
     pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
         let slots = match config.of_server {
             Some(_) => Slots::for_one_server(),
@@ -59,42 +58,37 @@ impl Listener {
     /// Listens at one more port of the same server: its clients count as those of this one do.
     ///
     /// # Errors
-    /// [`Error::Bind`].
+    /// [`Error::Setup`] and [`Error::Bind`].
     pub fn beside(&self, config: &ListenerConfig) -> Result<Self, Error> {
         Self::with_slots(config, self.slots.clone())
     }
 
     fn with_slots(config: &ListenerConfig, slots: Slots) -> Result<Self, Error> {
         let bind = config.bind;
-        let listen = || {
-            let fd = config
-                .stream
-                .socket
-                .open(SocketType::STREAM, SocketFlags::NONBLOCK, bind)?;
+        let prepare = || {
+            let options = &config.stream.socket;
+            let fd = options.open(SocketType::STREAM, SocketFlags::NONBLOCK, bind)?;
             // Connections of an earlier server may still be in TIME_WAIT.
             sockopt::set_socket_reuseaddr(&fd, true)?;
             // Accepted sockets inherit all of it, and TCP has to know some before the first segment.
             sockets::send_buffer(&fd, config.stream.buffer_bytes)?;
             let buffer = sockets::receive_buffer(&fd, config.stream.buffer_bytes)?;
-            if config.stream.no_delay {
-                sockopt::set_tcp_nodelay(&fd, true)?;
-            }
-            if let Some(name) = &config.stream.congestion_control {
-                sockopt::set_tcp_congestion(&fd, name)?;
-            }
-            if let Some(bytes) = config.stream.max_segment_bytes {
-                socket::set_max_segment(&fd, bytes)?;
-            }
-            rustix::net::bind(&fd, &bind)?;
-            rustix::net::listen(&fd, BACKLOG)?;
-            let listener = TcpListener::from(fd);
-            let address = listener.local_addr()?;
-            Ok((listener, address, buffer))
+            set_options(&fd, &config.stream)?;
+            Ok((fd, buffer))
         };
-        let (listener, address, receive_buffer) = listen().map_err(|source| Error::Bind {
+        let (fd, receive_buffer) =
+            prepare().map_err(|source| Error::Setup { peer: bind, source })?;
+        let listen = || {
+            rustix::net::bind(&fd, &bind)?;
+            rustix::net::listen(&fd, BACKLOG)
+        };
+        let refused = |source| Error::Bind {
             address: bind,
             source,
-        })?;
+        };
+        listen().map_err(|error| refused(error.into()))?;
+        let listener = TcpListener::from(fd);
+        let address = listener.local_addr().map_err(refused)?;
         Ok(Listener {
             listener,
             address,

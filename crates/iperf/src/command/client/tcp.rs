@@ -1,6 +1,5 @@
 //! TCP streams of a client.
 
-use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
@@ -11,8 +10,8 @@ use crate::text;
 use crate::wire::Directions;
 
 use super::{Client, reverse};
-use crate::command::sent;
 use crate::command::ways::{Run, Ways};
+use crate::command::{kernel_words, sent};
 use crate::events::{Event, Failed, StreamKey};
 use crate::threads;
 use crate::total::{LEFT_WELL, Total};
@@ -48,7 +47,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
     let style = client.options.common.style;
     let streams = tcp::connect(&config, client.signals).map_err(|error| match error {
         tcp::Error::Connect { source, .. } => {
-            let reason = plain(&source);
+            let reason = kernel_words(&source);
             Failed::Because(text::connect_failed(style, Protocol::Tcp, &reason))
         }
         error => error.into(),
@@ -96,10 +95,4 @@ fn listen(
     let listener = ReverseListener::bind(&config, client.peer)?;
     reverse::announce(client, port, listener.receive_buffer(), events);
     Ok(listener)
-}
-
-/// The kernel's words alone, as the original prints them.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    String::from(text.split(" (os error").next().unwrap_or(&text))
 }
