@@ -25,7 +25,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         _ => mean * MEAN_DEVIATION,
     };
     let is_outlier = |value: f64| {
-        let is_far = unit > 0.0 && (value - middle).abs() > SCORE_MAX * unit;
+        let is_far = (value - middle).abs() > SCORE_MAX * unit;
         !value.is_finite() || (finite.len() >= VALUES_MIN && is_far)
     };
     let positions = values.iter().enumerate();
@@ -51,6 +51,23 @@ mod tests {
         assert_eq!(outliers(&values), [3]);
         values[0] = f64::NEG_INFINITY;
         assert_eq!(outliers(&values), [0, 3]);
+    }
+
+    #[test]
+    fn the_median_deviation_decides_and_the_mean_one_where_half_are_equal() {
+        // The median deviation is 1, and a value is far from 3.5 / 0.6745 = 5.19 on.
+        let with = |last: f64| outliers(&[-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, last]);
+        assert_eq!(with(4.0), [0usize; 0]);
+        assert_eq!(with(5.3), [6]);
+        // Three that are far would hide in a mean.
+        let three = [
+            -1.0, -1.0, -1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 60.0, 60.0, 60.0,
+        ];
+        assert_eq!(outliers(&three), [8, 9, 10]);
+        // Two of eight are four mean deviations off, and 3.5 * 1.2533 are asked for; one of five is five off.
+        let two = [5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 6.0, 6.0];
+        assert_eq!(outliers(&two), [0usize; 0]);
+        assert_eq!(outliers(&two[2..7]), [4]);
     }
 
     #[test]

@@ -136,9 +136,53 @@ fn published_critical_values() {
         assert_eq!(left_out(sizes, 0.025), Some(critical), "{sizes:?}");
     }
     assert_eq!(left_out([3, 3], 0.025), None);
+    // One division of twenty is 5 % exactly.
+    assert_eq!(left_out([3, 3], 0.05), Some(0));
     assert!(!shift_reaches([3, 3], Confidence::PERCENT_95));
     assert!(shift_reaches([3, 5], Confidence::PERCENT_95));
     assert!(!shift_reaches([0, 9], Confidence::PERCENT_95));
+    assert!(!shift_reaches([0, 150], Confidence::PERCENT_95));
+    assert!(!shift_reaches([150, 0], Confidence::PERCENT_95));
+}
+
+#[test]
+fn many_values_leave_out_rather_less_than_counting_would() {
+    // What counting gives, and what the normal approximation does, both reckoned by another program.
+    for (sizes, tail, counted, left) in [
+        ([70, 70], 0.025, 1979, 1978),
+        ([70, 70], 0.0025, 1779, 1775),
+        ([60, 80], 0.025, 1934, 1933),
+        ([40, 61], 0.025, 937, 936),
+        ([40, 61], 0.0025, 818, 814),
+        ([5, 100], 0.025, 120, 118),
+    ] {
+        assert_eq!(left_out(sizes, tail), Some(left), "{sizes:?} {tail}");
+        assert!(left <= counted);
+    }
+    // The most that are counted.
+    assert_eq!(left_out([50, 50], 0.025), Some(965));
+}
+
+#[test]
+fn a_shift_is_the_median_of_all_differences() {
+    let one = [1.0, 2.0, 4.0, 8.0, 9.5];
+    for other in [&[0.0, 3.0, 10.0, 20.0][..], &[0.0, 3.0, 10.0, 20.0, 27.0]] {
+        let pairs = one
+            .iter()
+            .flat_map(|one| other.iter().map(move |other| one - other));
+        let mut differences: Vec<f64> = pairs.collect();
+        differences.sort_by(f64::total_cmp);
+        let last = differences.len() - 1;
+        let middle = f64::midpoint(differences[last / 2], differences[last.div_ceil(2)]);
+        let left = left_out([one.len(), other.len()], 0.025).unwrap();
+        let interval = shift_interval(&one, other, Confidence::PERCENT_95).unwrap();
+        assert_eq!(interval.estimate, middle);
+        assert_eq!(
+            (interval.low, interval.high),
+            (differences[left], differences[last - left])
+        );
+        assert_eq!(interval.blocks, one.len() + other.len());
+    }
 }
 
 #[test]
