@@ -174,6 +174,35 @@ fn a_loss_that_is_proven_ends_with_3_while_it_runs_and_when_it_is_stored() {
 }
 
 #[test]
+fn a_study_runs_under_the_workloads_that_are_asked_for() {
+    let stage = Stage::new();
+    let run = |workload: &str| {
+        stage.run(&[
+            "study",
+            "run",
+            "demo",
+            "--dry-run",
+            "--json",
+            "--workload",
+            workload,
+        ])
+    };
+    let planned = run("rr,udp64");
+    let plan: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    let names = plan["workloads"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|one| one["workload"].as_str().unwrap()).collect();
+    assert_eq!(names, ["udp64", "rr"]);
+    assert_eq!(plan["plan"]["family_comparisons"], 4);
+    let refused = run("udp46x");
+    assert_eq!(refused.status.code(), Some(2));
+    let words = stderr(&refused);
+    assert!(
+        words.contains("known are tcp, udp1470, udp64, rr"),
+        "{words}"
+    );
+}
+
+#[test]
 fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     needs!(Time, Root, PerNapi);
     let stage = Stage::new();
