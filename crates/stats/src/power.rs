@@ -162,6 +162,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_drawn_from_scatters_as_the_differences_do() {
+        let differences = [0.3, 0.5, 0.1, 0.9, 0.2];
+        let residuals = power(&differences, IntervalMethod::PairedT).residuals;
+        let squares = residuals.iter().map(|it| it * it).sum::<f64>() / residuals.len() as f64;
+        let deviation = crate::moments::standard_deviation(&differences).unwrap();
+        assert!((squares.sqrt() - deviation).abs() < 1e-12, "{squares}");
+    }
+
+    #[test]
     fn the_effect_that_was_seen_does_not_matter() {
         for method in [IntervalMethod::PairedT, IntervalMethod::HodgesLehmann] {
             let none = power(&even(0.0, 0.1), method).found_in(16).unwrap();

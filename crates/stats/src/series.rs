@@ -389,6 +389,88 @@ mod tests {
     }
 
     #[test]
+    fn one_finding_makes_a_series_uneven() {
+        let even = Series {
+            drift_p: None,
+            change: None,
+            dependence_p: None,
+            below_p: SERIES_BELOW_P,
+        };
+        let change = |p| Some(ChangePoint { at: 3, p });
+        let of = |p: f64| {
+            let (drift_p, change, dependence_p) = (Some(p), change(p), Some(p));
+            let found = [
+                Series { drift_p, ..even },
+                Series { change, ..even },
+                Series {
+                    dependence_p,
+                    ..even
+                },
+            ];
+            found.map(|series| series.is_uneven())
+        };
+        assert_eq!(of(0.01), [true; 3]);
+        assert_eq!(of(SERIES_BELOW_P), [false; 3]);
+        assert!((3.0 * SERIES_BELOW_P - FAMILY_ALPHA).abs() < 1e-15);
+    }
+
+    #[test]
+    fn orders_are_as_many_as_the_p_value_needs_and_time_allows() {
+        let most = |below_p: f64, values: usize| Orders::that_reach(below_p, values, Seed(1)).most;
+        assert_eq!(most(SERIES_BELOW_P, 100), SHUFFLES_MAX);
+        assert_eq!(most(SERIES_BELOW_P, 20_000), 1_000);
+        assert_eq!(most(SERIES_BELOW_P, 1_000_000), 180);
+        assert_eq!(most(1e-4, 100), 30_000);
+    }
+
+    #[test]
+    fn a_p_value_is_the_share_of_orders_that_reach_what_was_seen() {
+        let one_else = |at: usize| {
+            (0..10)
+                .map(|i| f64::from(u8::from(i == at)))
+                .collect::<Vec<_>>()
+        };
+        // The value that differs is at one of two ends in a fifth of all orders.
+        let p = change_point(&one_else(9), Seed(1)).unwrap().p;
+        assert!((0.15..0.25).contains(&p), "{p}");
+        // At an end its neighbours on one side alone are unlike it: no order has less.
+        assert_eq!(dependence_p(&one_else(9), Seed(1)), Some(1.0));
+        let p = dependence_p(&one_else(5), Seed(1)).unwrap();
+        assert!((0.5..0.8).contains(&p), "{p}");
+        // Of 184,756 orders two have this step.
+        let step: Vec<f64> = (0..20).map(|i| f64::from(u8::from(i >= 10))).collect();
+        let series = Series::of(&step, Seed(7));
+        assert_eq!(
+            series.change.unwrap(),
+            change_point(&step, Seed(7)).unwrap()
+        );
+        assert_eq!(series.change.unwrap().p, 1.0 / 2001.0);
+        assert_eq!(series.dependence_p, dependence_p(&step, Seed(7)));
+    }
+
+    #[test]
+    fn series_of_any_length_weigh_alike() {
+        let (short, long) = (
+            [3.0, 1.0, 2.0, 5.0, 4.0],
+            [8.0, 1.0, 6.0, 2.0, 7.0, 3.0, 4.0, 5.0],
+        );
+        let ranked = Ranked::of(&[&short, &long]).unwrap();
+        let mut expected = 0.0;
+        for (values, (ranks, deviation)) in [&short[..], &long].into_iter().zip(&ranked.0) {
+            // Twice the ranks from 1 to n without ties.
+            let n = values.len() as f64;
+            let variance = (n * n - 1.0) / 3.0;
+            assert!((deviation.powi(2) - variance).abs() < 1e-9);
+            for lag in 1..=values.len() / 4 {
+                let pairs = (lag..values.len()).map(|i| (ranks[i] * ranks[i - lag]) as f64);
+                let correlation = pairs.sum::<f64>() / variance;
+                expected += correlation.powi(2) / (values.len() - lag) as f64;
+            }
+        }
+        assert!((ranked.dependence() - expected).abs() < 1e-9);
+    }
+
+    #[test]
     fn what_cannot_be_told() {
         let nothing = Series {
             drift_p: None,
