@@ -34,6 +34,7 @@ const BURST: f64 = 50.0;
 const BURST_SHARE: f64 = 0.025;
 /// A few losses in a block of hardly any packets.
 const FEW_MIN: f64 = 5.0;
+
 /// What a stretch of traffic lost: packets, or segments that were sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
