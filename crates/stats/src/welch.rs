@@ -111,6 +111,7 @@ mod tests {
         close(welch_p(&one, &other).unwrap(), 0.008452732437443423);
         close(interval.low, -4.766445039218351);
         close(interval.high, -0.7668882941149804);
+        assert_eq!(interval.blocks, 30);
     }
 
     #[test]
