@@ -91,6 +91,52 @@ fn the_rate_for_the_socket_stands_behind_the_extension() {
 }
 
 #[test]
+fn rates_beyond_32_bits_are_written_and_read_whole() {
+    let amount = Amount::Time(Duration::from_secs(1));
+    let mut header = ClientHeader::for_tcp(5001, amount);
+    header.extension.as_mut().unwrap().rate_bps = 0x12_3456_789a_bcde;
+    header.pace(0x9_8765_4321);
+    let mut written = [0; ClientHeader::BYTES_MAX];
+    header.write_to(&mut written);
+    assert_eq!(written[48..56], hex("789abcde 12345600"));
+    assert_eq!(written[72..80], hex("87654321 00000009"));
+    assert_eq!(ClientHeader::parse_tcp(&written), Ok(Some(header)));
+    // No rate is stated, and a rate of 0 is none.
+    header.pacing_bytes_per_second = Some(0);
+    header.write_to(&mut written);
+    let read = ClientHeader::parse_tcp(&written).unwrap().unwrap();
+    assert_eq!(read.pacing_bytes_per_second, None);
+    // What stands behind a header that asks for no pacing is payload.
+    let read = ClientHeader::parse_udp(&first_datagram()).unwrap();
+    assert_eq!(read.pacing_bytes_per_second, None);
+    let mut behind = first_datagram();
+    behind[76..160].fill(1);
+    let read = ClientHeader::parse_udp(&behind).unwrap();
+    assert_eq!(read.pacing_bytes_per_second, None);
+}
+
+#[test]
+fn the_header_of_2_0_8_has_its_rate_behind_the_first_part() {
+    let amount = Amount::Time(Duration::from_secs(1));
+    let mut written = [0xff; 64];
+    let bytes = ClientHeader::for_udp_v2_0_8(5001, amount, 1 << 20).write_to(&mut written);
+    let expected = "00000000 00000001 00001389 00000000 00000000 ffffff9c 00100000";
+    assert_eq!(written[..bytes], hex(expected));
+    ClientHeader::for_udp_v2_0_8(5001, amount, 1 << 40).write_to(&mut written);
+    assert_eq!(written[24..28], [0xff; 4]);
+}
+
+#[test]
+fn a_type_of_service_is_asked_for_by_its_word() {
+    let mut header = ClientHeader::for_tcp(5001, Amount::Bytes(1));
+    assert_eq!(header.type_of_service(), None);
+    header.extension.as_mut().unwrap().type_of_service = 0xb8;
+    assert_eq!(header.type_of_service(), Some(0xb8));
+    header.extension = None;
+    assert_eq!(header.type_of_service(), None);
+}
+
+#[test]
 fn who_asks_for_the_version_may_ask_for_both_ways_besides() {
     let header = tcp_header(
         "c6010079 00000001 00001771 00000000 00000000 ffffff9c 00000000 00000000 00000000 00020001 \
@@ -239,6 +285,8 @@ fn first_datagram_is_byte_for_byte_that_of_the_original() {
     header.write_to(&mut built);
     assert_eq!(built, first_datagram());
     assert_eq!(DatagramHeader::parse(&built), Ok(header));
+    // 0x6b00ba6e seconds and 0x5e70d microseconds.
+    assert_eq!(header.sent_ns(), 1_795_209_838_386_829_000);
 }
 
 #[test]
