@@ -15,7 +15,7 @@ fn raw(digits: &str) -> RawDatagram {
 }
 
 /// First datagrams, captured or after the clients' sources.
-const FIRST: [(&str, &str, Dialect); 24] = [
+const FIRST: [(&str, &str, Dialect); 26] = [
     (
         "2.0.5",
         "00000000 6b00bbde 0003522b 00000000 00000001 00001389 00000000 00100000 ffffff9c",
@@ -109,6 +109,16 @@ const FIRST: [(&str, &str, Dialect); 24] = [
     (
         "zeros",
         "00000001 6b00ba6e 0005e70d 00000000 00000000 00000000",
+        Dialect::Unknown,
+    ),
+    (
+        "filler of 2.0, and a word that asks for nothing",
+        "00000000 6b00bc29 00064be1 32333435 00000005 30313233",
+        Dialect::Unknown,
+    ),
+    (
+        "filler of 2.0, and the flag of later ids",
+        "00000000 6b00bc29 00064be1 32333435 08010000 30313233",
         Dialect::Unknown,
     ),
     // With -l 18 the originals send what fits; 2.1 has the whole header in its first datagram only.
@@ -251,6 +261,22 @@ fn fins_of_every_version_say_how_much_was_sent() {
         // By itself it is known for a FIN, too.
         assert!(DatagramHeader::parse(&hex(fin)).unwrap().id < 0, "{client}");
     }
+}
+
+#[test]
+fn versions_number_and_end_their_streams_as_the_originals_do() {
+    let of = |dialect: Dialect| {
+        let every_ms = dialect.fin_every().as_millis();
+        (dialect.first_id(), every_ms, dialect.fin_id_step())
+    };
+    assert_eq!(of(Dialect::V2_0_2), (0, 250, 0));
+    assert_eq!(of(Dialect::V2_0_8), (0, 250, 0));
+    assert_eq!(of(Dialect::V2_0_10), (0, 250, -1));
+    assert_eq!(of(Dialect::V2_0_13), (0, 250, 1));
+    assert_eq!(of(Dialect::V2_1), (1, 10, 1));
+    assert_eq!(of(Dialect::HeaderlessV2_0), (0, 250, 0));
+    assert_eq!(of(Dialect::HeaderlessLater), (1, 250, 0));
+    assert_eq!(of(Dialect::Unknown), (1, 250, 0));
 }
 
 #[test]
