@@ -201,7 +201,7 @@ fn as_cores(interval: &Interval) -> AbCores {
 fn per_byte(pairs: &[&AbPair]) -> Vec<f64> {
     let cost = |window: &AbWindow| {
         let bytes = window.bytes() as f64 / window.seconds;
-        Some(window.busy_cores()? / bytes).filter(|cost| cost.is_finite() && *cost > 0.0)
+        Some(window.busy_cores()? / bytes).filter(|cost| cost.is_finite())
     };
     let costs: Vec<Pair> = pairs
         .iter()

@@ -82,6 +82,16 @@ fn a_load_that_never_differs_leaves_the_mean() {
 }
 
 #[test]
+fn a_load_that_differs_by_a_hair_of_itself_does_not_differ() {
+    let hair = |index: u32| 1e7 + 1e-4 * f64::from(index * index % 7);
+    let pairs: Vec<LoadedDifference> = (0..8)
+        .map(|index| pair(hair(index), hair(3 * index + 1), hair(index) - 1e7))
+        .collect();
+    let fit = LoadFit::of(&pairs, Confidence::PERCENT_95).unwrap();
+    assert_eq!((fit.beta, fit.gamma), (0.0, 0.0));
+}
+
+#[test]
 fn without_enough_to_go_by_there_is_no_fit() {
     let pairs = exact(0.1, 0.0, 0.0);
     assert!(LoadFit::of(&pairs[..4], Confidence::PERCENT_95).is_none());
