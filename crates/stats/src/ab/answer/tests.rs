@@ -142,6 +142,25 @@ fn a_saving_that_matters_is_a_share_of_what_the_reference_uses() {
 }
 
 #[test]
+fn a_load_moves_where_its_interval_leaves_out_the_same() {
+    let load = |pairs: &[AbPair]| says(pairs).load.unwrap();
+    let same = load(&pairs(44, 1.0, 1.0));
+    assert!(!same.is_moved);
+    assert!((same.reference_bytes_per_second / 1e7 - 1.0).abs() < 0.01);
+    assert!(load(&pairs(44, 1.3, 1.0)).is_moved && load(&pairs(44, 0.8, 1.0)).is_moved);
+    let mut failing = pairs(44, 1.0, 1.0);
+    for pair in &mut failing[..20] {
+        pair.judged.window.rx_packets = 0;
+    }
+    // Blocks that carried nothing have no least ratio.
+    assert_eq!(load(&failing).packets.unwrap().ratio_low, None);
+    for pair in &mut failing {
+        pair.judged = pair.reference.clone();
+    }
+    assert!(load(&failing).is_equal && !load(&failing).is_moved);
+}
+
+#[test]
 fn more_cpu_time_and_the_same_are_not() {
     let more = says(&pairs(44, 1.0, 1.2));
     assert_eq!(more.verdict, Some(Verdict::WorseAndItMatters));

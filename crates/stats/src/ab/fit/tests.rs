@@ -99,11 +99,14 @@ fn without_enough_to_go_by_there_is_no_fit() {
     endless[0].difference = f64::INFINITY;
     assert!(LoadFit::of(&endless, Confidence::PERCENT_95).is_none());
     // One pair alone has another load: it decides the slope, and its error cannot be seen.
-    let alone: Vec<LoadedDifference> = (0..6)
-        .map(|index| match index {
-            0 => pair(2000.0, 1000.0, 0.5),
-            _ => pair(1500.0, 1500.0, f64::from(index)),
-        })
-        .collect();
-    assert!(LoadFit::of(&alone, Confidence::PERCENT_95).is_none());
+    for other in 0..50 {
+        let other = 1000.0 + 7.3 * f64::from(other);
+        let alone: Vec<LoadedDifference> = (0..6)
+            .map(|index| match index {
+                0 => pair(2000.0, other, 0.5),
+                _ => pair(1500.0, 1500.0, f64::from(index)),
+            })
+            .collect();
+        assert!(LoadFit::of(&alone, Confidence::PERCENT_95).is_none());
+    }
 }
