@@ -240,6 +240,36 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_which_none_is_over_the_limit_are_over_it_together_from_the_tenth_on() {
+        let mut worse = limit(5_000.0);
+        for _ in 0..9 {
+            assert_eq!(worse.pair(losses(5_000.0), losses(12_000.0)), None);
+        }
+        let end = worse.pair(losses(5_000.0), losses(12_000.0)).unwrap();
+        assert_eq!((end.lost, end.blocks), (120_000.0, 10));
+    }
+
+    #[test]
+    fn a_stretch_without_length_shows_nothing_usual() {
+        let first = Losses {
+            seconds: 0.0,
+            ..losses(5.0)
+        };
+        let limit = LossLimit::new(2.0, 6.0, first);
+        assert_eq!(limit.alone(&losses(400.0)), None);
+        assert!(limit.alone(&losses(401.0)).is_some());
+    }
+
+    #[test]
+    fn losses_scatter_by_what_their_setting_shows_even_where_the_other_has_none() {
+        let none = vec![losses(0.0); 3];
+        // Squares of 500 over 500, for two degrees of freedom of the one and three of the other.
+        let judged = [0.0, 1_000.0, 0.0, 1_000.0].map(losses).to_vec();
+        let scatter = dispersion(&[&none, &judged]);
+        assert!((scatter - 4.0 * 500.0 / 5.0).abs() < 1e-9, "{scatter}");
+    }
+
+    #[test]
     fn a_block_that_loses_very_much_ends_a_run_before_it_is_over() {
         let limit = limit(0.0);
         let after = |lost| {

@@ -99,6 +99,16 @@ mod tests {
         let pairs = |seed| Draw::new(&plan(seed)).take(20).collect::<Vec<_>>();
         assert_eq!(pairs(1), pairs(1));
         assert_ne!(pairs(1), pairs(2));
+        // A plan of before can be drawn again.
+        let first = pairs(1).into_iter().map(|pair| pair.is_judged_first);
+        assert_eq!(
+            first.take(6).collect::<Vec<_>>(),
+            [true, true, false, true, true, false]
+        );
+        for pair in pairs(3) {
+            let [first, second] = pair.block_seconds;
+            assert_eq!(pair.seconds(), first + second);
+        }
     }
 
     #[test]

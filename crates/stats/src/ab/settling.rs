@@ -164,6 +164,37 @@ mod tests {
     }
 
     #[test]
+    fn packets_a_poll_settle_as_well() {
+        // Polls and packets are within 5 % from the beginning, and their ratio is not for 300 ms.
+        let changed: Vec<PollCount> = (0..200u32)
+            .map(|index| {
+                let (early, late) = (index.min(30), index.saturating_sub(30));
+                PollCount {
+                    seconds: f64::from(index) * STEP_SECONDS,
+                    polls: u64::from(1_040 * early + 1_000 * late),
+                    packets: u64::from(9_600 * early + 10_000 * late),
+                }
+            })
+            .collect();
+        let settled = settling_seconds(&[changed]).unwrap();
+        assert!((settled - 0.3).abs() < 0.011, "{settled}");
+    }
+
+    #[test]
+    fn beyond_the_last_reading_its_count_stands() {
+        let counts = [(0.0, 5), (1.0, 15)].map(|(seconds, polls)| PollCount {
+            seconds,
+            polls,
+            packets: 0,
+        });
+        let at = |seconds| count_at(&counts, seconds, |it| it.polls);
+        assert_eq!(
+            [at(-1.0), at(0.0), at(0.5), at(1.0), at(2.0)],
+            [5.0, 5.0, 10.0, 15.0, 15.0]
+        );
+    }
+
+    #[test]
     fn without_any_poll_nothing_has_to_settle() {
         let idle: Vec<_> = (0..100)
             .map(|index| PollCount {
