@@ -181,6 +181,22 @@ mod tests {
     }
 
     #[test]
+    fn the_band_is_as_wide_as_the_second_half_scatters_or_five_per_cent() {
+        // Twenty values before, and after those ten around each of two means.
+        let at = |before: f64, means: [f64; 2], scatter: f64| {
+            let around = |mean: f64| [mean - scatter, mean + scatter].repeat(5);
+            let after = means.map(around).concat();
+            settled_at(&[vec![before; 20], after].concat())
+        };
+        // Ten values that alternate by 4.5 have a deviation of 4.74, and twice that is more than 8.
+        assert_eq!(at(100.0, [96.0, 104.0], 4.5), Some(0));
+        assert_eq!(at(100.0, [96.0, 104.0], 3.0), None);
+        assert_eq!(at(100.0, [98.5, 101.5], 0.0), Some(0));
+        assert_eq!(at(110.0, [100.0, 100.0], 3.0), Some(0));
+        assert_eq!(at(113.0, [100.0, 100.0], 3.0), Some(20));
+    }
+
+    #[test]
     fn beyond_the_last_reading_its_count_stands() {
         let counts = [(0.0, 5), (1.0, 15)].map(|(seconds, polls)| PollCount {
             seconds,
