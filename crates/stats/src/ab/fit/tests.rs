@@ -101,12 +101,18 @@ fn without_enough_to_go_by_there_is_no_fit() {
     // One pair alone has another load: it decides the slope, and its error cannot be seen.
     for other in 0..50 {
         let other = 1000.0 + 7.3 * f64::from(other);
-        let alone: Vec<LoadedDifference> = (0..6)
-            .map(|index| match index {
-                0 => pair(2000.0, other, 0.5),
-                _ => pair(1500.0, 1500.0, f64::from(index)),
-            })
-            .collect();
-        assert!(LoadFit::of(&alone, Confidence::PERCENT_95).is_none());
+        // The loads of the others are alike, or alike within each pair.
+        for step in [0.0, 110.7] {
+            let alone: Vec<LoadedDifference> = (0..6)
+                .map(|index| {
+                    let load = 1500.0 + step * f64::from(index);
+                    match index {
+                        0 => pair(2000.0, other, 0.5),
+                        _ => pair(load, load, f64::from(index * index % 5)),
+                    }
+                })
+                .collect();
+            assert!(LoadFit::of(&alone, Confidence::PERCENT_95).is_none());
+        }
     }
 }
