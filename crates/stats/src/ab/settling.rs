@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn beyond_the_last_reading_its_count_stands() {
-        let counts = [(0.0, 5), (1.0, 15)].map(|(seconds, polls)| PollCount {
+        let counts = [(1.0, 5), (2.0, 15)].map(|(seconds, polls)| PollCount {
             seconds,
             polls,
             packets: 0,
         });
         let at = |seconds| count_at(&counts, seconds, |it| it.polls);
         assert_eq!(
-            [at(-1.0), at(0.0), at(0.5), at(1.0), at(2.0)],
+            [at(0.0), at(1.0), at(1.5), at(2.0), at(3.0)],
             [5.0, 5.0, 10.0, 15.0, 15.0]
         );
     }
