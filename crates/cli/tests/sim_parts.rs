@@ -181,3 +181,11 @@ fn the_trials_count_as_work_and_can_be_left_out() {
     let json = printed(&[&run[..], &short, &["--json"]].concat());
     assert!(json.contains("\"moves\": null"), "{json}");
 }
+
+/// From parts of another layout the fuzz target `sim_parts` would hardly find any that join.
+#[test]
+fn seeds_of_the_fuzz_target_are_parts_of_today() {
+    let seed = include_str!("../../../fuzz/seeds/sim_parts/two.json");
+    let sweep = nicpoll_model::sim::join(serde_json::from_str(seed).unwrap()).unwrap();
+    assert_eq!(sweep.points.len(), 2);
+}

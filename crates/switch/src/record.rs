@@ -150,10 +150,9 @@ impl Record {
 
     /// Every change that is in force, those that do not stand yet included.
     pub fn all_changes(&self) -> Vec<Change> {
-        match &self.attempt {
-            Some(attempt) => merged(&self.standing, &attempt.changes),
-            None => self.standing.clone(),
-        }
+        let attempt = self.attempt.as_ref();
+        let attempted = attempt.map_or(&[][..], |attempt| &attempt.changes);
+        merged(&self.standing, attempted)
     }
 }
 
@@ -167,4 +166,31 @@ pub fn merged(earlier: &[Change], later: &[Change]) -> Vec<Change> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// nicpoll writes no such record, but one that was edited may be there.
+    #[test]
+    fn a_knob_that_a_record_names_twice_goes_back_to_its_oldest_value() {
+        let change = |before: u64, written: u64| {
+            format!(
+                r#"{{"knob":{{"feature":"rx-gro"}},"before":{{"number":{before}}},"written":{{"number":{written}}}}}"#
+            )
+        };
+        let text = format!(
+            r#"{{"version":{VERSION},"boot_id":"b","netns_inode":1,"interface":{{"ifindex":2,"name":"em0","driver":
+            "veth","address":"02:00:00:00:00:02","netns_cookie":null}},"companion_of":null,"transaction":"t",
+            "standing":[{},{}],"attempt":null}}"#,
+            change(1, 0),
+            change(0, 1)
+        );
+        let all = Record::parse(text.as_bytes()).unwrap().all_changes();
+        let [one] = all.as_slice() else {
+            panic!("{all:?}");
+        };
+        assert_eq!(serde_json::to_string(one).unwrap(), change(1, 1));
+    }
 }
