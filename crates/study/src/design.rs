@@ -9,7 +9,7 @@ use nicpoll_model::{
     TrafficKind, WorkloadFacts,
 };
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
-use nicpoll_switch::{Request, Setting, Value, similar};
+use nicpoll_switch::{Request, Setting, Value, did_you_mean};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -172,11 +172,10 @@ pub struct UnknownWorkload {
 impl UnknownWorkload {
     fn among(name: &str, mut known: Vec<&str>) -> Self {
         known.dedup();
-        let meant = similar(name, known.iter().copied());
         UnknownWorkload {
             name: String::from(name),
             known: known.join(", "),
-            meant: meant.map_or_else(String::new, |meant| format!("; did you mean '{meant}'?")),
+            meant: did_you_mean(name, known),
         }
     }
 }

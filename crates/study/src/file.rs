@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
-use nicpoll_switch::similar;
+use nicpoll_switch::did_you_mean;
 use thiserror::Error;
 use toml::Spanned;
 
@@ -253,8 +253,7 @@ impl Reader<'_> {
         if known.contains(&word.as_str()) {
             return Ok(word.clone());
         }
-        let meant = similar(word, known.iter().copied());
-        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        let meant = did_you_mean(word, known.iter().copied());
         let message = format!(
             "there is no {what} {word}; the file has {}{meant}",
             known.join(", ")

@@ -132,7 +132,7 @@ fn what_this_kernel_or_a_namespace_has_not_is_refused_with_its_line() {
             "tx-checksum-ip-generic",
             "tx-checksum-ip-genric",
             9,
-            "did you mean tx-checksum-ip-generic",
+            "did you mean 'tx-checksum-ip-generic'?",
         ),
     ];
     for (find, replace, line, wanted) in cases {

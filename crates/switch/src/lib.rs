@@ -72,7 +72,7 @@ pub use recover::{Recovered, Restored, boottime_ns, recover, restore, would_rest
 pub use request::{Name, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values};
 pub use resolve::{Note, ResolveError, Resolved, is_all, namespace_named};
 pub use session::client_address;
-pub use similar::similar;
+pub use similar::{did_you_mean, similar};
 pub use standing::{attempts_of, confirm, drift_of, pending_of, undo_unconfirmed};
 pub use sysctl::SysctlOwner;
 pub use toggle::{ToggleError, Toggles};

@@ -17,7 +17,7 @@ use crate::lower::{is_stacked, lowest};
 use crate::plan::{self, Needs, Refusal};
 use crate::request::{Name, Part, Values};
 use crate::session;
-use crate::similar::similar;
+use crate::similar::did_you_mean;
 
 /// Every interface of a namespace that can be polled.
 const ALL: &str = "all";
@@ -119,7 +119,7 @@ fn reading(doing: &'static str) -> impl FnOnce(ControlError) -> ResolveError {
 /// What a name that is none was meant to be.
 fn hint(name: &str, known: &[String]) -> String {
     let words = known.iter().map(String::as_str).chain([POLLING]);
-    similar(name, words).map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
+    did_you_mean(name, words)
 }
 
 /// Whether the names are the one word for every interface.

@@ -16,6 +16,11 @@ pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// What a mistyped word was meant to be, as the end of a sentence; nothing when no candidate is near.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    similar(word, candidates).map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
+}
+
 /// Levenshtein's distance: the fewest letters to put in, take out or replace.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();

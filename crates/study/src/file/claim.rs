@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use nicpoll_model::{FileError, Side};
 use nicpoll_switch::knob::{Kind, KnobRow};
-use nicpoll_switch::{Control, SysctlOwner, Value, Values, similar};
+use nicpoll_switch::{Control, SysctlOwner, Value, Values, did_you_mean};
 use nicpoll_sys::privilege::missing_for_lab;
 use toml::Spanned;
 
@@ -198,10 +198,9 @@ fn missing_feature(name: &str, known: &BTreeSet<String>) -> Option<String> {
     if known.is_empty() || known.contains(name) {
         return None;
     }
-    let meant = similar(name, known.iter().map(String::as_str));
-    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    let meant = did_you_mean(name, known.iter().map(String::as_str));
     Some(format!(
-        "this kernel has no feature {name}{meant} ethtool -k IF lists those of an interface"
+        "this kernel has no feature {name}; ethtool -k IF lists those of an interface{meant}"
     ))
 }
 

@@ -129,7 +129,7 @@ fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     let compare = format!("{TWO}[[compare]]\nsetting = \"lomg\"\nreference = \"short\"\n");
     let error = StudyFile::parse(&compare).unwrap_err();
     assert_eq!(error.line, 13);
-    assert!(error.message.contains("did you mean long?"), "{error}");
+    assert!(error.message.contains("did you mean 'long'?"), "{error}");
     let one = TWO.split("[[setting]]\nname = \"long\"").next().unwrap();
     let one = format!("{one}[[workload]]\nname = \"tcp\"\ntraffic = {{ kind = \"tcp\" }}\n");
     let error = StudyFile::parse(&one).unwrap_err();
