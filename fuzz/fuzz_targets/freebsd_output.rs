@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_freebsd::{
+use nicpoll_switch::freebsd::{
     FreebsdTarget, HostRecord, parse_hz, parse_interface, parse_polling, parse_uname, with_polling,
 };
 

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use nicpoll_engine::EngineError;
-use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
 use nicpoll_store::StoreError;
 use nicpoll_study::{Gate, ImportError, ResultError, StudyError, StudyFileError};
+use nicpoll_switch::freebsd::{FreebsdError, TargetError};
 use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
-use nicpoll_freebsd::{Variable, variables};
+use nicpoll_switch::freebsd::{Variable, variables};
 use nicpoll_switch::knob::{KnobOption, KnobRow, ListError, Unit, Value, options, parse_list};
 use nicpoll_switch::{POLLING_PERIOD_NS, Values};
 

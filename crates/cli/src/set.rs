@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use nicpoll_freebsd::FreebsdTarget;
 use nicpoll_inspect::PollWitness;
+use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_switch::{
     Guard, Journal, Name, Needs, Order, Preview, Recovered, Resolved, Switch, boottime_ns, confirm,
     drift_of, guard_of_this_program, needs_napi, preview, prove, recover, require_privileges,

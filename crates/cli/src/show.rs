@@ -3,10 +3,10 @@
 mod args;
 mod freebsd;
 
-use nicpoll_freebsd::FreebsdTarget;
 use nicpoll_inspect::{AskedVariables, NOT_WATCHED, asked_variables, inside};
 use nicpoll_model::Show;
 use nicpoll_report::{render_document, render_polling_values, render_show_text};
+use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_sys::tell;
 
 pub use self::args::{ABOUT, ShowArgs};

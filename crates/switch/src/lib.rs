@@ -15,6 +15,7 @@ mod ethtool;
 mod ethtool_request;
 mod facts;
 pub mod fault;
+pub mod freebsd;
 mod guard;
 mod inventory;
 mod journal;

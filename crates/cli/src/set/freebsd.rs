@@ -2,12 +2,12 @@
 
 use anyhow::Context;
 use nicpoll_core::Knob;
-use nicpoll_freebsd::{
+use nicpoll_model::SwitchRestored;
+use nicpoll_switch::Journal;
+use nicpoll_switch::freebsd::{
     self as freebsd, FreebsdChange, FreebsdHost, FreebsdTarget, FreebsdWrite, HZ_ADVISED,
     LineChange, Ssh, Survey, variables,
 };
-use nicpoll_model::SwitchRestored;
-use nicpoll_switch::Journal;
 use nicpoll_sys::tell;
 
 use super::args::SetArgs;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use nicpoll_freebsd::FreebsdTarget;
+use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_switch::{
     Journal, Name, Switch, require_privileges, restore as put_back_record, take_over,
     would_restore, writes_back,
@@ -40,7 +40,7 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
 
 /// Puts back every interface of this machine and of others.
 fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
-    let far = nicpoll_freebsd::changed_targets(switch.journal())?;
+    let far = nicpoll_switch::freebsd::changed_targets(switch.journal())?;
     let mut paths = switch.journal().paths()?;
     // What is another host's takes no privilege here.
     let privileged = require_privileges();

@@ -1,7 +1,7 @@
 //! `nicpoll show HOST:IF`: kern.polling of a FreeBSD host, as sysctl(8) prints it.
 
 use nicpoll_core::Knob;
-use nicpoll_freebsd::{FreebsdHost, FreebsdTarget, Ssh, Survey};
+use nicpoll_switch::freebsd::{FreebsdHost, FreebsdTarget, Ssh, Survey};
 
 use super::args::ShowArgs;
 use crate::failure::Failure;

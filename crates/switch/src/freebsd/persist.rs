@@ -3,14 +3,14 @@
 //! What must hold: the file is replaced as a whole, keeps its mode and owner, and only if it is still the
 //! one that was read; the line that was there is in the journal before.
 
-use crate::error::FreebsdError;
-use crate::host::FreebsdHost;
-use crate::rc_conf::{RcConfError, replaced, with_polling};
-use crate::record::HostRecord;
-use crate::switch::{leave, take};
-use crate::target::FreebsdTarget;
-use nicpoll_switch::Journal;
-use nicpoll_switch::fault;
+use super::error::FreebsdError;
+use super::host::FreebsdHost;
+use super::rc_conf::{RcConfError, replaced, with_polling};
+use super::record::HostRecord;
+use super::switch::{leave, take};
+use super::target::FreebsdTarget;
+use crate::fault;
+use crate::journal::Journal;
 
 /// A checksum first, by which it is seen that nobody wrote to it meanwhile.
 const READ: &str = "/bin/sh -c 'cksum </etc/rc.conf && cat /etc/rc.conf'";

@@ -4,10 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-use nicpoll_switch::JournalError;
+use crate::journal::JournalError;
 
-use crate::output::OutputError;
-use crate::rc_conf::RcConfError;
+use super::output::OutputError;
+use super::rc_conf::RcConfError;
 
 /// Why a host could not be looked at, changed or put back.
 #[derive(Debug, Error)]

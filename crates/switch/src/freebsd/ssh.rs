@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use crate::error::FreebsdError;
-use crate::target::FreebsdTarget;
+use super::error::FreebsdError;
+use super::target::FreebsdTarget;
 
 /// More than any of the commands prints, or /etc/rc.conf holds.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;

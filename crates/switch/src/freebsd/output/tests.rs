@@ -3,11 +3,12 @@
 
 use super::*;
 
-const FRESH: &str = include_str!("../../../../fuzz/seeds/freebsd_output/sysctl_kern_polling");
-const INTERRUPTS: &str = include_str!("../../../../fuzz/seeds/freebsd_output/ifconfig_interrupts");
-const POLLED: &str = include_str!("../../../../fuzz/seeds/freebsd_output/ifconfig_polling");
-const INCAPABLE: &str = include_str!("../../../../fuzz/seeds/freebsd_output/ifconfig_incapable");
-const CLOCK: &str = include_str!("../../../../fuzz/seeds/freebsd_output/sysctl_kern_clockrate");
+const FRESH: &str = include_str!("../../../../../fuzz/seeds/freebsd_output/sysctl_kern_polling");
+const INTERRUPTS: &str =
+    include_str!("../../../../../fuzz/seeds/freebsd_output/ifconfig_interrupts");
+const POLLED: &str = include_str!("../../../../../fuzz/seeds/freebsd_output/ifconfig_polling");
+const INCAPABLE: &str = include_str!("../../../../../fuzz/seeds/freebsd_output/ifconfig_incapable");
+const CLOCK: &str = include_str!("../../../../../fuzz/seeds/freebsd_output/sysctl_kern_clockrate");
 
 #[test]
 fn a_fresh_block_is_read_by_its_names() {

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use nicpoll_core::{Access, Knob};
 use serde::{Deserialize, Serialize};
 
-use crate::target::{is_host, is_interface};
-use nicpoll_switch::{Content, JournalError, RecordError};
+use super::target::{is_host, is_interface};
+use crate::journal::{Content, JournalError};
+use crate::record::RecordError;
 
 const VERSION: u32 = 1;
 /// The extension of the files.

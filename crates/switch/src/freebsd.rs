@@ -1,10 +1,8 @@
-//! The switch of a FreeBSD host, through its own commands: `ifconfig IF polling` and `sysctl kern.polling`,
-//! by the system's ssh.
+//! FreeBSD hosts: `ifconfig IF polling` and `sysctl kern.polling` through the system's ssh.
 //!
-//! What must hold: what was there is in the journal before anything is written; nothing but names that
-//! [`FreebsdTarget`] lets through and numbers gets into a command; what the host prints is read within limits.
-//! It has been tested on recorded output only.
-#![forbid(unsafe_code)]
+//! The old values are in the journal before anything is written. Commands contain only numbers and names
+//! that [`FreebsdTarget`] accepts, and output is read within limits. Tested with recorded output only.
+//! Start with `change`: plan, set, restore.
 
 mod error;
 mod host;

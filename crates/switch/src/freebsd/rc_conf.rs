@@ -99,7 +99,7 @@ pub fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = include_str!("../../../fuzz/seeds/freebsd_output/rc_conf");
+    const TEXT: &str = include_str!("../../../../fuzz/seeds/freebsd_output/rc_conf");
 
     #[test]
     fn one_word_is_added_and_nothing_else_changes() {

@@ -1,11 +1,11 @@
 //! What a host is and does now, and whether an interface of it can poll.
 
-use crate::error::FreebsdError;
-use crate::output::{
+use super::error::FreebsdError;
+use super::output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
-use crate::ssh::Ssh;
-use crate::target::FreebsdTarget;
+use super::ssh::Ssh;
+use super::target::FreebsdTarget;
 
 /// Ticks a second that polling(4) recommends at least.
 pub const HZ_ADVISED: u32 = 1000;

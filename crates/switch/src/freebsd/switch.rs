@@ -8,14 +8,14 @@ use std::fmt;
 
 use nicpoll_core::{Knob, Poller};
 
-use crate::error::FreebsdError;
-use crate::host::{FreebsdHost, Survey};
-use crate::record::{EXTENSION, HostRecord};
-use crate::ssh::Ssh;
-use crate::target::FreebsdTarget;
-use crate::variables::{Variable, variables};
-use nicpoll_switch::fault;
-use nicpoll_switch::{Entry, Journal, JournalError};
+use super::error::FreebsdError;
+use super::host::{FreebsdHost, Survey};
+use super::record::{EXTENSION, HostRecord};
+use super::ssh::Ssh;
+use super::target::FreebsdTarget;
+use super::variables::{Variable, variables};
+use crate::fault;
+use crate::journal::{Entry, Journal, JournalError};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
