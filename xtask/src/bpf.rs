@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::peers;
+use crate::needs;
 use crate::process::{find_program, output_of, run};
 use crate::steps::Outcome;
 
@@ -100,14 +100,14 @@ pub fn install_compiler() -> Result<Outcome> {
         return Ok(Outcome::Passed);
     }
     let packages = packages(&wanted);
-    if !peers::can_install() {
+    if !needs::can_install() {
         return Ok(Outcome::Skipped(format!(
             "not root on Debian or Ubuntu; to check the objects install {}",
             packages.join(" ")
         )));
     }
     Ok(
-        match peers::install(&packages.each_ref().map(String::as_str)) {
+        match needs::install(&packages.each_ref().map(String::as_str)) {
             Ok(()) => Outcome::Passed,
             Err(error) => Outcome::Skipped(format!("{error:#}")),
         },

@@ -15,7 +15,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::peers;
+use crate::needs;
 use crate::process::{cargo, find_program, run};
 use crate::steps::Outcome;
 
@@ -96,11 +96,11 @@ fn run_each(commands: Vec<(&str, Command)>) -> Result<()> {
 /// Fuzzes every target for some seconds, after getting the compiler where that is possible.
 pub fn run_briefly() -> Result<Outcome> {
     if find_program("c++").is_none() {
-        if !peers::can_install() {
+        if !needs::can_install() {
             let reason = "there is no C++ compiler, and this is not root on Debian or Ubuntu";
             return Ok(Outcome::Skipped(reason.into()));
         }
-        peers::install(&["g++"])?;
+        needs::install(&["g++"])?;
     }
     run_targets(None, CI_SECONDS)
 }

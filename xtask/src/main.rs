@@ -6,13 +6,10 @@
 //! did not run is shown as skipped, with the reason, and never counts as passed.
 #![forbid(unsafe_code)]
 
-mod axe;
 mod bpf;
 mod deb;
 mod fuzz;
-mod guest;
-mod notices;
-mod peers;
+mod needs;
 mod process;
 mod programs;
 mod steps;
@@ -25,8 +22,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use needs::Scope;
 use steps::Steps;
-use suite::Scope;
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -46,8 +43,12 @@ enum Command {
     },
     /// Everything that a change must pass: format, clippy, documentation, dependencies, then `test`.
     Ci,
-    /// Check the structure: lengths, unsafe code, direction of crates, wording, links.
-    Tidy,
+    /// Check the structure: circles, sizes, exports, direction of crates, unsafe code, wording, links.
+    Tidy {
+        /// Check nothing: print lines of code, without tests, comments and blank lines, for each crate.
+        #[arg(long)]
+        size: bool,
+    },
     /// Compile bpf/*.bpf.c into the crates that load them.
     Bpf {
         /// Change nothing: rebuild, and compare with the committed objects byte by byte.
@@ -94,7 +95,8 @@ fn main() -> ExitCode {
             suite::test(&mut steps, scope, no_install, &args);
         }
         Command::Ci => suite::ci(&mut steps),
-        Command::Tidy => steps.run("structure", tidy::check),
+        Command::Tidy { size: true } => steps.run("size", tidy::print_sizes),
+        Command::Tidy { size: false } => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),
         Command::Bpf { check: false } => steps.run("bpf", bpf::build),
         Command::Deb { check, target } => {
@@ -104,7 +106,7 @@ fn main() -> ExitCode {
                 steps.run("deb in a fresh root", deb::check);
             }
         }
-        Command::Guest => steps.run("guest", || guest::ensure(false)),
+        Command::Guest => steps.run("guest", || needs::ensure_guest(false)),
         Command::Fuzz { seconds, target } => {
             steps.run("fuzz", || fuzz::run_targets(target.as_deref(), seconds));
         }

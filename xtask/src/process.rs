@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 /// A program that ran and reported failure.
 #[derive(Debug)]
@@ -90,6 +91,14 @@ pub fn output_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then_some(text)
+}
+
+/// What `cargo metadata` says of the workspace's own packages.
+pub fn metadata() -> Result<Value> {
+    let mut command = cargo();
+    command.args(["metadata", "--format-version", "1", "--no-deps"]);
+    let text = output_of(&mut command).context("`cargo metadata --no-deps` failed")?;
+    serde_json::from_str(&text).context("`cargo metadata` did not print JSON")
 }
 
 /// Looks for a program in PATH, and where Debian keeps the administrator's programs, which the

@@ -17,8 +17,7 @@ use std::time::Instant;
 use anyhow::{Error, Result};
 use serde_json::Value;
 
-use crate::process::{cargo, kept_output, run_line_by_line};
-use crate::tidy;
+use crate::process::{cargo, kept_output, metadata, run_line_by_line};
 
 /// Test programs that judge processor time, delays or the rhythm of polls, or that look at what the whole machine
 /// has or lost.
@@ -246,7 +245,7 @@ fn next<'a>(group: &Mutex<impl Iterator<Item = &'a Program>>) -> Option<&'a Prog
 
 /// Compiles all test programs, and lists them.
 fn build(features: Option<&str>) -> Result<Vec<Program>> {
-    let packages = Packages::of(&tidy::metadata()?);
+    let packages = Packages::of(&metadata()?);
     let mut command = cargo();
     // Not the examples: clippy has looked at them, and linking each takes seconds.
     command.args([

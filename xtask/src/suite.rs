@@ -7,10 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::needs::{self, Scope};
 use crate::process::{cargo, output_of, run, run_line_by_line};
 use crate::steps::{Outcome, Steps};
 use crate::tally::{Skipped, Tally};
-use crate::{axe, bpf, fuzz, guest, peers, programs, tidy};
+use crate::{bpf, fuzz, programs, tidy};
 
 /// The variable with the needs without which a test fails, as `crates/testkit` has it.
 const REQUIRE: &str = "NICPOLL_REQUIRE";
@@ -24,15 +25,6 @@ const REQUIRED_BY_CI: &str = "root,per-napi,receive-buffer,iperf,iperf3,nft,ipta
 
 /// What only the tests that take long are about, and a plain build leaves out.
 const OPTIONAL: &str = "--features=nicpoll/postgres";
-
-/// Which tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Those that take little time each.
-    Quick,
-    /// All of them, with every feature of the program.
-    All,
-}
 
 /// Installs what the tests need, runs them, then checks what is not a test of the program. The last line on stdout
 /// says how many tests passed, failed and were skipped.
@@ -55,10 +47,10 @@ fn test_requiring(
     no_install: bool,
     args: &[String],
 ) -> Tally {
-    steps.run("peer programs", || peers::ensure(scope, no_install));
+    steps.run("peer programs", || needs::ensure_peers(scope, no_install));
     if scope == Scope::All {
-        steps.run("guest", || guest::ensure(no_install));
-        steps.run("axe-core", || axe::ensure(no_install));
+        steps.run("guest", || needs::ensure_guest(no_install));
+        steps.run("axe-core", || needs::ensure_axe(no_install));
     }
     let mut tally = Tally::default();
     steps.run("tests", || run_tests(required, scope, args, &mut tally));

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Finding;
+use super::source::Finding;
 
 /// Every crate of the workspace, and the crates of the workspace that it may use. A crate has to be
 /// placed here when it is created.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Finding, code_lines, direction};
+use super::direction;
+use super::source::{Finding, code_lines};
 
 /// The crates that only print errors.
 const PRINTERS: [&str; 2] = ["cli", "xtask"];

@@ -1,24 +1,15 @@
-//! No file over 500 lines, no function of 70 lines or more: what is longer is two ideas. No prose over 100
-//! columns: it is read in terminals too.
+//! No function of 70 lines or more: what is longer is two ideas. No prose over 100 columns: people read it in
+//! terminals, too.
 //!
 //! Functions are measured on what rustfmt writes: from the line with `fn` to the first closing
 //! brace at the same indentation. Tests count like everything else.
 
 use std::path::Path;
 
-use super::Finding;
+use super::source::Finding;
 
-const LONGEST_FILE: usize = 500;
 const LONGEST_FUNCTION: usize = 69;
 const WIDEST_PROSE: usize = 100;
-
-pub fn file(path: &Path, text: &str) -> Option<Finding> {
-    let lines = text.lines().count();
-    (lines > LONGEST_FILE).then(|| {
-        let message = format!("{lines} lines, at most {LONGEST_FILE}: split it by what it does");
-        Finding::new(path, 0, message)
-    })
-}
 
 pub fn functions(path: &Path, text: &str) -> Vec<Finding> {
     let lines: Vec<&str> = text.lines().collect();
@@ -108,14 +99,6 @@ mod tests {
         (0..lines.len())
             .filter_map(|i| Some((function_name(lines[i])?, function_length(&lines[i..]))))
             .collect()
-    }
-
-    #[test]
-    fn a_long_file_is_found() {
-        let path = Path::new("src/lib.rs");
-        assert_eq!(file(path, &"\n".repeat(500)), None);
-        let finding = file(path, &"\n".repeat(501)).unwrap();
-        assert!(finding.message.starts_with("501 lines"), "{finding}");
     }
 
     #[test]

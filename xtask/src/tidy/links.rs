@@ -4,7 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Finding;
+use super::source::Finding;
 
 pub fn broken(path: &Path, text: &str, exists: impl Fn(&Path) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();

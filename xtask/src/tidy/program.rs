@@ -1,14 +1,10 @@
-//! The program does nothing but parse, call and print: it stays small, and no command knows another. What two
-//! commands need stands once, in a crate below both.
+//! No command of the program uses another. What two commands need is in a crate below both.
 
 use std::path::{Component, Path};
 
-use super::{Finding, code_lines};
+use super::source::{Finding, code_lines};
 
 const SOURCE: &str = "crates/cli/src";
-/// Lines of the program, those of its tests left out.
-const LONGEST_PROGRAM: usize = 6_300;
-
 /// The parts of the program that are no commands. All commands may use them.
 const SHARED: [&str; 10] = [
     "args",
@@ -69,19 +65,6 @@ fn named(after: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A finding when the program has grown beyond its size. `files` are all of the project with their text.
-pub fn size<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Option<Finding> {
-    let of_program = files.filter(|(path, _)| module(path).is_some());
-    let lines: usize = of_program.map(|(_, text)| code_lines(text).count()).sum();
-    (lines > LONGEST_PROGRAM).then(|| {
-        let message = format!(
-            "{lines} lines without tests, at most {LONGEST_PROGRAM}: what is no parsing, calling or printing \
-             belongs in a crate"
-        );
-        Finding::new(Path::new(SOURCE), 0, message)
-    })
-}
-
 /// The top module that a file of the program belongs to, unless it is a test.
 fn module(path: &Path) -> Option<&str> {
     let inside = path.strip_prefix(SOURCE).ok()?;
@@ -122,20 +105,5 @@ mod tests {
         assert!(found("crates/sim/src/host.rs", "use crate::demo;").is_empty());
         let tests = "#[cfg(test)]\nmod tests {\n    use crate::set;\n}\n";
         assert!(found("crates/cli/src/demo.rs", tests).is_empty());
-    }
-
-    #[test]
-    fn the_program_has_a_size_without_its_tests() {
-        let path = Path::new("crates/cli/src/set.rs");
-        let tests = Path::new("crates/cli/src/set/tests.rs");
-        let other = Path::new("crates/sim/src/host.rs");
-        let code = "x\n".repeat(LONGEST_PROGRAM);
-        let with_tests = format!("{code}#[cfg(test)]\nmod tests {{\n}}\n");
-        let all = [(path, &with_tests[..]), (tests, &code), (other, &code)];
-        assert_eq!(size(all.into_iter()), None);
-        let more = [(path, &code[..]), (path, "x\n")];
-        let finding = size(more.into_iter()).unwrap();
-        let lines = format!("{} lines", LONGEST_PROGRAM + 1);
-        assert!(finding.message.starts_with(&lines), "{finding}");
     }
 }

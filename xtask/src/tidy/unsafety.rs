@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Finding;
+use super::source::Finding;
 
 const SYS: &str = "crates/sys";
 const FORBID: &str = "#![forbid(unsafe_code)]";

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Finding, code_lines};
+use super::source::{Finding, code_lines};
 
 /// Assembled, so that this file does not find itself.
 const UNFINISHED: [&str; 5] = [
