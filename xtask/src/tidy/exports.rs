@@ -198,7 +198,7 @@ impl Exports {
                 Some("self") => [at, &path[1..]].concat(),
                 _ => [at, &path].concat(),
             };
-            let as_module = [&module[..], &[name.clone()]].concat();
+            let as_module = [&module[..], std::slice::from_ref(&name)].concat();
             if name == "*" {
                 self.module(of, &module, only);
             } else if of.modules.contains_key(&as_module) {
