@@ -12,9 +12,8 @@ use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
 };
 use nicpoll_sys::stdout;
+use nicpoll_traffic::stop::Stop;
 use signal_hook::consts::SIGPIPE;
-
-use crate::stop::Stop;
 
 /// A failure with its exit code.
 #[derive(Debug)]

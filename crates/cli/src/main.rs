@@ -4,34 +4,17 @@
 //! what to do; the exit codes are in each command's `--help`.
 #![forbid(unsafe_code)]
 
-mod ab;
 mod args;
-mod blast;
-mod demo;
-mod doctor;
-mod engine_args;
+mod engine;
 mod failure;
-mod forward;
-mod guard;
-mod host_file;
-mod iperf;
-mod knobs;
-mod linerate;
+mod interface;
 mod man;
-mod netrate;
+mod options;
 mod output;
 mod progress;
-mod rr;
-mod running;
-mod serve;
-mod set;
-mod show;
 mod sim;
-mod sink;
-mod sitting;
 mod study;
-mod sysctl;
-mod watch;
+mod traffic;
 
 use std::env;
 use std::ffi::OsString;
@@ -43,10 +26,13 @@ use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use nicpoll_sys::tell;
 use nicpoll_traffic::netrate::options::Tool;
-use nicpoll_traffic::stop;
 
 use crate::args::{Cli, Command, OwnArgs};
+use crate::engine::{blast, forward, sink, sysctl};
 use crate::failure::Failure;
+use crate::interface::{ab, doctor, restore, set, show, watch};
+use crate::study::{demo, serve};
+use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
     let parsed = Cli::try_parse_from(set::translated(arguments().into_iter()));
@@ -107,18 +93,18 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Doctor(args) => doctor::doctor(args),
         Command::Show(args) => show::show(args),
         Command::Set(args) => set::set(args),
-        Command::Restore(args) => set::restore(args),
-        Command::Guard(args) => guard::guard(args),
+        Command::Restore(args) => restore::restore(args),
+        Command::Guard(args) => restore::guard(args),
         Command::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
-        Command::Netblast(OwnArgs { args }) => netrate(Tool::Netblast, args),
-        Command::Netreceive(OwnArgs { args }) => netrate(Tool::Netreceive, args),
-        Command::Netsend(OwnArgs { args }) => netrate(Tool::Netsend, args),
+        Command::Netblast(OwnArgs { args }) => netrate_tool(Tool::Netblast, args),
+        Command::Netreceive(OwnArgs { args }) => netrate_tool(Tool::Netreceive, args),
+        Command::Netsend(OwnArgs { args }) => netrate_tool(Tool::Netsend, args),
         Command::Completions { shell } => completions(*shell),
-        Command::Man(args) => man::run(args),
+        Command::Man(args) => man::run(args, Cli::command()),
     }
 }
 
-fn netrate(tool: Tool, args: &[String]) -> Result<u8, Failure> {
+fn netrate_tool(tool: Tool, args: &[String]) -> Result<u8, Failure> {
     Ok(netrate::run(tool, args).context(tool.name())?)
 }
 

@@ -1,18 +1,18 @@
 //! `nicpoll man`: the manual pages, made from the command line itself.
 //!
-//! What must hold: examples and tables keep their lines, and each command has a page of its own.
+//! Examples and tables keep their lines; each command has a page of its own.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::args::Cli;
 use crate::failure::Failure;
 use crate::output;
+
 pub use nicpoll_report::help::man::EXAMPLES;
 
 /// Options of `nicpoll man`.
@@ -27,8 +27,8 @@ pub struct ManArgs {
 }
 
 /// Prints a page, or writes all.
-pub fn run(args: &ManArgs) -> Result<u8, Failure> {
-    let mut whole = Cli::command().disable_help_subcommand(true);
+pub fn run(args: &ManArgs, program: Command) -> Result<u8, Failure> {
+    let mut whole = program.disable_help_subcommand(true);
     whole.build();
     if let Some(directory) = &args.out {
         write_all(&whole, directory)?;

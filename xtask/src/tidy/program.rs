@@ -1,4 +1,4 @@
-//! No command of the program uses another. What two commands need is in a crate below both.
+//! The commands of one group use none of another. What two groups need is in a crate below both.
 
 use std::path::{Component, Path};
 
@@ -6,22 +6,11 @@ use super::source::{Finding, code_lines};
 
 const SOURCE: &str = "crates/cli/src";
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 10] = [
-    "args",
-    "engine_args",
-    "failure",
-    "host_file",
-    "knobs",
-    "output",
-    "progress",
-    "running",
-    "sitting",
-    "stop",
-];
+const SHARED: [&str; 4] = ["failure", "options", "output", "progress"];
 /// The parts that put the commands together.
 const DISPATCH: [&str; 2] = ["main", "args"];
 
-/// Imports of one command's module by another command.
+/// Imports of one group's modules by another group.
 pub fn siblings(path: &Path, text: &str) -> Vec<Finding> {
     let Some(own) = module(path) else {
         return Vec::new();
@@ -88,19 +77,19 @@ mod tests {
 
     #[test]
     fn a_command_that_uses_another_is_found() {
-        let text = "use crate::{failure::Failure, set::held};\nfn f() { crate::demo::now() }\n";
-        let [set, demo] = &found("crates/cli/src/rr/args.rs", text)[..] else {
+        let text = "use crate::{failure::Failure, interface::held};\nfn f() { crate::study::now() }\n";
+        let [interface, study] = &found("crates/cli/src/traffic/rr.rs", text)[..] else {
             panic!("two siblings");
         };
-        assert!(set.starts_with("rr must not use set"), "{set}");
-        assert!(demo.starts_with("rr must not use demo"), "{demo}");
+        assert!(interface.starts_with("traffic must not use interface"));
+        assert!(study.starts_with("traffic must not use study"));
     }
 
     #[test]
     fn own_parts_shared_ones_and_dispatch_are_no_siblings() {
-        let text = "use crate::output::print;\nuse crate::set::args;\n// crate::demo\n";
-        assert!(found("crates/cli/src/set.rs", text).is_empty());
-        assert!(found("crates/cli/src/set/args.rs", text).is_empty());
+        let text = "use crate::output::print;\nuse crate::interface::set;\n// crate::demo\n";
+        assert!(found("crates/cli/src/interface.rs", text).is_empty());
+        assert!(found("crates/cli/src/interface/set.rs", text).is_empty());
         assert!(found("crates/cli/src/args.rs", "use crate::demo;").is_empty());
         assert!(found("crates/sim/src/host.rs", "use crate::demo;").is_empty());
         let tests = "#[cfg(test)]\nmod tests {\n    use crate::set;\n}\n";

@@ -16,7 +16,6 @@ use clap::Args;
 use nicpoll_calibrate::{MeasuredMachine, compare, host_of, numbers_of, predict};
 use nicpoll_inspect::host_facts;
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
-pub use nicpoll_report::help::sim_fit_host::EXAMPLES;
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
@@ -25,11 +24,13 @@ use nicpoll_study::{
     plan, require_lab, ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
+use nicpoll_traffic::stop::Stop;
 
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
-use crate::stop::Stop;
+
+pub use nicpoll_report::help::sim_fit_host::EXAMPLES;
 
 /// Trials of each row of the check.
 const CHECKS: u32 = 10;

@@ -12,14 +12,15 @@ use nicpoll_calibrate::{
 };
 use nicpoll_model::FileError;
 use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
-pub use nicpoll_report::help::sim_published::{FIT_EXAMPLES, PUBLISHED_EXAMPLES};
 use nicpoll_report::{render_document, render_sim_published};
 use nicpoll_sim::workers;
 
-use super::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::failure::{EXIT_FAILED, Failure};
+use crate::options::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::output;
 use crate::progress::Spinner;
+
+pub use nicpoll_report::help::sim_published::{FIT_EXAMPLES, PUBLISHED_EXAMPLES};
 
 /// Options of `nicpoll sim published`.
 #[derive(Args, Debug)]

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_model::time::parse_seconds;
-pub use nicpoll_report::help::sim_ticks::EXAMPLES;
 use nicpoll_report::{plot_ticks, render_document, render_sim_ticks, render_sim_ticks_html};
 use nicpoll_sim::{Ticks, sample_ticks};
 
-use super::{nanos, usage};
 use crate::failure::Failure;
+use crate::options::{nanos, usage};
 use crate::output;
+
+pub use nicpoll_report::help::sim_ticks::EXAMPLES;
 
 /// Options of `nicpoll sim ticks`.
 #[derive(Args, Debug)]

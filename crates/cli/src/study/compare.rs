@@ -1,14 +1,63 @@
 //! `nicpoll study compare`: two results side by side.
 
+use clap::{Args, ValueEnum};
 use nicpoll_model::Compared;
+use nicpoll_report::help::study::COMPARE_EXAMPLES;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_report::{render_compared_text, render_document};
 use nicpoll_store::Store;
+use nicpoll_study::FailOn;
 use nicpoll_study::{ResultSource, compare_results};
 
-use super::args::{CompareArgs, MinistatEdition};
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
+use crate::options::StoreFile;
 use crate::output;
+
+/// Whose figures `--ministat` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MinistatEdition {
+    /// The one in Linux packages, of 2015
+    Linux,
+    /// FreeBSD's of today: another median of even numbers, and another relative error
+    Freebsd,
+}
+
+/// Options of `nicpoll study compare`.
+#[derive(Args, Debug)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub struct CompareArgs {
+    /// What it is held against: a file, or a study as in 7, last, 7:polling or 7:polling:udp64
+    #[arg(value_name = "REFERENCE")]
+    pub reference: String,
+    /// What is judged, likewise
+    #[arg(value_name = "RESULT")]
+    pub judged: String,
+    /// Exit with 3 when this is proven: worse, worse:5%, different or different:5%
+    #[arg(long, value_name = "LIMIT", conflicts_with = "ministat")]
+    pub fail_on: Option<FailOn>,
+    /// A smaller value is the better one, as of times: for files
+    #[arg(long, conflicts_with = "ministat")]
+    pub less_is_better: bool,
+    /// Column of a table of numbers, from 1
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub column: usize,
+    /// Print what ministat(1) prints of the same values
+    #[arg(
+        long,
+        value_name = "EDITION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "linux",
+        conflicts_with = "json"
+    )]
+    pub ministat: Option<MinistatEdition>,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print one JSON object instead of text (docs/compare.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Compares them and returns the exit code.
 pub fn run(args: &CompareArgs) -> Result<u8, Failure> {

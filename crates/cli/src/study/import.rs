@@ -1,16 +1,41 @@
 //! `nicpoll study import`: transcripts into the store.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
+use nicpoll_report::help::study::IMPORT_EXAMPLES;
 use nicpoll_report::{render_document, render_imported_text};
 use nicpoll_store::Store;
+use nicpoll_study::Correction;
 use nicpoll_study::{ImportError, import_transcripts, this_runner};
 use nicpoll_sys::tell;
 
-use super::args::ImportArgs;
 use crate::failure::Failure;
+use crate::options::StoreFile;
 use crate::output;
+
+/// Options of `nicpoll study import`.
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub struct ImportArgs {
+    /// Texts: what a web page, a mail or a terminal shows. Those of one experiment make one study
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Say what the text does not: 120-180:setting=polling, 12:host=PC1, b.txt:5-9:skip. Without lines it is said of all
+    #[arg(long, value_name = "[[FILE:]LINES:]KEY=VALUE")]
+    pub map: Vec<Correction>,
+    /// Show what was found and what has no place, and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print one JSON object instead of tables (docs/import.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Imports the files, and says under which number.
 pub fn run(args: &ImportArgs) -> Result<(), Failure> {

@@ -1,29 +1,116 @@
-//! `nicpoll study run`: a study that a file describes.
+//! `nicpoll study run`: runs a study that a file describes, or goes on with a stored one. `demo` runs its built-in
+//! study the same way.
 
 use std::error::Error;
+use std::path::Path;
+use std::path::PathBuf;
 
-use nicpoll_model::StudyKind;
-use nicpoll_report::{render_document, render_plan_text};
+use anyhow::Context;
+use clap::Args;
+use nicpoll_calibrate::{predict, simulated_figures};
+use nicpoll_model::sim_fit_host::Simulated;
+use nicpoll_model::{Plan, StudyKind};
+use nicpoll_report::help::study::RUN_EXAMPLES;
+use nicpoll_report::{render_document, render_html, render_plan_text};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{StudyFile, draw_seed, plan_of};
+use nicpoll_store::{Store, Which};
+use nicpoll_study::{
+    Design, Identity, PlanError, Sitting, StudyFile, draw_seed, is_decided, plan_of, require_lab,
+    require_state,
+};
+use nicpoll_study::{FailOn, SweepRates};
+use nicpoll_switch::{Journal, guard_of_this_program};
+use nicpoll_sys::tell;
+use nicpoll_traffic::stop::Stop;
 
-use super::args::RunArgs;
-use crate::failure::Failure;
+use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
+use crate::options::{StoreFile, read_host};
 use crate::output;
-use crate::sitting::{carry_out, resume};
+use crate::progress::Line;
+
+/// Options of `nicpoll study run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// The study: a file with settings, workloads and comparisons (docs/studies.md), or the name of a
+    /// ready one, which 'nicpoll study list' lists
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
+    pub study: Option<PathBuf>,
+    /// Run it at its full length, which its file names: that of the experiment that it repeats, for a ready one
+    #[arg(long, conflicts_with = "resume")]
+    pub full: bool,
+    /// Run it under these of its workloads only
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "resume"
+    )]
+    pub workload: Vec<String>,
+    /// Run each workload that has a rate at each of these, in packets a second or shares of the greatest rate held:
+    /// rate=20000,40000 or rate=50%,100%,150%
+    #[arg(long, value_name = "RATES", conflicts_with = "resume")]
+    pub sweep: Option<SweepRates>,
+    /// Show what would be set, in which order and for how long, and do nothing
+    #[arg(long, conflicts_with_all = ["brief", "resume", "simulate"])]
+    pub dry_run: bool,
+    /// How it runs and what it prints.
+    #[command(flatten)]
+    pub options: StudyRunArgs,
+}
+
+/// Options of the commands that run a study.
+#[derive(Args, Debug)]
+pub struct StudyRunArgs {
+    /// Exit with 3 when a verdict proves this: worse, worse:5%, different or different:5%
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_on: Option<FailOn>,
+    /// Seed of the random order [default: random; it is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print the answer alone: one screen of 24 lines
+    #[arg(long, conflicts_with = "json")]
+    pub brief: bool,
+    /// Print one JSON object instead of tables (docs/schema.md)
+    #[arg(long)]
+    pub json: bool,
+    /// Also write one page with plots that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Store what the simulator predicts for a host with the figures: a file of 'nicpoll sim fit --host', or a name
+    /// that 'nicpoll sim hosts' lists
+    #[arg(long, value_name = "HOST", conflicts_with = "resume")]
+    pub simulate: Option<PathBuf>,
+    /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["seed", "no_store"])]
+    pub resume: Option<Which>,
+    /// Store nothing
+    #[arg(long, conflicts_with = "store")]
+    pub no_store: bool,
+    /// Where the study is stored.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Keep both namespaces and give them names for 'ip netns'
+    #[arg(long)]
+    pub keep: bool,
+}
 
 /// Runs it, or shows what it would do, and returns the exit code.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
-        return resume(&args.sitting);
+        return resume(&args.options);
     };
     let file = asked_of(args, StudyFile::find(path)?)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    let seed = args.sitting.seed.or(file.seed);
+    let seed = args.options.seed.or(file.seed);
     if args.dry_run {
         let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)));
         let plan = plan.map_err(|error| Failure::Usage(error.to_string()))?;
-        output::print(&match args.sitting.json {
+        output::print(&match args.options.json {
             true => render_document(&plan),
             false => render_plan_text(&plan, &output::text_options()),
         })?;
@@ -31,7 +118,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let command = format!("nicpoll study run {}", path.display());
     let kind = StudyKind::Study;
-    carry_out(&args.sitting, kind, seed, "a study", &command, |seed| {
+    run_planned(&args.options, kind, seed, "a study", &command, |seed| {
         let plan = plan_of(&file.design, &file.lengths, seed)?;
         Ok((file.design, plan))
     })
@@ -49,4 +136,92 @@ fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Box<dyn Er
         file = file.swept_over(rates)?;
     }
     Ok(file)
+}
+
+/// Runs the study that `planned` makes of a seed and returns the exit code. It is stored as `kind`. `what` is to run,
+/// as `command`. Without a `seed` one is drawn. What the simulator predicts is computed first and stored with it.
+pub fn run_planned(
+    args: &StudyRunArgs,
+    kind: StudyKind,
+    seed: Option<u64>,
+    what: &str,
+    command: &str,
+    planned: impl FnOnce(Seed) -> Result<(Design, Plan), PlanError>,
+) -> Result<u8, Failure> {
+    if args.resume.is_some() {
+        return resume(args);
+    }
+    let seed = seed.unwrap_or_else(draw_seed);
+    let (design, plan) = planned(Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
+    let simulated = args.simulate.as_deref();
+    let identity = Identity {
+        simulated: simulated
+            .map(|host| simulated_on(host, &design))
+            .transpose()?,
+        ..Identity::new(output::origin(), seed)
+    };
+    output::require_place_for(args.report.as_deref())?;
+    require(what, command)?;
+    let stop = Stop::on_signals().context("catching signals")?;
+    let file = (!args.no_store).then(|| args.file.place()).transpose()?;
+    let store = file.map(Store::to_write).transpose()?;
+    let store = store.map(|store| (store, kind));
+    end(args, Sitting::new(design, plan, identity, store), &stop)
+}
+
+/// What a host file's machine would do with a study's traffic.
+fn simulated_on(path: &Path, design: &Design) -> Result<Simulated, Failure> {
+    let host = read_host(path)?;
+    let rows = design
+        .to_simulate()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let predictions =
+        predict(&host, &rows).with_context(|| format!("simulating {}", path.display()))?;
+    Ok(Simulated {
+        host: path.display().to_string(),
+        figures: simulated_figures(&predictions),
+    })
+}
+
+/// Goes on with the stored study that the options name, and returns the exit code.
+pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
+    output::require_place_for(args.report.as_deref())?;
+    require("a study", "nicpoll study run")?;
+    let identity = Identity::new(output::origin(), 0);
+    let stop = Stop::on_signals().context("catching signals")?;
+    let store = Store::to_write(args.file.place()?)?;
+    let which = args.resume.unwrap_or(Which::Last);
+    end(args, Sitting::resumed(store, which, &identity)?, &stop)
+}
+
+fn require(what: &str, command: &str) -> Result<(), Failure> {
+    require_lab(what, command)?;
+    Ok(require_state(&Journal::of_this_machine())?)
+}
+
+fn end(args: &StudyRunArgs, session: Sitting, stop: &Stop) -> Result<u8, Failure> {
+    let guard = guard_of_this_program().context("finding this program")?;
+    let line = Line::new(session.plan());
+    let ended = session.run_here(args.keep, guard, stop.asked(), |it| line.show(it))?;
+    drop(line);
+    let study = ended
+        .outcome
+        .map_err(|error| stop.signal().map_or_else(|| error.into(), Failure::Signal));
+    if let Ok(study) = &study {
+        output::print_study(study, args.json, args.brief)?;
+    }
+    if let Some(place) = ended.place {
+        let is_finished = study.is_ok() && ended.unstored.is_none();
+        tell!("{}", place.sentence(is_finished));
+    }
+    if let (Ok(study), Some(file)) = (&study, &args.report) {
+        output::write_report(file, &render_html(study))?;
+    }
+    ended.unstored.map_or(Ok(()), Err)?;
+    let study = study?;
+    Ok(match &args.fail_on {
+        Some(limit) => gated(limit.of_study(&study)),
+        None if is_decided(&study) => 0,
+        None => EXIT_INCONCLUSIVE,
+    })
 }

@@ -1,0 +1,285 @@
+//! What the commands that run an engine are told alike: how it learns of packets, where it runs, and what the kernel does
+//! meanwhile.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_core::{Controller, Knob};
+use nicpoll_engine::{
+    Drive, EngineApplication, EngineSettings, KernelSide, Named, RunnerSettings, parse_knob_setting,
+};
+use nicpoll_model::time::parse_seconds;
+use nicpoll_report::{PageForm, PageTexts, RunPage};
+use nicpoll_study::{EngineSupport, HZ_DEFAULT};
+use nicpoll_sys::affinity;
+use nicpoll_traffic::stop::Stop;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::print;
+
+/// How an engine runs.
+#[derive(Args, Clone, Debug)]
+pub struct EngineArgs {
+    /// How to learn of packets: polling, interrupt, busy-poll or adaptive [default: polling]
+    #[arg(long, value_name = "NAME", value_parser = Drive::by_name)]
+    discipline: Option<Drive>,
+    /// Ticks a second [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    hz: Option<u32>,
+    /// How the burst follows the load: freebsd (a packet more or less each tick) or share (by the clock) [default:
+    /// freebsd]
+    #[arg(long, value_name = "NAME", value_parser = parse_controller)]
+    controller: Option<Controller>,
+    /// Write a knob of kern.polling before it begins, such as burst_max=1000; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob_setting)]
+    set: Vec<(Knob, u32)>,
+    /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold); 0: never [default: 0]
+    #[arg(long, value_name = "N")]
+    storm_threshold: Option<u32>,
+    /// CPUs of the engine's threads, such as 0,1; queues go round them [default: the last one that is allowed]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpu: Vec<u32>,
+    /// What to ask of the kernel's side while it runs: as-is, threaded (kernel threads receive) or polling (a timer
+    /// begins the kernel's rounds)
+    #[arg(long, value_name = "NAME", default_value = "as-is", value_parser = KernelSide::by_name)]
+    pub kernel_side: KernelSide,
+    /// CPUs of the kernel's threads with '--kernel-side threaded' [default: those that the engine leaves free]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub kernel_cpu: Vec<u32>,
+}
+
+fn parse_controller(text: &str) -> Result<Controller, String> {
+    Controller::from_name(text).ok_or_else(|| String::from("freebsd or share was expected"))
+}
+
+impl EngineArgs {
+    /// The settings that these options mean.
+    pub fn settings(&self) -> anyhow::Result<EngineSettings> {
+        let cpus = match &self.cpu[..] {
+            [] => vec![affinity::last_allowed_cpu().context("reading which CPUs are allowed")?],
+            cpus => cpus.to_vec(),
+        };
+        Ok(EngineSettings {
+            cpus,
+            runner: RunnerSettings {
+                drive: self.drive(),
+                hz: self.hz.unwrap_or(HZ_DEFAULT),
+                controller: self.controller.unwrap_or_default(),
+                storm_threshold: self.storm_threshold.unwrap_or(0),
+            },
+            knobs: self.set.clone(),
+        })
+    }
+
+    /// What an engine at these interfaces gets.
+    pub fn support(&self, interfaces: &[&str]) -> EngineSupport {
+        EngineSupport::of(interfaces, self.drive(), self.kernel_side)
+    }
+
+    /// Which of them were given that only an engine has: without one the kernel's side is there all the same.
+    pub fn given(&self) -> Vec<&'static str> {
+        let options = [
+            ("--discipline", self.discipline.is_some()),
+            ("--hz", self.hz.is_some()),
+            ("--controller", self.controller.is_some()),
+            ("--set", !self.set.is_empty()),
+            ("--storm-threshold", self.storm_threshold.is_some()),
+            ("--cpu", !self.cpu.is_empty()),
+        ];
+        let given = options.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(option, _)| option).collect()
+    }
+
+    fn drive(&self) -> Drive {
+        self.discipline.unwrap_or_default()
+    }
+}
+
+/// How often it is looked whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long to run, and what to show meanwhile.
+#[derive(Args, Clone, Debug)]
+pub struct RunningArgs {
+    /// End after this time, in seconds or with a unit [default: at a signal]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds)]
+    pub duration: Option<Duration>,
+    /// Length of an interval, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Print one JSON object at the end (docs/schema.md)
+    #[arg(long)]
+    json: bool,
+    /// Print one JSON object per line: start, each interval, end
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
+}
+
+impl RunningArgs {
+    /// Runs an application until the time is over, a signal comes or it is done, and prints what it says of itself as it
+    /// comes. Returns what it came to.
+    pub fn run<A: EngineApplication>(
+        &self,
+        mut application: A,
+        texts: PageTexts<A::Start, A::Interval, A::End>,
+        stop: &Stop,
+    ) -> Result<A::End, Failure>
+    where
+        A::Start: Clone + Serialize,
+        A::Interval: Clone + Serialize,
+        A::End: Clone + Serialize,
+    {
+        let mut page = RunPage::new(PageForm::of(self.json, self.json_stream), texts);
+        print(&page.start(application.facts()))?;
+        let outcome = self.each_interval(&mut application, stop, |interval| {
+            print(&page.interval(&interval))
+        });
+        // Also after a failure: it leaves its interfaces in order.
+        let end = application.end(stop.signal())?;
+        outcome?;
+        print(&page.end(&end))?;
+        print(&page.document())?;
+        Ok(end)
+    }
+
+    fn each_interval<A: EngineApplication>(
+        &self,
+        application: &mut A,
+        stop: &Stop,
+        mut tell: impl FnMut(A::Interval) -> anyhow::Result<()>,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        let end = self.duration.map(|duration| began + duration);
+        let mut due = began;
+        loop {
+            due += self.interval;
+            let until = end.map_or(due, |end| end.min(due));
+            let goes_on = wait_until(until, stop, || application.is_over());
+            tell(application.interval()?)?;
+            if !goes_on || end.is_some_and(|end| end <= until) {
+                return Ok(());
+            }
+            due = last_due(due, Instant::now(), self.interval);
+        }
+    }
+}
+
+/// The last time at which an interval was due. Where several were missed, since a machine stood still or a reader did
+/// not read, the one just told of has all of them.
+fn last_due(due: Instant, now: Instant, interval: Duration) -> Instant {
+    let missed = now.saturating_duration_since(due).as_nanos() / interval.as_nanos();
+    due + interval * u32::try_from(missed).unwrap_or(u32::MAX)
+}
+
+/// Waits until a time. False when a signal came, or it is over, before.
+fn wait_until(until: Instant, stop: &Stop, is_over: impl Fn() -> bool) -> bool {
+    loop {
+        let look = until.min(Instant::now() + LOOK_EVERY);
+        if !stop.wait_until(look) || is_over() {
+            return false;
+        }
+        if look == until {
+            return true;
+        }
+    }
+}
+
+/// Shorter ones say nothing, and nobody waits for longer ones.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
+    if range.contains(&interval) {
+        Ok(interval)
+    } else {
+        Err(String::from("0.1 s to an hour are possible"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Only {
+        #[command(flatten)]
+        engine: EngineArgs,
+    }
+
+    fn parsed(words: &[&str]) -> EngineArgs {
+        Only::parse_from(words).engine
+    }
+
+    fn options() -> Vec<Arg> {
+        let command = EngineArgs::augment_args(clap::Command::new(""));
+        command.get_arguments().cloned().collect()
+    }
+
+    #[test]
+    fn whatever_is_not_the_kernels_is_named_as_the_engines() {
+        assert!(
+            parsed(&["--kernel-side", "threaded", "--kernel-cpu", "0"])
+                .given()
+                .is_empty()
+        );
+        let given = [
+            ["--discipline", "interrupt"],
+            ["--hz", "2000"],
+            ["--controller", "share"],
+            ["--set", "burst_max=1000"],
+            ["--storm-threshold", "0"],
+            ["--cpu", "0"],
+        ];
+        assert_eq!(
+            parsed(&given.concat()).given(),
+            given.map(|[option, _]| option)
+        );
+        assert_eq!(options().len(), given.len() + 2);
+    }
+
+    #[test]
+    fn what_help_calls_the_default_is_what_there_is_without_the_option() {
+        let mut defaults = 0;
+        for option in options() {
+            let help = option
+                .get_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let named = help
+                .split_once("[default: ")
+                .map(|(_, named)| named.trim_end_matches(']'));
+            // Others are told in words.
+            let Some(value) = named.filter(|named| !named.contains(' ')) else {
+                continue;
+            };
+            let name = format!("--{}", option.get_long().unwrap());
+            let given = parsed(&[&name, value]);
+            assert!(!given.given().is_empty(), "{name}");
+            assert_eq!(
+                given.settings().unwrap(),
+                parsed(&[]).settings().unwrap(),
+                "{name}"
+            );
+            defaults += 1;
+        }
+        assert_eq!(defaults, 4);
+    }
+
+    #[test]
+    fn what_was_missed_is_one_interval() {
+        let due = Instant::now();
+        let interval = Duration::from_millis(100);
+        for (late_ms, passed) in [(0, 0), (99, 0), (100, 1), (1_020, 10)] {
+            let now = due + Duration::from_millis(late_ms);
+            assert_eq!(
+                last_due(due, now, interval),
+                due + interval * passed,
+                "{late_ms} ms"
+            );
+        }
+    }
+}

@@ -1,0 +1,599 @@
+//! `nicpoll set`: switches interfaces to polling and back, here and on FreeBSD hosts; at boot with `--persist`.
+//!
+//! Standard output says what was written, one value a line, and what the polls prove. Everything else, such as
+//! interfaces found below a bridge or values that another program changed, goes to standard error.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_inspect::PollWitness;
+use nicpoll_model::time::parse_seconds;
+use nicpoll_report::help::set::EXAMPLES;
+use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
+use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
+use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
+use nicpoll_switch::{
+    Deferral, Guard, Journal, Name, Needs, Order, Part, Preview, Recovered, Resolved, Switch,
+    Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi, preview,
+    prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
+};
+use nicpoll_sys::tell;
+use nicpoll_traffic::stop::Stop;
+
+use super::freebsd;
+use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, NO_POLLING, POLLING, parse_names};
+use super::report::Report;
+use super::restore::put_back_named;
+use crate::failure::Failure;
+
+pub use nicpoll_report::help::set::SET_ABOUT;
+
+/// The command line of `set` or `ab` with `-polling`, as ifconfig(8) has it, written as an option.
+pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    if args
+        .get(1)
+        .is_some_and(|command| command == "set" || command == "ab")
+    {
+        for arg in args.iter_mut().filter(|arg| *arg == MINUS_POLLING) {
+            *arg = OsString::from(NO_POLLING);
+        }
+    }
+    args
+}
+
+/// Runs `nicpoll set` and returns its exit code.
+pub fn set(args: &SetArgs) -> Result<u8, Failure> {
+    if let Some(target) = FreebsdTarget::among(interface_words(&args.words))? {
+        return set_on_freebsd(args, &target);
+    }
+    args.knobs.refuse_on_linux()?;
+    let (names, is_polling) = words(args)?;
+    let mut report = Report::new(args.json, args.netns.as_deref(), args.dry_run);
+    let mut switch = Switch::new(Journal::of_this_machine());
+    if args.no_persist {
+        if !args.dry_run && require_privileges().is_ok() {
+            // Without its rule udev forgets what it saved.
+            take_over(&mut switch)?;
+        }
+        remove_files(args, &names, &mut report)?;
+        return report.finish();
+    }
+    require_privileges()?;
+    // What has begun is finished or put back; a second signal ends at once.
+    let _stop = Stop::on_signals().context("catching signals")?;
+    if !args.dry_run {
+        put_back_left(switch.journal())?;
+        take_over(&mut switch)?;
+    }
+    let netns_inode = switch.enter(args.netns.as_deref())?;
+    if args.no_polling {
+        put_back_named(&mut switch, &names, netns_inode, args.dry_run, &mut report)?;
+    } else if args.confirm {
+        keep(&mut switch, &names, netns_inode, &mut report)?;
+    } else {
+        change(
+            args,
+            (&names, is_polling),
+            &mut switch,
+            netns_inode,
+            &mut report,
+        )?;
+    }
+    report.finish()
+}
+
+/// The words without the one that switches on.
+fn interface_words(words: &[String]) -> &[String] {
+    match words.split_last() {
+        Some((last, names)) if last == POLLING => names,
+        _ => words,
+    }
+}
+
+/// Runs the command for an interface of a host and returns its exit code.
+fn set_on_freebsd(args: &SetArgs, target: &FreebsdTarget) -> Result<u8, Failure> {
+    refuse_options_of_linux(args)?;
+    let polling = args.words.len() > 1;
+    let asked = FreebsdChange {
+        polling,
+        knobs: args
+            .knobs
+            .variables
+            .iter()
+            .map(|(variable, value)| (variable.knob, *value))
+            .collect(),
+    };
+    let is_asked = asked != FreebsdChange::default();
+    if is_asked && (args.no_polling || args.no_persist) {
+        return wrong("'polling' does not go with -polling or --no-persist");
+    }
+    let _stop = Stop::on_signals().context("catching signals")?;
+    let journal = Journal::of_this_machine();
+    if args.no_persist {
+        return freebsd::no_persist(&journal, target, args.dry_run);
+    }
+    if args.no_polling && args.dry_run {
+        return freebsd::would_restore(target).map(|()| 0);
+    }
+    if args.no_polling {
+        let mut report = Report::new(false, None, false);
+        freebsd::restore(target, &mut report)?;
+        return report.finish();
+    }
+    if !is_asked {
+        return wrong(
+            "nothing to set; add 'polling', '-polling' or an option such as --user-frac 20",
+        );
+    }
+    if args.persist && !(polling && asked.knobs.is_empty()) {
+        return wrong(
+            "--persist writes the word 'polling' to the host's /etc/rc.conf and no more; lines such as \
+             kern.polling.user_frac=20 go to its /etc/sysctl.conf by hand",
+        );
+    }
+    freebsd::switch(target, &asked, args.persist, args.dry_run, &journal)
+}
+
+fn refuse_options_of_linux(args: &SetArgs) -> Result<(), Failure> {
+    let given = [
+        (args.netns.is_some(), "--netns"),
+        (args.trial.is_some(), "--for"),
+        (args.confirm, "--confirm"),
+        (args.fix, "--fix"),
+        (args.look.is_some(), "--look"),
+        (args.json, "--json"),
+    ];
+    let knob = args
+        .knobs
+        .given
+        .first()
+        .and_then(|given| given.split('=').next());
+    let other = given.iter().find(|(is_given, _)| *is_given);
+    let Some(option) = knob.or(other.map(|(_, option)| *option)) else {
+        return Ok(());
+    };
+    let known: Vec<String> = variables()
+        .map(|one| format!("--{}", one.option()))
+        .collect();
+    wrong(&format!(
+        "{option} is for interfaces of this machine; a FreeBSD host knows {}",
+        known.join(", ")
+    ))
+}
+
+fn wrong<T>(text: &str) -> Result<T, Failure> {
+    Err(Failure::Usage(String::from(text)))
+}
+
+/// Changes settings, or says what would be changed.
+fn change(
+    args: &SetArgs,
+    (names, is_polling): (&[Name], bool),
+    switch: &mut Switch,
+    netns_inode: u64,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let values = args.values(is_polling)?;
+    let Resolved { orders, notes } = switch.resolve(names, &values, netns_inode, args.needs())?;
+    for note in notes {
+        tell!("nicpoll: {note}");
+    }
+    let files = plan_files(args, names, is_polling, &values)?;
+    let facts = switch.survey(&orders)?;
+    let planned = preview(&orders, &facts, args.needs())?;
+    for warning in switch.warnings(&facts, &values)? {
+        tell!("nicpoll: {warning}");
+    }
+    warn_of_drift(switch, &orders)?;
+    if args.dry_run {
+        report.wrote(&planned, netns_inode)?;
+        return report.files(&files);
+    }
+    let trial = if planned == Preview::default() {
+        None
+    } else {
+        args.trial(switch.carries_own_ssh(netns_inode, &orders)?)
+    };
+    if trial.is_some() && !files.is_empty() {
+        return Err(Failure::Usage(String::from(
+            "--persist does not go with a change that has to be confirmed; set and confirm it first, then repeat it \
+             with --persist",
+        )));
+    }
+    put_files(&files, report)?;
+    let writes = match trial {
+        None => switch.set(&orders, args.needs()).map_err(Failure::from),
+        Some(time) => change_for(switch, &orders, args.needs(), time),
+    };
+    let done = Preview {
+        writes: writes.inspect_err(|_| take_back(&files))?,
+        is_open_ended: false,
+    };
+    report.wrote(&done, netns_inode)?;
+    if let Some(time) = trial {
+        say_how_to_confirm(args, names, time);
+        report.is_trial(time);
+    }
+    let time = args.look.unwrap_or_else(|| watch_time(&values));
+    if time.is_zero() || !needs_napi(&values) {
+        return Ok(());
+    }
+    show_proof(switch, &orders, time, args.netns.as_deref(), report)
+}
+
+/// Makes a change that a guard undoes unless it is confirmed.
+fn change_for(
+    switch: &mut Switch,
+    orders: &[Order],
+    needs: Needs,
+    time: Duration,
+) -> Result<Vec<nicpoll_switch::Write>, Failure> {
+    let until = boottime_ns() + time.as_nanos() as u64;
+    let guard = Guard::start(
+        guard_of_this_program().context("finding this program")?,
+        switch.journal(),
+        Some(until),
+    )?;
+    let writes = switch.try_until(orders, needs, guard.owner(), until)?;
+    guard.leave().context("leaving the change to its guard")?;
+    Ok(writes)
+}
+
+/// Shows whether the polls are as the values mean.
+fn show_proof(
+    switch: &mut Switch,
+    orders: &[Order],
+    time: Duration,
+    netns: Option<&str>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let mut names: Vec<String> = Vec::new();
+    for order in orders {
+        let name = &order.target.interface.name;
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let inode = orders.first().map_or(0, |order| order.target.netns_inode);
+    let proofs = prove(switch.machine(), Arc::new(PollWitness), inode, &names, time);
+    report.proved(proofs, netns)
+}
+
+fn say_how_to_confirm(args: &SetArgs, names: &[Name], time: Duration) {
+    let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
+    let netns = args.netns.as_deref();
+    let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
+    tell!(
+        "nicpoll: undone in {} s unless it is confirmed: nicpoll set {}{netns} --confirm",
+        time.as_secs(),
+        names.join(" ")
+    );
+}
+
+/// The names, and whether the word 'polling' follows them.
+fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
+    let (names, is_polling) = match args.words.split_last() {
+        Some((last, names)) if last == POLLING => (names, true),
+        _ => (&args.words[..], false),
+    };
+    if names.is_empty() {
+        return wrong("name an interface: nicpoll set eth0 polling");
+    }
+    if names.iter().any(|name| name == POLLING) {
+        return wrong("'polling' comes once, after the interfaces");
+    }
+    let last = args.words.last().map(String::as_str).unwrap_or_default();
+    let is_asked =
+        !args.knobs.values.is_empty() || args.no_polling || args.confirm || args.no_persist;
+    if !is_polling && !is_asked && names.len() > 1 && similar(last, [POLLING]).is_some() {
+        return wrong(&format!(
+            "there is no word '{last}'; did you mean '{POLLING}'?"
+        ));
+    }
+    if is_polling && (args.no_polling || args.confirm || args.no_persist) {
+        return wrong("'polling' does not go with -polling, --confirm or --no-persist");
+    }
+    Ok((parse_names(names)?, is_polling))
+}
+
+/// Keeps a change that waits to be confirmed.
+fn keep(
+    switch: &mut Switch,
+    names: &[Name],
+    netns_inode: u64,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let mut kept = Vec::new();
+    for path in switch.records_of(names, netns_inode)? {
+        kept.extend(confirm(switch.journal(), &path).context("confirming")?);
+    }
+    if kept.is_empty() {
+        return Err(anyhow::anyhow!(
+            "nothing waits to be confirmed there; it was confirmed before, or undone already"
+        )
+        .into());
+    }
+    let netns = kept[0].0.netns_option();
+    let writes = kept
+        .iter()
+        .flat_map(|(target, changes)| writes_kept(target, changes));
+    report.values(writes.collect(), netns_inode)?;
+    let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
+    tell!(
+        "nicpoll: kept until: nicpoll set {}{netns} -polling",
+        names.join(" ")
+    );
+    Ok(())
+}
+
+/// Puts back what killed programs left; what cannot be dealt with is named and left.
+fn put_back_left(journal: &Journal) -> Result<(), Failure> {
+    for (path, outcome) in recover(journal)? {
+        let path = path.display();
+        match outcome {
+            Recovered::Failed(error) => {
+                tell!("nicpoll: {path}: {:#}", anyhow::Error::from(error));
+            }
+            Recovered::Restored => {
+                tell!("nicpoll: put back what a program that was killed had left ({path})");
+            }
+            Recovered::Busy | Recovered::Gone | Recovered::NotFound | Recovered::Standing => {}
+        }
+    }
+    Ok(())
+}
+
+fn warn_of_drift(switch: &mut Switch, orders: &[Order]) -> Result<(), Failure> {
+    for Order { target, .. } in orders {
+        let journal = switch.journal().clone();
+        let drift = drift_of(&journal, switch.machine(), target)
+            .context("comparing with what was set before")?;
+        for drift in drift {
+            tell!("nicpoll: {}", drift.describe(&target.interface.name));
+        }
+    }
+    Ok(())
+}
+
+/// How long an unconfirmed change of the interface that carries the caller's own ssh connection lasts.
+const TRIAL_OVER_SSH: Duration = Duration::from_secs(60);
+/// Nobody waits longer for a look after a change.
+const LOOK_MAX: Duration = Duration::from_secs(10);
+
+/// Options of `nicpoll set`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "nicpoll set IF... [polling | -polling] [OPTIONS]"
+)]
+pub struct SetArgs {
+    /// Interfaces (eth0, eth0:rx0-3, eth0:napi257, all, HOST:em0), then 'polling' or '-polling'
+    #[arg(required = true, value_name = "IF")]
+    pub words: Vec<String>,
+    /// Restore everything that nicpoll changed; the same as -polling
+    #[arg(long, conflicts_with_all = [GROUP, "trial"])]
+    pub no_polling: bool,
+    #[command(flatten)]
+    pub knobs: KnobArgs,
+    /// Network namespace, by its name for 'ip netns'
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+    /// Undo the change after this time unless it is confirmed; 'forever': keep it
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_trial)]
+    pub trial: Option<Trial>,
+    /// Keep the last change
+    #[arg(long, conflicts_with_all = [GROUP, "trial", "no_polling"])]
+    pub confirm: bool,
+    /// Also change what polling needs: interface up, GRO, TSO of a veth's other end
+    #[arg(long)]
+    pub fix: bool,
+    /// Print each write, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Also set it after every boot
+    #[arg(long, conflicts_with_all = ["netns", "no_polling"])]
+    pub persist: bool,
+    /// What --persist runs at boot; nobody but root may be able to change it [default: this program]
+    #[arg(long, value_name = "PATH", requires = "persist")]
+    pub program: Option<PathBuf>,
+    /// No longer set it after a boot; what is in force now stays
+    #[arg(long, conflicts_with_all = [GROUP, "trial", "persist", "netns", "no_polling"])]
+    pub no_persist: bool,
+    /// How long to watch for proof that it is in force; 0: not at all [default: 25 periods, 250ms to 2s]
+    #[arg(long, value_name = "TIME", value_parser = parse_look)]
+    pub look: Option<Duration>,
+    /// Print one JSON object instead of text (docs/switch.md)
+    #[arg(long, conflicts_with = "confirm")]
+    pub json: bool,
+    /// Where --persist finds /etc, for the image of another machine
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub root: PathBuf,
+}
+
+/// How long a change lasts without being confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// So long.
+    For(Duration),
+    /// It need not be confirmed.
+    Forever,
+}
+
+impl SetArgs {
+    /// What is to be set; `is_polling` when the word is there.
+    pub fn values(&self, is_polling: bool) -> Result<Values, Failure> {
+        let values = self.knobs.setting(is_polling);
+        if values.is_empty() {
+            return wrong(
+                "nothing to set; add 'polling', '-polling' or an option such as --period 50us \
+                 (nicpoll set --help)",
+            );
+        }
+        if is_polling && values.number(&GRO_FLUSH_TIMEOUT) == Some(0) {
+            return wrong("a period of 0 means no timer, so nothing would poll; use 20us or more");
+        }
+        Ok(values)
+    }
+
+    /// What becomes of what polling needs and does not find.
+    pub fn needs(&self) -> Needs {
+        if self.fix { Needs::Fix } else { Needs::Refuse }
+    }
+
+    /// How long the change lasts without being confirmed; `None` when it stays at once.
+    pub fn trial(&self, carries_own_ssh: bool) -> Option<Duration> {
+        match self.trial {
+            Some(Trial::Forever) => None,
+            Some(Trial::For(time)) => Some(time),
+            None => carries_own_ssh.then_some(TRIAL_OVER_SSH),
+        }
+    }
+
+    /// The options that a unit gives to `nicpoll set` at boot.
+    pub fn persistent_options(&self, is_polling: bool) -> Vec<String> {
+        let word = is_polling.then(|| String::from(POLLING));
+        let fix = self.fix.then(|| String::from("--fix"));
+        let given = self.knobs.given.iter().cloned();
+        word.into_iter().chain(given).chain(fix).collect()
+    }
+}
+
+fn parse_trial(text: &str) -> Result<Trial, String> {
+    if text == "forever" {
+        return Ok(Trial::Forever);
+    }
+    let time = parse_seconds(text).map_err(|error| error.to_string())?;
+    if time < Duration::from_secs(1) {
+        return Err(String::from(
+            "nobody can confirm within a second; use 1s or more",
+        ));
+    }
+    Ok(Trial::For(time))
+}
+
+fn parse_look(text: &str) -> Result<Duration, String> {
+    let look = parse_seconds(text).map_err(|error| error.to_string())?;
+    if look > LOOK_MAX {
+        return Err(String::from(
+            "10s is the maximum; nicpoll show --for watches longer",
+        ));
+    }
+    Ok(look)
+}
+
+/// The files that make the command's settings come back at boot; none when that is not asked for.
+fn plan_files(
+    args: &SetArgs,
+    names: &[Name],
+    is_polling: bool,
+    values: &Values,
+) -> Result<Vec<FileChange>, Failure> {
+    if !args.persist {
+        return Ok(Vec::new());
+    }
+    check_names(names)?;
+    let options = args.persistent_options(is_polling);
+    let files = Persistence::at(&args.root);
+    let program = files.program(args.program.as_deref())?;
+    let deferral = Deferral::of(values);
+    let mut changes: Vec<FileChange> = Vec::new();
+    for name in names {
+        let own = files.install(&program, &name.interface, &options, deferral)?;
+        // The template serves all of them.
+        for change in own {
+            if !changes.contains(&change) {
+                changes.push(change);
+            }
+        }
+    }
+    Ok(changes)
+}
+
+/// Shows the files and writes them.
+fn put_files(changes: &[FileChange], report: &mut Report) -> Result<(), Failure> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    report.files(changes)?;
+    write_files(changes)?;
+    tell!(
+        "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm control \
+         --reload"
+    );
+    Ok(())
+}
+
+/// Makes the files be as they were, because the settings could not be made.
+fn take_back(changes: &[FileChange]) {
+    let back: Vec<FileChange> = changes.iter().rev().map(FileChange::reversed).collect();
+    if let Err(error) = write_files(&back) {
+        tell!("nicpoll: {:#}", anyhow::Error::from(error));
+    }
+}
+
+/// Takes away what `--persist` wrote.
+fn remove_files(args: &SetArgs, names: &[Name], report: &mut Report) -> Result<(), Failure> {
+    check_names(names)?;
+    let files = Persistence::at(&args.root);
+    let mut found = false;
+    for name in names {
+        let changes = files.remove(&name.interface)?;
+        found |= !changes.is_empty();
+        if args.dry_run {
+            report.files(&changes)?;
+        } else {
+            put_files(&changes, report)?;
+        }
+    }
+    if !found {
+        tell!("nicpoll: nothing of nicpoll's runs at boot for that");
+    }
+    Ok(())
+}
+
+fn check_names(names: &[Name]) -> Result<(), Failure> {
+    let is_whole = |name: &Name| name.part == Part::Whole;
+    if names.iter().all(is_whole) && !is_all(names) {
+        return Ok(());
+    }
+    Err(Failure::Usage(String::from(
+        "--persist takes whole interfaces, each by its name: NAPI ids and queue numbers may differ after a boot",
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minus_polling_is_an_option_of_set_and_ab_only() {
+        let translate = |line: &str| {
+            let args = translated(line.split(' ').map(OsString::from));
+            args.join(" ".as_ref()).into_string().unwrap()
+        };
+        assert_eq!(
+            translate("nicpoll set eth0 -polling"),
+            "nicpoll set eth0 --no-polling"
+        );
+        assert_eq!(
+            translate("nicpoll ab eth0 -polling"),
+            "nicpoll ab eth0 --no-polling"
+        );
+        assert_eq!(
+            translate("nicpoll iperf set -polling"),
+            "nicpoll iperf set -polling"
+        );
+    }
+
+    #[test]
+    fn a_trial_lasts_a_second_or_forever() {
+        assert_eq!(parse_trial("forever"), Ok(Trial::Forever));
+        assert_eq!(parse_trial("90"), Ok(Trial::For(Duration::from_secs(90))));
+        assert!(parse_trial("10ms").is_err());
+    }
+}

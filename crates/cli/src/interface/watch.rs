@@ -1,0 +1,339 @@
+//! `nicpoll watch`: interfaces, CPUs, interrupts, polls and drops as they go.
+//!
+//! What must hold: the screen, the text and the JSON lines are made of the same samples.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_inspect::{STORM_THRESHOLD, Watch, WatchOptions, inside};
+use nicpoll_model::time::parse_seconds;
+use nicpoll_model::{WatchSample, WatchStart};
+use nicpoll_report::help::watch::EXAMPLES;
+use nicpoll_report::{
+    WatchScale, WatchView, draw_watch, render_event, render_watch_start, render_watch_text,
+};
+use nicpoll_switch::{Journal, Toggles, guard_of_this_program};
+use nicpoll_sys::tell;
+use nicpoll_traffic::stop::Stop;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+
+use crate::failure::{Failure, over};
+use crate::output::{self, in_locale, origin, print};
+
+pub use nicpoll_report::help::watch::ABOUT;
+
+/// How often it is looked whether a signal came.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs the command and returns its exit code.
+pub fn watch(args: &WatchArgs) -> Result<u8, Failure> {
+    let stop = Arc::new(Stop::on_signals().context("catching signals")?);
+    match &args.netns {
+        None => run(args, &stop)?,
+        Some(name) => {
+            let (args, stop) = (args.clone(), Arc::clone(&stop));
+            inside(name, move || run(&args, &stop))?;
+        }
+    }
+    Ok(over(&stop))
+}
+
+fn run(args: &WatchArgs, stop: &Stop) -> Result<(), Failure> {
+    let mut watch = Watch::begin(&args.options(), origin(), args.netns.as_deref())?;
+    let is_screen = !args.plain && !args.json_stream && io::stdout().is_terminal();
+    if is_screen {
+        run_screen(args, &mut watch, stop)
+    } else {
+        lines(args, &mut watch, stop)
+    }
+}
+
+/// Prints each interval as text or JSON.
+fn lines(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
+    let print = |text: &str, json: String| print(if args.json_stream { &json } else { text });
+    let start = watch.start().clone();
+    print(&render_watch_start(&start), render_event("start", &start))?;
+    while is_wanted(args, watch) {
+        let waited = watch.interval(|until| Ok::<_, Failure>(stop.wait_until(until)))?;
+        let Some(sample) = waited else { break };
+        let text = render_watch_text(&sample, args.scale, start.storm_threshold);
+        print(&text, render_event("interval", &sample))?;
+    }
+    if args.json_stream {
+        output::print(&render_event("end", &watch.end()))?;
+    }
+    Ok(())
+}
+
+fn is_wanted(args: &WatchArgs, watch: &Watch) -> bool {
+    args.count.is_none_or(|count| watch.intervals() < count)
+}
+
+/// What the keys have changed.
+struct State {
+    start: WatchStart,
+    sample: Option<WatchSample>,
+    scale: WatchScale,
+    selected: usize,
+    message: String,
+    toggles: Option<Toggles>,
+}
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Quit,
+    Scale,
+    Polling,
+    Up,
+    Down,
+}
+
+/// Shows the watch until it ends, is quit or is signalled.
+fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
+    let mut state = State {
+        message: String::from(render_watch_start(watch.start()).trim_end()),
+        start: watch.start().clone(),
+        sample: None,
+        scale: args.scale,
+        selected: 0,
+        toggles: None,
+    };
+    stop.before_end_at_once(|| {
+        // Nobody is left to be told.
+        let _ = put_back();
+    });
+    let mut terminal = ratatui::try_init().context("setting up the screen")?;
+    let shown = show(args, watch, &mut state, &mut terminal, stop);
+    let restored = put_back().context("putting the terminal back");
+    let undone = state
+        .toggles
+        .as_mut()
+        .map_or(Ok(Vec::new()), Toggles::restore);
+    shown?;
+    restored?;
+    for name in undone? {
+        tell!("nicpoll: {name}: every value is as it was");
+    }
+    Ok(())
+}
+
+/// Makes the terminal what it was: drawing hides the cursor.
+fn put_back() -> io::Result<()> {
+    ratatui::try_restore()?;
+    execute!(io::stdout(), Show)
+}
+
+fn show(
+    args: &WatchArgs,
+    watch: &mut Watch,
+    state: &mut State,
+    terminal: &mut DefaultTerminal,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    while is_wanted(args, watch) {
+        state.draw(terminal)?;
+        let waited = watch.interval(|until| wait(until, state, terminal, stop))?;
+        let Some(sample) = waited else { break };
+        state.take(sample);
+    }
+    Ok(())
+}
+
+/// Answers keys until then. `false` when the watch is over.
+fn wait(
+    until: Instant,
+    state: &mut State,
+    terminal: &mut DefaultTerminal,
+    stop: &Stop,
+) -> Result<bool, Failure> {
+    loop {
+        if stop.asked().load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left == Duration::ZERO {
+            return Ok(true);
+        }
+        if !event::poll(left.min(LOOK_EVERY)).context("waiting for a key")? {
+            continue;
+        }
+        match event::read().context("reading a key")? {
+            Event::Key(key) => match action(key) {
+                Some(Action::Quit) => return Ok(false),
+                Some(action) => state.act(action),
+                None => continue,
+            },
+            Event::Resize(..) => {}
+            _ => continue,
+        }
+        state.draw(terminal)?;
+    }
+}
+
+fn action(key: KeyEvent) -> Option<Action> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    // A terminal in raw mode makes no signal of it.
+    let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c') if is_interrupt => Some(Action::Quit),
+        KeyCode::Char('q') | KeyCode::Esc => Some(Action::Quit),
+        KeyCode::Char('s') => Some(Action::Scale),
+        KeyCode::Char('p') => Some(Action::Polling),
+        KeyCode::Up => Some(Action::Up),
+        KeyCode::Down => Some(Action::Down),
+        _ => None,
+    }
+}
+
+impl State {
+    fn draw(&self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
+        let view = WatchView {
+            start: &self.start,
+            sample: self.sample.as_ref(),
+            scale: self.scale,
+            selected: self.selected,
+            message: &self.message,
+            in_locale,
+        };
+        let drawn = terminal.draw(|frame| draw_watch(frame, &view));
+        drawn.context("drawing the screen")?;
+        Ok(())
+    }
+
+    /// The next sample. What is selected stays so while it is there.
+    fn take(&mut self, sample: WatchSample) {
+        let name = self.selected_name();
+        let names: Vec<&str> = names(Some(&sample)).collect();
+        let still = names.iter().position(|one| Some(*one) == name.as_deref());
+        self.selected = still.unwrap_or(0);
+        self.sample = Some(sample);
+    }
+
+    fn selected_name(&self) -> Option<String> {
+        names(self.sample.as_ref())
+            .nth(self.selected)
+            .map(String::from)
+    }
+
+    fn act(&mut self, action: Action) {
+        let last = names(self.sample.as_ref()).count().saturating_sub(1);
+        match action {
+            Action::Scale => self.scale = self.scale.next(),
+            Action::Up => self.selected = self.selected.saturating_sub(1),
+            Action::Down => self.selected = (self.selected + 1).min(last),
+            Action::Polling => {
+                if let Some(name) = self.selected_name() {
+                    self.message = match self.toggle(&name) {
+                        Ok(true) => {
+                            format!("{name} polls until this watch ends, or p is pressed again")
+                        }
+                        Ok(false) => format!("{name}: every value is as it was"),
+                        Err(failure) => failure.to_string(),
+                    };
+                }
+            }
+            Action::Quit => {}
+        }
+    }
+
+    fn toggle(&mut self, name: &str) -> Result<bool, Failure> {
+        let toggles = match self.toggles.take() {
+            Some(toggles) => toggles,
+            None => {
+                let guard = guard_of_this_program().context("finding this program")?;
+                Toggles::of_caller(Journal::of_this_machine(), guard)?
+            }
+        };
+        Ok(self.toggles.insert(toggles).toggle(name)?)
+    }
+}
+
+fn names(sample: Option<&WatchSample>) -> impl Iterator<Item = &str> {
+    let interfaces = sample.and_then(|sample| sample.interfaces.as_deref());
+    let interfaces = interfaces.unwrap_or_default().iter();
+    interfaces.map(|interface| interface.name.as_str())
+}
+
+/// Options of `nicpoll watch`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct WatchArgs {
+    /// Interfaces [default: all but the loopback]
+    #[arg(value_name = "IF")]
+    pub interfaces: Vec<String>,
+    /// Print a block of text per interval; the default without a terminal
+    #[arg(long, conflicts_with = "json_stream")]
+    pub plain: bool,
+    /// Print one JSON object per line: start, each interval, end (docs/schema.md)
+    #[arg(long)]
+    pub json_stream: bool,
+    /// Length of an interval, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    pub interval: Duration,
+    /// Exit after N intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Unit of rates: bits, bytes or packets
+    #[arg(long, value_name = "SCALE", default_value = "bits", value_parser = parse_scale)]
+    pub scale: WatchScale,
+    /// Back-to-back handler entries that count as a storm (hw.intr_storm_threshold); 0: off
+    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD)]
+    pub storm_threshold: u64,
+    /// Network namespace to watch: a name from 'ip netns', or a path
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+}
+
+impl WatchArgs {
+    /// What to watch.
+    pub fn options(&self) -> WatchOptions {
+        WatchOptions {
+            interfaces: self.interfaces.clone(),
+            interval: self.interval,
+            storm_threshold: self.storm_threshold,
+        }
+    }
+}
+
+/// Below this, watching would be most of what is seen.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Nobody waits longer.
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        return Err(String::from("an interval is 100ms to an hour"));
+    }
+    Ok(interval)
+}
+
+fn parse_scale(text: &str) -> Result<WatchScale, String> {
+    WatchScale::ALL
+        .into_iter()
+        .find(|scale| scale.name() == text)
+        .ok_or_else(|| String::from("a scale is bits, bytes or packets"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_has_its_bounds() {
+        assert_eq!(parse_interval("2"), Ok(Duration::from_secs(2)));
+        assert!(parse_interval("50ms").is_err());
+        assert!(parse_interval("2h").is_err());
+        assert!(parse_scale("bit").is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! What several commands take: the store of studies, host files of the simulator, other small files.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use nicpoll_sim::{EmbeddedHost, Host};
+use nicpoll_store::{Place, StoreError};
+
+use crate::failure::Failure;
+
+/// Where studies are stored.
+#[derive(Args, Debug)]
+pub struct StoreFile {
+    /// File of the studies, or a team's server: postgres://HOST/DATABASE [default: studies.db in the data
+    /// folder, see docs/store.md]
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<Place>,
+}
+
+impl StoreFile {
+    /// The one that was named, or that of the user.
+    pub fn place(&self) -> Result<Place, StoreError> {
+        self.store.clone().map_or_else(Place::of_user, Ok)
+    }
+}
+
+/// A host file, a table or a plan of a fit that is longer than this is none.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What a file that describes a host is called.
+pub const HOST_FILE: &str = "host file";
+
+/// A host file, or the host of that name that the program carries.
+pub fn read_host(path: &Path) -> Result<Host, Failure> {
+    let carried = path
+        .to_str()
+        .filter(|_| !path.exists())
+        .and_then(EmbeddedHost::named);
+    if let Some(carried) = carried {
+        return parse_host(path, carried.text);
+    }
+    if !path.exists() {
+        return Err(Failure::Usage(format!(
+            "cannot read the host file {}: there is none, and the program has no host of that name; 'nicpoll sim \
+             hosts' lists those that it has",
+            path.display()
+        )));
+    }
+    parse_host(path, &read_text(path, HOST_FILE, FILE_BYTES_MAX)?)
+}
+
+/// What such a file describes.
+pub fn parse_host(path: &Path, text: &str) -> Result<Host, Failure> {
+    Host::parse(text).map_err(|error| at_line(path, error.line, &error.message))
+}
+
+/// The text of a file that is to be `what`, of so many bytes at most.
+pub fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<String, Failure> {
+    let shown = path.display();
+    let mut text = String::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text))
+        .map_err(|error| Failure::Usage(format!("cannot read the {what} {shown}: {error}")))?;
+    match read as u64 > bytes_max {
+        true => Err(Failure::Usage(format!(
+            "{shown} is longer than {bytes_max} bytes: this is no {what}"
+        ))),
+        false => Ok(text),
+    }
+}
+
+/// What is wrong with a line of a file.
+pub fn at_line(path: &Path, line: usize, message: &str) -> Failure {
+    Failure::Usage(format!("{}:{line}: {message}", path.display()))
+}
+
+/// Wrong usage, as the error says.
+pub fn usage(error: impl ToString) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// A time in ns; the longest that fits where it is longer.
+pub fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,79 @@
+//! `nicpoll sim`: hosts in virtual time.
+
+mod fit_host;
+mod published;
+mod run;
+mod sweep;
+mod ticks;
+
+use clap::{Args, Subcommand};
+use nicpoll_report::help::sim::{ABOUT, RUN_EXAMPLES, SWEEP_EXAMPLES};
+use nicpoll_report::help::{sim_hosts, sim_merge};
+
+use self::fit_host::HostFitArgs;
+use self::published::{PublishedArgs, PublishedFitArgs};
+use self::run::{HostsArgs, RunArgs};
+use self::sweep::{MergeArgs, SweepArgs};
+use self::ticks::TicksArgs;
+use crate::failure::Failure;
+
+/// Options of `nicpoll sim`.
+#[derive(Args, Debug)]
+#[command(long_about = ABOUT)]
+pub struct SimArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SimCommand,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Run one load under one discipline, and say what held it back
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<RunArgs>),
+    /// Run a range of loads, or of any number of the host, under several disciplines
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(Box<SweepArgs>),
+    /// List the hosts that the program carries and the presets of host files, or print one
+    #[command(after_help = sim_hosts::EXAMPLES)]
+    Hosts(HostsArgs),
+    /// Put the parts of a sweep together
+    #[command(after_help = sim_merge::EXAMPLES)]
+    Merge(MergeArgs),
+    /// Sample pulses of work at clock ticks, next to the exact figure
+    #[command(after_help = ticks::EXAMPLES)]
+    Ticks(TicksArgs),
+    /// Simulate published measurements, and show both side by side
+    #[command(after_help = published::PUBLISHED_EXAMPLES)]
+    Published(PublishedArgs),
+    /// Fit the costs of published hosts to what was measured under interrupts; or measure those of this machine
+    #[command(after_help = format!("{}\n\nWith --host:\n{}", published::FIT_EXAMPLES, fit_host::EXAMPLES))]
+    Fit(FitArgs),
+}
+
+/// Options of `nicpoll sim fit`.
+#[derive(Args, Debug)]
+pub struct FitArgs {
+    #[command(flatten)]
+    pub published: PublishedFitArgs,
+    /// Measure this machine instead: two namespaces that a veth pair joins, made for it and gone afterwards
+    #[arg(long, conflicts_with_all = ["directory", "write"])]
+    pub host: bool,
+    #[command(flatten)]
+    pub this_machine: HostFitArgs,
+}
+
+/// Runs the command and returns its exit code.
+pub fn run(args: &SimArgs) -> Result<u8, Failure> {
+    match &args.command {
+        SimCommand::Run(args) => run::run(args),
+        SimCommand::Sweep(args) => sweep::run(args),
+        SimCommand::Merge(args) => sweep::merge(args),
+        SimCommand::Hosts(args) => run::hosts(args),
+        SimCommand::Ticks(args) => ticks::run(args),
+        SimCommand::Published(args) => published::published(args),
+        SimCommand::Fit(args) if args.host => fit_host::run(&args.this_machine),
+        SimCommand::Fit(args) => published::fit_hosts(&args.published),
+    }
+}

@@ -1,0 +1,219 @@
+//! `nicpoll sim run`: one load under one discipline; `nicpoll sim hosts`: the hosts that need no file. The length of
+//! runs and the reading of workloads serve sweeps, too.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
+use nicpoll_model::time::parse_seconds;
+use nicpoll_report::{render_document, render_sim_run, render_sim_run_html};
+use nicpoll_sim::{
+    Discipline, EmbeddedHost, Need, Plan, Stop, TRACE_LINE_BYTES_MAX, Trace, TraceReader, Workload,
+    bottleneck, explain, explain_work, list_presets, simulate, warmup_ns,
+};
+
+use crate::failure::Failure;
+use crate::options::{nanos, read_host, usage};
+use crate::output;
+
+/// How long runs are, and their chance.
+#[derive(Args, Debug)]
+pub struct Length {
+    /// Virtual time that is counted [default: 10s, in a sweep 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub duration: Option<Duration>,
+    /// Virtual time before it that is not counted [default: 0.5s, or what a poller's burst takes to climb]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub warmup: Option<Duration>,
+    /// Seed of all chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Run even if that may take more than ten minutes, or more than 4 GiB of memory
+    #[arg(long)]
+    pub long: bool,
+}
+
+/// Options of `nicpoll sim run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The host file, or a name that `nicpoll sim hosts` lists
+    #[arg(value_name = "HOSTFILE")]
+    pub host: PathBuf,
+    /// How the host learns of packets
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "freebsd-interrupt", value_parser = Discipline::parse)]
+    pub discipline: Discipline,
+    /// What is sent
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = parse_workload)]
+    pub workload: Workload,
+    /// The host file of the host that receives what this one sends
+    #[arg(long, value_name = "HOSTFILE")]
+    pub peer: Option<PathBuf>,
+    /// How the peer learns of packets [default: as the host]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "peer", value_parser = Discipline::parse)]
+    pub peer_discipline: Option<Discipline>,
+    /// The host file of a router between the two; several stand in the order of the path
+    #[arg(long, value_name = "HOSTFILE", requires = "peer")]
+    pub through: Vec<PathBuf>,
+    /// How routers learn of packets [default: as the host]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "through", value_parser = Discipline::parse)]
+    pub router_discipline: Option<Discipline>,
+    #[command(flatten)]
+    pub length: Length,
+    /// Tell of the counted time in N parts of equal length too, with every knob at the end of each; with --peer
+    /// of each TCP connection
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub slices: u32,
+    /// Also write one page that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Name the bottleneck, but do not try what would move it
+    #[arg(long)]
+    pub no_explain: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `nicpoll sim hosts`.
+#[derive(Args, Debug)]
+pub struct HostsArgs {
+    /// Print the file of this host
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub fn hosts(args: &HostsArgs) -> Result<u8, Failure> {
+    let Some(name) = &args.name else {
+        output::print(&list_presets())?;
+        return Ok(0);
+    };
+    let names = || {
+        EmbeddedHost::all()
+            .map(|host| host.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let host = EmbeddedHost::named(name);
+    let host =
+        host.ok_or_else(|| usage(format!("there is no host '{name}'; there are {}", names())))?;
+    output::print(host.text)?;
+    Ok(0)
+}
+
+/// Runs `nicpoll sim run`.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let stops = stops(args)?;
+    let plan = Plan {
+        warmup_ns: args.length.warmup_ns(&stops),
+        stops,
+        workload: args.workload.clone(),
+        duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(10))),
+        seed: args.length.seed,
+        slices: args.slices,
+    };
+    plan.check().map_err(usage)?;
+    args.length.refuse_too_large(&Need {
+        runs: plan.work(),
+        trials: (!args.no_explain).then(|| explain_work(&plan)),
+        memory_bytes: plan.memory_bytes(),
+        workers: 1,
+    })?;
+    let figures = simulate(&plan).map_err(usage)?;
+    let run = SimRun {
+        schema: String::from(SIM_RUN_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        plan: plan.facts(),
+        bottleneck: match args.no_explain {
+            true => bottleneck(&plan, &figures),
+            false => explain(&plan, &figures).map_err(usage)?,
+        },
+        figures,
+    };
+    if let Some(file) = &args.report {
+        output::write_report(file, &render_sim_run_html(&run, &output::origin().argv))?;
+    }
+    output::print(&if args.json {
+        render_document(&run)
+    } else {
+        render_sim_run(&run)
+    })?;
+    Ok(0)
+}
+
+/// The host, and with `--peer` the routers and the peer.
+fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
+    let own = &args.discipline;
+    let routers = args.through.iter().map(|router| {
+        let discipline = args.router_discipline.as_ref().unwrap_or(own);
+        (router, discipline)
+    });
+    let peer = args.peer.iter().map(|peer| {
+        let discipline = args.peer_discipline.as_ref().unwrap_or(own);
+        (peer, discipline)
+    });
+    let all = [(&args.host, own)].into_iter().chain(routers).chain(peer);
+    let stop = |(path, discipline): (&PathBuf, &Discipline)| {
+        Ok(Stop {
+            host: read_host(path)?,
+            discipline: discipline.clone(),
+        })
+    };
+    all.map(stop).collect()
+}
+
+impl Length {
+    /// The warm-up that was asked for, or one that all hosts settle in.
+    pub fn warmup_ns(&self, stops: &[Stop]) -> u64 {
+        self.warmup.map_or_else(|| warmup_ns(stops), nanos)
+    }
+
+    /// Refuses what would take very long or very much memory, unless that is wanted.
+    pub fn refuse_too_large(&self, need: &Need) -> Result<(), Failure> {
+        need.check()
+            .or_else(|error| self.long.then_some(()).ok_or(usage(error)))
+    }
+}
+
+/// Reads a workload's name with its options; `trace:FILE` with the trace that the file holds.
+pub fn parse_workload(text: &str) -> Result<Workload, String> {
+    let Some(rest) = text.strip_prefix("trace:") else {
+        return Workload::parse(text).map_err(|error| error.to_string());
+    };
+    let mut parts = rest.split(':');
+    let file = parts.next().unwrap_or_default();
+    let options: Result<Vec<_>, String> = parts
+        .map(|part| {
+            part.split_once('=').ok_or_else(|| {
+                format!("'{part}' is no option; the form is NAME=VALUE, as in repeat=1")
+            })
+        })
+        .collect();
+    Workload::replay(Arc::new(read_trace(file)?), &options?).map_err(|error| error.to_string())
+}
+
+fn read_trace(path: &str) -> Result<Trace, String> {
+    let unreadable = |error| format!("cannot read the trace {path}: {error}");
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut reader = TraceReader::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // One byte more than a line may have, so that a longer one is seen to be.
+        let mut rest = (&mut file).take(TRACE_LINE_BYTES_MAX as u64 + 2);
+        let bytes = rest.read_until(b'\n', &mut line).map_err(unreadable)?;
+        if bytes == 0 {
+            break;
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        let taken = reader.line(&line);
+        taken.map_err(|error| format!("{path}:{}: {}", error.line, error.message))?;
+    }
+    let finished = reader.finish(path);
+    finished.map_err(|error| format!("{path}:{}: {}", error.line, error.message))
+}

@@ -1,0 +1,64 @@
+//! Studies: run them, import and compare results, and look at those that a store holds.
+
+pub mod compare;
+pub mod demo;
+pub mod import;
+pub mod run;
+pub mod serve;
+pub mod stored;
+
+use clap::{Args, Subcommand};
+use nicpoll_report::help::study::EXAMPLES;
+
+use self::compare::CompareArgs;
+use self::import::ImportArgs;
+use self::run::RunArgs;
+use self::stored::{DeleteArgs, ExportArgs, ListArgs, ReportArgs, ShowStudyArgs};
+use crate::failure::Failure;
+
+pub use nicpoll_report::help::study::ABOUT;
+
+/// Options of `nicpoll study`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct StudyArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: StudyCommand,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum StudyCommand {
+    /// Run a study of your own, described in a file
+    Run(Box<RunArgs>),
+    /// Compare two results: stored studies, or files of iperf, iperf3, netblast or numbers
+    Compare(CompareArgs),
+    /// Bring what others measured into the store: transcripts with iperf, netblast, top and more
+    Import(ImportArgs),
+    /// List the studies that are stored, the oldest first, and the ready ones with their questions
+    List(ListArgs),
+    /// Show a study as the command that made it did
+    Show(ShowStudyArgs),
+    /// Write a study as one page to be shown around: HTML with plots that needs nothing else
+    Report(ReportArgs),
+    /// Print a study for other programs: as JSON, or its trials as CSV
+    Export(ExportArgs),
+    /// Delete studies with all their trials
+    Delete(DeleteArgs),
+}
+
+/// Runs `nicpoll study` and returns its exit code.
+pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
+    match &args.command {
+        StudyCommand::Run(args) => return run::run(args),
+        StudyCommand::Compare(args) => return compare::run(args),
+        StudyCommand::Import(args) => import::run(args)?,
+        StudyCommand::List(args) => stored::list(args)?,
+        StudyCommand::Show(args) => stored::show(args)?,
+        StudyCommand::Report(args) => stored::report(args)?,
+        StudyCommand::Export(args) => stored::export(args)?,
+        StudyCommand::Delete(args) => stored::delete(args)?,
+    }
+    Ok(0)
+}

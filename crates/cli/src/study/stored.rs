@@ -1,0 +1,306 @@
+//! `nicpoll study list`, `show`, `report`, `export`, `delete`: the studies that a store holds.
+
+use std::io::{self, IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
+use nicpoll_report::help::study::REPORT_EXAMPLES;
+use nicpoll_report::{
+    blocks_as_csv, imported_as_csv, render_ab_html, render_ab_markdown, render_ab_text,
+    render_document, render_html, render_imported_html, render_imported_markdown,
+    render_imported_text, render_json, render_markdown, render_studies_text, render_text,
+    series_as_csv, trials_as_csv,
+};
+use nicpoll_store::{Place, Store, StoreError, Which};
+use nicpoll_study::{ready_studies, shown, still_runs};
+
+use crate::failure::Failure;
+use crate::options::StoreFile;
+use crate::output;
+
+/// Options of `nicpoll study list`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  nicpoll study list\n  nicpoll study list --json")]
+pub struct ListArgs {
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print one JSON object instead of a table (docs/store.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `nicpoll study show`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  nicpoll study show last\n  nicpoll study show 7 --brief\n\n\
+    A study that is not finished is shown with what follows from its trials so far."
+)]
+pub struct ShowStudyArgs {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print the answer alone: one screen of 24 lines
+    #[arg(long, conflicts_with = "json")]
+    pub brief: bool,
+    /// Print one JSON object instead of tables (docs/schema.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a study is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One page with plots that a browser shows, for a screen, a telephone or paper (docs/report.md)
+    Html,
+    /// The page of 'nicpoll study show' for a wiki or a ticket
+    Md,
+    /// The page of 'nicpoll study show'
+    Text,
+    /// The whole study as one object (docs/schema.md)
+    Json,
+    /// A line for each trial, or for each block of a live comparison
+    Csv,
+    /// What passed within the trials: a line for each step of each
+    SeriesCsv,
+}
+
+impl Format {
+    /// What a file of it ends with.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Html => "html",
+            Format::Md => "md",
+            Format::Text => "txt",
+            Format::Json => "json",
+            Format::Csv | Format::SeriesCsv => "csv",
+        }
+    }
+}
+
+/// Options of `nicpoll study report`.
+#[derive(Args, Debug)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// File to write; what it holds is replaced. '-' is standard output [default: study-ID.html, or as the
+    /// format is called]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Html)]
+    pub format: Format,
+}
+
+/// Options of `nicpoll study export`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  nicpoll study export last > study.json\n  \
+    nicpoll study export 7 --format csv > trials.csv")]
+pub struct ExportArgs {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub format: Format,
+}
+
+/// Options of `nicpoll study delete`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  nicpoll study delete 3 4 --dry-run\n  nicpoll study delete 3 4 --yes\n\n\
+    Asks before it deletes. A study that runs is not deleted. Either all go that are named, or none."
+)]
+pub struct DeleteArgs {
+    /// Numbers of the studies, or 'last'
+    #[arg(value_name = "STUDY", required = true)]
+    pub studies: Vec<Which>,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Show what would be deleted, and delete nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Delete without asking
+    #[arg(long, conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Print one JSON object instead of a table (docs/store.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn open(file: &StoreFile) -> Result<Store, Failure> {
+    Ok(Store::to_read(file.place()?)?)
+}
+
+/// Runs `nicpoll study list`.
+pub fn list(args: &ListArgs) -> Result<(), Failure> {
+    let studies = match open(&args.file) {
+        // Nothing has been stored yet.
+        Err(Failure::Failed(error)) if args.file.store.is_none() && is_missing(&error) => Studies {
+            schema: String::from(STUDIES_SCHEMA),
+            store: Place::of_user()?.to_string(),
+            action: StudiesAction::Listed,
+            studies: Vec::new(),
+            ready: Vec::new(),
+        },
+        opened => opened?.list(still_runs)?,
+    };
+    let ready = ready_studies().map_err(anyhow::Error::from)?;
+    print(&Studies { ready, ..studies }, args.json)
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Nothing { .. }))
+}
+
+fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        render_document(studies)
+    } else {
+        render_studies_text(studies)
+    };
+    Ok(output::print(&text)?)
+}
+
+/// Runs `nicpoll study show`.
+pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
+    let store = open(&args.file)?;
+    if store.entry(args.study, still_runs)?.kind == StudyKind::Ab {
+        let compared = store.read::<LiveAb>(args.study, still_runs)?.document;
+        return Ok(output::print(&match args.json {
+            true => render_document(&compared),
+            false => render_ab_text(&compared, &output::text_options()),
+        })?);
+    }
+    if store.entry(args.study, still_runs)?.kind == StudyKind::Imported {
+        let imported = store.read::<Imported>(args.study, still_runs)?.document;
+        return Ok(output::print(&match args.json {
+            true => render_document(&imported),
+            false => render_imported_text(&imported, &output::text_options()),
+        })?);
+    }
+    let kept = store.read::<Study>(args.study, still_runs)?;
+    output::print_study(&shown(kept)?, args.json, args.brief)
+}
+
+/// Runs `nicpoll study delete`.
+pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
+    let mut store = open(&args.file)?;
+    let mut delete = |is_dry_run| store.delete(&args.studies, is_dry_run, still_runs);
+    let would = delete(true)?;
+    if args.dry_run {
+        return print(&would, args.json);
+    }
+    if !args.yes && !confirmed(&would)? {
+        return Err(Failure::Failed(anyhow::anyhow!("nothing was deleted")));
+    }
+    print(&delete(false)?, args.json)
+}
+
+fn confirmed(would: &Studies) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(String::from(
+            "deleting asks first, and there is no terminal to ask on: give --yes, or --dry-run to see what \
+             would go",
+        )));
+    }
+    let mut answer = String::new();
+    let asked = (|| {
+        let mut stderr = io::stderr();
+        write!(stderr, "{}\nDelete? [y/N] ", render_studies_text(would))?;
+        stderr.flush()?;
+        io::stdin().read_line(&mut answer)
+    })();
+    asked.map_err(anyhow::Error::from)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Writes the page of a study to a file.
+pub fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let store = open(&args.file)?;
+    let id = store.entry(args.study, still_runs)?.id;
+    let text = written(&store, Which::Id(id), args.format)?;
+    match &args.output {
+        Some(file) if file == Path::new("-") => Ok(output::print(&text)?),
+        Some(file) => output::write_report(file, &text),
+        None => {
+            let end = args.format.extension();
+            output::write_report(&PathBuf::from(format!("study-{id}.{end}")), &text)
+        }
+    }
+}
+
+/// Prints a study for another program.
+pub fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let text = written(&open(&args.file)?, args.study, args.format)?;
+    Ok(output::print(&text)?)
+}
+
+fn written(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+    let entry = store.entry(which, still_runs)?;
+    if entry.kind == StudyKind::Ab {
+        return of_ab(store, which, format);
+    }
+    if entry.kind == StudyKind::Imported {
+        return of_imported(store, which, format);
+    }
+    let kept = match store.read::<Study>(which, still_runs) {
+        // Of another version: as it is.
+        Err(StoreError::Layout { .. }) if format == Format::Json => {
+            return Ok(render_document(&store.document(which)?));
+        }
+        kept => kept?,
+    };
+    Ok(match format {
+        Format::Json => render_json(&kept.document),
+        Format::Csv => trials_as_csv(&kept.document),
+        Format::SeriesCsv => series_as_csv(&kept.document),
+        Format::Html => render_html(&shown(kept)?),
+        Format::Md => render_markdown(&shown(kept)?),
+        Format::Text => render_text(&shown(kept)?, &output::text_options()),
+    })
+}
+
+fn of_imported(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+    if format == Format::Json {
+        // Also one of another version: as it is.
+        return Ok(render_document(&store.document(which)?));
+    }
+    let imported = store.read::<Imported>(which, still_runs)?.document;
+    Ok(match format {
+        Format::Csv => imported_as_csv(&imported),
+        Format::Html => render_imported_html(&imported),
+        Format::Md => render_imported_markdown(&imported),
+        _ => render_imported_text(&imported, &output::text_options()),
+    })
+}
+
+fn of_ab(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+    let read = || {
+        store
+            .read::<LiveAb>(which, still_runs)
+            .map(|kept| kept.document)
+    };
+    Ok(match format {
+        // Also one of another version: as it is.
+        Format::Json => render_document(&store.document(which)?),
+        Format::Csv | Format::SeriesCsv => blocks_as_csv(&read()?),
+        Format::Html => render_ab_html(&read()?),
+        Format::Md => render_ab_markdown(&read()?),
+        Format::Text => render_ab_text(&read()?, &output::text_options()),
+    })
+}

@@ -1,0 +1,90 @@
+//! `nicpoll iperf`: the iperf 2 command, letter for letter.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nicpoll_iperf::command::{client, server};
+use nicpoll_iperf::options::{Common, Options, help_text, parse};
+use nicpoll_iperf::text::{self, Style};
+use nicpoll_observe::HostAccount;
+use nicpoll_sys::daemon::{self, Detached, Starting};
+use nicpoll_sys::{stderr, tell};
+use nicpoll_traffic::stop::on_signal;
+use nicpoll_traffic::{CloseAccount, Signals};
+
+/// What the original ends with after a usage error, help or version.
+const EXIT_USAGE: u8 = 1;
+/// What a server in the background failed with.
+const EXIT_FAILED: u8 = 1;
+
+/// Runs the command and returns its exit status.
+pub fn run(args: &[String]) -> io::Result<u8> {
+    let options = match parse(args.iter().cloned(), |name| std::env::var(name).ok()) {
+        Ok(options) => options,
+        Err(error) => {
+            tell!("{error}");
+            return Ok(EXIT_USAGE);
+        }
+    };
+    let signals = Arc::new(Signals::default());
+    match &options {
+        Options::Help => {
+            stderr::print(help_text());
+            Ok(EXIT_USAGE)
+        }
+        Options::Version => {
+            tell!(
+                "nicpoll {} as {}",
+                env!("CARGO_PKG_VERSION"),
+                text::version(Style::V2_1)
+            );
+            Ok(EXIT_USAGE)
+        }
+        Options::Client(options) => {
+            warn(&options.common);
+            on_signal(&signals, end)?;
+            client::run(options, &signals, || account(&options.common))
+        }
+        Options::Server(options) => {
+            warn(&options.common);
+            // Before there is another thread.
+            let daemon = match options.daemon.then(daemon::detach).transpose()? {
+                None => None,
+                Some(Detached::Background(daemon)) => Some(daemon),
+                Some(Detached::Foreground(starting)) => return told(starting),
+            };
+            on_signal(&signals, end)?;
+            server::run(options, &signals, account(&options.common), daemon)
+        }
+    }
+}
+
+/// What the process that was called says of the one in the background, and its exit status. What went
+/// wrong there has been said.
+fn told(starting: Starting) -> io::Result<u8> {
+    if !starting.is_up()? {
+        return Ok(EXIT_FAILED);
+    }
+    tell!("Running Iperf Server as a daemon");
+    Ok(0)
+}
+
+fn warn(common: &Common) {
+    for warning in &common.warnings {
+        tell!("{warning}");
+    }
+}
+
+/// Has streams end, whichever way they go, so that what was measured until then is still told.
+fn end(signals: &Signals) {
+    signals.finish.store(true, Ordering::Relaxed);
+    signals.sender_done.store(true, Ordering::Release);
+}
+
+/// The account of this host, for whoever prints it: JSON always, text where datagrams may be lost.
+fn account(common: &Common) -> Option<CloseAccount> {
+    let is_told = common.json.is_some() || common.is_udp();
+    let account = is_told.then(HostAccount::begin)?.ok()?;
+    Some(Box::new(|| account.end().ok()))
+}

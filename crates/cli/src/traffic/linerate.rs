@@ -1,0 +1,161 @@
+//! `nicpoll linerate`: what a line carries, and what share of it a rate is.
+
+use std::io;
+
+use anyhow::Context;
+use clap::{ArgGroup, Args};
+use nicpoll_model::Rate;
+use nicpoll_model::line::{
+    IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet,
+};
+use nicpoll_model::units::{parse_rate, parse_speed};
+use nicpoll_report::help::linerate::{ABOUT, EXAMPLES};
+use nicpoll_report::{render_document, render_line_rates};
+use nicpoll_sys::ethtool;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The frame sizes of RFC 2544, section 9.1.
+const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
+
+/// Options of `nicpoll linerate`.
+#[derive(Args, Debug)]
+#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("line").required(true).args(["speed", "interface"]))]
+pub struct LinerateArgs {
+    /// Speed of the line in bit/s, such as 100m, 1g, 2.5g or 10g
+    #[arg(value_parser = parse_speed)]
+    speed: Option<u64>,
+    /// Take speed and MTU from an interface; a virtual one's speed is nominal, and labelled so
+    #[arg(long, value_name = "IF")]
+    interface: Option<String>,
+    /// Frames of so many bytes, FCS included [default: the sizes of RFC 2544]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    frame: Vec<u32>,
+    /// UDP datagrams with so many bytes of payload; above the MTU they are fragmented
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    udp: Vec<u32>,
+    /// TCP writes of so many bytes, each sent by itself
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    tcp: Vec<u32>,
+    /// Segments have the timestamps option, 12 bytes, as Linux sends it by default
+    #[arg(long, requires = "tcp")]
+    tcp_timestamps: bool,
+    /// IP version of --udp and --tcp: 4 or 6 [default: both]
+    #[arg(long, value_name = "VERSION", value_parser = parse_ip)]
+    ip: Option<IpVersion>,
+    /// VLAN tags in each frame
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+    vlan: u8,
+    /// The longest IP packet in a frame [default: 1500, or the interface's]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    mtu: Option<u32>,
+    /// A rate to compare with the line: packets/s (70kpps) or bit/s of payload, with --frame of frames
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    rate: Option<Rate>,
+    /// Print one JSON object instead of a table (docs/linerate.md)
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_ip(text: &str) -> Result<IpVersion, String> {
+    match text {
+        "4" => Ok(IpVersion::V4),
+        "6" => Ok(IpVersion::V6),
+        _ => Err(String::from("4 or 6 was expected")),
+    }
+}
+
+/// Runs the command and returns its exit code.
+pub fn run(args: &LinerateArgs) -> Result<u8, Failure> {
+    let (line, facts) = line(args)?;
+    let rows = packets(args)
+        .into_iter()
+        .map(|packet| LineRow::new(&line, packet, args.rate))
+        .collect::<Result<_, _>>()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let rates = LineRates {
+        schema: String::from(LINE_RATES_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        line: facts,
+        rows,
+    };
+    let text = if args.json {
+        render_document(&rates)
+    } else {
+        render_line_rates(&rates)
+    };
+    output::print(&text)?;
+    Ok(0)
+}
+
+fn packets(args: &LinerateArgs) -> Vec<Packet> {
+    let ips = match args.ip {
+        Some(ip) => vec![ip],
+        None => vec![IpVersion::V4, IpVersion::V6],
+    };
+    let mut frames = args.frame.as_slice();
+    if frames.is_empty() && args.udp.is_empty() && args.tcp.is_empty() {
+        frames = &RFC_2544_FRAMES;
+    }
+    let frames = frames.iter().map(|&bytes| Packet::Frame { bytes });
+    let udp = args
+        .udp
+        .iter()
+        .flat_map(|&payload_bytes| ips.iter().map(move |&ip| Packet::Udp { ip, payload_bytes }));
+    let tcp = args.tcp.iter().flat_map(|&payload_bytes| {
+        ips.iter().map(move |&ip| Packet::Tcp {
+            ip,
+            payload_bytes,
+            has_timestamps: args.tcp_timestamps,
+        })
+    });
+    frames.chain(udp).chain(tcp).collect()
+}
+
+fn line(args: &LinerateArgs) -> Result<(Line, LineFacts), Failure> {
+    let mut interface_mtu = None;
+    let mut driver = None;
+    let mut is_nominal = None;
+    let speed = match &args.interface {
+        Some(interface) => {
+            let link = link_of(interface)?;
+            interface_mtu = Some(link.mtu_bytes);
+            driver = Some(link.driver);
+            is_nominal = Some(link.is_virtual);
+            u64::from(link.speed_mbps.unwrap_or(0)) * 1_000_000
+        }
+        None => args.speed.unwrap_or(0),
+    };
+    let line = Line::new(speed).ok_or_else(|| {
+        let interface = args.interface.as_deref().unwrap_or_default();
+        Failure::Failed(anyhow::anyhow!(
+            "{interface} reports no speed: its link is down, or its driver knows none; give the speed \
+             instead: nicpoll linerate 1g"
+        ))
+    })?;
+    let line = Line {
+        mtu_bytes: args.mtu.or(interface_mtu).unwrap_or(MTU_BYTES),
+        vlan_tags: args.vlan,
+        ..line
+    };
+    let facts = LineFacts {
+        bits_per_second: line.bits_per_second.get(),
+        mtu_bytes: line.mtu_bytes,
+        vlan_tags: line.vlan_tags,
+        interface: args.interface.clone(),
+        driver,
+        is_nominal,
+    };
+    Ok((line, facts))
+}
+
+fn link_of(interface: &str) -> Result<ethtool::DriverLink, Failure> {
+    let found = ethtool::link(interface);
+    let remedy = match found.as_ref().map_err(io::Error::kind) {
+        Err(io::ErrorKind::Unsupported) => "it is no Ethernet interface; give the speed instead",
+        _ => "see 'ip link' for the names that there are",
+    };
+    Ok(found.with_context(|| format!("cannot read the speed of {interface} ({remedy})"))?)
+}
