@@ -1,10 +1,10 @@
 //! Compiles the BPF programs of `bpf/` into the objects that the crates carry, and proves that the
 //! committed objects are what the sources say.
 //!
-//! What must hold: a plain `cargo build` never needs clang, so the objects are committed. One
-//! source, built by one version of clang, gives the same bytes in every directory and on every
-//! machine; another version may rightly give others, so bpf/CLANG_VERSION names the one that built
-//! what is committed, and only that one can check it.
+//! The objects are committed because a plain `cargo build` must not need clang. One source built by one
+//! version of clang gives the same bytes in every directory and on every machine. Another version may
+//! give others: bpf/CLANG_VERSION names the one that built the committed objects, and only that one
+//! checks them.
 
 use std::collections::BTreeSet;
 use std::fs;

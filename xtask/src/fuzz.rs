@@ -1,10 +1,9 @@
 //! Runs and checks the fuzz targets of `fuzz/`. They are a workspace of their own, because libFuzzer needs a
 //! C++ compiler, which a plain build must not.
 //!
-//! What must hold: a target is a file `fuzz/fuzz_targets/NAME.rs` and has committed seeds in
-//! `fuzz/seeds/NAME/`, so that a short run starts from inputs that get past the first check. What a
-//! run finds goes to `fuzz/corpus` and `fuzz/artifacts`, which are not committed. The compiler is the
-//! project's: what libFuzzer needs of it is in every stable one.
+//! A target is a file `fuzz/fuzz_targets/NAME.rs` with committed seeds in `fuzz/seeds/NAME/`: even a
+//! short run starts from inputs that get past the first check. Findings go to `fuzz/corpus` and
+//! `fuzz/artifacts`, which are not committed. The project's stable compiler has all that libFuzzer needs.
 
 use std::env;
 use std::fs;

@@ -1,9 +1,9 @@
 //! The project's own commands, `cargo xtask COMMAND`: one way to test, check and build what cargo
 //! alone does not, the same for a developer and for CI.
 //!
-//! What must hold: stdout carries the test runner's output, the list of skipped tests and, as its last
-//! line, the counts over all tests; all else that these commands say goes to stderr. A step or a test that
-//! did not run is shown as skipped, with the reason, and never counts as passed.
+//! stdout carries the test runner's output, the list of skipped tests and, as its last line, the counts
+//! over all tests; everything else goes to stderr. A step or a test that did not run is shown as skipped,
+//! with the reason, and never counts as passed.
 #![forbid(unsafe_code)]
 
 mod bpf;

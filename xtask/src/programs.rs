@@ -1,9 +1,9 @@
 //! Builds all test programs at once and runs them, several at a time where they do not disturb one another.
 //!
-//! What must hold: every program that cargo builds is run, in its package's folder, as cargo would. What a
-//! program printed stays together. A program that measures processor time or the rhythm of polls runs alone:
-//! beside another it would measure that one, too. Few tests that fail are run once more, alone and after all
-//! others; what passes only then is named, so that nobody takes it for steady.
+//! Runs every program that cargo builds, in its package's folder, as cargo would, and keeps a program's output
+//! together. A program that measures CPU time or the rhythm of polls runs alone: it would measure a second one,
+//! too. When few tests fail they run once more, alone, after all others; those that pass only then are named
+//! as unsteady.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -63,7 +63,7 @@ struct Program {
     company: Company,
 }
 
-/// What else may run beside a program, from the first group to the last.
+/// What else may run next to a program, from the first group to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Company {
     /// It computes: others like it.
@@ -92,7 +92,7 @@ impl Company {
     }
 }
 
-/// More failed tests than this are a defect, whatever ran beside them.
+/// More failed tests than this are a defect, whatever ran next to them.
 const FAILED_RUN_AGAIN: usize = 5;
 
 /// Tests of a program that failed and were run once more, alone.

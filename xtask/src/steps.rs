@@ -1,7 +1,7 @@
 //! Runs named steps one after another and says how each ended and how long it took.
 //!
-//! What must hold: a failed step does not stop the next ones, because one run should show all that
-//! is wrong; the exit status is that of the first failure.
+//! A failed step does not stop the next ones: one run shows all that is wrong. The exit status is that of
+//! the first failure.
 
 use std::process::ExitCode;
 use std::time::Instant;

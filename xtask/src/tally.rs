@@ -1,7 +1,7 @@
-//! What the tests came to: passed, failed and skipped, over all test programs.
+//! Counts passed, failed and skipped tests over all test programs.
 //!
-//! What must hold: a skipped test counts as skipped and never as passed. libtest knows nothing of the tests
-//! that skip themselves and says that they passed, so they are taken off by the list that they leave.
+//! A skipped test never counts as passed. libtest says that tests which skip themselves passed; the list
+//! that they leave takes them off.
 
 use std::collections::BTreeMap;
 use std::fmt;

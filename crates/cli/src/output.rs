@@ -1,4 +1,4 @@
-//! Standard output, which carries results only.
+//! Standard output: results only, in words that the terminal can show.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;

@@ -1,7 +1,6 @@
-//! Progress of a study on a terminal: one line with the time left, on standard error, and nothing
-//! anywhere else.
+//! Progress on a terminal: one line on standard error with the time left, and nothing elsewhere.
 //!
-//! What must hold: the line is one line at any width; what matters most stands first in it.
+//! The line never wraps; it begins with what matters most.
 
 use std::time::Duration;
 

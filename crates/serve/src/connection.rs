@@ -1,6 +1,6 @@
 //! One connection: one request, one answer.
 //!
-//! What must hold: it ends within a bounded time, whatever the other end does or leaves undone.
+//! Ends within a bounded time, whatever the other end does or fails to do.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::request::{HEAD_MAX_BYTES, PageRequest, RequestRefusal, read_request};
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// The other end has to take something of the answer within this.
 const WRITE_MAX: Duration = Duration::from_secs(10);
-/// A page of a study that runs is asked for anew after so many seconds.
+/// A page of a study that runs is asked for again after so many seconds.
 const REFRESH_SECONDS: u32 = 5;
 
 /// What every answer says: nothing of it may be kept, guessed at, framed or used by another site.

@@ -1,9 +1,8 @@
 //! The studies of a store in a browser: a small HTTP server on loopback.
 //!
-//! What must hold: it only reads. Whoever connects gets pages of the store and nothing else of this machine, and only
-//! by the address that was connected to: a page of another site that points its own name at this machine (DNS
-//! rebinding) is refused. What a stranger sends is bounded in size, time and number, and each connection is for one
-//! request.
+//! Only reads. A client gets pages of the store and nothing else of this machine. A request must name the address
+//! that it connected to, so a page of another site that points its own name at this machine (DNS rebinding) is
+//! refused. Size, time and number of requests are bounded; each connection carries one.
 #![forbid(unsafe_code)]
 
 mod connection;

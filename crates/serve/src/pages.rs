@@ -1,6 +1,5 @@
-//! The pages, made from what the store holds at that moment.
-//!
-//! What must hold: the store is only read. What cannot be shown is a sentence that says why.
+//! Renders pages from what the store holds at that moment. Only reads the store. A study that cannot be shown gives a
+//! sentence that says why.
 
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};

@@ -1,7 +1,7 @@
 //! What a browser asks for. Pure: bytes in, a page or a refusal out.
 //!
-//! What must hold: nothing is answered that was not asked for by an address of this server. A name would do for a
-//! stranger's page, whose name can be made to lead here; an address cannot.
+//! Accepts only requests that name this server by an address. Another site can make its own name lead here, but not an
+//! address.
 
 use std::net::{IpAddr, SocketAddr};
 

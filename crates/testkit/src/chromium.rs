@@ -1,7 +1,6 @@
-//! A headless Chromium that a test asks about a page: how it is laid out, what it said, and what it asked the network
-//! for.
+//! A headless Chromium for tests of pages: layout, console, and requests to the network.
 //!
-//! What must hold: the browser reaches no host, keeps nothing, and ends with its value. A browser that does not answer
+//! The browser reaches no host, keeps no profile, and ends when its value is dropped. A browser that does not answer
 //! fails the test in time.
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Set to any value, this variable records the outputs anew instead of comparing them.
+/// Set to any value, this variable records the outputs again instead of comparing them.
 const REFRESH: &str = "NICPOLL_REFRESH_GOLDEN";
 
 /// Compares an output with the file that holds it as recorded. The path counts from the package, which is

@@ -2,10 +2,9 @@
 //! and outputs that are recorded as a whole.
 //!
 //! A test states its needs in one line, `needs!(Root, Iperf);`. Where one is missing, the test
-//! fails if `NICPOLL_REQUIRE` names the need, and is skipped otherwise. What must hold: a skipped test is
-//! never taken for one that passed. libtest has no such result, so each skip goes to standard error,
-//! past libtest's capture, and to the file that `NICPOLL_SKIPPED` names, from which `cargo xtask test`
-//! makes its count.
+//! fails if `NICPOLL_REQUIRE` names the need, and is skipped otherwise. A skipped test never counts as
+//! passed: libtest has no such result, so each skip goes to standard error, past libtest's capture, and
+//! to the file that `NICPOLL_SKIPPED` names, which `cargo xtask test` counts.
 #![forbid(unsafe_code)]
 
 mod chromium;
@@ -24,13 +23,11 @@ pub use chromium::{Chromium, Screen};
 pub use golden::golden;
 pub use hex::hex;
 pub use need::Need;
-use need::Unmet;
+use need::{REQUIRE, Unmet};
 pub use pair::{NetnsPair, shell};
 pub use port::{free_port, free_ports};
 pub use postgres::PostgresServer;
 
-/// The variable with the needs that must be met, separated by commas.
-pub const REQUIRE: &str = "NICPOLL_REQUIRE";
 /// The variable with the file that lists what was skipped, one `test: reason` a line.
 pub const SKIPPED: &str = "NICPOLL_SKIPPED";
 

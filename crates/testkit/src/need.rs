@@ -5,6 +5,9 @@ use std::process::Command;
 
 use crate::{chromium, postgres, programs};
 
+/// The variable with the needs that must be met, separated by commas.
+pub(crate) const REQUIRE: &str = "NICPOLL_REQUIRE";
+
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
@@ -232,7 +235,7 @@ fn receive_buffer() -> Option<String> {
 
 /// Time is there when somebody asks for it.
 fn time() -> Option<String> {
-    let required = std::env::var(crate::REQUIRE).unwrap_or_default();
+    let required = std::env::var(REQUIRE).unwrap_or_default();
     let mut words = required.split(',').map(str::trim);
     (!words.any(|word| word == "time")).then(|| String::from("it takes several seconds"))
 }

@@ -1,6 +1,6 @@
 //! Two network namespaces with a veth between them, for tests that send something from one to the other.
 //!
-//! What must hold: the namespaces go with the value, and nothing in them reaches the host.
+//! The namespaces end with the value. Nothing in them reaches the host.
 
 use std::process::Command;
 use std::thread;

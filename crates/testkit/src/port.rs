@@ -1,7 +1,7 @@
 //! Ports for servers that a test starts as programs.
 //!
-//! What must hold: the kernel gives none of them to a socket that asks for any port. It takes those from 32768 on,
-//! so that a port which was free a moment ago is another test's connection when the server comes.
+//! All are below 32768: the kernel hands out higher ones to any socket, and a port that was free a moment ago may be
+//! another test's connection when the server starts.
 
 use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_command_that_uses_another_is_found() {
-        let text = "use crate::{failure::Failure, interface::held};\nfn f() { crate::study::now() }\n";
+        let text =
+            "use crate::{failure::Failure, interface::held};\nfn f() { crate::study::now() }\n";
         let [interface, study] = &found("crates/cli/src/traffic/rr.rs", text)[..] else {
             panic!("two siblings");
         };

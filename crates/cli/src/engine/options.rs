@@ -1,5 +1,5 @@
-//! What the commands that run an engine are told alike: how it learns of packets, where it runs, and what the kernel does
-//! meanwhile.
+//! Options of all commands that run an engine: how it learns of packets, on which CPUs it runs, what the kernel's side
+//! does, how long it runs; and the loop that prints its intervals.
 
 use std::time::{Duration, Instant};
 

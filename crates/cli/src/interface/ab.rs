@@ -55,7 +55,7 @@ pub struct AbArgs {
     /// Network namespace, by its name for 'ip netns'
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
-    /// Allow values whose change begins the queues anew, which loses packets at every block
+    /// Allow values whose change begins the queues again, which loses packets at every block
     #[arg(long)]
     pub disruptive: bool,
     /// Seed of the random order [default: random; it is printed]

@@ -1,7 +1,5 @@
-//! Options that set a knob, as the tables of the knobs have them: those of this machine, and the variables of
-//! kern.polling of a FreeBSD host.
-//!
-//! No knob is named here.
+//! The options that set knobs: those of this machine's interfaces, and kern.polling of FreeBSD hosts. Each comes
+//! from its row in the knob tables; no knob is named here.
 
 use std::ffi::OsString;
 

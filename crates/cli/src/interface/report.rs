@@ -1,6 +1,6 @@
-//! What a command did: as text while it goes on, or as one object in the end.
+//! What `set` and `restore` print: text as each step is done, or one JSON object at the end.
 //!
-//! What must hold: both say the same; nothing but this writes to standard output for `set` and `restore`.
+//! Both say the same. Nothing else writes to standard output for these commands.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `nicpoll show`: what interfaces can do and do.
+//! `nicpoll show`: how interfaces learn of packets, and what they could do.
 
 use std::time::Duration;
 

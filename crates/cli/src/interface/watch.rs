@@ -1,6 +1,7 @@
-//! `nicpoll watch`: interfaces, CPUs, interrupts, polls and drops as they go.
+//! `nicpoll watch`: interfaces, CPUs, interrupts, polls and drops, live.
 //!
-//! What must hold: the screen, the text and the JSON lines are made of the same samples.
+//! The screen, the text and the JSON lines show the same samples. However the screen ends, the terminal
+//! and every interface are as they were before.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;

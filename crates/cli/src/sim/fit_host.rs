@@ -1,8 +1,8 @@
-//! `nicpoll sim fit --host`: what receiving costs on this machine, as a host file, and predictions from it beside
-//! measurements.
+//! `nicpoll sim fit --host`: measures what receiving costs on this machine, writes a host file, and compares
+//! predictions with measurements.
 //!
-//! What must hold: the costs are measured and the host file is complete before anything that it is checked against
-//! is measured; only namespaces that the lab made are touched.
+//! The host file is complete before the measurements that check it begin. Only namespaces of the lab's own are
+//! touched.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -42,7 +42,7 @@ pub struct HostFitArgs {
     /// Measure for a shorter time: fewer and shorter repeats
     #[arg(long, requires = "host")]
     pub quick: bool,
-    /// Measure the demo's traffic afterwards, and show what the simulator says of it beside that
+    /// Measure the demo's traffic afterwards, and compare it with what the simulator predicts
     #[arg(long, requires = "host")]
     pub check: bool,
     /// Write the host file here rather than to standard output; a file that exists is left alone

@@ -1,4 +1,4 @@
-//! `nicpoll sim published` and `nicpoll sim fit`: published measurements, and what the simulator makes of them.
+//! `nicpoll sim published` and `nicpoll sim fit`: simulates published measurements, and fits hosts to them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `nicpoll sim ticks`: what clock ticks say of work that comes in pulses.
+//! `nicpoll sim ticks`: samples pulses of work at clock ticks, as top and vmstat do.
 
 use std::fs;
 use std::path::PathBuf;

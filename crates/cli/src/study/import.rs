@@ -1,4 +1,4 @@
-//! `nicpoll study import`: transcripts into the store.
+//! `nicpoll study import`: stores what transcripts of other people's tests say.
 
 use std::path::PathBuf;
 use std::time::Duration;
