@@ -1,4 +1,5 @@
-//! Where a core's time went during a trial, and how that was measured.
+//! CPU time: the states of a core, the test of the exact account (`doctor --cpu-truth`), and the simulated error of
+//! tick sampling (`sim ticks`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,5 +60,286 @@ impl CpuStates {
     /// Share of time in which the core worked: all but idle and steal.
     pub fn busy(&self) -> f64 {
         self.user + self.nice + self.system + self.irq + self.softirq
+    }
+}
+
+/// Name and version of the JSON that [`CpuTruth`] becomes.
+pub const CPU_TRUTH_SCHEMA: &str = "nicpoll.cpu-truth/1";
+
+/// Points of a core by which the exact account may be off.
+pub const EXACT_POINTS_MAX: f64 = 1.0;
+/// Points of a core from which on `/proc/stat` is wrong.
+pub const TICK_SAMPLED_POINTS_MIN: f64 = 10.0;
+
+/// The load at one phase of the clock tick. Shares are of one core's time, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TruthPhase {
+    /// Where in the tick's period the pulses began, from the multiples of the period.
+    pub phase_ns: u64,
+    /// How long the load ran.
+    pub wall_ns: u64,
+    /// Busy, as the load measured itself by looking at the clock all the time.
+    pub own_ratio: f64,
+    /// The load's thread in user mode, where it is busy, by the exact account.
+    pub exact_ratio: f64,
+    /// The load's thread in the kernel, where it goes to sleep and wakes up, by the exact account.
+    pub exact_system_ratio: f64,
+    /// The whole core but idle by the exact account.
+    pub exact_core_ratio: f64,
+    /// The whole core but idle by `/proc/stat`.
+    pub tick_sampled_core_ratio: f64,
+    /// Taken by the hypervisor, by `/proc/stat`.
+    pub steal_ratio: f64,
+    /// Greatest share of wall time that a core's states do not add up to.
+    pub residual_ratio: f64,
+    /// The busiest other core but idle, by the exact account; 0 where there is none, and in output of earlier versions.
+    #[serde(default)]
+    pub elsewhere_ratio: f64,
+}
+
+impl TruthPhase {
+    /// Share of the core that all but the load used, interrupts included.
+    pub fn others_ratio(&self) -> f64 {
+        self.exact_core_ratio - self.exact_ratio - self.exact_system_ratio
+    }
+
+    /// How far the exact account of the load is from the load's own measure, in points of the core.
+    pub fn exact_error_points(&self) -> f64 {
+        100.0 * (self.exact_ratio - self.own_ratio)
+    }
+
+    /// How far `/proc/stat` is from what the core can have been busy: below the load's own measure, or
+    /// above that and all else that ran on the core. 0 in between.
+    pub fn tick_sampled_error_points(&self) -> f64 {
+        let else_ran = (self.exact_core_ratio - self.exact_ratio).max(0.0);
+        let (low, high) = (self.own_ratio, self.own_ratio + else_ran);
+        let sampled = self.tick_sampled_core_ratio;
+        100.0 * (sampled - sampled.clamp(low, high))
+    }
+}
+
+/// Whether the exact account told the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TruthVerdict {
+    /// At every phase the exact account was right, and at one `/proc/stat` was wrong.
+    Holds,
+    /// The machine let nothing be concluded.
+    Inconclusive,
+    /// The exact account was wrong.
+    Fails,
+}
+
+/// What BPF programs that count events take of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventCost {
+    /// Mean run time for each event, by the kernel's own BPF statistics.
+    pub ns_per_event: f64,
+    /// Events a second of the whole machine while that was measured.
+    pub events_per_second: f64,
+}
+
+/// CPU time in one bin of a pulse's period, of all CPUs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FoldBin {
+    /// Where in the period the bin begins.
+    pub phase_ns: u64,
+    /// The load in user mode.
+    pub user_ns: u64,
+    /// The load in system calls.
+    pub system_ns: u64,
+    /// Hard interrupts, whomever they came upon.
+    pub irq_ns: u64,
+    /// Soft interrupts, whomever they came upon.
+    pub softirq_ns: u64,
+}
+
+impl FoldBin {
+    /// System calls, hard and soft interrupts.
+    pub fn kernel_ns(&self) -> u64 {
+        self.system_ns + self.irq_ns + self.softirq_ns
+    }
+}
+
+/// Pulses of datagrams over loopback, folded by the phase of their period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FoldedPulses {
+    /// From pulse to pulse.
+    pub period_ns: u64,
+    /// Pulses that were sent.
+    pub pulses: u64,
+    /// Datagrams a pulse.
+    pub datagrams_per_pulse: u32,
+    /// The period from its begin to its end.
+    pub bins: Vec<FoldBin>,
+}
+
+impl FoldedPulses {
+    /// Where the bin with the most time of a kind begins; `None` without any.
+    fn peak_phase_ns(&self, read: impl Fn(&FoldBin) -> u64) -> Option<u64> {
+        let peak = self.bins.iter().map(&read).max().filter(|&ns| ns > 0)?;
+        let bin = self.bins.iter().find(|bin| read(bin) == peak)?;
+        Some(bin.phase_ns)
+    }
+
+    /// Where the kernel was busiest.
+    pub fn kernel_peak_phase_ns(&self) -> Option<u64> {
+        self.peak_phase_ns(FoldBin::kernel_ns)
+    }
+
+    /// Where the load's user mode was busiest.
+    pub fn user_peak_phase_ns(&self) -> Option<u64> {
+        self.peak_phase_ns(|bin| bin.user_ns)
+    }
+}
+
+/// Everything that `nicpoll doctor --cpu-truth --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuTruth {
+    /// Name and version of this layout: [`CPU_TRUTH_SCHEMA`].
+    pub schema: String,
+    /// Version of nicpoll.
+    pub nicpoll_version: String,
+    /// The core that the load ran on.
+    pub core: u32,
+    /// The kernel's clock tick, and the period of the pulses.
+    pub tick_ns: u64,
+    /// Length of a pulse.
+    pub pulse_ns: u64,
+    /// The load at each phase, of the latest try.
+    pub phases: Vec<TruthPhase>,
+    /// How often all phases were run: again while nothing could be concluded.
+    pub tries: u32,
+    /// What the exact account costs.
+    pub cost: Option<EventCost>,
+    /// CPU time by phase of a pulse. Null unless asked for.
+    pub fold: Option<FoldedPulses>,
+    /// What follows.
+    pub verdict: TruthVerdict,
+    /// The sentence to the verdict.
+    pub reason: String,
+}
+
+/// Name and version of the JSON that [`SimTicks`] becomes.
+pub const SIM_TICKS_SCHEMA: &str = "nicpoll.sim-ticks/2";
+
+/// Pulses of work under a clock that samples them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimTicks {
+    /// Name and version of this layout: [`SIM_TICKS_SCHEMA`].
+    pub schema: String,
+    /// Version of nicpoll.
+    pub nicpoll_version: String,
+    /// From pulse to pulse, by the clock of the pulses.
+    pub pulse_seconds: f64,
+    /// How much slower the pulses' clock is than that of the ticks, in millionths.
+    pub drift_ppm: f64,
+    /// Ticks a second.
+    #[serde(rename = "ticks_per_second")]
+    pub hz: u32,
+    /// What each pulse has the processor do, as shares of the pulse's period.
+    pub load: TickShares,
+    /// Length of a reading.
+    pub reading_seconds: f64,
+    /// After how long the sampled figure comes round, by arithmetic: the greatest common measure of pulse
+    /// and tick, over the drift. Null without drift.
+    pub period_seconds: Option<f64>,
+    /// The same as found in the readings, by autocorrelation, to within a reading; null when the readings
+    /// show none.
+    pub period_found_seconds: Option<f64>,
+    /// The whole time as one reading.
+    pub whole: TickReading,
+    /// The greatest error of a single reading's sampled figures.
+    #[serde(rename = "reading_error_max_ratio")]
+    pub reading_error_max: f64,
+    /// The greatest distance of a single reading's exact figures from the load.
+    #[serde(rename = "exact_error_max_ratio")]
+    pub exact_error_max: f64,
+    /// One after the other.
+    pub readings: Vec<TickReading>,
+}
+
+/// What the processor did between two looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TickReading {
+    /// When it ended, from the first tick.
+    pub end_seconds: f64,
+    /// What it did.
+    pub exact: TickShares,
+    /// What the ticks say that it did.
+    pub sampled: TickShares,
+}
+
+/// Shares of the processor's time, each 0 to 1. The rest is idle.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TickShares {
+    /// The kernel's work, which comes first in each pulse.
+    #[serde(rename = "kernel_ratio")]
+    pub kernel: f64,
+    /// The program's, which follows it.
+    #[serde(rename = "user_ratio")]
+    pub user: f64,
+}
+
+impl TickShares {
+    /// The greater of the two distances.
+    pub fn distance(&self, other: &TickShares) -> f64 {
+        let kernel = (self.kernel - other.kernel).abs();
+        kernel.max((self.user - other.user).abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(exact_core_ratio: f64, tick_sampled_core_ratio: f64) -> TruthPhase {
+        TruthPhase {
+            phase_ns: 0,
+            wall_ns: 1_000_000_000,
+            own_ratio: 0.25,
+            exact_ratio: 0.255,
+            exact_system_ratio: 0.0,
+            exact_core_ratio,
+            tick_sampled_core_ratio,
+            steal_ratio: 0.0,
+            residual_ratio: 0.0,
+            elsewhere_ratio: 0.0,
+        }
+    }
+
+    #[test]
+    fn proc_stat_is_wrong_only_beyond_what_others_can_have_used() {
+        let near = |points: f64, expected: f64| (points - expected).abs() < 1e-9;
+        assert!(near(phase(0.255, 0.25).exact_error_points(), 0.5));
+        assert!(near(phase(0.255, 0.0).tick_sampled_error_points(), -25.0));
+        assert!(near(phase(0.255, 0.57).tick_sampled_error_points(), 32.0));
+        // Others used 40 points: 57 % may be right.
+        assert!(near(phase(0.655, 0.57).tick_sampled_error_points(), 0.0));
+        assert!(near(phase(0.655, 0.95).tick_sampled_error_points(), 30.0));
+    }
+
+    #[test]
+    fn a_peak_is_the_first_of_the_highest_bins() {
+        let bin = |phase_ns, user_ns, softirq_ns| FoldBin {
+            phase_ns,
+            user_ns,
+            system_ns: 1,
+            irq_ns: 0,
+            softirq_ns,
+        };
+        let fold = FoldedPulses {
+            period_ns: 40,
+            pulses: 1,
+            datagrams_per_pulse: 1,
+            bins: vec![bin(0, 0, 5), bin(10, 7, 9), bin(20, 8, 2), bin(30, 8, 0)],
+        };
+        assert_eq!(fold.kernel_peak_phase_ns(), Some(10));
+        assert_eq!(fold.user_peak_phase_ns(), Some(20));
+        let idle = FoldedPulses {
+            bins: vec![],
+            ..fold
+        };
+        assert_eq!(idle.user_peak_phase_ns(), None);
     }
 }

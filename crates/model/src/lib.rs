@@ -1,116 +1,75 @@
-//! nicpoll's vocabulary as types: what a study is made of and what its JSON holds.
+//! nicpoll's shared types: what studies and programs measure, and the JSON documents that they print.
 //!
-//! A *study* compares *settings* under *workloads*. One run of one workload under one setting is a
-//! *trial*; a trial yields figures of both ends and one *ledger* that says where each offered packet
-//! ended. Nothing here measures, prints or reads a clock.
+//! A *study* compares *settings* under *workloads*. One run of one workload under one setting is a *trial*; a trial
+//! yields figures of both ends and one *ledger* that says where each offered packet ended. Nothing here measures, prints
+//! or reads a clock.
 //!
-//! What must hold: a figure that was not measured is `None` (JSON `null`), never 0. Field names
-//! carry their unit. Rates are of UDP or TCP payload unless the name says otherwise.
+//! A figure that was not measured is `None` (JSON `null`), never 0. Field names carry their unit. Rates are of UDP or TCP
+//! payload unless the name says otherwise.
+//!
+//! Read `document` first (the parts that documents share), then `study`; `units` and `line` have the arithmetic.
 #![forbid(unsafe_code)]
 
 pub mod ab;
-pub mod blast;
-mod compared;
-mod comparison;
-mod cpu;
-mod cpu_truth;
-mod distribution;
-mod doctor;
-mod drop_reason;
+pub mod cpu;
+mod document;
 pub mod engine;
-pub mod engine_benchmark;
-mod evenness;
-mod file_error;
-pub mod forward;
-mod host;
-mod imported;
-pub mod iperf;
-mod ledger;
+mod interface;
 pub mod line;
 mod loss;
-pub mod netrate;
 pub mod numbers;
-mod origin;
-mod pace;
-mod rate;
-pub mod repeat;
-pub mod rr;
-mod run_document;
-mod setting_findings;
-mod show;
 pub mod sim;
-pub mod sim_fit_host;
-pub mod sim_published;
-pub mod sink;
-mod studies;
 mod study;
-mod study_plan;
-mod sweep;
-mod switch;
-pub mod ticks;
-pub mod time;
-mod trial;
-mod trial_series;
+pub mod traffic;
 pub mod units;
-mod vocabulary;
-mod watch;
 
-pub use compared::{
-    COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
+pub use cpu::{
+    CPU_TRUTH_SCHEMA, CpuSource, CpuStates, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin,
+    FoldedPulses, TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
 };
-pub use comparison::{
-    Comparison, Ends, IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict,
+pub use document::{
+    FileError, HostFacts, Origin, Protocol, RunDocument, Side, TimeDistribution, WorkUnit,
 };
-pub use cpu::{CpuSource, CpuStates};
-pub use cpu_truth::{
-    CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin, FoldedPulses,
-    TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
+pub use interface::{
+    Ceiling, Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Discipline, Doctor, DriftShow, Finding,
+    InterfaceShow, InterruptShow, NapiShow, PendingShow, PollingVariable, Rhythm, SET_SCHEMA,
+    SHOW_SCHEMA, Show, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchValue,
+    SwitchWrite, ThreadShow, Unseen, ValueSource, WATCH_SCHEMA, WatchCost, WatchCounter,
+    WatchDrops, WatchEnd, WatchFlow, WatchInterface, WatchInterrupt, WatchSample, WatchStart,
 };
-pub use distribution::TimeDistribution;
-pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
-pub use drop_reason::{DropProtocol, DropReason, DropReasonGaps, UncountedLoss};
-pub use evenness::{RateOverTime, SeriesTests, Unevenness};
-pub use file_error::FileError;
-pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
-pub use imported::{
-    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
-    ImportedReading, ImportedTrial, SourcePlace, TrafficKind, UnplacedFigure,
-};
-pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
-pub use loss::{Drops, LossPlace, Way};
-pub use origin::Origin;
-pub use pace::Pace;
-pub use rate::{Rate, RateUnit};
-pub use run_document::RunDocument;
-pub use setting_findings::{SettingFindings, Shares};
-pub use show::{
-    Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,
-    PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
-};
-pub use studies::{
-    ReadyStudy, STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState,
+pub use loss::{
+    ControlKind, ControlLine, CrossCheck, DropProtocol, DropReason, DropReasonGaps, Drops, Ledger,
+    LedgerLine, LossPlace, UncountedLoss, Way,
 };
 pub use study::{
-    ComparisonName, Confounder, CountingCost, DroppedComparison, EventCounter, FactorFacts,
-    HostFacts, LabFacts, LevelFacts, MainEffect, Plan, SCHEMA, SettingChanges, SettingFacts, Study,
-    Warning, WarningName, WorkloadFacts,
+    COMPARED_SCHEMA, Calibration, Compared, ComparedAlone, ComparedMethod, ComparedSets,
+    ComparedSide, Comparison, ComparisonName, Conduct, Confounder, CoreSeries, CountingCost,
+    DroppedComparison, Ends, EventCounter, FactorFacts, Findings, ForeignCpu, IMPORTED_SCHEMA,
+    Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval, ImportedReading,
+    ImportedTrial, IntervalMethod, LabFacts, LevelFacts, MainEffect, Metric, MetricKind, Placement,
+    Plan, PollEvidence, RateOverTime, ReadyStudy, RoundTrip, RoundTripQuantiles, SCHEMA, STEPS_MAX,
+    STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Scenario, Sensitivity, SeriesTests, SettingChanges,
+    SettingFacts, SettingFindings, Shares, SocketBuffers, SourcePlace, SpinnerShare, Studies,
+    StudiesAction, Study, StudyEntry, StudyKind, StudyPlan, StudyState, Sweep, SweepEnd,
+    SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu, TrialFigures, TrialSeries,
+    Unevenness, UnplacedFigure, Verdict, Warmup, Warning, WarningName, WindowRates, WorkloadFacts,
 };
-pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
-pub use sweep::{Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting};
-pub use switch::{
-    SET_SCHEMA, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchValue, SwitchWrite,
-};
-pub use trial::{
-    Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip,
-    RoundTripQuantiles, SocketBuffers, SpinnerShare, Trial, TrialCpu, TrialFigures, Warmup,
-    WindowRates,
-};
-pub use trial_series::{CoreSeries, STEPS_MAX, TrialSeries};
-pub use vocabulary::{Protocol, Side, WorkUnit};
-pub use watch::{
-    WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,
-    WatchInterrupt, WatchSample, WatchStart,
-};
+pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
+pub use units::{Pace, Rate, RateUnit};
+
+// Paths of earlier versions.
+pub use cpu as ticks;
+pub use engine as blast;
+pub use engine as engine_benchmark;
+pub use engine as forward;
+pub use engine as sink;
+pub use sim as sim_fit_host;
+pub use sim as sim_published;
+pub use traffic as iperf;
+pub use traffic as netrate;
+pub use traffic as repeat;
+pub use traffic as rr;
+pub use units as time;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,7 +1,6 @@
 //! Figures as people read them: three significant figures, thousands separated, decimal units.
 //!
-//! What must hold: what is missing or not finite never prints as a number, and what is not zero never
-//! as a plain 0.
+//! A missing or infinite figure never prints as a number, and a figure that is not zero never prints as a plain 0.
 
 use std::iter;
 

@@ -1,8 +1,165 @@
-//! Numbers with units, as options give them. Powers of ten always.
+//! Rates, speeds and times: exact arithmetic, the one grammar in which options and files give them, and schedules.
+//!
+//! Rates are fractions of whole numbers, and schedules are computed from the start of a stream: no rounding error adds
+//! up. Prefixes are powers of ten.
 
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Rate, RateUnit};
+const NS_PER_SECOND: u128 = 1_000_000_000;
+
+/// What a rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RateUnit {
+    /// Bits of payload; of frames (layer 2) for a bare frame.
+    BitsPerSecond,
+    /// Packets: datagrams, frames or requests.
+    PacketsPerSecond,
+}
+
+/// So many bits or packets a second, above 0 and exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    unit: RateUnit,
+    numerator: NonZeroU64,
+    denominator: NonZeroU64,
+}
+
+impl Rate {
+    /// A whole number of bits a second; `None` for 0.
+    pub const fn bits_per_second(bits: u64) -> Option<Self> {
+        Self::whole(RateUnit::BitsPerSecond, bits)
+    }
+
+    /// A whole number of packets a second; `None` for 0.
+    pub const fn packets_per_second(packets: u64) -> Option<Self> {
+        Self::whole(RateUnit::PacketsPerSecond, packets)
+    }
+
+    const fn whole(unit: RateUnit, count: u64) -> Option<Self> {
+        match NonZeroU64::new(count) {
+            Some(numerator) => Some(Rate {
+                unit,
+                numerator,
+                denominator: NonZeroU64::MIN,
+            }),
+            None => None,
+        }
+    }
+
+    /// A decimal number (`0.4`, `1.5e3`) times `scale`, exactly. `None` for what is no such number, for 0
+    /// and for fractions whose parts exceed 64 bits.
+    pub fn decimal(unit: RateUnit, text: &str, scale: u64) -> Option<Self> {
+        let (digits, exponent) = match text.split_once(['e', 'E']) {
+            Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let fraction = fraction.trim_end_matches('0');
+        let number = format!("{whole}{fraction}");
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let number: u128 = number.parse().ok()?;
+        let power = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+        let ten_to_power = 10_u128.checked_pow(power.unsigned_abs())?;
+        let scaled = number.checked_mul(scale.into())?;
+        if power < 0 {
+            Self::fraction(unit, scaled, ten_to_power)
+        } else {
+            Self::fraction(unit, scaled.checked_mul(ten_to_power)?, 1)
+        }
+    }
+
+    fn fraction(unit: RateUnit, numerator: u128, denominator: u128) -> Option<Self> {
+        let divisor = greatest_common_divisor(numerator, denominator);
+        Some(Rate {
+            unit,
+            numerator: NonZeroU64::new((numerator / divisor).try_into().ok()?)?,
+            denominator: NonZeroU64::new((denominator / divisor).try_into().ok()?)?,
+        })
+    }
+
+    /// The rate of each of so many that have it together.
+    pub fn share(self, of: NonZeroU64) -> Option<Self> {
+        let parts = self.denominator().checked_mul(of.get().into())?;
+        Self::fraction(self.unit, self.numerator(), parts)
+    }
+
+    /// What it counts.
+    pub const fn unit(self) -> RateUnit {
+        self.unit
+    }
+
+    /// The number as it is shown.
+    pub fn per_second(self) -> f64 {
+        self.numerator.get() as f64 / self.denominator.get() as f64
+    }
+
+    /// The number, unless it has a fraction.
+    pub fn whole_per_second(self) -> Option<u64> {
+        (self.denominator == NonZeroU64::MIN).then_some(self.numerator.get())
+    }
+
+    /// The same rate in bits, of packets of so many: rounded, and 1 at least.
+    pub fn bits_of(self, packet_bits: u64) -> u64 {
+        match self.unit {
+            RateUnit::BitsPerSecond => round(self.numerator(), self.denominator()),
+            RateUnit::PacketsPerSecond => {
+                let numerator = self.numerator().saturating_mul(packet_bits.into());
+                round(numerator, self.denominator())
+            }
+        }
+    }
+
+    /// The time that so many packets of `packet_bits` bits take, cut to whole nanoseconds: when the packet
+    /// is due that follows on them.
+    pub fn time_of(self, packets: u64, packet_bits: u64) -> Duration {
+        let ns = u128::from(packets).saturating_mul(self.packet_ns(packet_bits)) / self.numerator();
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// How many packets of `packet_bits` bits that time holds.
+    pub fn packets_in(self, time: Duration, packet_bits: u64) -> u64 {
+        let packet_ns = self.packet_ns(packet_bits).max(1);
+        let packets = time.as_nanos().saturating_mul(self.numerator()) / packet_ns;
+        u64::try_from(packets).unwrap_or(u64::MAX)
+    }
+
+    /// The time of one packet is this many nanoseconds divided by the numerator.
+    fn packet_ns(self, packet_bits: u64) -> u128 {
+        let units = match self.unit {
+            RateUnit::BitsPerSecond => packet_bits,
+            RateUnit::PacketsPerSecond => 1,
+        };
+        (u128::from(units) * self.denominator()).saturating_mul(NS_PER_SECOND)
+    }
+
+    fn numerator(self) -> u128 {
+        self.numerator.get().into()
+    }
+
+    fn denominator(self) -> u128 {
+        self.denominator.get().into()
+    }
+}
+
+fn round(numerator: u128, denominator: u128) -> u64 {
+    let rounded = (numerator + denominator / 2) / denominator;
+    u64::try_from(rounded).unwrap_or(u64::MAX).max(1)
+}
+
+fn greatest_common_divisor(mut one: u128, mut other: u128) -> u128 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one.max(1)
+}
 
 /// A text that is no such number: what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -15,11 +172,12 @@ pub fn parse_speed(text: &str) -> Result<u64, NoQuantity> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
     let scale = scale(without_bits(unit)).ok_or(expected)?;
-    let speed = exact(digits, scale).ok_or(expected)?;
-    if speed == 0 {
+    if digits.parse() == Ok(0.0) {
         return Err(NoQuantity("a line of 0 bit/s carries nothing"));
     }
-    Ok(speed)
+    Rate::decimal(RateUnit::BitsPerSecond, digits, scale)
+        .and_then(Rate::whole_per_second)
+        .ok_or(expected)
 }
 
 /// A rate: packets a second (`70kpps`), or bits a second (`36m`, `36mbit/s`).
@@ -73,19 +231,260 @@ fn scale(letter: &str) -> Option<u64> {
     })
 }
 
-/// `digits` times `scale`, when that is a whole number.
-fn exact(digits: &str, scale: u64) -> Option<u64> {
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let unit = 10u64.checked_pow(fraction.len().try_into().ok()?)?;
-    let number: u64 = format!("{whole}{fraction}").parse().ok()?;
-    let scaled = u128::from(number) * u128::from(scale);
-    let is_whole = scaled.is_multiple_of(u128::from(unit));
-    is_whole.then(|| u64::try_from(scaled / u128::from(unit)).ok())?
+/// Beyond any sense, and where the conversion would no longer be exact: 11 days.
+const NANOSECONDS_MAX: f64 = 1e15;
+
+/// Why a text is not a time.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TimeError {
+    /// A number alone could mean any unit.
+    #[error("a unit is needed, such as '{number}{first}' or '{number}{second}'", first = .like[0], second = .like[1])]
+    NoUnit {
+        /// What was written.
+        number: String,
+        /// Units that are likely meant.
+        like: [&'static str; 2],
+    },
+    /// No such unit.
+    #[error("'{unit}' is not a unit of time here; use {known}")]
+    Unit {
+        /// What was written.
+        unit: String,
+        /// What is one.
+        known: &'static str,
+    },
+    /// No number.
+    #[error("a number and a unit were expected, such as 200us")]
+    Number,
+    /// Too long.
+    #[error("{0} is out of range")]
+    Range(String),
+}
+
+/// Reads a time with a unit: `200us`, `0.5ms`. Minutes are no unit of a period: `50m` is likely to be a `50ms` that
+/// lost a letter.
+///
+/// # Errors
+/// [`TimeError::NoUnit`] without a unit.
+pub fn parse_time(text: &str) -> Result<Duration, TimeError> {
+    let (number, unit) = with_unit(text, ["us", "ms"])?;
+    time(number, unit, &PERIODS)
+}
+
+/// Reads the length of a whole run, with a unit: `150s`, `10m`, `2h`, `3d`.
+///
+/// # Errors
+/// [`TimeError::NoUnit`] without a unit.
+pub fn parse_length(text: &str) -> Result<Duration, TimeError> {
+    let (number, unit) = with_unit(text, ["s", "m"])?;
+    time(number, unit, &LENGTHS)
+}
+
+/// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`, `3d`.
+pub fn parse_seconds(text: &str) -> Result<Duration, TimeError> {
+    let (number, unit) = split_unit(text);
+    time(number, if unit.is_empty() { "s" } else { unit }, &LENGTHS)
+}
+
+/// Writes a time in the largest unit that keeps it a whole number: `200us`.
+pub fn show_time(nanoseconds: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let fits = |(scale, _): &&(u64, &str)| nanoseconds > 0 && nanoseconds.is_multiple_of(*scale);
+    match units.iter().find(fits) {
+        Some((scale, unit)) => format!("{}{unit}", nanoseconds / scale),
+        None => format!("{nanoseconds}ns"),
+    }
+}
+
+fn with_unit<'a>(text: &'a str, like: [&'static str; 2]) -> Result<(&'a str, &'a str), TimeError> {
+    match split_unit(text) {
+        (number, "") => Err(TimeError::NoUnit {
+            number: String::from(number),
+            like,
+        }),
+        parts => Ok(parts),
+    }
+}
+
+/// The units from the shortest, and how many nanoseconds each has.
+static NANOS: [(&str, f64); 8] = [
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+    ("h", 3_600e9),
+    ("d", 86_400e9),
+];
+
+/// Those that a time may have.
+struct Units {
+    known: &'static [(&'static str, f64)],
+    named: &'static str,
+}
+
+static PERIODS: Units = Units {
+    known: NANOS.split_at(5).0,
+    named: "ns, us, ms or s",
+};
+static LENGTHS: Units = Units {
+    known: &NANOS,
+    named: "ms, s, m, h or d",
+};
+
+fn time(number: &str, unit: &str, units: &Units) -> Result<Duration, TimeError> {
+    let known = units.known.iter().find(|(name, _)| *name == unit);
+    let (_, nanos_per_unit) = known.ok_or_else(|| TimeError::Unit {
+        unit: String::from(unit),
+        known: units.named,
+    })?;
+    let value: f64 = number.parse().map_err(|_| TimeError::Number)?;
+    let nanos = value * nanos_per_unit;
+    if !(0.0..=NANOSECONDS_MAX).contains(&nanos) {
+        return Err(TimeError::Range(String::from(number)));
+    }
+    Ok(Duration::from_nanos(nanos.round() as u64))
+}
+
+/// A stream that is later than this sends together what is due. iperf 2.1.8 sleeps for no shorter
+/// time, and so sends what falls due in it back to back.
+const LATE_MAX: Duration = Duration::from_micros(100);
+
+/// A schedule: after how many units (bytes or datagrams) which time has passed.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    rate: Rate,
+    unit_bits: u64,
+    /// Units that are due at a time: the first of them when it is due by itself, the others with it.
+    burst: u64,
+}
+
+impl Pace {
+    /// A schedule of bytes.
+    pub fn of_bytes(rate: Rate) -> Self {
+        Self::of_datagrams(rate, 1)
+    }
+
+    /// A schedule of datagrams of equal length.
+    pub fn of_datagrams(rate: Rate, payload_bytes: usize) -> Self {
+        Pace {
+            rate,
+            unit_bits: 8 * payload_bytes as u64,
+            burst: 1,
+        }
+    }
+
+    /// The same rate in bursts of so many units, 1 at least.
+    pub fn in_bursts(self, units: u32) -> Self {
+        Pace {
+            burst: u64::from(units.max(1)),
+            ..self
+        }
+    }
+
+    /// How long the schedule has still to run, `elapsed` after its start, before the next unit is
+    /// due that follows on `sent` others; zero when it is due.
+    pub fn ahead(&self, sent: u64, elapsed: Duration) -> Duration {
+        self.due(sent).saturating_sub(elapsed)
+    }
+
+    /// How many units, of which the next follows on `sent` others and is due, are to be sent together
+    /// now: the rest of its burst, or all that are due when the stream is late by 100 µs.
+    pub fn due_together(&self, sent: u64, elapsed: Duration) -> u64 {
+        if elapsed.saturating_sub(self.due(sent)) < LATE_MAX {
+            return self.burst - sent % self.burst;
+        }
+        let bursts = self.rate.packets_in(elapsed, self.unit_bits) / self.burst;
+        bursts
+            .saturating_add(1)
+            .saturating_mul(self.burst)
+            .saturating_sub(sent)
+    }
+
+    /// When the unit that follows on `sent` others is due, after the start.
+    fn due(&self, sent: u64) -> Duration {
+        let first_of_burst = sent - sent % self.burst;
+        self.rate.time_of(first_of_burst, self.unit_bits)
+    }
 }
 
 #[cfg(test)]
-mod tests {
+mod rate_tests {
+    use self::RateUnit::{BitsPerSecond, PacketsPerSecond};
+    use super::*;
+
+    #[test]
+    fn decimals_are_read_exactly() {
+        for (text, scale, numerator, denominator) in [
+            ("0.4", 1, 2, 5),
+            ("1.4", 1, 7, 5),
+            ("2.60", 1, 13, 5),
+            ("1e3", 1, 1000, 1),
+            ("25e-2", 1, 1, 4),
+            (".5", 1000, 500, 1),
+            ("3.", 1, 3, 1),
+            ("1.5", 1 << 10, 1536, 1),
+        ] {
+            let rate = Rate::decimal(PacketsPerSecond, text, scale).unwrap();
+            let fraction = (rate.numerator.get(), rate.denominator.get());
+            assert_eq!(fraction, (numerator, denominator), "{text}");
+        }
+        for wrong in [
+            "", ".", "0", "0.0", "-1", "+1", "1x", "1e", "inf", "nan", "1e40", "1e-30", "1.2.3",
+        ] {
+            assert_eq!(Rate::decimal(PacketsPerSecond, wrong, 1), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_due_is_exact_however_long_it_runs() {
+        for (text, packets, seconds) in [
+            ("0.4", 2, 5),
+            ("1.4", 7, 5),
+            ("2.6", 13, 5),
+            ("2.6", 13_000_000, 5_000_000),
+        ] {
+            let rate = Rate::decimal(PacketsPerSecond, text, 1).unwrap();
+            let time = Duration::from_secs(seconds);
+            assert_eq!(rate.time_of(packets, 0), time, "{text}");
+            assert_eq!(rate.packets_in(time, 0), packets, "{text}");
+            assert_eq!(
+                rate.packets_in(time - Duration::from_nanos(1), 0),
+                packets - 1
+            );
+        }
+        let bits = Rate::bits_per_second(1 << 20).unwrap();
+        let million = bits.time_of(1_000_000, 8 * 1470);
+        assert_eq!(million, Duration::from_nanos(11_215_209_960_937));
+    }
+
+    #[test]
+    fn a_rate_of_packets_is_one_of_bits_when_their_length_is_known() {
+        let rate = Rate::decimal(PacketsPerSecond, "1.4", 1).unwrap();
+        assert_eq!(rate.bits_of(8 * 1470), 16_464);
+        assert_eq!(rate.whole_per_second(), None);
+        assert_eq!(rate.per_second(), 1.4);
+        let slow = Rate::decimal(PacketsPerSecond, "0.001", 1).unwrap();
+        assert_eq!(slow.bits_of(8), 1);
+        let bits = Rate::decimal(BitsPerSecond, "2.5", 1_000_000).unwrap();
+        assert_eq!(bits.whole_per_second(), Some(2_500_000));
+    }
+
+    #[test]
+    fn extremes_neither_overflow_nor_divide_by_zero() {
+        let slow = Rate::bits_per_second(1).unwrap();
+        let long = slow.time_of(u64::MAX, u64::MAX);
+        assert_eq!(long, Duration::from_nanos(u64::MAX));
+        let fast = Rate::bits_per_second(u64::MAX).unwrap();
+        assert_eq!(fast.packets_in(Duration::MAX, 0), u64::MAX);
+        assert_eq!(Rate::bits_per_second(0), None);
+        assert_eq!(Rate::packets_per_second(0), None);
+    }
+}
+
+#[cfg(test)]
+mod units_tests {
     use super::*;
 
     #[test]
@@ -143,6 +542,153 @@ mod tests {
         }
         for wrong in ["", "0", "pps", "-1pps", "inf", "1e3pps", "5 packets"] {
             assert!(parse_rate(wrong).is_err(), "{wrong}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod time_tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(parse_time("200us"), Ok(Duration::from_micros(200)));
+        assert_eq!(parse_time("0.5ms"), Ok(Duration::from_micros(500)));
+        assert_eq!(parse_time("50µs"), Ok(Duration::from_micros(50)));
+        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_seconds("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(parse_seconds("1.5h"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(parse_seconds("3d"), Ok(Duration::from_secs(259_200)));
+        assert!(parse_time("10m").is_err());
+        assert_eq!(parse_length("10m"), Ok(Duration::from_secs(600)));
+        let missing = parse_time("200").unwrap_err();
+        assert!(missing.to_string().contains("'200us' or '200ms'"));
+        let missing = parse_length("200").unwrap_err();
+        assert!(missing.to_string().contains("'200s' or '200m'"));
+        let unknown = parse_length("2 weeks").unwrap_err();
+        assert!(unknown.to_string().contains("'weeks'") && unknown.to_string().contains("h or d"));
+        for wrong in [
+            "",
+            "us",
+            "1..2us",
+            "-1us",
+            "1e3us",
+            "5 parsecs",
+            "99999999s",
+        ] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_reads_as_it_is_written() {
+        for (nanoseconds, text) in [
+            (0, "0ns"),
+            (1_500, "1500ns"),
+            (200_000, "200us"),
+            (3_000_000_000, "3s"),
+        ] {
+            assert_eq!(show_time(nanoseconds), text);
+            let read = parse_time(text).unwrap();
+            assert_eq!(read.as_nanos(), u128::from(nanoseconds));
+        }
+    }
+}
+
+#[cfg(test)]
+mod pace_tests {
+    use super::*;
+
+    fn packets(per_second: u64) -> Rate {
+        Rate::packets_per_second(per_second).unwrap()
+    }
+
+    #[test]
+    fn the_default_rate_has_the_gap_that_iperf_prints() {
+        let pace = Pace::of_datagrams(Rate::bits_per_second(1_048_576).unwrap(), 1470);
+        let gap = pace.ahead(1, Duration::ZERO);
+        assert_eq!(gap, Duration::from_nanos(11_215_209));
+        // No error adds up: a million gaps are a million times the exact gap.
+        let million = pace.ahead(1_000_000, Duration::ZERO);
+        assert_eq!(million, Duration::from_nanos(11_215_209_960_937));
+    }
+
+    #[test]
+    fn the_first_is_due_at_once_and_a_late_one_too() {
+        let pace = Pace::of_datagrams(packets(1000), 64);
+        assert_eq!(pace.ahead(0, Duration::ZERO), Duration::ZERO);
+        assert_eq!(pace.ahead(5, Duration::from_millis(7)), Duration::ZERO);
+        let ahead = pace.ahead(5, Duration::from_millis(3));
+        assert_eq!(ahead, Duration::from_millis(2));
+    }
+
+    #[test]
+    fn only_a_late_stream_sends_datagrams_together() {
+        let pace = Pace::of_datagrams(packets(100_000), 64);
+        let us = Duration::from_micros;
+        for (sent, elapsed_us, together) in [
+            (0, 0, 1),
+            (0, 99, 1),
+            // Due at 0, 10, ... 100.
+            (0, 100, 11),
+            (5, 149, 1),
+            (5, 155, 11),
+            (1_000_000, 10_000_200, 21),
+        ] {
+            assert_eq!(pace.due_together(sent, us(elapsed_us)), together, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_due_at_once_and_the_next_one_when_its_rate_allows() {
+        let pace = Pace::of_datagrams(packets(10_000), 64);
+        let pace = pace.in_bursts(10);
+        let us = Duration::from_micros;
+        for (sent, elapsed_us, ahead_us) in [
+            (0, 0, 0),
+            (9, 5, 0),
+            (10, 5, 995),
+            (10, 1_000, 0),
+            (19, 1_000, 0),
+            (20, 1_500, 500),
+        ] {
+            assert_eq!(pace.ahead(sent, us(elapsed_us)), us(ahead_us), "{sent}");
+        }
+        for (sent, elapsed_us, together) in [
+            (0, 0, 10),
+            (3, 50, 7),
+            (10, 1_000, 10),
+            // Two bursts were missed.
+            (10, 3_150, 30),
+            (14, 3_150, 26),
+        ] {
+            assert_eq!(pace.due_together(sent, us(elapsed_us)), together, "{sent}");
+        }
+    }
+
+    /// What a stream sends that looks at the clock as often as it likes: each when it is due.
+    #[test]
+    fn fractions_of_a_datagram_are_neither_rounded_nor_lost() {
+        let rate = |text| Rate::decimal(RateUnit::PacketsPerSecond, text, 1).unwrap();
+        for (text, seconds, sent) in [
+            ("0.4", 1, 1),
+            ("0.4", 5, 2),
+            ("0.4", 6, 3),
+            ("1.4", 1, 2),
+            ("1.4", 1000, 1400),
+            ("2.6", 1, 3),
+            ("2.6", 1000, 2600),
+        ] {
+            let pace = Pace::of_datagrams(rate(text), 1470);
+            let end = Duration::from_secs(seconds);
+            let mut now = Duration::ZERO;
+            let mut count = 0;
+            while now < end {
+                now += pace.ahead(count, now);
+                count += u64::from(now < end);
+            }
+            assert_eq!(count, sent, "{text} for {seconds} s");
         }
     }
 }

@@ -1,9 +1,11 @@
-//! What `nicpoll sim sweep --json` prints: runs over a range of one parameter.
+//! Sweeps, and joining the parts of one sweep that were run separately.
+
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SimFigures, SimPlan, SimShard};
+use crate::sim::run::{SimFigures, SimPlan};
 
 /// Name and version of the JSON that [`SimSweep`] becomes.
 pub const SIM_SWEEP_SCHEMA: &str = "nicpoll.sim-sweep/3";
@@ -34,4 +36,158 @@ pub struct SimPoint {
     pub plan: SimPlan,
     /// What came out.
     pub figures: SimFigures,
+}
+
+/// Which part of a sweep: of its runs in their order, every `of`th, beginning with the `number`th.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SimShard {
+    /// Which part, from 1.
+    pub number: u64,
+    /// Of how many.
+    pub of: u64,
+    /// Points of all parts together.
+    pub points_of_all: u64,
+    /// Follows from the host's numbers and every run of the sweep: parts of one sweep have the same.
+    pub sweep: String,
+}
+
+/// Why parts do not join. Parts are named by their place in the list, from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JoinError {
+    /// There are none.
+    Nothing,
+    /// The part is of another layout.
+    Layout(usize),
+    /// It is a whole sweep.
+    Whole(usize),
+    /// Its figures do not fit together: a number or a count that no part has.
+    Broken(usize),
+    /// It is of another sweep than the first, or of another version of nicpoll.
+    Other(usize),
+    /// The same part came before.
+    Twice(usize),
+    /// Parts with these numbers are not there, and so many in all.
+    Missing {
+        /// The first that is missing.
+        number: u64,
+        /// How many there are to be.
+        of: u64,
+    },
+}
+
+impl JoinError {
+    /// The place of the part that is wrong, if it is one.
+    pub fn part(&self) -> Option<usize> {
+        match self {
+            JoinError::Nothing | JoinError::Missing { .. } => None,
+            JoinError::Layout(part)
+            | JoinError::Whole(part)
+            | JoinError::Broken(part)
+            | JoinError::Other(part)
+            | JoinError::Twice(part) => Some(*part),
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Nothing => f.write_str("no part was given"),
+            JoinError::Layout(_) => write!(
+                f,
+                "its schema is not {SIM_SWEEP_SCHEMA}; give what `nicpoll sim sweep --shard I/N --json` of this \
+                 version prints"
+            ),
+            JoinError::Whole(_) => {
+                f.write_str("it is a whole sweep; parts are made with --shard I/N")
+            }
+            JoinError::Broken(_) => f.write_str(
+                "its points are not those of the part that it says it is; make it again with --shard",
+            ),
+            JoinError::Other(_) => f.write_str(
+                "it is of another sweep than the first file; parts have the same host file, options and \
+                 version of nicpoll",
+            ),
+            JoinError::Twice(_) => f.write_str("another file is the same part; give each once"),
+            JoinError::Missing { number, of } => {
+                write!(f, "part {number}/{of} is missing; give the files of all parts")
+            }
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+/// Joins the parts of a sweep.
+///
+/// # Errors
+/// Why they are not the parts of one.
+pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
+    let mut shards = Vec::new();
+    for (place, part) in parts.iter().enumerate() {
+        shards.push(looked_at(place, part, &parts[0])?);
+    }
+    let first = shards.first().ok_or(JoinError::Nothing)?;
+    let (of, points_of_all) = (first.of, first.points_of_all);
+    let mut order: Vec<(u64, usize)> = Vec::new();
+    for (place, shard) in shards.iter().enumerate() {
+        if order.iter().any(|(number, _)| *number == shard.number) {
+            return Err(JoinError::Twice(place));
+        }
+        order.push((shard.number, place));
+    }
+    order.sort_unstable();
+    // Parts without a point may be left out.
+    for (index, number) in (1..=of.min(points_of_all)).enumerate() {
+        if order.get(index).map(|(found, _)| *found) != Some(number) {
+            return Err(JoinError::Missing { number, of });
+        }
+    }
+    let mut joined = SimSweep {
+        shard: None,
+        points: Vec::new(),
+        ..parts[0].clone()
+    };
+    let mut parts: Vec<_> = parts
+        .into_iter()
+        .map(|part| part.points.into_iter())
+        .collect();
+    while joined.points.len() as u64 != points_of_all {
+        for (_, place) in &order {
+            joined.points.extend(parts[*place].next());
+        }
+    }
+    Ok(joined)
+}
+
+/// The part's own account of itself, when it can be one of the first one's sweep.
+fn looked_at<'a>(
+    place: usize,
+    part: &'a SimSweep,
+    first: &SimSweep,
+) -> Result<&'a SimShard, JoinError> {
+    if part.schema != SIM_SWEEP_SCHEMA {
+        return Err(JoinError::Layout(place));
+    }
+    let shard = part.shard.as_ref().ok_or(JoinError::Whole(place))?;
+    let is_part = (1..=shard.of).contains(&shard.number);
+    let before = shard.number.saturating_sub(1);
+    let points = shard
+        .points_of_all
+        .saturating_sub(before)
+        .div_ceil(shard.of.max(1));
+    if !is_part || part.points.len() as u64 != points {
+        return Err(JoinError::Broken(place));
+    }
+    let is_same = first.shard.as_ref().is_some_and(|one| {
+        (one.of, one.points_of_all, &one.sweep) == (shard.of, shard.points_of_all, &shard.sweep)
+    });
+    let names = |sweep: &SimSweep| {
+        let names = [&sweep.parameter, &sweep.workload, &sweep.nicpoll_version];
+        names.map(String::clone)
+    };
+    if !is_same || names(part) != names(first) {
+        return Err(JoinError::Other(place));
+    }
+    Ok(shard)
 }

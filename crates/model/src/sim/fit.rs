@@ -1,13 +1,10 @@
-//! What `nicpoll sim fit --host --json` prints: what this machine's receive path costs, and how well the
-//! simulator predicts it from that.
-//!
-//! What must hold: what was measured and what is predicted stand in different fields, and what could not be
-//! measured is null.
+//! Costs of a host's receive path, fitted to measurements, and what the simulator predicts with them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{HostFacts, TrialFigures};
+use crate::document::HostFacts;
+use crate::study::trial::TrialFigures;
 
 /// Name and version of the JSON that [`SimFitHost`] becomes.
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";

@@ -1,8 +1,4 @@
-//! Trials that other people measured, as a text tells of them: each figure with the place where it stands.
-//!
-//! What must hold: a figure is in the text, or follows from figures that are, and says where they stand. What is not
-//! said in so many words but follows from what stands near is marked as inferred. A figure without a place in a trial
-//! is in the list of those, never in a trial by guess. Trials of a text took no turns: they are never paired.
+//! Runs of other tools, read from their output or from transcripts. Each figure keeps its place in the source text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ComparedSets, Origin, Side};
+use crate::document::{Origin, Side};
+use crate::study::comparison::ComparedSets;
 
 /// Name and version of the JSON that [`Imported`] becomes.
 pub const IMPORTED_SCHEMA: &str = "nicpoll.imported/1";

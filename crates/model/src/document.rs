@@ -1,7 +1,142 @@
-//! How times are distributed, in few enough figures to be kept with each trial.
+//! Parts that several documents share: sides, protocols, origin, the frame of a run, distributions of times.
+
+use std::fmt;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What the work of a workload is counted in, and its CPU time divided by.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkUnit {
+    /// Bytes of a stream, where lost packets are sent again.
+    Bytes,
+    /// Datagrams, one way.
+    Datagrams,
+    /// Requests with their responses.
+    Transactions,
+}
+
+/// The end of the link that a figure was counted at.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The host that sends the workload (in `rr`: the one that asks).
+    Sender,
+    /// The host that receives the workload (in `rr`: the one that answers).
+    Receiver,
+}
+
+impl Side {
+    /// The other end.
+    pub fn other(self) -> Side {
+        match self {
+            Side::Sender => Side::Receiver,
+            Side::Receiver => Side::Sender,
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        })
+    }
+}
+
+/// What carries a stream, or requests and responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// One stream of bytes on a connection.
+    Tcp,
+    /// A datagram for each part.
+    Udp,
+}
+
+impl Protocol {
+    /// Its name, in capitals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+        }
+    }
+}
+
+/// Which program made a document, by which command line, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// Version of nicpoll.
+    pub nicpoll_version: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// When it began (RFC 3339, UTC).
+    pub started_at: String,
+}
+
+/// The machine that the study ran on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostFacts {
+    /// What tells this machine from others: its host name and eight hexadecimal digits of a hash of
+    /// `/etc/machine-id`, which do not tell the identity itself. Null where there is no such file.
+    #[serde(default)]
+    pub machine: Option<String>,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// Model of the first CPU.
+    pub cpu_model: Option<String>,
+    /// CPUs that this process may use.
+    pub cpus: Vec<u32>,
+    /// The kernel's clock source.
+    pub clocksource: Option<String>,
+    /// Frequency governor of each core; empty when the kernel shows none.
+    pub governors: Vec<String>,
+    /// `/proc/cmdline` settings that change what is measured: `mitigations`, `preempt`, `isolcpus`, ...
+    pub boot_options: Vec<String>,
+    /// Sysctls that bear on receiving, by name.
+    pub sysctls: Vec<(String, String)>,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunDocument<S, I, E> {
+    /// Name and version of this layout.
+    pub schema: String,
+    /// What was asked for and how it is carried out.
+    pub start: S,
+    /// One for each interval.
+    pub intervals: Vec<I>,
+    /// What it came to.
+    pub end: E,
+}
+
+/// Why a text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {message}")]
+pub struct FileError {
+    /// Where in the text, counted from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl FileError {
+    /// An error at a span of a text, in bytes.
+    pub fn at(text: &str, span: Range<usize>, message: String) -> Self {
+        let before = text.as_bytes().get(..span.start).unwrap_or_default();
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        FileError { line, message }
+    }
+}
 
 /// Parts of an octave, from a power of two of nanoseconds to the next.
 const PARTS: u64 = 16;

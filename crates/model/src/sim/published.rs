@@ -1,7 +1,6 @@
-//! What `nicpoll sim published --json` prints: published measurements beside what the simulator makes of them.
+//! Published measurements and their simulation.
 //!
-//! What must hold: what a source does not state as a number is null, and so is what is not simulated. A row
-//! under polling is never fitted; one that was looked at to choose a number says so, and is no prediction.
+//! A row under polling is never fitted. A row that was used to choose a number says so, and is no prediction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,35 @@
-//! A whole study: what was planned, where it ran, every trial, and what follows from them.
+//! Documents of studies: the plan, the facts of hosts and settings, findings, sweeps, and the list of a store.
+//!
+//! [`Study`] holds a whole study. `trial` has one run and its figures, `comparison` has verdicts, and `imported` has
+//! runs that other tools printed.
+
+pub(crate) mod comparison;
+mod imported;
+pub(crate) mod trial;
+
+pub use comparison::{
+    COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
+    Comparison, Ends, IntervalMethod, Metric, MetricKind, RateOverTime, Scenario, Sensitivity,
+    SeriesTests, Unevenness, Verdict,
+};
+pub use imported::{
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
+    ImportedReading, ImportedTrial, SourcePlace, TrafficKind, UnplacedFigure,
+};
+pub use trial::{
+    Calibration, Conduct, CoreSeries, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip,
+    RoundTripQuantiles, STEPS_MAX, SocketBuffers, SpinnerShare, Trial, TrialCpu, TrialFigures,
+    TrialSeries, Warmup, WindowRates,
+};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sim_fit_host::Simulated;
-use crate::{Comparison, SettingFindings, Side, Sweep, SweptLoad, SwitchWrite, Trial, WorkUnit};
+use crate::document::{HostFacts, Side, WorkUnit};
+use crate::interface::SwitchWrite;
+use crate::sim::fit::Simulated;
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
@@ -85,29 +108,6 @@ pub struct DroppedComparison {
     pub comparison: ComparisonName,
     /// Blocks that it had by then.
     pub blocks_done: u32,
-}
-
-/// The machine that the study ran on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HostFacts {
-    /// What tells this machine from others: its host name and eight hexadecimal digits of a hash of
-    /// `/etc/machine-id`, which do not tell the identity itself. Null where there is no such file.
-    #[serde(default)]
-    pub machine: Option<String>,
-    /// Kernel release and version.
-    pub kernel: String,
-    /// Model of the first CPU.
-    pub cpu_model: Option<String>,
-    /// CPUs that this process may use.
-    pub cpus: Vec<u32>,
-    /// The kernel's clock source.
-    pub clocksource: Option<String>,
-    /// Frequency governor of each core; empty when the kernel shows none.
-    pub governors: Vec<String>,
-    /// `/proc/cmdline` settings that change what is measured: `mitigations`, `preempt`, `isolcpus`, ...
-    pub boot_options: Vec<String>,
-    /// Sysctls that bear on receiving, by name.
-    pub sysctls: Vec<(String, String)>,
 }
 
 /// The lab that the study built.
@@ -387,4 +387,299 @@ impl Study {
         let blocks: BTreeSet<u32> = own.map(|one| one.block).collect();
         u32::try_from(blocks.len()).unwrap_or(u32::MAX)
     }
+}
+
+/// Name and version of the JSON of [`StudyPlan`].
+pub const STUDY_PLAN_SCHEMA: &str = "nicpoll.study-plan/1";
+
+/// What `nicpoll study run --dry-run` shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyPlan {
+    /// Name and version of this layout.
+    pub schema: String,
+    /// What the study answers.
+    pub question: String,
+    /// Seed of the order.
+    pub seed: u64,
+    /// How long, how often, in which order, and what is held against what.
+    pub plan: Plan,
+    /// The traffic.
+    pub workloads: Vec<WorkloadFacts>,
+    /// The settings, with every value that each writes.
+    pub settings: Vec<SettingFacts>,
+}
+
+/// The load at which one workload of a sweep runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweptLoad {
+    /// The workload of the file that is swept.
+    pub sweep: String,
+    /// What is asked for: datagrams (`rr`: requests) a second, of all senders together. Null in a plan where it is a
+    /// share of a knee that is sought first.
+    pub asked_per_second: Option<u64>,
+    /// What share of the knee that is: 0.5 is half of it. Null where the rate was asked for as it is.
+    pub knee_ratio: Option<f64>,
+}
+
+/// A workload at several rates under every setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sweep {
+    /// The workload of the file that is swept.
+    pub sweep: String,
+    /// What the rates count.
+    pub unit: WorkUnit,
+    /// The rate at which CPU time is compared: the greatest of the sweep that is no more than half of the least rate
+    /// that any setting holds. Null where there is none.
+    pub fixed_load_per_second: Option<u64>,
+    /// What each setting made of it, in the order of the study.
+    pub settings: Vec<SweptSetting>,
+}
+
+/// What one setting made of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweptSetting {
+    /// The setting.
+    pub setting: String,
+    /// The greatest rate asked for that is held, with every lower one: 99 % of it is offered, and 99 % of the offered
+    /// delivered, in the median of the trials. Null where not even the lowest is.
+    pub held_per_second: Option<u64>,
+    /// Why no higher rate is held.
+    pub ended_by: SweepEnd,
+    /// CPU time a packet (`rr`: a transaction) at the study's fixed load; null where that was not measured.
+    pub fixed_load_busy_ns_per_packet: Option<f64>,
+    /// Each rate, the lowest first.
+    pub points: Vec<SweepPoint>,
+}
+
+/// Why a sweep holds no higher rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SweepEnd {
+    /// More than 1 % of what was offered at the next rate was not delivered.
+    Loss,
+    /// The sender did not reach the next rate: what the system would have held is not known.
+    Sender,
+    /// The sweep has no higher rate: more may be held.
+    Sweep,
+    /// No trial at the next rate gave a result.
+    NoResult,
+}
+
+/// One rate under one setting: medians of the trials with a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepPoint {
+    /// The workload that has this rate.
+    pub workload: String,
+    /// What was asked for, a second.
+    pub asked_per_second: u64,
+    /// What the senders sent a second, by their own clock. Null without a trial that gave a result.
+    pub offered_per_second: Option<f64>,
+    /// What arrived (`rr`: was answered) a second.
+    pub delivered_per_second: Option<f64>,
+    /// Share of the offered that was delivered, 0 to 1.
+    pub delivered_ratio: Option<f64>,
+    /// CPU time of both cores over packets delivered (`rr`: transactions).
+    pub busy_ns_per_packet: Option<f64>,
+    /// Half of the datagrams took no longer to the receiver's program. Null where that is not measured, and for studies
+    /// of earlier versions.
+    #[serde(default)]
+    pub one_way_p50_ns: Option<f64>,
+    /// 99 of 100 datagrams took no longer.
+    #[serde(default)]
+    pub one_way_p99_ns: Option<f64>,
+    /// Share of the receiver's core that a program beside it got, 0 to 1. Null where that is not measured.
+    #[serde(default)]
+    pub spinner_ratio: Option<f64>,
+    /// Trials that gave a result.
+    pub trials: u32,
+}
+
+/// The middle and the greatest of a share over the trials.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Shares {
+    /// Median.
+    pub median_ratio: f64,
+    /// The greatest.
+    pub max_ratio: f64,
+}
+
+/// What the trials of one workload met under one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingFindings {
+    /// The workload.
+    pub workload: String,
+    /// The setting that was asked for.
+    pub setting: String,
+    /// Trials that were run.
+    pub trials: u32,
+    /// Of them, those that an event from outside voids.
+    pub external_trials: u32,
+    /// Those that gave no result, and count as the worst.
+    pub failed_trials: u32,
+    /// Those whose setting is not proven to have been in force, or whose rhythm was off. They count.
+    pub unproven_trials: u32,
+    /// Those whose account of losses does not close. Their rates count.
+    pub ledger_void_trials: u32,
+    /// Those that lost datagrams, of those whose account closes.
+    pub loss_trials: u32,
+    /// How often a setting had to be proven once more before traffic counted, all trials together.
+    pub proof_retries: u32,
+    /// Share of a core's time that the hypervisor took, on the core where it took most. Null when unknown.
+    pub steal: Option<Shares>,
+    /// Share of a core's time that threads took which are not the study's, both cores together. Null when
+    /// that was not measured.
+    pub foreign_cpu: Option<Shares>,
+    /// How far the rounds were from one a period, either way. Null unless the setting has a period.
+    pub rhythm_deviation: Option<Shares>,
+    /// Tasks that ran or waited to run, as averaged by the kernel over a minute: the median. Null when
+    /// unknown.
+    pub load_average_1min: Option<f64>,
+    /// The metric that decides: a rate.
+    pub metric: Metric,
+    /// Its median over the trials that count, failed ones as 0: bits or transactions, by the metric.
+    pub median_per_second: Option<f64>,
+    /// Its worst decile: a tenth of those trials, at least one, came to this or worse.
+    pub worst_decile_per_second: Option<f64>,
+    /// The share of those trials that came to less than half the median.
+    pub below_half_median_ratio: Option<f64>,
+    /// Whether the receiver's rate is even within the trials, from step to step. Null below ten steps, all trials
+    /// together, and for studies of earlier versions.
+    #[serde(default)]
+    pub rate_within_trials: Option<RateOverTime>,
+    /// Whether the rate is even from trial to trial, in the order of the blocks. Null below ten trials, and for studies
+    /// of earlier versions.
+    #[serde(default)]
+    pub rate_over_trials: Option<RateOverTime>,
+}
+
+/// Name and version of the JSON that [`Studies`] becomes.
+pub const STUDIES_SCHEMA: &str = "nicpoll.studies/1";
+
+/// What made a study. It decides which document is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyKind {
+    /// `nicpoll demo`.
+    Demo,
+    /// `nicpoll study run`.
+    Study,
+    /// `nicpoll ab`: pairs of blocks with the traffic of the moment.
+    Ab,
+    /// Results that another program measured.
+    Imported,
+}
+
+impl StudyKind {
+    /// Every kind.
+    pub const ALL: [StudyKind; 4] = [
+        StudyKind::Demo,
+        StudyKind::Study,
+        StudyKind::Ab,
+        StudyKind::Imported,
+    ];
+
+    /// The word that JSON and a store have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            StudyKind::Demo => "demo",
+            StudyKind::Study => "study",
+            StudyKind::Ab => "ab",
+            StudyKind::Imported => "imported",
+        }
+    }
+
+    /// The kind that a store calls so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// How far a study has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyState {
+    /// Its program runs.
+    Running,
+    /// It has ended, and what follows from it is stored.
+    Finished,
+    /// It was stopped, or failed, and said so.
+    EndedEarly,
+    /// Its program was killed, or the machine went down.
+    Killed,
+}
+
+impl StudyState {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            StudyState::Running => "running",
+            StudyState::Finished => "finished",
+            StudyState::EndedEarly => "ended early",
+            StudyState::Killed => "killed",
+        }
+    }
+}
+
+/// A study in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyEntry {
+    /// Its number in the store.
+    pub id: i64,
+    /// What made it.
+    pub kind: StudyKind,
+    /// How far it has come.
+    pub state: StudyState,
+    /// Why it ended early; null in any other state.
+    pub reason: Option<String>,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// How long it ran.
+    pub elapsed_seconds: f64,
+    /// Trials that are stored.
+    pub trials_done: u32,
+    /// Trials that its plan has. Time may not suffice for all of them.
+    pub trials_planned: u32,
+    /// Kernel that it ran on; empty of imported trials, which ran elsewhere.
+    pub kernel: String,
+    /// Version of nicpoll that made it.
+    pub nicpoll_version: String,
+    /// The command line.
+    pub argv: Vec<String>,
+}
+
+/// What a command did with the studies that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StudiesAction {
+    /// `nicpoll study list`.
+    Listed,
+    /// `nicpoll study delete --dry-run`.
+    WouldDelete,
+    /// `nicpoll study delete`.
+    Deleted,
+}
+
+/// Everything that `nicpoll study list --json` and `nicpoll study delete --json` print.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Studies {
+    /// Name and version of this layout: [`STUDIES_SCHEMA`].
+    pub schema: String,
+    /// The file.
+    pub store: String,
+    /// What was done with the studies.
+    pub action: StudiesAction,
+    /// The studies, the oldest first.
+    pub studies: Vec<StudyEntry>,
+    /// The studies that come with the program; empty unless `action` is `listed`.
+    #[serde(default)]
+    pub ready: Vec<ReadyStudy>,
+}
+
+/// A study that comes with the program: `nicpoll study run NAME` runs it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadyStudy {
+    /// Its name.
+    pub name: String,
+    /// What it answers.
+    pub question: String,
 }
