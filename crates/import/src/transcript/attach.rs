@@ -1,7 +1,4 @@
-//! What stands near a trial: CPU lines, and what hosts print of themselves.
-//!
-//! What must hold: nearness alone ties these to a trial, and is marked as inferred. A CPU line of which nothing says
-//! the host has no place. Nothing is tied across a change of the setting.
+//! Attaches CPU states and counters to the trials that they are next to.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +7,8 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use super::figures;
-use super::found::{CpuLine, HostNames, Read};
-use super::setting::Settings;
+use crate::transcript::found::{CpuLine, HostNames, Read};
+use crate::transcript::setting::Settings;
 
 /// What stands further behind a test than this, and nearer to the next one, is of the next.
 const FAR_BYTES: u64 = 4000;
@@ -94,7 +90,7 @@ pub fn cpu(
         for at in ways {
             let is_other_way = at != nearest && trials[at].sender != sender;
             let side = if is_other_way { one.other() } else { one };
-            figures::of_cpu(&mut trials[at], side, line);
+            of_cpu(&mut trials[at], side, line);
         }
     }
 }
@@ -231,12 +227,35 @@ pub fn readings(trials: &[ImportedTrial], read: Vec<Read>, near: &Near) -> Vec<I
     readings.collect()
 }
 
+/// Adds a line of CPU states.
+pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
+    const NAMES: [&str; 5] = [
+        "cpu_user_ratio",
+        "cpu_nice_ratio",
+        "cpu_system_ratio",
+        "cpu_interrupt_ratio",
+        "cpu_idle_ratio",
+    ];
+    for (name, value) in NAMES.into_iter().zip(line.states) {
+        trial.figures.push(ImportedFigure {
+            name: String::from(name),
+            side: Some(side),
+            value,
+            printed: line.printed.clone(),
+            // Nothing but its place ties a line of top to a test.
+            basis: ImportedBasis::Inferred,
+            place: line.place,
+            since: None,
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use nicpoll_model::Origin;
 
-    use super::super::read_transcripts;
     use super::*;
+    use crate::transcript::read_transcripts;
 
     fn read(text: &str) -> Vec<ImportedTrial> {
         let files = [(String::from("page.txt"), String::from(text))];

@@ -1,14 +1,14 @@
-//! What terminals showed, as the walk through a text finds it: material for trials.
+//! Blocks of iperf, runs of netblast, counters, settings and loose figures: everything that the walk finds.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
+use nicpoll_model::{
+    ImportedBasis, ImportedFigure, ImportedTrial, Side, SourcePlace, UnplacedFigure,
+};
 
-use super::block::{Block, Counted, Host};
-use super::command::Command;
-use super::netrate::BlastField;
-use crate::units::Unit;
+use crate::cursor::Unit;
+use crate::lines::seen::{Banner, BlastField, Command, Connected, Id, IperfLine, Lines};
 
 /// One run of netblast or netsend.
 #[derive(Clone, Debug)]
@@ -137,5 +137,364 @@ impl HostNames {
         let found = self.looked_for.iter();
         let found = found.filter_map(|(small, name)| Some((words.rfind(small.as_str())?, name)));
         found.max().map(|(_, name)| name.as_str())
+    }
+}
+
+pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
+    ImportedTrial {
+        sequence: 0,
+        test: 0,
+        tool: String::from(tool),
+        workload: String::new(),
+        setting: String::new(),
+        setting_basis: ImportedBasis::Unknown,
+        setting_place: None,
+        sender: None,
+        receiver: None,
+        pairing: ImportedBasis::Unknown,
+        quantity: String::from("packets_per_second"),
+        value: None,
+        is_sent: false,
+        duration_seconds: None,
+        place,
+        series: Vec::new(),
+        figures: Vec::new(),
+        quoted_again: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// A figure that is told in so many words.
+pub fn said(side: Option<Side>, name: &str, value: f64, of: &Counted) -> ImportedFigure {
+    ImportedFigure {
+        name: String::from(name),
+        side,
+        value,
+        printed: of.printed.clone(),
+        basis: ImportedBasis::Said,
+        place: of.place,
+        since: None,
+    }
+}
+
+/// Streams of a block; `iperf -P` runs fewer. What comes after them is taken for another test's.
+pub const STREAMS_MAX: usize = 512;
+/// Banners that are kept: those of both ways, and some.
+const BANNERS_MAX: usize = 8;
+/// Sizes that are kept.
+const SIZES_MAX: usize = 16;
+/// Lines of a stream, from its last, among which one is looked for that tells the same.
+const TOLD_AGAIN_WITHIN: usize = 64;
+
+/// A line of figures, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub figures: IperfLine,
+    pub printed: String,
+    pub place: SourcePlace,
+}
+
+impl AsRef<IperfLine> for Line {
+    fn as_ref(&self) -> &IperfLine {
+        &self.figures
+    }
+}
+
+/// A figure that stands alone.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    pub name: &'static str,
+    pub value: f64,
+    pub printed: String,
+    pub place: SourcePlace,
+}
+
+/// The host of a terminal, and why it is taken for that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    pub name: Option<String>,
+    pub basis: ImportedBasis,
+}
+
+/// The lines with one number in brackets.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    pub id: Id,
+    pub connected: Option<Connected>,
+    pub lines: Lines<Line>,
+    pub report: Option<Line>,
+    pub counted: Vec<Counted>,
+    /// Where its lines are told again as they were.
+    pub again: Vec<SourcePlace>,
+}
+
+/// One end's output.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub place: SourcePlace,
+    pub host: Host,
+    pub command: Option<Rc<Command>>,
+    pub banners: Vec<Banner>,
+    sizes: Vec<Counted>,
+    pub streams: Vec<Stream>,
+    pub is_server: Option<bool>,
+    awaits_report: Option<Id>,
+}
+
+/// Whose a line is.
+pub enum Taken {
+    /// This block's.
+    Yes,
+    /// Another block's.
+    No(Line),
+}
+
+impl Stream {
+    /// The line of the whole test.
+    pub fn total(&self) -> Option<&Line> {
+        self.lines.whole().map(|at| &self.lines[at])
+    }
+
+    /// The other lines, by time.
+    pub fn intervals(&self) -> Vec<&Line> {
+        let total = self.total().map(|line| line.place);
+        let others = self.lines.iter().filter(|line| Some(line.place) != total);
+        let mut others: Vec<&Line> = others.collect();
+        others.sort_by(|one, other| one.figures.start.total_cmp(&other.figures.start));
+        others
+    }
+
+    pub fn has_figures(&self) -> bool {
+        !self.lines.is_empty() || self.report.is_some()
+    }
+
+    fn is_over(&self) -> bool {
+        self.total().is_some()
+    }
+
+    /// Whether a line from 0 can follow the only one: that one was the first interval.
+    fn goes_on_with(&self, line: &Line) -> bool {
+        let [first] = &self.lines[..] else {
+            return false;
+        };
+        let (first, whole) = (&first.figures, &line.figures);
+        let is_alike = (first.bits_per_second / whole.bits_per_second - 1.0).abs() < 0.02;
+        first.end < 0.9 * whole.end
+            || (is_alike && first.end <= whole.end && self.connected.is_some())
+    }
+}
+
+impl Block {
+    pub fn new(place: SourcePlace, host: Host, command: Option<Rc<Command>>) -> Self {
+        let is_server = command
+            .as_ref()
+            .and_then(|it| match (it.has('s'), it.has('c')) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            });
+        Block {
+            place,
+            host,
+            command,
+            banners: Vec::new(),
+            sizes: Vec::new(),
+            streams: Vec::new(),
+            is_server,
+            awaits_report: None,
+        }
+    }
+
+    pub fn has_figures(&self) -> bool {
+        self.streams.iter().any(Stream::has_figures)
+    }
+
+    /// Whether nothing but its figures is there: no command, banner or connection.
+    pub fn is_bare(&self) -> bool {
+        let is_connected = self.streams.iter().any(|it| it.connected.is_some());
+        self.command.is_none() && self.banners.is_empty() && !is_connected
+    }
+
+    /// Whether all of its streams have their last line.
+    pub fn is_over(&self) -> bool {
+        self.has_figures() && self.streams.iter().all(Stream::is_over)
+    }
+
+    /// Whether its streams follow one another: `-r`.
+    fn takes_turns(&self) -> bool {
+        let has_both = |is_server| self.banners.iter().any(|it| it.is_server == is_server);
+        match &self.command {
+            Some(command) => command.has('r'),
+            None => self.is_server == Some(false) && has_both(true) && has_both(false),
+        }
+    }
+
+    /// Whether both ways run at once.
+    pub fn is_dual(&self) -> bool {
+        let is_asked = self.command.as_ref().is_some_and(|it| it.has('d'));
+        let ways: Vec<bool> = self
+            .streams
+            .iter()
+            .filter_map(|it| self.sends(it))
+            .collect();
+        is_asked || (ways.contains(&true) && ways.contains(&false) && !self.takes_turns())
+    }
+
+    pub fn banner(&mut self, banner: Banner) {
+        let is_connected = self.streams.iter().any(|it| it.connected.is_some());
+        self.is_server = self
+            .is_server
+            .filter(|_| self.command.is_some() || is_connected || banner.is_server);
+        if self.is_server.is_none()
+            && !(banner.is_server && self.banners.is_empty() && self.command.is_some())
+        {
+            self.is_server = Some(banner.is_server);
+        }
+        if self.banners.len() < BANNERS_MAX {
+            self.banners.push(banner);
+        }
+    }
+
+    /// The sizes that its banners told.
+    pub fn sizes(&self) -> &[Counted] {
+        &self.sizes
+    }
+
+    pub fn size(&mut self, size: Counted) {
+        if self.sizes.len() < SIZES_MAX {
+            self.sizes.push(size);
+        }
+    }
+
+    /// Whether there is room for what a stream with this number does.
+    pub fn takes(&self, id: &Id) -> bool {
+        self.streams.len() < STREAMS_MAX || self.streams.iter().any(|it| it.id == *id)
+    }
+
+    fn stream(&mut self, id: &Id) -> &mut Stream {
+        let known = self.streams.iter().rposition(|it| it.id == *id);
+        let index = known.unwrap_or_else(|| {
+            self.streams.push(Stream {
+                id: id.clone(),
+                ..Stream::default()
+            });
+            self.streams.len() - 1
+        });
+        &mut self.streams[index]
+    }
+
+    /// Whether a connection can only be another block's: the other end's view of one that is here, or the next test's.
+    pub fn refuses(&self, connected: &Connected) -> bool {
+        let is_mirrored = self
+            .streams
+            .iter()
+            .filter_map(|it| it.connected.as_ref())
+            .any(|known| known.local == connected.peer && known.peer == connected.local);
+        let is_full = self.streams.len() >= STREAMS_MAX;
+        is_mirrored || is_full || (self.is_over() && !self.takes_turns())
+    }
+
+    pub fn connect(&mut self, connected: Connected) {
+        let id = connected.id.clone();
+        if self
+            .streams
+            .iter()
+            .any(|it| it.id == id && (it.connected.is_some() || it.has_figures()))
+        {
+            self.streams.push(Stream {
+                id: id.clone(),
+                ..Stream::default()
+            });
+        }
+        self.stream(&id).connected = Some(connected);
+    }
+
+    pub fn report(&mut self, id: Id) {
+        if self.takes(&id) {
+            self.awaits_report = Some(id);
+        }
+    }
+
+    pub fn count(&mut self, id: &Id, counted: Counted) {
+        self.stream(id).counted.push(counted);
+    }
+
+    pub fn line(&mut self, line: Line) -> Taken {
+        let id = line.figures.id.clone();
+        if self
+            .awaits_report
+            .as_ref()
+            .is_some_and(|it| *it == id || id.is_empty())
+        {
+            let id = self.awaits_report.take().unwrap_or(id);
+            self.stream(&id).report = Some(line);
+            return Taken::Yes;
+        }
+        let known = self.streams.iter_mut().rev().find(|it| it.id == id);
+        if let Some(stream) = known {
+            let is_same = |it: &Line| it.figures.is_same_as(&line.figures);
+            if stream
+                .lines
+                .iter()
+                .rev()
+                .take(TOLD_AGAIN_WITHIN)
+                .any(is_same)
+                || stream.report.as_ref().is_some_and(is_same)
+            {
+                stream.again.push(line.place);
+                return Taken::Yes;
+            }
+            if line.figures.start == 0.0 && stream.is_over() && !stream.goes_on_with(&line) {
+                return Taken::No(line);
+            }
+        } else if id.is_empty() && !self.is_bare() && self.is_over() {
+            return Taken::No(line);
+        }
+        if !self.takes(&id) {
+            return Taken::No(line);
+        }
+        self.stream(&id).lines.add(line);
+        Taken::Yes
+    }
+
+    /// The port that the server listens on.
+    fn server_port(&self) -> u16 {
+        let asked = self
+            .command
+            .as_ref()
+            .and_then(|it| it.option('p')?.parse().ok());
+        let told = || self.banners.iter().find_map(|it| it.port);
+        asked.or_else(told).unwrap_or(5001)
+    }
+
+    /// Whether a stream is what this end sends.
+    pub fn sends(&self, stream: &Stream) -> Option<bool> {
+        let port = self.server_port();
+        if let Some(Connected { local, peer, .. }) = &stream.connected {
+            let reverse = self
+                .command
+                .as_ref()
+                .and_then(|it| it.option('L')?.parse().ok());
+            match (local.1 == port || Some(local.1) == reverse, peer.1 == port) {
+                (true, false) => return Some(false),
+                (false, true) => return Some(true),
+                _ => {}
+            }
+        }
+        if stream.report.is_some() {
+            return Some(true);
+        }
+        if stream.lines.iter().any(|it| it.figures.datagrams.is_some()) {
+            return Some(false);
+        }
+        self.is_server.map(|is_server| !is_server)
+    }
+
+    pub fn is_udp(&self) -> bool {
+        let is_asked = self.command.as_ref().is_some_and(|it| it.has('u'));
+        let has_loss = |it: &Stream| {
+            it.report.is_some() || it.lines.iter().any(|it| it.figures.datagrams.is_some())
+        };
+        is_asked || self.banners.iter().any(|it| it.is_udp) || self.streams.iter().any(has_loss)
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use nicpoll_model::{Imported, Origin};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::anchor::{Budget, scan};
-use super::plain::Plain;
-use super::read_transcripts;
-use super::table::tables;
+use super::*;
+use crate::lines::{Budget, scan};
+use crate::plain::Plain;
+use crate::transcript::table::tables;
 
 /// Pieces of the shorter text.
 const PIECES: usize = 400;

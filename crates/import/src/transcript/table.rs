@@ -1,7 +1,4 @@
-//! Tables in Markdown whose columns or rows are settings, and figures in prose.
-//!
-//! What must hold: a cell becomes a trial only where its column or its row names a setting and its figure has the unit
-//! of a rate. A figure of a table or of prose that a trial already has is the same result told again.
+//! Tables of results in the text, and rates in its sentences, compared with the trials that are known.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -9,11 +6,11 @@ use std::ops::Range;
 
 use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedTrial, SourcePlace, UnplacedFigure};
 
-use super::anchor::Budget;
-use super::found::Loose;
-use super::plain::Plain;
-use super::{Cursor, blank, loose};
-use crate::units::{self, Unit};
+use crate::cursor;
+use crate::cursor::{Cursor, Unit};
+use crate::lines::{Budget, loose};
+use crate::plain::Plain;
+use crate::transcript::found::{Loose, blank};
 
 /// Letters of a row's name that go into that of a workload.
 const NAME_MAX: usize = 40;
@@ -262,7 +259,7 @@ fn figure(
 ) -> Option<ImportedFigure> {
     let plain = Plain::of(beginning(text));
     let mut cursor = Cursor::new(&plain.bytes, 0);
-    let (value, unit) = match units::quantity(&mut cursor) {
+    let (value, unit) = match cursor::quantity(&mut cursor) {
         Some(found) => found,
         None => {
             let number = cursor.number().filter(|_| cursor.at == plain.bytes.len())?;
@@ -298,7 +295,7 @@ fn unit_of(heading: &str) -> Option<(Unit, f64)> {
         let before = at.checked_sub(1).map_or(b' ', |at| plain.bytes[at]);
         !before.is_ascii_alphanumeric()
     });
-    let mut units = starts.filter_map(|(at, _)| units::read(&mut Cursor::new(&plain.bytes, at)));
+    let mut units = starts.filter_map(|(at, _)| cursor::read(&mut Cursor::new(&plain.bytes, at)));
     units.next()
 }
 

@@ -1,15 +1,12 @@
-//! From ends of tests to trials: which end belongs to which, and what is the same result told again.
-//!
-//! What must hold: two ends are one test when their addresses and ports say so; else when both count the same
-//! datagrams, or stand next to each other with figures that agree, and then the pairing is marked as inferred. A
-//! result that is told again without a command or connection of its own counts once.
+//! Trials of iperf: ends of tests, told once however often they are quoted, paired into trials with their figures.
 
 use std::collections::HashMap;
 
-use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace, TrafficKind};
+use nicpoll_model::{
+    ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
+};
 
-use super::block::{Block, Host, Line, Stream};
-use super::figures;
+use crate::transcript::found::{Block, Host, Line, Stream, said};
 
 /// One way of a test, as one end printed it.
 pub struct End<'a> {
@@ -366,7 +363,7 @@ pub fn trial(
         quoted_again: pair.ends().flat_map(|it| it.again.clone()).collect(),
         notes: Vec::new(),
     };
-    figures::of_iperf(&mut trial, pair);
+    of_iperf(&mut trial, pair);
     trial
 }
 
@@ -407,4 +404,168 @@ fn workload(pair: &Pair) -> String {
 pub fn side(end: &End) -> Option<Side> {
     end.sends
         .map(|sends| if sends { Side::Sender } else { Side::Receiver })
+}
+
+/// The figures of a line of iperf.
+fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
+    let it = &line.figures;
+    let [lost, total] = it.datagrams.map_or([None; 2], |both| both.map(Some));
+    let figures = [
+        ("payload_bits_per_second", Some(it.bits_per_second)),
+        ("payload_bytes", Some(it.bytes.round())),
+        ("jitter_seconds", it.jitter_seconds),
+        ("lost_datagrams", lost),
+        ("datagrams", total),
+    ];
+    for (name, value) in figures {
+        trial.figures.extend(value.map(|value| ImportedFigure {
+            name: String::from(name),
+            side,
+            value,
+            printed: line.printed.clone(),
+            basis: ImportedBasis::Said,
+            place: line.place,
+            since: None,
+        }));
+    }
+}
+
+/// Fills a trial with what its ends printed.
+pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
+    for end in pair.ends() {
+        let side = side(end);
+        if let Some(total) = end.stream.total() {
+            of_line(trial, side, total);
+        }
+        for counted in end.stream.counted.iter().chain(end.block.sizes()) {
+            // What a client copies of its server's report was counted there.
+            let is_copied = counted.name == "out_of_order_datagrams" && side == Some(Side::Sender);
+            let side = if is_copied {
+                Some(Side::Receiver)
+            } else {
+                side
+            };
+            let is_known = is_copied && pair.receiver.is_some();
+            if !is_known {
+                trial
+                    .figures
+                    .push(said(side, counted.name, counted.value, counted));
+            }
+        }
+        asked(trial, end);
+    }
+    let own = pair.receiver.as_ref().and_then(|it| it.stream.total());
+    let copy = pair
+        .sender
+        .as_ref()
+        .and_then(|it| it.stream.report.as_ref());
+    match (own, copy) {
+        (Some(own), Some(copy)) => note_differences(trial, own, copy),
+        (None, Some(copy)) => {
+            of_line(trial, Some(Side::Receiver), copy);
+            trial.notes.push(String::from(
+                "What arrived is the client's copy of the server's report.",
+            ));
+        }
+        _ => {}
+    }
+    let sent = pair.sender.as_ref().and_then(|it| it.stream.total());
+    let decides = own.or(copy).or(sent);
+    trial.value = decides.map(|line| line.figures.bits_per_second);
+    trial.duration_seconds = decides.map(|line| line.figures.end - line.figures.start);
+    let is_udp = pair.ends().any(|it| it.is_udp);
+    trial.is_sent = own.is_none() && copy.is_none() && is_udp;
+    // The receiver's intervals where it has any.
+    let ends = pair.receiver.iter().chain(&pair.sender);
+    let series = ends
+        .map(|it| it.stream.intervals())
+        .find(|it| !it.is_empty());
+    trial.series = series
+        .unwrap_or_default()
+        .into_iter()
+        .map(interval)
+        .collect();
+    if trial.value.is_none() {
+        trial.notes.push(String::from(
+            "The line of the whole test is missing: it has no rate.",
+        ));
+    }
+    let is_other = |it: &&End| it.host().basis == ImportedBasis::Inferred;
+    if pair.ends().any(|it| is_other(&it)) && pair.basis != ImportedBasis::Said {
+        trial
+            .notes
+            .push(String::from("The host follows from what stands near."));
+    }
+}
+
+fn interval(line: &Line) -> ImportedInterval {
+    ImportedInterval {
+        start_seconds: line.figures.start,
+        end_seconds: line.figures.end,
+        value: line.figures.bits_per_second,
+        place: line.place,
+    }
+}
+
+/// The rate that a command asks for.
+fn asked(trial: &mut ImportedTrial, end: &End) {
+    let Some(word) = end.block.command.as_ref().and_then(|it| it.option('b')) else {
+        return;
+    };
+    let digits = word.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let power = match word[digits.len()..].to_ascii_lowercase().as_str() {
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        _ => 1.0,
+    };
+    let value = digits.parse::<f64>().ok().filter(|it| it.is_finite());
+    trial.figures.extend(value.map(|value| ImportedFigure {
+        name: String::from("asked_bits_per_second"),
+        side: Some(Side::Sender),
+        value: value * power,
+        printed: format!("-b {word}"),
+        basis: ImportedBasis::Said,
+        place: end.block.place,
+        since: None,
+    }));
+}
+
+/// The client's copy of the server's report may differ in a last digit.
+fn note_differences(trial: &mut ImportedTrial, own: &Line, copy: &Line) {
+    let (one, other) = (&own.figures, &copy.figures);
+    let parts = [
+        (
+            "bits a second",
+            Some(one.bits_per_second),
+            Some(other.bits_per_second),
+        ),
+        ("bytes", Some(one.bytes), Some(other.bytes)),
+        (
+            "seconds of jitter",
+            one.jitter_seconds,
+            other.jitter_seconds,
+        ),
+        (
+            "lost datagrams",
+            one.datagrams.map(|it| it[0]),
+            other.datagrams.map(|it| it[0]),
+        ),
+        (
+            "datagrams",
+            one.datagrams.map(|it| it[1]),
+            other.datagrams.map(|it| it[1]),
+        ),
+    ];
+    for (what, own, copied) in parts {
+        if own != copied
+            && let (Some(own), Some(copied)) = (own, copied)
+        {
+            trial.notes.push(format!(
+                "The server says {own} {what}, and the client's copy of its report (line {}) {copied}: the server's \
+                 own count is used.",
+                copy.place.line
+            ));
+        }
+    }
 }

@@ -1,23 +1,19 @@
-//! From findings in their order to what each terminal showed: ends of tests, CPU lines, readings and switches.
-//!
-//! What must hold: the host of a line is the one of the last prompt, or unknown behind a prompt that names none. What
-//! `--map` says of a line counts before what the text says.
+//! Reads a text from beginning to end, and keeps track of the host, the command and the block that it is in.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
 
-use super::anchor::{self, Anchor, Budget, Seen};
-use super::block::{Block, Counted, Host, Line, Taken};
-use super::command::{Command, Tool};
-use super::cursor::Cursor;
-use super::found::{Blast, CpuLine, Found, Knob, Loose, Read, Stretch, Switch};
-use super::iperf::{Banner, Connected};
-use super::knob;
-use super::map::{Map, MapKey};
-use super::netrate::BlastField;
-use super::plain::Plain;
+use crate::cursor::Cursor;
+use crate::lines;
+use crate::lines::seen::{Anchor, Banner, BlastField, Command, Connected, Seen, Tool};
+use crate::lines::{Budget, command};
+use crate::plain::Plain;
+use crate::transcript::found::{
+    Blast, Block, Counted, CpuLine, Found, Host, Knob, Line, Loose, Read, Stretch, Switch, Taken,
+};
+use crate::transcript::setting::{Map, MapKey};
 
 /// Things that are set beside polling: each trial is held against all of them.
 const KNOBS_MAX: usize = 32;
@@ -74,7 +70,7 @@ impl<'a> Walk<'a> {
             servers: [None, None],
             last_end: 0,
         };
-        anchor::scan(plain, budget, |anchor| {
+        lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
             if walk.map.at(MapKey::Skip, &place).is_none() {
                 walk.step(&anchor, place);
@@ -335,8 +331,8 @@ impl<'a> Walk<'a> {
 
     /// What a command sets beside polling.
     fn knobs(&mut self, command: &Command, host: Option<String>, place: SourcePlace) {
-        for (name, value) in knob::set_by(command) {
-            if name == knob::POLLING_VARIABLE {
+        for (name, value) in command::set_by(command) {
+            if name == command::POLLING_VARIABLE {
                 self.switch(host.clone(), value != "0", true, ImportedBasis::Said, place);
                 continue;
             }

@@ -1,11 +1,8 @@
-//! Counters that commands print: `vmstat -i`, `netstat -s` and `-m`, and systat's screen of interfaces.
-//!
-//! What must hold: counters count from the host's start, and are marked so. A counter that is 0 may have no line, which
-//! is not the same as 0 here: it is not there.
+//! Counters of netstat, vmstat and systat.
 
-use super::anchor::{Anchor, Recogniser, Seen, one};
-use super::cursor::Cursor;
-use crate::units::{self, Unit};
+use crate::cursor;
+use crate::cursor::{Cursor, Unit};
+use crate::lines::seen::{Anchor, Seen};
 
 /// Rows of a table of interrupts.
 const ROWS_MAX: usize = 200;
@@ -21,53 +18,36 @@ fn reading(name: String, value: impl ToString, is_cumulative: bool) -> Seen {
 }
 
 /// The table of `vmstat -i`, below its header or behind it.
-pub struct InterruptTable;
-
-impl Recogniser for InterruptTable {
-    fn first(&self) -> &'static [u8] {
-        b"i"
-    }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        cursor.words("interrupt total rate")?;
-        let mut found = Vec::new();
-        while found.len() < ROWS_MAX {
-            let mut row = cursor.clone();
-            row.gap();
-            let began = row.at;
-            let Some((name, seen)) = interrupts(&mut row) else {
-                break;
-            };
-            found.push(Anchor {
-                at: began..row.at,
-                seen,
-            });
-            cursor.at = row.at;
-            if name.eq_ignore_ascii_case("total") {
-                break;
-            }
+pub fn interrupt_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    cursor.words("interrupt total rate")?;
+    let mut found = Vec::new();
+    while found.len() < ROWS_MAX {
+        let mut row = cursor.clone();
+        row.gap();
+        let began = row.at;
+        let Some((name, seen)) = interrupts(&mut row) else {
+            break;
+        };
+        found.push(Anchor {
+            at: began..row.at,
+            seen,
+        });
+        cursor.at = row.at;
+        if name.eq_ignore_ascii_case("total") {
+            break;
         }
-        (!found.is_empty()).then_some(found)
     }
+    (!found.is_empty()).then_some(found)
 }
 
 /// A row of that table whose header was lost.
-pub struct InterruptRow;
-
-impl Recogniser for InterruptRow {
-    fn first(&self) -> &'static [u8] {
-        b"ic"
-    }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        let mut ahead = cursor.clone();
-        ahead.any(&["irq", "cpu"])?;
-        ahead.count(false)?;
-        ahead.byte(b':')?;
-        let (_, seen) = interrupts(cursor)?;
-        one(began, cursor, seen)
-    }
+pub fn interrupt_row(cursor: &mut Cursor) -> Option<Seen> {
+    let mut ahead = cursor.clone();
+    ahead.any(&["irq", "cpu"])?;
+    ahead.count(false)?;
+    ahead.byte(b':')?;
+    let (_, seen) = interrupts(cursor)?;
+    Some(seen)
 }
 
 /// A row: a name of several words, with colons, then its total and its rate.
@@ -195,28 +175,19 @@ const COUNTERS: [(&str, &str); 34] = [
 ];
 
 /// `18614 dropped due to full socket buffers`.
-pub struct Counters;
-
-impl Recogniser for Counters {
-    fn first(&self) -> &'static [u8] {
-        b"0123456789"
+pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
+    let before = cursor.behind();
+    if before.is_ascii_digit() || matches!(before, b'.' | b',' | b'/') {
+        return None;
     }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        let before = cursor.behind();
-        if before.is_ascii_digit() || matches!(before, b'.' | b',' | b'/') {
-            return None;
-        }
-        let count = cursor.count(true)?;
-        cursor.gap();
-        let (_, name) = COUNTERS
-            .iter()
-            .find(|(words, _)| cursor.words(words).is_some())?;
-        // A word goes on: delivered becomes something else.
-        (!cursor.peek().is_ascii_lowercase()).then_some(())?;
-        one(began, cursor, reading(String::from(*name), count, true))
-    }
+    let count = cursor.count(true)?;
+    cursor.gap();
+    let (_, name) = COUNTERS
+        .iter()
+        .find(|(words, _)| cursor.words(words).is_some())?;
+    // A word goes on: delivered becomes something else.
+    (!cursor.peek().is_ascii_lowercase()).then_some(())?;
+    Some(reading(String::from(*name), count, true))
 }
 
 /// What `netstat -m` says of buffers: three numbers or two.
@@ -241,73 +212,56 @@ const BUFFERS: [(&str, &str); 5] = [
 ];
 
 /// `512/133/645 mbufs in use`.
-pub struct Buffers;
-
-impl Recogniser for Buffers {
-    fn first(&self) -> &'static [u8] {
-        b"0123456789"
+pub fn buffers(cursor: &mut Cursor) -> Option<Seen> {
+    if cursor.behind().is_ascii_digit() || cursor.behind() == b'/' {
+        return None;
     }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        if cursor.behind().is_ascii_digit() || cursor.behind() == b'/' {
-            return None;
-        }
-        let value = cursor.word(60, |it| it.is_ascii_digit() || it == b'/' || it == b'K')?;
-        value.contains('/').then_some(())?;
-        cursor.gap();
-        let (_, name) = BUFFERS
-            .iter()
-            .find(|(words, _)| cursor.words(words).is_some())?;
-        one(began, cursor, reading(String::from(*name), value, false))
-    }
+    let value = cursor.word(60, |it| it.is_ascii_digit() || it == b'/' || it == b'K')?;
+    value.contains('/').then_some(())?;
+    cursor.gap();
+    let (_, name) = BUFFERS
+        .iter()
+        .find(|(words, _)| cursor.words(words).is_some())?;
+    Some(reading(String::from(*name), value, false))
 }
 
 /// `vr0 in 81.250 Mb/s 81.250 Mb/s 432.560 MB`; the row `out` follows with or without its interface.
-pub struct TrafficRow;
-
-impl Recogniser for TrafficRow {
-    fn first(&self) -> &'static [u8] {
-        b"io"
+pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
+    let began = cursor.at;
+    if !matches!(cursor.behind(), b' ' | b'\n') {
+        return None;
     }
-
-    fn read(&self, cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        if !matches!(cursor.behind(), b' ' | b'\n') {
+    let way = cursor.any(&["in", "out"])?;
+    let interface = (way == "in")
+        .then(|| word_before(cursor.bytes, began, from))
+        .flatten();
+    let rate = |cursor: &mut Cursor| {
+        // Bars stand before figures on some screens.
+        let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');
+        cursor.word(100, bars);
+        let started = cursor.at;
+        let (_, Unit::BitsPerSecond) = cursor::quantity(cursor)? else {
             return None;
-        }
-        let way = cursor.any(&["in", "out"])?;
-        let interface = (way == "in")
-            .then(|| word_before(cursor.bytes, began, from))
-            .flatten();
-        let rate = |cursor: &mut Cursor| {
-            // Bars stand before figures on some screens.
-            let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');
-            cursor.word(100, bars);
-            let started = cursor.at;
-            let (_, Unit::BitsPerSecond) = units::quantity(cursor)? else {
-                return None;
-            };
-            Some(Cursor::shown(cursor.bytes, started..cursor.at))
         };
-        let (now, peak) = (rate(cursor)?, rate(cursor)?);
-        let name = match interface {
-            Some(interface) => format!("{interface} {way}"),
-            None => String::from(way),
-        };
-        let at = began..cursor.at;
-        Some(vec![
-            Anchor {
-                at: at.clone(),
-                seen: reading(format!("{name}: peak"), peak, false),
-            },
-            Anchor {
-                at,
-                // It falls as soon as the traffic ends.
-                seen: reading(format!("{name}: at the moment of the screen"), now, false),
-            },
-        ])
-    }
+        Some(Cursor::shown(cursor.bytes, started..cursor.at))
+    };
+    let (now, peak) = (rate(cursor)?, rate(cursor)?);
+    let name = match interface {
+        Some(interface) => format!("{interface} {way}"),
+        None => String::from(way),
+    };
+    let at = began..cursor.at;
+    Some(vec![
+        Anchor {
+            at: at.clone(),
+            seen: reading(format!("{name}: peak"), peak, false),
+        },
+        Anchor {
+            at,
+            // It falls as soon as the traffic ends.
+            seen: reading(format!("{name}: at the moment of the screen"), now, false),
+        },
+    ])
 }
 
 fn word_before(bytes: &[u8], at: usize, from: usize) -> Option<&str> {
@@ -323,14 +277,17 @@ fn word_before(bytes: &[u8], at: usize, from: usize) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn names(recogniser: &dyn Recogniser, text: &str) -> Vec<(String, String)> {
-        let mut cursor = Cursor::new(text.as_bytes(), 0);
-        let found = recogniser.read(&mut cursor, 0).unwrap_or_default();
-        let of = |anchor: Anchor| match anchor.seen {
+    fn named(seen: Seen) -> (String, String) {
+        match seen {
             Seen::Reading { name, value, .. } => (name, value),
             other => panic!("{other:?}"),
-        };
-        found.into_iter().map(of).collect()
+        }
+    }
+
+    fn rows(text: &str) -> Vec<(String, String)> {
+        let found = interrupt_table(&mut Cursor::new(text.as_bytes(), 0), 0);
+        let rows = found.unwrap_or_default().into_iter();
+        rows.map(|anchor| named(anchor.seen)).collect()
     }
 
     #[test]
@@ -349,43 +306,35 @@ mod tests {
             irq16: em0 uhci0+                     12          1\n\
             cpu0:timer                      15828222        207\n\
             Total                          315960488       4144\n";
-        assert_eq!(names(&InterruptTable, lines), expected);
+        assert_eq!(rows(lines), expected);
         let glued: Vec<&str> = lines.split_whitespace().collect();
-        assert_eq!(names(&InterruptTable, &glued.join(" ")), expected);
+        assert_eq!(rows(&glued.join(" ")), expected);
     }
 
     #[test]
     fn counters_are_read_in_singular_and_plural() {
-        let name = |text: &str| names(&Counters, text).into_iter().next();
-        let is = |name: &str, value: &str| Some((String::from(name), String::from(value)));
-        assert_eq!(
-            name("1610767 datagrams received\n"),
-            is("udp: datagrams received", "1610767")
-        );
-        assert_eq!(
-            name("1 datagram received"),
-            is("udp: datagrams received", "1")
-        );
-        assert_eq!(
-            name("18,614 dropped due to full\n socket buffers"),
-            is("udp: dropped due to full socket buffers", "18614")
-        );
-        assert_eq!(
-            name("1 datagrams received out-of-order"),
-            is("udp: datagrams received", "1")
-        );
-        assert_eq!(name("7 apples"), None);
-        assert_eq!(
-            names(&Buffers, "512/133/645 mbufs in use (current/cache/total)").len(),
-            1
-        );
+        let counter = |text: &str| counter(&mut Cursor::new(text.as_bytes(), 0)).map(named);
+        let received = "udp: datagrams received";
+        let full = "udp: dropped due to full socket buffers";
+        for (text, name, value) in [
+            ("1610767 datagrams received\n", received, "1610767"),
+            ("1 datagram received", received, "1"),
+            ("18,614 dropped due to full\n socket buffers", full, "18614"),
+            ("1 datagrams received out-of-order", received, "1"),
+        ] {
+            let expected = (String::from(name), String::from(value));
+            assert_eq!(counter(text), Some(expected));
+        }
+        assert_eq!(counter("7 apples"), None);
+        let mbufs = "512/133/645 mbufs in use (current/cache/total)";
+        assert!(buffers(&mut Cursor::new(mbufs.as_bytes(), 0)).is_some());
     }
 
     #[test]
     fn screens_with_bars_have_their_peak() {
         let text = "vr0  in  ||||| 0.004 Mb/s   81.250 Mb/s  432.56 MB";
         let mut cursor = Cursor::new(text.as_bytes(), 5);
-        let found = TrafficRow.read(&mut cursor, 0).unwrap();
+        let found = traffic_row(&mut cursor, 0).unwrap();
         let peak = reading(String::from("vr0 in: peak"), "81.250 Mb/s", false);
         assert_eq!(found[0].seen, peak);
     }

@@ -1,88 +1,10 @@
-//! What iperf 2 prints: banners, connections and lines of figures, of both of its layouts.
+//! Lines of iperf 2.
 //!
-//! A line of figures is `[ID] start-end sec transfer rate [jitter ms lost/total (share)]`. In a transcript its parts are
-//! held against each other: transfer over time is the rate, lost over total the share. Where a line was wrapped within
-//! a number, the reading counts under which they agree.
-//!
-//! What must hold: these forms are read here and nowhere else. What a program printed just now ([`crate::iperf2`]) is
-//! read as it stands; only a transcript may be wrapped.
+//! A line of figures that is broken across lines is joined only if its bytes, times and rate then agree.
 
-use super::anchor::{Anchor, Recogniser, Seen, one};
-use super::cursor::Cursor;
-use crate::units::{self, Unit};
-
-/// What stands in brackets: a number, `*` and a number, or `SUM`. Empty where the brackets are missing.
-pub type Id = String;
-
-/// A banner.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Banner {
-    pub is_server: bool,
-    pub is_udp: bool,
-    pub peer: Option<String>,
-    pub port: Option<u16>,
-}
-
-/// A connection as one end sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connected {
-    pub id: Id,
-    pub local: (String, u16),
-    pub peer: (String, u16),
-}
-
-/// A line of figures of iperf 2, or of iperf3's text.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct IperfLine {
-    /// What stands in its brackets: a number, `*` and a number, or `SUM`. Empty where they are missing.
-    pub id: Id,
-    /// Its beginning, in seconds from that of the test.
-    pub start: f64,
-    /// Its end, likewise.
-    pub end: f64,
-    /// Payload that was sent or received.
-    pub bytes: f64,
-    /// Payload a second, in bits.
-    pub bits_per_second: f64,
-    /// Interarrival jitter, which a receiver of datagrams prints.
-    pub jitter_seconds: Option<f64>,
-    /// Datagrams that were lost, and all that were sent.
-    pub datagrams: Option<[f64; 2]>,
-    /// The share by which transfer over time may differ from the rate: each is rounded to its last digit.
-    pub(crate) rounding: f64,
-}
-
-impl AsRef<IperfLine> for IperfLine {
-    fn as_ref(&self) -> &IperfLine {
-        self
-    }
-}
-
-impl IperfLine {
-    /// Whether its parts agree, as far as they were printed.
-    fn agrees(&self) -> bool {
-        let seconds = self.end - self.start;
-        let rate = self.bytes * 8.0 / seconds;
-        let off = (rate - self.bits_per_second).abs();
-        let may_be_off = self.rounding * rate.max(self.bits_per_second);
-        seconds > 0.0 && (off == 0.0 || off <= may_be_off)
-    }
-
-    /// Whether both tell the same, whatever their brackets say.
-    pub(super) fn is_same_as(&self, other: &IperfLine) -> bool {
-        let figures = |it: &IperfLine| {
-            (
-                it.start,
-                it.end,
-                it.bytes,
-                it.bits_per_second,
-                it.jitter_seconds,
-                it.datagrams,
-            )
-        };
-        figures(self) == figures(other)
-    }
-}
+use crate::cursor;
+use crate::cursor::{Cursor, Unit};
+use crate::lines::seen::{Banner, Connected, Id, IperfLine, Seen};
 
 /// Reads a line of figures: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`, and of datagrams with what is behind
 /// it. Nothing when it is another line, or cannot be read.
@@ -113,18 +35,8 @@ pub fn begins_figures(line: &str) -> bool {
 }
 
 /// `[ID]`, and what follows.
-pub struct InBrackets;
-
-impl Recogniser for InBrackets {
-    fn first(&self) -> &'static [u8] {
-        b"["
-    }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        let seen = in_brackets(cursor, figures)?;
-        one(began, cursor, seen)
-    }
+pub fn bracketed(cursor: &mut Cursor) -> Option<Seen> {
+    in_brackets(cursor, figures)
 }
 
 /// `[ID]` and what follows, of which `figures` reads a line of figures.
@@ -160,19 +72,10 @@ fn in_brackets(
 }
 
 /// A line of figures whose brackets were lost.
-pub struct BareInterval;
-
-impl Recogniser for BareInterval {
-    fn first(&self) -> &'static [u8] {
-        b"0123456789"
-    }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        cursor.begins_number()?;
-        let line = figures(cursor)?;
-        one(began, cursor, Seen::Interval(Box::new(line)))
-    }
+pub fn bare_interval(cursor: &mut Cursor) -> Option<Seen> {
+    cursor.begins_number()?;
+    let line = figures(cursor)?;
+    Some(Seen::Interval(Box::new(line)))
 }
 
 fn id(cursor: &mut Cursor) -> Option<Id> {
@@ -253,9 +156,9 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
     const REST: f64 = 0.06;
     let (start, end) = times(cursor)?;
     cursor.gap();
-    let transfer = units::measured(cursor).filter(|it| it.unit == Unit::Bytes)?;
+    let transfer = cursor::measured(cursor).filter(|it| it.unit == Unit::Bytes)?;
     cursor.gap();
-    let rate = units::measured(cursor).filter(|it| it.unit == Unit::BitsPerSecond)?;
+    let rate = cursor::measured(cursor).filter(|it| it.unit == Unit::BitsPerSecond)?;
     let mut line = IperfLine {
         start,
         end,
@@ -301,18 +204,8 @@ fn arrived(cursor: &mut Cursor) -> Option<(f64, [f64; 2])> {
 }
 
 /// The banners, and what is wrong in them at times.
-pub struct Banners;
-
-impl Recogniser for Banners {
-    fn first(&self) -> &'static [u8] {
-        b"CS"
-    }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        let banner = banner(cursor)?;
-        one(began, cursor, Seen::Banner(banner))
-    }
+pub fn banner_line(cursor: &mut Cursor) -> Option<Seen> {
+    banner(cursor).map(Seen::Banner)
 }
 
 /// `Client connecting to HOST, UDP port 5001`, `Server listening on TCP port 5001`.
@@ -346,33 +239,24 @@ fn port(cursor: &mut Cursor) -> Option<u16> {
 }
 
 /// `TCP window size: 32.5 KByte`, `Sending 1470 byte datagrams`.
-pub struct Sizes;
-
-impl Recogniser for Sizes {
-    fn first(&self) -> &'static [u8] {
-        b"TUSR"
+pub fn size(cursor: &mut Cursor) -> Option<Seen> {
+    const BUFFERS: [(&str, &str); 2] = [
+        ("TCP window size", "tcp_window_bytes"),
+        ("UDP buffer size", "udp_buffer_bytes"),
+    ];
+    if cursor.any(&["Sending", "Receiving"]).is_some() {
+        let bytes = cursor.gap().count(false)?;
+        cursor.words(" byte datagrams")?;
+        return Some(Seen::Size("datagram_bytes", bytes));
     }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        const BUFFERS: [(&str, &str); 2] = [
-            ("TCP window size", "tcp_window_bytes"),
-            ("UDP buffer size", "udp_buffer_bytes"),
-        ];
-        let began = cursor.at;
-        if cursor.any(&["Sending", "Receiving"]).is_some() {
-            let bytes = cursor.gap().count(false)?;
-            cursor.words(" byte datagrams")?;
-            return one(began, cursor, Seen::Size("datagram_bytes", bytes));
-        }
-        let (words, name) = BUFFERS
-            .iter()
-            .find(|(words, _)| cursor.words(words).is_some())?;
-        debug_assert!(!words.is_empty());
-        let _ = cursor.gap().byte(b':');
-        cursor.gap();
-        let (bytes, Unit::Bytes) = units::quantity(cursor)? else {
-            return None;
-        };
-        one(began, cursor, Seen::Size(name, bytes))
-    }
+    let (words, name) = BUFFERS
+        .iter()
+        .find(|(words, _)| cursor.words(words).is_some())?;
+    debug_assert!(!words.is_empty());
+    let _ = cursor.gap().byte(b':');
+    cursor.gap();
+    let (bytes, Unit::Bytes) = cursor::quantity(cursor)? else {
+        return None;
+    };
+    Some(Seen::Size(name, bytes))
 }

@@ -1,20 +1,14 @@
-//! What iperf 2 prints: text of 2.0 and of 2.1, of either side, with or without intervals, streams and `-e`.
-//!
-//! A line of figures is `[ID] start-end sec transfer rate ...`. Of the lines of a stream the last that starts at 0 and
-//! reaches to the end is the whole test; the others are its intervals. `[SUM]` takes the place of the streams. A UDP
-//! client's `Server Report` says what arrived, and takes the place of what was sent.
-//!
-//! Each line is read by [`crate::transcript::iperf`], as it stands: what a program printed just now is not wrapped, and
-//! a line of figures that cannot be read is an error.
+//! iperf 2's text and iperf3's JSON.
 
 use std::collections::HashMap;
 
 use nicpoll_model::FileError;
+use serde_json::{Deserializer, Value};
 
-use crate::lines::Lines;
-use crate::transcript::iperf::{self, IperfLine};
-use crate::transcript::{Cursor, Seen};
-use crate::{Quantity, ToolRun, error};
+use crate::cursor::Cursor;
+use crate::formats::run::{Quantity, ToolRun, error};
+use crate::lines::iperf;
+use crate::lines::seen::{IperfLine, Lines, Seen};
 
 /// The lines with one number in brackets.
 #[derive(Debug)]
@@ -40,13 +34,13 @@ struct Test {
 }
 
 /// Whether a line of figures is there. iperf3's text looks alike, and says Bitrate.
-pub fn looks_so(text: &str) -> bool {
+pub fn looks_like_iperf2(text: &str) -> bool {
     text.lines()
         .any(|line| line.starts_with("[ ID] Interval") || iperf::begins_figures(line))
 }
 
 /// Each test is a run: payload, bits a second.
-pub fn parse(text: &str) -> Result<Vec<ToolRun>, FileError> {
+pub fn parse_iperf2(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut tests: Vec<Test> = Vec::new();
     let mut test = Test::default();
     let mut is_udp_client = false;
@@ -207,4 +201,75 @@ impl Test {
         }
         (run.value.is_some() || !run.series.is_empty()).then_some(run)
     }
+}
+
+/// Whether it begins as an object does.
+pub fn looks_like_iperf3(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+/// Each object is a run: payload that was delivered, bits a second.
+pub fn parse_iperf3(text: &str) -> Result<Vec<ToolRun>, FileError> {
+    let mut runs = Vec::new();
+    let mut objects = Deserializer::from_str(text).into_iter::<Value>();
+    let (mut line, mut counted) = (1, 0);
+    loop {
+        let end = objects.byte_offset();
+        let rest = text.get(end..).unwrap_or_default();
+        let from = end + (rest.len() - rest.trim_start().len());
+        let since = &text.as_bytes()[counted..from];
+        line += since.iter().filter(|byte| **byte == b'\n').count();
+        counted = from;
+        match objects.next() {
+            None => return Ok(runs),
+            Some(Ok(object)) => runs.push(run(line, &object)?),
+            Some(Err(why)) => return Err(error(why.line().max(1), format!("not JSON: {why}"))),
+        }
+    }
+}
+
+fn run(line: usize, object: &Value) -> Result<ToolRun, FileError> {
+    if let Some(why) = object["error"].as_str() {
+        let message = format!("the run that begins here failed: {why}; leave it out, or repeat it");
+        return Err(error(line, message));
+    }
+    if !object["end"].is_object() || !object["intervals"].is_array() {
+        let message = "this JSON is not that of iperf3 -J, which has 'intervals' and 'end'";
+        return Err(error(line, message));
+    }
+    let end = &object["end"];
+    let mut run = ToolRun::new(line, Quantity::BitsPerSecond);
+    let lost = figure(&end["sum"]["lost_percent"]).map(|percent| percent / 100.0);
+    run.loss_ratio = lost.filter(|share| *share <= 1.0);
+    run.jitter_seconds = figure(&end["sum"]["jitter_ms"]).map(|ms| ms / 1e3);
+    // A server that sent knows of no receiver, and says 0.
+    let received = figure(&end["sum_received"]["bits_per_second"]).filter(|it| *it > 0.0);
+    let sent = || figure(&end["sum_sent"]["bits_per_second"]);
+    // Old releases have one sum for datagrams: what was sent, and which share was lost.
+    let summed = || figure(&end["sum"]["bits_per_second"]);
+    run.is_sent = received.is_none() && run.loss_ratio.is_none();
+    run.value =
+        received.or_else(|| Some(sent().or_else(summed)? * (1.0 - run.loss_ratio.unwrap_or(0.0))));
+    run.series = intervals(&object["intervals"]);
+    Ok(run)
+}
+
+fn figure(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|it| it.is_finite() && *it >= 0.0)
+}
+
+/// The rates of the intervals, without those that -O leaves out and a last one that is cut short.
+fn intervals(intervals: &Value) -> Vec<f64> {
+    let sums = intervals
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| &it["sum"]);
+    let counted = sums.filter(|sum| sum["omitted"].as_bool() != Some(true));
+    let counted: Vec<(f64, f64)> = counted
+        .filter_map(|sum| Some((figure(&sum["seconds"])?, figure(&sum["bits_per_second"])?)))
+        .collect();
+    let first = counted.first().map_or(0.0, |(seconds, _)| *seconds);
+    let whole = counted.iter().filter(|(seconds, _)| *seconds > first / 2.0);
+    whole.map(|(_, rate)| *rate).collect()
 }

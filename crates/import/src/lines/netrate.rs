@@ -1,33 +1,8 @@
-//! What netblast and netsend print at their end, and netreceive twice a second.
-//!
-//! What must hold: these forms are read here and nowhere else, in transcripts and where a program printed them just now
-//! ([`crate::netblast`], [`crate::netreceive`]).
+//! Lines of netblast, netsend and netreceive.
 
-use super::anchor::{Anchor, Recogniser, Seen, one};
-use super::cursor::Cursor;
-use crate::units::{self, Unit};
-
-/// A line of netblast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BlastField {
-    /// When it began, in seconds of the clock.
-    Start,
-    /// When it ended.
-    Finish,
-    /// Calls of send(2).
-    Calls,
-    /// Those of them that failed.
-    Errors,
-    /// Those of them that did not.
-    Success,
-    /// Packets a second.
-    Rate,
-    /// It is an integer division: 0 with millions of errors.
-    ErrorRate,
-    /// Bits a second of frames without their FCS.
-    Throughput,
-}
+use crate::cursor;
+use crate::cursor::{Cursor, Unit};
+use crate::lines::seen::{BlastField, Seen};
 
 const FIELDS: [(&str, BlastField); 10] = [
     ("start:", BlastField::Start),
@@ -43,19 +18,10 @@ const FIELDS: [(&str, BlastField); 10] = [
 ];
 
 /// `send calls:        403121`.
-pub struct BlastLines;
-
-impl Recogniser for BlastLines {
-    fn first(&self) -> &'static [u8] {
-        b"sfat"
-    }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        let field = field(cursor)?;
-        let value = value(cursor, field)?;
-        one(began, cursor, Seen::Blast(field, value))
-    }
+pub fn blast_line(cursor: &mut Cursor) -> Option<Seen> {
+    let field = field(cursor)?;
+    let value = value(cursor, field)?;
+    Some(Seen::Blast(field, value))
 }
 
 /// The label that stands here.
@@ -70,7 +36,7 @@ pub fn value(cursor: &mut Cursor, field: BlastField) -> Option<f64> {
     cursor.gap();
     match field {
         BlastField::Throughput => {
-            let (value, Unit::BitsPerSecond) = units::quantity(cursor)? else {
+            let (value, Unit::BitsPerSecond) = cursor::quantity(cursor)? else {
                 return None;
             };
             Some(value)
@@ -100,30 +66,21 @@ pub fn netblast_line(line: &str) -> Option<(BlastField, f64)> {
 }
 
 /// `   7244 pps    4.172 Mbps - 3622 pkts in 0.500012345 ns`.
-pub struct ReceiveLines;
-
-impl Recogniser for ReceiveLines {
-    fn first(&self) -> &'static [u8] {
-        b"0123456789"
+pub fn receive_line(cursor: &mut Cursor) -> Option<Seen> {
+    if cursor.behind().is_ascii_digit() {
+        return None;
     }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        if cursor.behind().is_ascii_digit() {
-            return None;
-        }
-        let (packets, seconds) = line(cursor)?;
-        one(began, cursor, Seen::Receive(packets, seconds))
-    }
+    let (packets, seconds) = line(cursor)?;
+    Some(Seen::Receive(packets, seconds))
 }
 
 /// The packets of a line of netreceive, and the seconds that they came in, which it calls ns.
 pub fn line(cursor: &mut Cursor) -> Option<(f64, f64)> {
-    let (_, Unit::PacketsPerSecond) = units::quantity(cursor)? else {
+    let (_, Unit::PacketsPerSecond) = cursor::quantity(cursor)? else {
         return None;
     };
     cursor.gap();
-    let (_, Unit::BitsPerSecond) = units::quantity(cursor)? else {
+    let (_, Unit::BitsPerSecond) = cursor::quantity(cursor)? else {
         return None;
     };
     cursor.gap().byte(b'-')?;

@@ -1,67 +1,12 @@
-//! Commands with their prompts: on which host a command ran, and with which options.
-//!
-//! What must hold: a word is a command only with arguments as that command takes them, so that prose about a tool and
-//! a heading with its name are none. A prompt does not reach back into what was found before it.
+//! Commands, with the prompt before them or without, misspelt or not, and the knobs that they set.
 
-use super::anchor::{Anchor, Recogniser, Seen, one};
-use super::cursor::Cursor;
+use crate::cursor::Cursor;
+use crate::lines::seen::{Anchor, Command, Seen, Tool};
 
 /// Bytes of a prompt.
 const PROMPT_MAX: usize = 64;
 /// Words of a command.
 const WORDS_MAX: usize = 40;
-
-/// Programs whose commands are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    Iperf,
-    Netblast,
-    Netreceive,
-    Netsend,
-    /// Prints CPU states, counters or variables.
-    Look,
-    Sysctl,
-    Ifconfig,
-    Ethtool,
-}
-
-/// A command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    pub tool: Tool,
-    /// The host that the prompt names.
-    pub host: Option<String>,
-    /// Whether there is a prompt.
-    pub is_prompted: bool,
-    /// Its arguments.
-    pub words: Vec<String>,
-}
-
-impl Command {
-    /// The value of an option of one letter: glued to it, or the next word.
-    pub fn option(&self, letter: char) -> Option<&str> {
-        let is_it = |word: &String| {
-            let name = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
-            name.is_some_and(|name| name.starts_with(letter))
-        };
-        let at = self.words.iter().position(is_it)?;
-        match &self.words[at][2..] {
-            "" => {
-                let next = self.words.get(at + 1).map(String::as_str);
-                next.filter(|it| !it.starts_with('-'))
-            }
-            glued => Some(glued),
-        }
-    }
-
-    /// Whether an option without a value is there.
-    pub fn has(&self, letter: char) -> bool {
-        // Flags may share a dash: -us.
-        let flags = self.words.iter().filter_map(|word| word.strip_prefix('-'));
-        let mut flags = flags.filter(|it| !it.starts_with('-'));
-        flags.any(|it| it.starts_with(letter) || (it.len() < 4 && it.contains(letter)))
-    }
-}
 
 /// The names of a tool, and how its first argument looks.
 struct Known {
@@ -129,52 +74,38 @@ fn is_interface_or_end(word: &str) -> bool {
 }
 
 /// A command behind a prompt: `host:/dir#`, `[user@host]~#`, `/dir#`, a bare `#`; also `$`, `%` and `>`.
-pub struct Prompted;
-
-impl Recogniser for Prompted {
-    fn first(&self) -> &'static [u8] {
-        b"#$%>"
-    }
-
-    fn read(&self, cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
-        let mark = cursor.at;
-        cursor.at += 1;
-        cursor.spaces();
-        let (tool, words) = command(cursor)?;
-        let (host, began) = prompt(cursor.bytes, mark, from);
-        let command = Command {
-            tool,
-            host,
-            is_prompted: true,
-            words,
-        };
-        one(began, cursor, Seen::Command(command))
-    }
+pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
+    let mark = cursor.at;
+    cursor.at += 1;
+    cursor.spaces();
+    let (tool, words) = command(cursor)?;
+    let (host, began) = prompt(cursor.bytes, mark, from);
+    let command = Command {
+        tool,
+        host,
+        is_prompted: true,
+        words,
+    };
+    Some(vec![Anchor {
+        at: began..cursor.at,
+        seen: Seen::Command(command),
+    }])
 }
 
 /// A command without a prompt, as in a sentence or at the beginning of a line.
-pub struct Bare;
-
-impl Recogniser for Bare {
-    fn first(&self) -> &'static [u8] {
-        b"eins./"
+pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
+    let before = cursor.behind();
+    if before.is_ascii_alphanumeric() || matches!(before, b'.' | b'/' | b'-' | b'_') {
+        return None;
     }
-
-    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
-        let began = cursor.at;
-        let before = cursor.behind();
-        if before.is_ascii_alphanumeric() || matches!(before, b'.' | b'/' | b'-' | b'_') {
-            return None;
-        }
-        let (tool, words) = command(cursor)?;
-        let command = Command {
-            tool,
-            host: None,
-            is_prompted: false,
-            words,
-        };
-        one(began, cursor, Seen::Command(command))
-    }
+    let (tool, words) = command(cursor)?;
+    let command = Command {
+        tool,
+        host: None,
+        is_prompted: false,
+        words,
+    };
+    Some(Seen::Command(command))
 }
 
 /// The tool whose name stands here, and its arguments.
@@ -373,14 +304,112 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     (is_host.then(|| String::from(host)), began)
 }
 
+/// Options of ifconfig(8) that are on, or with a dash off.
+const SWITCHES: [&str; 14] = [
+    "rxcsum",
+    "txcsum",
+    "rxcsum6",
+    "txcsum6",
+    "tso",
+    "tso4",
+    "tso6",
+    "lro",
+    "toe",
+    "vlanhwtag",
+    "vlanhwfilter",
+    "vlanhwcsum",
+    "vlanhwtso",
+    "vlanmtu",
+];
+/// And those that have a number behind them.
+const NUMBERS: [&str; 2] = ["mtu", "txqueuelen"];
+
+/// Options of ethtool(8) that set pairs of a name and a value.
+const ETHTOOL: [&str; 12] = [
+    "-K",
+    "--features",
+    "--offload",
+    "-C",
+    "--coalesce",
+    "-G",
+    "--set-ring",
+    "-A",
+    "--pause",
+    "-L",
+    "--set-channels",
+    "--set-priv-flags",
+];
+
+/// The variable by which old kernels poll on all interfaces.
+pub const POLLING_VARIABLE: &str = "kern.polling.enable";
+
+/// What a command sets, by name; nothing for one that looks.
+pub fn set_by(command: &Command) -> Vec<(String, String)> {
+    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+    match command.tool {
+        Tool::Sysctl => words.iter().filter_map(|word| variable(word)).collect(),
+        Tool::Ifconfig => of_ifconfig(&words),
+        Tool::Ethtool => of_ethtool(&words),
+        _ => Vec::new(),
+    }
+}
+
+fn variable(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = name.contains('.') && !name.starts_with('-');
+    (is_name && !value.is_empty()).then(|| (String::from(name), String::from(value)))
+}
+
+fn of_ifconfig(words: &[&str]) -> Vec<(String, String)> {
+    let Some((interface, options)) = words.split_first() else {
+        return Vec::new();
+    };
+    let mut set = Vec::new();
+    for (at, word) in options.iter().enumerate() {
+        let plain = word.strip_prefix('-').unwrap_or(word);
+        let value = if SWITCHES.contains(&plain) {
+            Some(if plain.len() < word.len() {
+                "off"
+            } else {
+                "on"
+            })
+        } else if NUMBERS.contains(word) {
+            options.get(at + 1).copied().filter(|it| is_count(it))
+        } else {
+            None
+        };
+        set.extend(value.map(|value| (format!("{interface}.{plain}"), String::from(value))));
+    }
+    set
+}
+
+fn of_ethtool(words: &[&str]) -> Vec<(String, String)> {
+    let [option, interface, pairs @ ..] = words else {
+        return Vec::new();
+    };
+    if !ETHTOOL.contains(option) {
+        return Vec::new();
+    }
+    let pairs = pairs.chunks_exact(2);
+    let is_value = |it: &str| is_count(it) || matches!(it, "on" | "off");
+    pairs
+        .take_while(|pair| is_value(pair[1]))
+        .map(|pair| (format!("{interface}.{}", pair[0]), String::from(pair[1])))
+        .collect()
+}
+
+fn is_count(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit())
+}
+
 #[cfg(test)]
-mod tests {
+mod command_tests {
     use super::*;
 
     fn found(text: &str) -> Option<Command> {
         let mark = text.find(['#', '$'])?;
         let mut cursor = Cursor::new(text.as_bytes(), mark);
-        let anchors = Prompted.read(&mut cursor, 0)?;
+        let anchors = prompted(&mut cursor, 0)?;
         let Seen::Command(command) = anchors[0].seen.clone() else {
             return None;
         };
@@ -439,5 +468,62 @@ mod tests {
             (Some("60"), Some("10.0.0.2"))
         );
         assert!(command.has('u') && !command.has('d'));
+    }
+}
+
+#[cfg(test)]
+mod knob_tests {
+    use super::*;
+
+    fn set(tool: Tool, words: &str) -> String {
+        let command = Command {
+            tool,
+            host: None,
+            is_prompted: true,
+            words: words.split(' ').map(String::from).collect(),
+        };
+        let set = set_by(&command).into_iter();
+        let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+        set.join(" ")
+    }
+
+    #[test]
+    fn what_commands_set_has_its_name_and_value() {
+        for (tool, words, expected) in [
+            (
+                Tool::Sysctl,
+                "net.inet.ip.fastforwarding=1",
+                "net.inet.ip.fastforwarding=1",
+            ),
+            (
+                Tool::Sysctl,
+                "-w net.core.netdev_budget=600 net.core.dev_weight=32",
+                "net.core.netdev_budget=600 net.core.dev_weight=32",
+            ),
+            (Tool::Sysctl, "net.inet.ip.fastforwarding", ""),
+            (Tool::Sysctl, "-a kern.polling", ""),
+            (
+                Tool::Ifconfig,
+                "em0 -tso -rxcsum txcsum mtu 9000",
+                "em0.tso=off em0.rxcsum=off em0.txcsum=on em0.mtu=9000",
+            ),
+            (Tool::Ifconfig, "em0 polling", ""),
+            (Tool::Ifconfig, "em0", ""),
+            (
+                Tool::Ethtool,
+                "-K eth0 gro off lro on",
+                "eth0.gro=off eth0.lro=on",
+            ),
+            (
+                Tool::Ethtool,
+                "-C eth0 adaptive-rx off rx-usecs 100",
+                "eth0.adaptive-rx=off eth0.rx-usecs=100",
+            ),
+            (Tool::Ethtool, "-k eth0", ""),
+            (Tool::Ethtool, "-S eth0 rx 7", ""),
+            (Tool::Netblast, "10.0.0.1 9 64 60", ""),
+        ] {
+            assert_eq!(set(tool, words), expected, "{words}");
+        }
     }
 }

@@ -1,0 +1,105 @@
+//! Results of one program, as it printed them: the table of formats.
+//!
+//! A format reads every line as it stands, or refuses the text with the line and what was expected there. `run` has
+//! the result; the other modules have the parsers.
+
+mod iperf;
+mod netrate;
+mod others;
+pub(crate) mod run;
+
+pub use run::{Quantity, ToolRun};
+
+use nicpoll_model::FileError;
+
+
+/// A kind of text that can be read. A new one is a row of [`RESULT_FORMATS`].
+#[derive(Debug)]
+pub struct ResultFormat {
+    /// The word that options and study files have for it.
+    pub word: &'static str,
+    /// What a sentence calls it.
+    pub name: &'static str,
+    looks_so: fn(&str) -> bool,
+    parse: fn(&str, usize) -> Result<Vec<ToolRun>, FileError>,
+}
+
+/// Everything that can be read. A text is of the first that it looks like.
+pub static RESULT_FORMATS: [ResultFormat; 7] = [
+    ResultFormat {
+        word: "iperf3",
+        name: "iperf3 -J",
+        looks_so: iperf::looks_like_iperf3,
+        parse: |text, _| iperf::parse_iperf3(text),
+    },
+    ResultFormat {
+        word: "iperf2",
+        name: "iperf 2 text",
+        looks_so: iperf::looks_like_iperf2,
+        parse: |text, _| iperf::parse_iperf2(text),
+    },
+    ResultFormat {
+        word: "netblast",
+        name: "netblast or netsend text",
+        looks_so: netrate::looks_like_netblast,
+        parse: |text, _| netrate::parse_netblast(text),
+    },
+    ResultFormat {
+        word: "netreceive",
+        name: "netreceive text",
+        looks_so: netrate::looks_like_netreceive,
+        parse: |text, _| netrate::parse_netreceive(text),
+    },
+    ResultFormat {
+        word: "netperf",
+        name: "netperf's table of a stream or request/response test",
+        looks_so: others::looks_like_netperf,
+        parse: |text, _| others::parse_netperf(text),
+    },
+    ResultFormat {
+        word: "sockperf",
+        name: "the summary of sockperf throughput or ping-pong",
+        looks_so: others::looks_like_sockperf,
+        parse: |text, _| others::parse_sockperf(text),
+    },
+    ResultFormat {
+        word: "numbers",
+        name: "a column of numbers",
+        looks_so: |_| true,
+        parse: others::parse_columns,
+    },
+];
+
+impl ResultFormat {
+    /// The format with this word.
+    pub fn named(word: &str) -> Option<&'static ResultFormat> {
+        RESULT_FORMATS.iter().find(|format| format.word == word)
+    }
+
+    /// The format that a text looks like. What looks like none is taken for numbers, whose errors say what else
+    /// could have been there.
+    pub fn of(text: &str) -> &'static ResultFormat {
+        let mut formats = RESULT_FORMATS.iter();
+        let found = formats.find(|format| (format.looks_so)(text));
+        found.unwrap_or(&RESULT_FORMATS[RESULT_FORMATS.len() - 1])
+    }
+
+    /// The runs that a text holds, at least one. `column`, from 1, is the one of a table of numbers; other formats
+    /// do without.
+    ///
+    /// # Errors
+    /// [`FileError`] with the line, and what was expected there.
+    pub fn read(&self, text: &str, column: usize) -> Result<Vec<ToolRun>, FileError> {
+        let runs = (self.parse)(text, column)?;
+        if runs.is_empty() {
+            return Err(FileError {
+                line: 1,
+                message: format!(
+                    "there is no result in this text, which was read as {}",
+                    self.name
+                ),
+            });
+        }
+        Ok(runs)
+    }
+}

@@ -1,0 +1,341 @@
+//! netperf's tables, sockperf's summaries, and columns of numbers.
+
+use nicpoll_model::FileError;
+
+use crate::formats::run::{Quantity, ToolRun, error, rate};
+
+const THROUGHPUT: &str = "10^6bits/s";
+/// The last word but one and the last of the line of units of TCP_RR and UDP_RR.
+const TRANSACTIONS: &str = "per sec";
+
+/// Whether it is a table of netperf's.
+pub fn looks_like_netperf(text: &str) -> bool {
+    text.contains("MIGRATED ") || text.contains(THROUGHPUT)
+}
+
+/// The result of one run. Throughput: of TCP the receiver's, of UDP that of the table's second line, which is the
+/// receiver's. Transactions: those of the first line; a second one has socket buffers alone.
+pub fn parse_netperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
+    let has_transactions = text
+        .lines()
+        .any(|line| line.trim_end().ends_with(TRANSACTIONS));
+    let (quantity, unit) = match (text.contains(THROUGHPUT), has_transactions) {
+        (true, _) => (Quantity::BitsPerSecond, 1e6),
+        (false, true) => (Quantity::TransactionsPerSecond, 1.0),
+        (false, false) => {
+            let message = format!(
+                "there is neither throughput in {THROUGHPUT} nor a rate '{TRANSACTIONS}' in this text; netperf's \
+                 TCP_STREAM, UDP_STREAM, TCP_RR and UDP_RR print one"
+            );
+            return Err(error(1, message));
+        }
+    };
+    let is_table = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // A line with the buffers of the other end alone has no result.
+        fields.len() > 2 && fields.iter().all(|field| rate(field).is_some())
+    };
+    let lines: Vec<(usize, &str)> = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| is_table(line))
+        .collect();
+    let Some((index, line)) = lines.last() else {
+        return Err(error(1, "the table of this text has no line with figures"));
+    };
+    let mut run = ToolRun::new(index + 1, quantity);
+    let result = line.split_whitespace().next_back().and_then(rate);
+    run.value = result.map(|number| unit * number);
+    Ok(vec![run])
+}
+
+const BANDWIDTH: &str = "BandWidth is ";
+/// sockperf's "Mbps": src/client.cpp divides by 1024 twice.
+const BITS_PER_MEGABIT: f64 = 1_048_576.0;
+/// The summaries of `ping-pong`: of half a round trip, and of a whole one.
+const LATENCIES: [(&str, f64); 2] = [("Latency is ", 2.0), ("Round trip is ", 1.0)];
+/// The line that tells how many messages were answered in which time, without warm-up.
+const VALID: &str = "[Valid Duration]";
+
+/// Whether it is a summary of sockperf's.
+pub fn looks_like_sockperf(text: &str) -> bool {
+    text.contains("sockperf: ")
+}
+
+/// The bandwidth of each summary, or the round trips of the only one.
+pub fn parse_sockperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
+    if let Some(run) = round_trips(text)? {
+        return Ok(vec![run]);
+    }
+    let mut runs = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some((_, rest)) = line.split_once(BANDWIDTH) else {
+            continue;
+        };
+        let megabits = rest
+            .split_once('(')
+            .and_then(|(_, rest)| rest.split_once(" Mbps"))
+            .and_then(|(number, _)| rate(number));
+        let Some(megabits) = megabits else {
+            let message = "after 'BandWidth is' comes a number of Mbps in brackets";
+            return Err(error(index + 1, message));
+        };
+        let mut run = ToolRun::new(index + 1, Quantity::BitsPerSecond);
+        run.value = Some(BITS_PER_MEGABIT * megabits);
+        run.is_sent = true;
+        runs.push(run);
+    }
+    if runs.is_empty() {
+        let message = "there is no line 'BandWidth is' or 'Latency is' in this text; sockperf throughput and sockperf \
+                       ping-pong print one";
+        return Err(error(1, message));
+    }
+    Ok(runs)
+}
+
+/// The round trips of a summary; `None` when it tells of none.
+fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
+    let mut found = text.lines().enumerate().filter_map(|(index, line)| {
+        let mut kinds = LATENCIES.iter();
+        kinds.find_map(|(words, times)| Some((index, line.split_once(words)?.1, *times)))
+    });
+    let Some((index, rest, times)) = found.next() else {
+        return Ok(None);
+    };
+    // Microseconds of sockperf's to nanoseconds of a round trip.
+    let ns = |number: &str| rate(number.trim()).map(|us| 1e3 * times * us);
+    let mean_ns = rest.split_whitespace().next().and_then(ns);
+    let Some(mean_ns) = mean_ns else {
+        return Err(error(
+            index + 1,
+            "after 'Latency is' comes a number of usec",
+        ));
+    };
+    let after = |words: &str| {
+        let line = text.lines().find(|line| line.contains(words))?;
+        line.split_once('=').and_then(|(_, number)| ns(number))
+    };
+    let whole = |words: &str| after(words).map(|ns| ns as u64);
+    let mut run = ToolRun::new(index + 1, Quantity::TransactionsPerSecond);
+    run.value = answered_per_second(text);
+    run.round_trip.mean_ns = Some(mean_ns);
+    run.round_trip.min_ns = whole("<MIN> observation");
+    run.round_trip.p50_ns = whole("percentile 50.000");
+    run.round_trip.p99_ns = whole("percentile 99.000");
+    run.round_trip.p999_ns = whole("percentile 99.900");
+    run.round_trip.max_ns = whole("<MAX> observation");
+    Ok(Some(run))
+}
+
+/// Answers a second of the part that counts: `RunTime=0.995 sec; SentMessages=101; ReceivedMessages=100`.
+fn answered_per_second(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.contains(VALID))?;
+    let after = |words: &str| {
+        let (_, rest) = line.split_once(words)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        rate(&rest[..end.unwrap_or(rest.len())])
+    };
+    let seconds = after("RunTime=").filter(|seconds| *seconds > 0.0)?;
+    Some(after("ReceivedMessages=")? / seconds)
+}
+
+/// The numbers of a column, from 1, each a run of its own. Columns are separated by blanks or commas.
+pub fn parse_columns(text: &str, column: usize) -> Result<Vec<ToolRun>, FileError> {
+    let mut runs = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let at = index + 1;
+        let data = line.split('#').next().unwrap_or_default();
+        let words = data.split([' ', '\t', ',', '\r']);
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        if words.is_empty() {
+            continue;
+        }
+        let Some(word) = column.checked_sub(1).and_then(|it| words.get(it)) else {
+            let columns = words.len();
+            let message = format!("there is no column {column}: the line has {columns}");
+            return Err(error(at, message));
+        };
+        let value = word.parse().ok().filter(|value: &f64| value.is_finite());
+        let Some(value) = value else {
+            return Err(error(at, unread(word, runs.is_empty())));
+        };
+        let mut run = ToolRun::new(at, Quantity::Number);
+        run.value = Some(value);
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+/// What to say of a word that is no number.
+fn unread(word: &str, is_first: bool) -> String {
+    let word: String = word.chars().take(40).collect();
+    if is_first {
+        format!(
+            "'{word}' is no number, and the text is not that of iperf3 -J, iperf 2, netblast or netreceive; \
+             comments begin with #"
+        )
+    } else {
+        format!("'{word}' is no number; comments begin with #")
+    }
+}
+
+#[cfg(test)]
+mod netperf_tests {
+    use super::*;
+
+    const TCP: &str = "MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 198.18.0.2 () port 0 AF_INET
+Recv   Send    Send
+Socket Socket  Message  Elapsed
+Size   Size    Size     Time     Throughput
+bytes  bytes   bytes    secs.    10^6bits/sec
+
+131072  16384  16384    10.00    9413.25
+";
+    const UDP: &str = "MIGRATED UDP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 198.18.0.2 () port 0 AF_INET
+Socket  Message  Elapsed      Messages
+Size    Size     Time         Okay Errors   Throughput
+bytes   bytes    secs            #      #   10^6bits/sec
+
+212992   65507   10.00       67213      0    3522.31
+212992           10.00       61108           3202.38
+";
+
+    #[test]
+    fn the_receivers_throughput_is_read() {
+        let value = |text| parse_netperf(text).unwrap()[0].value.unwrap();
+        assert_eq!(value(TCP), 9413.25e6);
+        assert_eq!(value(UDP), 3202.38e6);
+    }
+
+    /// From netperf 2.7.1's manual, TCP_RR.
+    const RR: &str = "MIGRATED TCP REQUEST/RESPONSE TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to lag.hpl.hp.com (16.89.4.16) port 0 AF_INET
+Local /Remote
+Socket Size   Request  Resp.   Elapsed  Trans.
+Send   Recv   Size     Size    Time     Rate
+bytes  Bytes  bytes    bytes   secs.    per sec
+
+16384  87380  1        1       10.00    29150.15
+16384  87380
+";
+
+    #[test]
+    fn transactions_are_read_from_the_line_that_has_them() {
+        let run = &parse_netperf(RR).unwrap()[0];
+        assert_eq!(run.quantity, Quantity::TransactionsPerSecond);
+        assert_eq!((run.value, run.line), (Some(29150.15), 7));
+        assert!(looks_like_netperf(RR));
+    }
+
+    #[test]
+    fn another_test_is_refused() {
+        let other = TCP.replace("10^6bits/sec", "us");
+        assert!(
+            parse_netperf(&other)
+                .unwrap_err()
+                .message
+                .contains("TCP_STREAM")
+        );
+        let cut = &TCP[..TCP.find("131072").unwrap()];
+        assert!(parse_netperf(cut).unwrap_err().message.contains("no line"));
+    }
+}
+
+#[cfg(test)]
+mod sockperf_tests {
+    use super::*;
+
+    #[test]
+    fn the_bandwidth_is_what_was_sent() {
+        let text = "sockperf: Total of 312345 messages sent in 1.100 sec\n\
+            sockperf: Summary: Message Rate is 283950 [msg/sec]\n\
+            sockperf: Summary: BandWidth is 3.791 MBps (30.330 Mbps)\n";
+        let runs = parse_sockperf(text).unwrap();
+        assert_eq!(runs[0].value, Some(30.330 * 1_048_576.0));
+        assert_eq!((runs[0].line, runs[0].is_sent), (3, true));
+        let none = "sockperf: Starting test...\n";
+        assert!(
+            parse_sockperf(none)
+                .unwrap_err()
+                .message
+                .contains("throughput")
+        );
+        assert!(parse_sockperf("sockperf: BandWidth is x\n").is_err());
+        assert!(parse_sockperf("sockperf: Summary: Latency is x usec\n").is_err());
+    }
+
+    /// sockperf 3.7, ping-pong over UDP.
+    const PING_PONG: &str = "sockperf: Test ended
+sockperf: [Total Run] RunTime=1.100 sec; Warm up time=400 msec; SentMessages=11000; ReceivedMessages=10999
+sockperf: ========= Printing statistics for Server No: 0
+sockperf: [Valid Duration] RunTime=0.500 sec; SentMessages=5001; ReceivedMessages=5000
+sockperf: ====> avg-latency=12.500 (std-dev=1.000, mean-ad=0.5)
+sockperf: Summary: Latency is 12.500 usec
+sockperf: Total 5000 observations; each percentile contains 50.00 observations
+sockperf: ---> <MAX> observation =  310.000
+sockperf: ---> percentile 99.999 =  310.000
+sockperf: ---> percentile 99.900 =  120.500
+sockperf: ---> percentile 99.000 =   40.000
+sockperf: ---> percentile 50.000 =   12.000
+sockperf: ---> <MIN> observation =    9.000
+";
+
+    #[test]
+    fn a_latency_is_half_of_a_round_trip_unless_it_is_of_a_whole_one() {
+        let run = &parse_sockperf(PING_PONG).unwrap()[0];
+        assert_eq!(run.quantity, Quantity::TransactionsPerSecond);
+        assert_eq!((run.value, run.line), (Some(10_000.0), 6));
+        let trips = run.round_trip;
+        assert_eq!((trips.min_ns, trips.p50_ns), (Some(18_000), Some(24_000)));
+        assert_eq!((trips.p99_ns, trips.p999_ns), (Some(80_000), Some(241_000)));
+        assert_eq!(
+            (trips.max_ns, trips.mean_ns),
+            (Some(620_000), Some(25_000.0))
+        );
+        let whole = PING_PONG.replace("Latency is", "Round trip is");
+        assert_eq!(
+            parse_sockperf(&whole).unwrap()[0].round_trip.p50_ns,
+            Some(12_000)
+        );
+        let short: String = PING_PONG
+            .lines()
+            .take(6)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_eq!(parse_sockperf(&short).unwrap()[0].round_trip.p50_ns, None);
+    }
+}
+
+#[cfg(test)]
+mod columns_tests {
+    use super::*;
+
+    fn values(text: &str, column: usize) -> Vec<f64> {
+        let runs = parse_columns(text, column).unwrap();
+        runs.into_iter().filter_map(|run| run.value).collect()
+    }
+
+    #[test]
+    fn a_column_is_read() {
+        assert_eq!(
+            values("1\n\n# two\n2.5e3 # spike\r\n-3\n", 1),
+            [1.0, 2500.0, -3.0]
+        );
+        assert_eq!(values("a 1\nb\t2\nc,3\n", 2), [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_line() {
+        let fails = |text, column| parse_columns(text, column).unwrap_err().to_string();
+        assert_eq!(
+            fails("1\n2\n3 4\n", 2),
+            "line 1: there is no column 2: the line has 1"
+        );
+        assert_eq!(
+            fails("1\n2\nx3\n", 1),
+            "line 3: 'x3' is no number; comments begin with #"
+        );
+        assert!(fails("\nhello\n", 1).starts_with("line 2: 'hello' is no number, and the text"));
+        assert!(fails("1\nnan\n", 1).contains("'nan' is no number"));
+        assert!(fails("1\n", 0).contains("no column 0"));
+    }
+}

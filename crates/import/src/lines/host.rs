@@ -1,0 +1,283 @@
+//! Facts of a host: sysctl variables, interfaces, kernel and CPU, and the CPU states of top.
+//!
+//! CPU states that do not sum to 100 % are refused: a redraw has written over some of them.
+
+use crate::cursor::Cursor;
+use crate::lines::seen::{Anchor, Seen};
+
+/// The bit of polling among an interface's options (`IFCAP_POLLING` of FreeBSD).
+const POLLING_BIT: u64 = 0x40;
+
+/// `kern.polling.burst: 5`, `hw.em.rxd=4096`.
+pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    let began = cursor.at;
+    if cursor.behind() == b'.' {
+        return None;
+    }
+    let root = cursor.any(&["kern.", "hw.", "net.", "dev."])?;
+    let mut name = String::from(root);
+    while name.len() < 80 {
+        let part = cursor.word(40, |it| {
+            it.is_ascii_lowercase() || it.is_ascii_digit() || matches!(it, b'.' | b'_')
+        });
+        name += part.unwrap_or_default();
+        let goes_on = cursor.peek() == b'\n' && cursor.ahead(1).is_ascii_lowercase();
+        if !goes_on {
+            break;
+        }
+        cursor.at += 1;
+    }
+    cursor.spaces();
+    cursor.byte(b':').or_else(|| cursor.byte(b'='))?;
+    cursor.spaces();
+    let mut value = cursor.word(24, |it| it.is_ascii_digit() || it == b'-')?;
+    let mut was = None;
+    if cursor.clone().spaces().words("->").is_some() {
+        cursor.spaces().words("->");
+        was = Some(Seen::Was(name.clone(), String::from(value)));
+        value = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
+    }
+    let reading = Seen::Reading {
+        name,
+        value: String::from(value),
+        is_cumulative: false,
+    };
+    let at = began..cursor.at;
+    let both = std::iter::once(reading).chain(was);
+    let both = both.map(|seen| Anchor {
+        at: at.clone(),
+        seen,
+    });
+    Some(both.collect())
+}
+
+/// `em0: flags=8843<UP,...>`, where what stands between angle brackets may be gone; Linux's `eth0 Link encap:`.
+pub fn interface_head(cursor: &mut Cursor) -> Option<Seen> {
+    if cursor.behind().is_ascii_alphanumeric() {
+        return None;
+    }
+    let name = cursor.word(16, |it| it.is_ascii_lowercase() || it.is_ascii_digit())?;
+    name.ends_with(|it: char| it.is_ascii_digit())
+        .then_some(())?;
+    if cursor.byte(b':').is_some() {
+        cursor.gap();
+        cursor.words("flags=")?;
+    } else {
+        cursor.words(" Link encap:")?;
+    }
+    Some(Seen::Interface(String::from(name)))
+}
+
+/// `options=4b<RXCSUM,POLLING>`, `inet 192.168.1.1`.
+pub fn interface_body(cursor: &mut Cursor) -> Option<Seen> {
+    if cursor.words("options=").is_some() {
+        let bits = cursor.word(12, |it| it.is_ascii_hexdigit())?;
+        let bits = u64::from_str_radix(bits, 16).ok()?;
+        if cursor.byte(b'<').is_some() {
+            let _ = cursor.word(300, |it| {
+                it.is_ascii_uppercase()
+                    || it.is_ascii_digit()
+                    || matches!(it, b'_' | b',' | b' ' | b'\n')
+            });
+        }
+        return Some(Seen::Polls(bits & POLLING_BIT != 0));
+    }
+    if !matches!(cursor.behind(), b' ' | b'\n') {
+        return None;
+    }
+    cursor.words("inet6").or_else(|| cursor.words("inet"))?;
+    cursor.gap();
+    let _ = cursor.words("addr:");
+    let is_of_address = |it: u8| it.is_ascii_hexdigit() || matches!(it, b'.' | b':');
+    let address = cursor.gap().word(45, is_of_address)?;
+    address.contains(['.', ':']).then_some(())?;
+    Some(Seen::Address(String::from(address)))
+}
+
+/// How lines begin that tell what a machine is, and what they are called here. The value is the rest of the line.
+const IDENTITY: [(&str, &str); 9] = [
+    ("CPU: ", "CPU"),
+    ("real memory  = ", "real memory"),
+    ("avail memory = ", "available memory"),
+    ("FreeBSD ", "kernel"),
+    ("Linux version ", "kernel"),
+    ("model name\t: ", "CPU"),
+    ("interrupt storm detected on ", "interrupt storm"),
+    ("panic: ", "panic"),
+    ("Fatal trap ", "panic"),
+];
+/// Bytes of a line that are kept.
+const VALUE_MAX: usize = 100;
+
+/// dmesg's lines about the processor, the memory, the kernel and the cards, and its cries.
+pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
+    if cursor.behind().is_ascii_alphanumeric() {
+        return None;
+    }
+    let (_, name) = IDENTITY
+        .iter()
+        .find(|(words, _)| cursor.words(words).is_some())?;
+    let is_release = |it: u8| it.is_ascii_digit();
+    // In prose FreeBSD is a word: a kernel has a release behind it.
+    let is_kernel = *name == "kernel";
+    if is_kernel && !is_release(cursor.peek()) {
+        return None;
+    }
+    let line = cursor.word(VALUE_MAX, |it| it != b'\n')?;
+    if is_kernel && !line.contains(['-', '#', '(']) {
+        return None;
+    }
+    if *name == "CPU" && !line.contains("Hz") {
+        return None;
+    }
+    let end = if is_kernel {
+        line.find(" from ").unwrap_or(line.len())
+    } else {
+        line.len()
+    };
+    let end = ["real memory", "Origin", "avail memory"]
+        .iter()
+        .filter_map(|next| line.find(next))
+        .filter(|it| *it > 0)
+        .fold(end, usize::min);
+    cursor.at -= line.len() - end;
+    let seen = Seen::Reading {
+        name: String::from(*name),
+        value: line[..end].trim().replace(|it: char| it.is_control(), "?"),
+        is_cumulative: false,
+    };
+    Some(seen)
+}
+
+/// Names of states, and where each belongs: user, nice, system, interrupt, idle. Longer ones come first.
+const STATES: [(&str, usize); 15] = [
+    ("user", 0),
+    ("nice", 1),
+    ("system", 2),
+    ("interrupt", 3),
+    ("idle", 4),
+    ("iowait", 4),
+    ("us", 0),
+    ("sy", 2),
+    ("ni", 1),
+    ("id", 4),
+    // Waiting is idle time.
+    ("wa", 4),
+    ("hi", 3),
+    ("si", 3),
+    // What a hypervisor took is in no state of this machine, and counts to the sum.
+    ("st", 5),
+    ("swap", 5),
+];
+const FEWEST: usize = 4;
+const MOST: usize = 9;
+
+/// `CPU states:`, `CPU:`, `%Cpu(s):`, and what follows.
+pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
+    cursor.any(&["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"])?;
+    let after = cursor.at;
+    cursor.gap();
+    match states(cursor) {
+        Some(Ok(states)) => Some(Seen::Cpu(states)),
+        Some(Err(why)) => Some(Seen::Spoilt(why)),
+        None => {
+            cursor.at = after;
+            // dmesg tells of the processor so.
+            let line = cursor.word(80, |byte| byte != b'\n')?;
+            let has_states = line.contains('%') && line.contains("idle");
+            let why = "a redraw has written over a line of CPU states";
+            has_states.then_some(())?;
+            Some(Seen::Spoilt(why))
+        }
+    }
+}
+
+/// `2.7% user, 0.0% nice, ...` whose head was lost.
+pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
+    cursor.begins_number()?;
+    let mut ahead = cursor.clone();
+    ahead.number()?;
+    ahead.gap();
+    let _ = ahead.byte(b'%');
+    ahead.words(" user").or_else(|| ahead.words(" us,"))?;
+    match states(cursor)? {
+        Ok(states) => Some(Seen::Cpu(states)),
+        Err(why) => Some(Seen::Spoilt(why)),
+    }
+}
+
+/// The states, in shares of 1; why they cannot be used; nothing when this is no such line.
+fn states(cursor: &mut Cursor) -> Option<Result<[f64; 5], &'static str>> {
+    let mut sums = [0.0; 6];
+    let mut seen: Vec<&str> = Vec::new();
+    let mut ended = cursor.at;
+    while seen.len() < MOST {
+        let Some(percent) = cursor.gap().number() else {
+            break;
+        };
+        let _ = cursor.gap().byte(b'%');
+        cursor.gap();
+        let Some((name, state)) = STATES.iter().find(|(name, _)| cursor.words(name).is_some())
+        else {
+            break;
+        };
+        if seen.contains(name) {
+            break;
+        }
+        seen.push(name);
+        sums[*state] += percent;
+        ended = cursor.at;
+        let _ = cursor.gap().byte(b',');
+    }
+    cursor.at = ended;
+    if seen.is_empty() {
+        return None;
+    }
+    let sum: f64 = sums.iter().sum();
+    // Each is rounded to a tenth.
+    if (sum - 100.0).abs() > 0.05 * seen.len() as f64 + 1e-6 || seen.len() < FEWEST {
+        let why = "the CPU states do not sum to 100 %: a redraw has written over some, or some are missing";
+        return Some(Err(why));
+    }
+    // To the last digit that is printed.
+    let share = |state: usize| (sums[state] * 100.0).round() / 1e4;
+    Some(Ok([0, 1, 2, 3, 4].map(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Seen> {
+        state_line(&mut Cursor::new(text.as_bytes(), 0))
+    }
+
+    #[test]
+    fn both_forms_of_top_are_read_and_redraws_are_refused() {
+        for text in [
+            "CPU states:  2.7% user,  0.0% nice, 47.1% system, 49.4% interrupt,  0.8% idle",
+            "CPU states: 2.7%user, 0.0%nice,47.1% sys\ntem, 49.4% interrupt, 0.8% idle",
+            "CPU:  2.7% user,  0.0% nice, 47.1% system, 49.4% interrupt,  0.8% idle",
+            "%Cpu(s):  2.7 us, 47.1 sy,  0.0 ni,  0.8 id,  0.0 wa,  0.4 hi, 49.0 si,  0.0 st",
+        ] {
+            let Some(Seen::Cpu([user, nice, system, interrupt, idle])) = read(text) else {
+                panic!("{text}");
+            };
+            let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+            assert!(
+                near(user, 0.027) && near(nice, 0.0) && near(system, 0.471),
+                "{text}"
+            );
+            assert!(near(interrupt, 0.494) && near(idle, 0.008), "{text}");
+        }
+        // 99.9 and 100.1 are rounding; 97 is not.
+        for (idle, is_read) in [("0.7", true), ("0.9", true), ("3.8", false)] {
+            let text =
+                format!("CPU: 2.7% user, 0.0% nice, 47.1% system, 49.4% interrupt, {idle}% idle");
+            assert_eq!(matches!(read(&text), Some(Seen::Cpu(_))), is_read, "{text}");
+        }
+        let torn = "CPU states:  2.7.1 user, 0.0% nice, 47.1% system, 4 % idle";
+        assert!(matches!(read(torn), Some(Seen::Spoilt(_))));
+        assert_eq!(read("CPU: Intel Celeron (631.29-MHz 686-class CPU)"), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! Prose: headings that name a setting, and rates in sentences.
+
+use crate::cursor;
+use crate::cursor::{Cursor, Unit};
+use crate::lines::seen::{Anchor, Seen};
+
+/// A number with the unit of a rate.
+pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
+    cursor.begins_number()?;
+    let (value, unit) = cursor::quantity(cursor)?;
+    (unit != Unit::Bytes).then_some(())?;
+    Some(Seen::Loose(value, unit))
+}
+
+/// A longer line is a sentence.
+const HEADING_MAX: usize = 80;
+/// Words that turn the meaning of another.
+const NOT: [&str; 8] = [
+    "without", "no", "not", "off", "disabled", "disable", "non", "vs",
+];
+
+/// A heading, or a line that ends with a colon, which names a setting: `== With polling ==`, `Without polling:`.
+pub fn heading(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    if !matches!(cursor.behind(), b'\n' | 0) {
+        return None;
+    }
+    let began = cursor.at;
+    let line = cursor.clone().word(HEADING_MAX + 1, |it| it != b'\n')?;
+    let text = line.trim();
+    let is_marked = text.starts_with(['=', '#', '*']) || text.ends_with(':');
+    (line.len() <= HEADING_MAX && is_marked).then_some(())?;
+    let seen = Seen::Heading(setting(text)?);
+    // What else the line holds is still looked at.
+    cursor.at += 1;
+    let at = began..began + line.len();
+    Some(vec![Anchor { at, seen }])
+}
+
+/// Whether a heading is about polling or about interrupts; nothing when it is about both or neither.
+pub fn setting(text: &str) -> Option<bool> {
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> = lower
+        .split(|letter: char| !letter.is_ascii_alphabetic())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(word));
+    let (polls, interrupts) = (
+        has(&["polling", "polled"]),
+        has(&["interrupt", "interrupts"]),
+    );
+    let is_other = has(&["and", "vs", "versus", "storm", "or", "against"]);
+    if polls == interrupts || is_other {
+        return None;
+    }
+    Some(polls != has(&NOT))
+}

@@ -1,0 +1,113 @@
+//! Lines of tools, found anywhere in a text: the table of recognisers, and the search.
+//!
+//! `seen` has what a recogniser can find; the other modules have one tool's lines each. A recogniser looks at a bounded
+//! number of bytes, so the search takes time in proportion to the text. Bytes that one recogniser has taken are offered
+//! to no other.
+
+pub(crate) mod command;
+mod host;
+pub(crate) mod iperf;
+pub(crate) mod loose;
+pub(crate) mod netrate;
+pub(crate) mod seen;
+mod statistics;
+
+use self::Reader::{One, Several};
+use crate::cursor::Cursor;
+use crate::lines::seen::{Anchor, Seen};
+use crate::plain::Plain;
+
+/// More findings than any session has: texts with more of them are refused, since each takes memory. A line of CPU states
+/// becomes five figures, each with its place and what was printed.
+pub const FINDINGS_MAX: usize = 500_000;
+
+/// Findings that are left.
+#[derive(Debug)]
+pub struct Budget(usize);
+
+impl Budget {
+    pub fn of(findings: usize) -> Self {
+        Budget(findings)
+    }
+
+    /// Takes so many of them; nothing when fewer are left.
+    pub fn take(&mut self, findings: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(findings)?;
+        Some(())
+    }
+}
+
+/// Reads what begins at the cursor, and leaves the cursor behind it.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// One finding, from where it was asked to where it left the cursor.
+    One(fn(&mut Cursor) -> Option<Seen>),
+    /// Several, or one with another range. The number is where the last finding ended.
+    Several(fn(&mut Cursor, usize) -> Option<Vec<Anchor>>),
+}
+
+const DIGITS: &[u8] = b"0123456789";
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+const HEADINGS: &[u8] = b"=#*ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// The recognisers, each with the bytes that it can begin with. Where several find something at one place, the first one
+/// has it.
+static RECOGNISERS: [(&[u8], Reader); 21] = [
+    (b"[", One(iperf::bracketed)),
+    (DIGITS, One(iperf::bare_interval)),
+    (b"CS", One(iperf::banner_line)),
+    (b"TUSR", One(iperf::size)),
+    (b"#$%>", Several(command::prompted)),
+    (b"eins./", One(command::bare)),
+    (HEADINGS, Several(loose::heading)),
+    (b"sfat", One(netrate::blast_line)),
+    (DIGITS, One(netrate::receive_line)),
+    (b"C%", One(host::state_line)),
+    (DIGITS, One(host::bare_states)),
+    (b"i", Several(statistics::interrupt_table)),
+    (b"ic", One(statistics::interrupt_row)),
+    (DIGITS, One(statistics::counter)),
+    (DIGITS, One(statistics::buffers)),
+    (b"io", Several(statistics::traffic_row)),
+    (b"khnd", Several(host::variable)),
+    (LETTERS, One(host::interface_head)),
+    (b"io", One(host::interface_body)),
+    (b"CraFLmipf", One(host::identity)),
+    (DIGITS, One(loose::figure)),
+];
+
+/// Hands over everything that a text holds, in its order; stops, and tells nothing, when that is more than the budget.
+pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
+    let mut by_first: Vec<Vec<Reader>> = vec![Vec::new(); 128];
+    for (first, reader) in RECOGNISERS {
+        for byte in first {
+            by_first[usize::from(*byte)].push(reader);
+        }
+    }
+    // Where the last finding ended: a prompt does not reach back beyond it.
+    let mut from = 0;
+    let mut at = 0;
+    while at < plain.bytes.len() {
+        let candidates = &by_first[usize::from(plain.bytes[at] & 127)];
+        let mut cursor = Cursor::new(&plain.bytes, at);
+        let read = candidates.iter().find_map(|reader| {
+            cursor.at = at;
+            match reader {
+                One(read) => read(&mut cursor).map(|seen| {
+                    let at = at..cursor.at;
+                    vec![Anchor { at, seen }]
+                }),
+                Several(read) => read(&mut cursor, from),
+            }
+        });
+        let Some(anchors) = read else {
+            at += 1;
+            continue;
+        };
+        budget.take(anchors.len())?;
+        anchors.into_iter().for_each(&mut found);
+        at = cursor.at.max(at + 1);
+        from = at;
+    }
+    Some(())
+}

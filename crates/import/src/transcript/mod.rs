@@ -1,0 +1,234 @@
+//! Transcripts of terminals, as web pages and mails have them, become trials with figures.
+//!
+//! Prompts, commands and the output of several tools may come in any order and be broken in any way. Nothing is guessed:
+//! a figure is in a trial because the text says so, or because it is next to one, which is marked; any other figure is
+//! listed as unplaced. Every figure keeps its line and its bytes in the source. Time and memory are proportional to the
+//! length of the text.
+//!
+//! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting` says under
+//! which setting each ran, `table` reads tables of results, and `attach` adds CPU states and counters.
+
+mod attach;
+mod found;
+mod runs;
+mod setting;
+mod table;
+mod trials;
+mod walk;
+
+pub use setting::{Correction, NoCorrection};
+
+use std::collections::{HashMap, HashSet};
+
+use nicpoll_model::{
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFile, ImportedTrial, Origin,
+};
+use thiserror::Error;
+
+use crate::lines::{Budget, FINDINGS_MAX};
+use crate::plain::Plain;
+use crate::transcript::found::{Found, Host};
+use crate::transcript::runs::of_netrate;
+use crate::transcript::setting::{Map, MapKey, Settings};
+use crate::transcript::walk::Walk;
+
+/// A longer text is refused, in bytes.
+pub const TRANSCRIPT_MAX_BYTES: usize = 64 << 20;
+
+/// Why transcripts cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TranscriptError {
+    /// It is too long.
+    #[error("{0} is longer than 64 MiB; cut it into parts, and import each")]
+    Long(String),
+    /// They hold more than a study can.
+    #[error(
+        "in {0} the texts come to more than {max} lines of tools; cut them into parts, and import each",
+        max = FINDINGS_MAX
+    )]
+    Full(String),
+    /// A correction is about a file that is not imported.
+    #[error("'{0}' names a file that is not among those to import")]
+    NoFile(String),
+}
+
+/// Reads texts, each with the name of its file, as one study.
+///
+/// # Errors
+/// [`TranscriptError`] when a text is too long, or a correction is about none of them.
+pub fn read_transcripts(
+    files: &[(String, String)],
+    corrections: &[Correction],
+    origin: &Origin,
+) -> Result<Imported, TranscriptError> {
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    if let Some(wrong) = corrections
+        .iter()
+        .find(|it| it.file().is_some_and(|file| !names.contains(&file)))
+    {
+        return Err(TranscriptError::NoFile(String::from(wrong.text())));
+    }
+    let map = Map {
+        corrections,
+        files: names,
+    };
+    let mut walked = Found::default();
+    let mut budget = Budget::of(FINDINGS_MAX);
+    let mut facts = Vec::new();
+    let mut tables = Vec::new();
+    for ((name, text), file) in files.iter().zip(0..) {
+        if text.len() > TRANSCRIPT_MAX_BYTES {
+            return Err(TranscriptError::Long(name.clone()));
+        }
+        let full = || TranscriptError::Full(name.clone());
+        let plain = Plain::of(text);
+        Walk::through(&plain, file, &map, &mut budget, &mut walked).ok_or_else(full)?;
+        tables.extend(crate::transcript::table::tables(text, file, &mut budget).ok_or_else(full)?);
+        facts.push(ImportedFile {
+            name: name.clone(),
+            bytes: text.len() as u64,
+            lines: text.lines().count() as u32,
+        });
+    }
+    let mut imported = Imported {
+        schema: String::from(IMPORTED_SCHEMA),
+        origin: origin.clone(),
+        files: facts,
+        map: corrections
+            .iter()
+            .map(|it| String::from(it.text()))
+            .collect(),
+        trials: Vec::new(),
+        readings: Vec::new(),
+        unplaced: Vec::new(),
+        margin_ratio: 1.0,
+        comparisons: Vec::new(),
+        comparisons_left_out: 0,
+    };
+    let ended = put_together(&mut imported, walked, (files, &tables), &map, &mut budget);
+    ended.map_err(|file| TranscriptError::Full(files[file as usize].0.clone()))?;
+    Ok(imported)
+}
+
+/// Ends with the position of a file when there is more in it than the budget has.
+fn put_together(
+    imported: &mut Imported,
+    mut walked: Found,
+    tables: (&[(String, String)], &[crate::transcript::table::Table]),
+    map: &Map,
+    budget: &mut Budget,
+) -> Result<(), u32> {
+    let addresses = std::mem::take(&mut walked.addresses);
+    let name_of = |host: &Host, address: Option<&str>| -> Option<String> {
+        let by_address = || {
+            let address = address?;
+            Some(
+                addresses
+                    .get(address)
+                    .cloned()
+                    .unwrap_or_else(|| String::from(address)),
+            )
+        };
+        host.name.clone().or_else(by_address)
+    };
+    let ends = crate::transcript::trials::once(crate::transcript::trials::ends(&walked.blocks));
+    let pairs = crate::transcript::trials::pairs(ends);
+    let mut trials: Vec<ImportedTrial> = Vec::new();
+    for pair in &pairs {
+        let mut trial = crate::transcript::trials::trial(pair, &name_of);
+        // What one client ran at once is one test.
+        trial.test = 1 + pair.ends().map(|it| it.index).min().unwrap_or_default() as u32;
+        trials.push(trial);
+    }
+    trials.extend(of_netrate(
+        &walked.blasts,
+        &walked.stretches,
+        &name_of,
+        walked.blocks.len() as u32 + 1,
+        &mut imported.unplaced,
+    ));
+    trials.sort_by_key(|it| it.place);
+    let settings = Settings::of(&walked.switches, &walked.knobs);
+    trials
+        .iter_mut()
+        .for_each(|trial| set(trial, &settings, map));
+    let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
+    crate::transcript::table::place(
+        &mut trials,
+        walked.loose,
+        tables,
+        next,
+        &mut imported.unplaced,
+        budget,
+    )?;
+    trials.sort_by_key(|it| it.place);
+    number(&mut trials);
+    name_by_sender(&mut trials, map);
+    let near = crate::transcript::attach::Near::of(&trials, &settings);
+    let mut unplaced = std::mem::take(&mut walked.unplaced);
+    crate::transcript::attach::cpu(
+        &mut trials,
+        &walked.cpu,
+        &walked.hosts,
+        &near,
+        &mut unplaced,
+    );
+    crate::transcript::attach::differences(&mut trials, &walked.readings);
+    imported.readings = crate::transcript::attach::readings(&trials, walked.readings, &near);
+    imported.trials = trials;
+    imported.unplaced.extend(unplaced);
+    imported.unplaced.sort_by_key(|it| it.place);
+    Ok(())
+}
+
+/// Under which setting a trial ran, by the text and by `--map`.
+fn set(trial: &mut ImportedTrial, settings: &Settings, map: &Map) {
+    let (sender, receiver) = (trial.sender.as_deref(), trial.receiver.as_deref());
+    let said = settings.of_trial(sender, receiver, &trial.place);
+    (trial.setting, trial.setting_basis, trial.setting_place) = said;
+    correct(trial, map);
+}
+
+/// What `--map` says of a trial.
+fn correct(trial: &mut ImportedTrial, map: &Map) {
+    let said = |key| map.at(key, &trial.place).map(String::from);
+    if let Some(setting) = said(MapKey::Setting) {
+        trial.setting = setting;
+        trial.setting_basis = ImportedBasis::Mapped;
+        trial.setting_place = None;
+    }
+    trial.sender = said(MapKey::Sender).or(trial.sender.take());
+    trial.receiver = said(MapKey::Receiver).or(trial.receiver.take());
+}
+
+/// Numbers trials and tests by the order of the text.
+fn number(trials: &mut [ImportedTrial]) {
+    let mut tests: HashMap<u32, u32> = HashMap::new();
+    for (trial, sequence) in trials.iter_mut().zip(1..) {
+        trial.sequence = sequence;
+        let next = tests.len() as u32 + 1;
+        trial.test = *tests.entry(trial.test).or_insert(next);
+    }
+}
+
+/// Where several hosts send one kind of traffic, the name says which: hosts are not compared with each other.
+fn name_by_sender(trials: &mut [ImportedTrial], map: &Map) {
+    let mut senders: HashMap<String, HashSet<Option<String>>> = HashMap::new();
+    for trial in trials.iter() {
+        senders
+            .entry(trial.workload.clone())
+            .or_default()
+            .insert(trial.sender.clone());
+    }
+    for trial in trials {
+        if let Some(name) = map.at(MapKey::Workload, &trial.place) {
+            trial.workload = String::from(name);
+        } else if senders[&trial.workload].len() > 1 {
+            let sender = trial.sender.as_deref().unwrap_or("unknown");
+            trial.workload += &format!("-from-{}", sender.replace(':', "."));
+        }
+    }
+}
+
+#[cfg(test)]
+mod lengths;

@@ -1,0 +1,224 @@
+//! Trials of netblast, and what netreceive counted of them.
+
+use std::collections::HashMap;
+
+use nicpoll_model::{
+    ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side, TrafficKind,
+    UnplacedFigure,
+};
+
+use crate::lines::netrate;
+use crate::lines::seen::BlastField;
+use crate::transcript::found::{Blast, Host, Stretch, blank, said};
+
+/// Runs on either side that lines of netreceive are held against.
+const REACH: usize = 16;
+
+/// Runs of netblast, and what netreceive counted of them.
+pub fn of_netrate(
+    blasts: &[Blast],
+    stretches: &[Stretch],
+    name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
+    first: u32,
+    unplaced: &mut Vec<UnplacedFigure>,
+) -> Vec<ImportedTrial> {
+    let mut known: HashMap<[u64; 3], usize> = HashMap::new();
+    let mut trials: Vec<ImportedTrial> = Vec::new();
+    for blast in blasts {
+        let mut trial = trial_of_blast(blast, name_of);
+        of_blast(&mut trial, blast);
+        if trial.value.is_none() {
+            unplaced.extend(blast.fields.iter().map(|(_, it)| UnplacedFigure {
+                printed: it.printed.clone(),
+                reason: String::from(
+                    "the run of netblast that it is of has neither counts nor a rate",
+                ),
+                place: it.place,
+            }));
+            continue;
+        }
+        let of = |name: &str| {
+            trial
+                .figures
+                .iter()
+                .find(|it| it.name == name)
+                .map_or(0, |it| it.value.to_bits())
+        };
+        let print = [
+            of("send_calls"),
+            of("send_errors"),
+            trial.duration_seconds.unwrap_or(0.0).to_bits(),
+        ];
+        match known.get(&print).filter(|_| of("send_calls") != 0) {
+            Some(same) => trials[*same].quoted_again.push(trial.place),
+            None => {
+                known.insert(print, trials.len());
+                trial.test = first + trials.len() as u32;
+                trials.push(trial);
+            }
+        }
+    }
+    let runs = trials.len();
+    let mut taken = vec![false; runs];
+    for stretch in stretches {
+        let near = nearest_run(&trials[..runs], &taken, stretch);
+        match near {
+            Some(at) => {
+                taken[at] = true;
+                trials[at].pairing = ImportedBasis::Inferred;
+                trials[at].receiver = stretch.host.name.clone().or(trials[at].receiver.take());
+                of_stretch(&mut trials[at], stretch, ImportedBasis::Inferred);
+            }
+            None => {
+                let mut trial = blank("netreceive", stretch.place);
+                trial.receiver = name_of(&stretch.host, None);
+                trial.workload = String::from("netreceive");
+                trial.test = first + trials.len() as u32;
+                of_stretch(&mut trial, stretch, ImportedBasis::Said);
+                trials.push(trial);
+            }
+        }
+    }
+    trials
+}
+
+/// The run that a stretch stands next to. Clocks of two hosts may differ by years: they say nothing.
+fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Option<usize> {
+    if let [one] = runs
+        && one.place.file != stretch.place.file
+    {
+        return (!taken[0]).then_some(0);
+    }
+    let after = runs.partition_point(|it| it.place < stretch.place);
+    let around = after.saturating_sub(REACH)..(after + REACH).min(runs.len());
+    let free = around.filter(|at| {
+        let run = &runs[*at];
+        let hosts = (&run.sender, &stretch.host.name);
+        let is_other_host = hosts.0.is_none() || hosts.1.is_none() || hosts.0 != hosts.1;
+        !taken[*at] && run.place.file == stretch.place.file && is_other_host
+    });
+    free.min_by_key(|at| runs[*at].place.line.abs_diff(stretch.place.line))
+}
+
+fn trial_of_blast(
+    blast: &Blast,
+    name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
+) -> ImportedTrial {
+    let words = blast.command.as_ref().map_or(&[][..], |it| &it.words[..]);
+    let to = words.first().map(String::as_str);
+    let mut trial = blank("netblast", blast.place);
+    trial.sender = name_of(&blast.host, None);
+    trial.receiver = to.and_then(|to| {
+        let nobody = Host {
+            name: None,
+            basis: ImportedBasis::Unknown,
+        };
+        name_of(&nobody, Some(to))
+    });
+    let kind = TrafficKind {
+        tool: "netblast",
+        payload_bytes: words.get(2).map(String::as_str),
+        is_ipv6: to.is_some_and(|to| to.contains(':')),
+        streams: None,
+        is_both_ways: false,
+    };
+    trial.workload = kind.to_string();
+    trial
+}
+
+/// Fills a trial with what netblast printed.
+pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
+    let field = |which: BlastField| {
+        blast
+            .fields
+            .iter()
+            .find(|(field, _)| *field == which)
+            .map(|(_, it)| it)
+    };
+    let side = Some(Side::Sender);
+    let (calls, errors) = (field(BlastField::Calls), field(BlastField::Errors));
+    let names = [
+        (BlastField::Calls, "send_calls"),
+        (BlastField::Errors, "send_errors"),
+        (BlastField::Rate, "approximate_packets_per_second"),
+        (BlastField::Throughput, "frame_bits_per_second"),
+    ];
+    for (which, name) in names {
+        trial
+            .figures
+            .extend(field(which).map(|it| said(side, name, it.value, it)));
+    }
+    let (start, finish) = (field(BlastField::Start), field(BlastField::Finish));
+    let elapsed = start
+        .zip(finish)
+        .map(|(start, finish)| finish.value - start.value);
+    let asked = || blast.command.as_ref()?.words.get(3)?.parse().ok();
+    let seconds = elapsed
+        .filter(|it| *it > 0.0)
+        .or_else(asked)
+        .filter(|it| *it > 0.0);
+    trial.duration_seconds = seconds;
+    trial.is_sent = true;
+    if let Some((calls, errors)) = calls
+        .zip(errors)
+        .filter(|(calls, errors)| errors.value <= calls.value)
+    {
+        let sent = calls.value - errors.value;
+        trial.figures.push(said(side, "sent_packets", sent, calls));
+        trial.value = seconds.map(|seconds| sent / seconds);
+        if field(BlastField::ErrorRate).is_some_and(|it| it.value == 0.0) && errors.value > 0.0 {
+            trial.notes.push(format!(
+                "It prints an error rate of 0 beside {} errors in {} calls: that rate is an integer division, and is \
+                 not used.",
+                errors.value, calls.value
+            ));
+        }
+    }
+    let told = field(BlastField::Rate);
+    if trial.value.is_none() {
+        trial.value = told.map(|it| it.value);
+    }
+    if let Some((value, told)) = trial.value.zip(told)
+        && (value / told.value - 1.0).abs() > 0.05
+        && told.value > 20.0
+    {
+        trial.notes.push(format!(
+            "Its counts and times give {value:.0} packets a second, and it prints {}.",
+            told.value
+        ));
+    }
+}
+
+/// Adds what netreceive counted.
+pub fn of_stretch(trial: &mut ImportedTrial, stretch: &Stretch, basis: ImportedBasis) {
+    let whole = netrate::steady(&stretch.lines);
+    let packets: f64 = whole.iter().map(|(packets, ..)| packets).sum();
+    let seconds: f64 = whole.iter().map(|(_, seconds, _)| seconds).sum();
+    let Some((_, _, first)) = whole.first().filter(|_| seconds > 0.0) else {
+        return;
+    };
+    let side = Some(Side::Receiver);
+    let all: f64 = stretch.lines.iter().map(|(packets, ..)| packets).sum();
+    let figures = [
+        ("packets_per_second", packets / seconds),
+        ("received_packets", all),
+    ];
+    for (name, value) in figures {
+        trial.figures.push(ImportedFigure {
+            basis,
+            ..said(side, name, value, first)
+        });
+    }
+    let mut at = 0.0;
+    for (packets, seconds, of) in whole {
+        trial.series.push(ImportedInterval {
+            start_seconds: at,
+            end_seconds: at + seconds,
+            value: packets / seconds,
+            place: of.place,
+        });
+        at += seconds;
+    }
+    trial.value = Some(packets / seconds);
+    trial.is_sent = false;
+}
