@@ -51,7 +51,7 @@ pub enum Command {
     #[command(long_about = study::ABOUT)]
     Study(StudyArgs),
     /// Show stored studies in a browser
-    #[command(long_about = nicpoll_report::help::serve::ABOUT)]
+    #[command(long_about = include_str!("help/serve-about.txt"))]
     Serve(ServeArgs),
     /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
     #[command(long_about = show::ABOUT)]

@@ -13,7 +13,7 @@ use clap_mangen::Man;
 use crate::failure::Failure;
 use crate::output;
 
-pub use nicpoll_report::help::man::EXAMPLES;
+pub const EXAMPLES: &str = include_str!("help/man-examples.txt");
 
 /// Options of `nicpoll man`.
 #[derive(Args, Debug)]

@@ -12,7 +12,7 @@ use nicpoll_report::{SCHEMAS, schema_file};
 fn main() -> io::Result<()> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for (document, schema) in SCHEMAS {
-        std::fs::write(docs.join(schema_file(document)), schema())?;
+        std::fs::write(docs.join(schema_file(document)), schema(document))?;
     }
     Ok(())
 }

@@ -1,11 +1,29 @@
-//! A study and the proof of the CPU account as JSON, and the JSON Schemas of them.
+//! Documents as JSON, and the JSON Schemas of them.
 //!
-//! What must hold: the JSON reads back as the very same object. Every field is there in every
-//! document, `null` where nothing was measured. A figure that is not finite is a mistake of the part
-//! that computed it: builds with debug assertions refuse it. Others print `null`, because a run of
-//! many minutes is worth more than its one bad figure.
+//! A document is one object with a newline at its end. Every field is in it, `null` where nothing was measured, so
+//! that it reads back as the same object. `docs/` holds each schema in a [file of its own](schema_file);
+//! `cargo run -p nicpoll-report --example schemas` writes them.
 
-use nicpoll_model::{CPU_TRUTH_SCHEMA, CpuTruth, SCHEMA, Study};
+use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
+use nicpoll_model::blast::{BLAST_SCHEMA, BlastDocument};
+use nicpoll_model::forward::{FORWARD_SCHEMA, ForwardDocument};
+use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
+use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
+use nicpoll_model::netrate::{
+    NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA, Netblast, Netreceive, Netsend,
+};
+use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns, NETBLAST_RUNS_SCHEMA, NetblastRuns};
+use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
+use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
+use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
+use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
+use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument};
+use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
+use nicpoll_model::{
+    COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, Compared, CpuTruth, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA,
+    Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies,
+    Study, StudyPlan, SwitchRun, WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
+};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -13,81 +31,129 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::documents::render_document;
+/// A document as one pretty-printed JSON object.
+pub fn render_document<T: Serialize>(document: &T) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("a document has string keys and serialises");
+    text.push('\n');
+    text
+}
 
-/// The study as one pretty-printed JSON object, with a newline at its end.
+/// The same of a document with computed figures.
+///
+/// JSON has no number for infinity and none for "not a number". Such a figure is a mistake of the part that computed
+/// it; without debug assertions it prints as `null`, because a run of many minutes is worth more than one bad figure.
 ///
 /// # Panics
 ///
-/// With debug assertions, when a figure of the study is infinite or not a number.
-pub fn render_json(study: &Study) -> String {
-    render(study)
-}
-
-/// The proof of the CPU account as one pretty-printed JSON object, with a newline at its end.
-///
-/// # Panics
-///
-/// With debug assertions, when a figure of it is infinite or not a number.
-pub fn render_cpu_truth_json(truth: &CpuTruth) -> String {
-    render(truth)
-}
-
-fn render<T: Serialize + DeserializeOwned + PartialEq>(object: &T) -> String {
-    let text = render_document(object);
+/// With debug assertions, when a figure is infinite or not a number.
+pub fn render_json<T: Serialize + DeserializeOwned + PartialEq>(document: &T) -> String {
+    let text = render_document(document);
     debug_assert!(
-        reads_back_as(&text, object),
+        serde_json::from_str::<T>(&text).is_ok_and(|read| read == *document),
         "there is a figure that is not finite"
     );
     text
 }
 
-/// JSON has no number for infinity and none for "not a number", so such a figure does not return.
-fn reads_back_as<T: DeserializeOwned + PartialEq>(text: &str, object: &T) -> bool {
-    serde_json::from_str::<T>(text).is_ok_and(|read| read == *object)
+/// An event of a stream as one line of JSON: `{"event": ..., "data": ...}`.
+pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
+    #[derive(Serialize)]
+    struct Event<'a, T> {
+        event: &'static str,
+        data: &'a T,
+    }
+    let mut text = serde_json::to_string(&Event { event, data })
+        .expect("an event has string keys and serialises");
+    text.push('\n');
+    text
 }
 
-/// The JSON Schema of what [`render_json`] prints, as `docs/` holds it.
-pub(crate) fn json_schema() -> String {
-    schema_of::<Study>(
-        "What `nicpoll demo --json` prints",
-        "A finished nicpoll study: what was planned, where it ran, every trial, and what \
-         follows. docs/schema.md explains it. Units stand in field names; null means not \
-         measured.",
-        SCHEMA,
-    )
+/// The name and version of a kind of document, and what makes the schema of that name.
+pub type NamedSchema = (&'static str, fn(&str) -> String);
+
+/// Every kind of document.
+pub const SCHEMAS: [NamedSchema; 27] = [
+    (AB_SCHEMA, schema_of::<LiveAb>),
+    (BLAST_SCHEMA, schema_of::<BlastDocument>),
+    (CPU_TRUTH_SCHEMA, schema_of::<CpuTruth>),
+    (SCHEMA, schema_of::<Study>),
+    (DOCTOR_SCHEMA, schema_of::<Doctor>),
+    (FORWARD_SCHEMA, schema_of::<ForwardDocument>),
+    (IMPORTED_SCHEMA, schema_of::<Imported>),
+    (IPERF_SCHEMA, schema_of::<IperfOutput>),
+    (IPERF_RUNS_SCHEMA, schema_of::<IperfRuns>),
+    (LINE_RATES_SCHEMA, schema_of::<LineRates>),
+    (NETBLAST_SCHEMA, schema_of::<Netblast>),
+    (NETBLAST_RUNS_SCHEMA, schema_of::<NetblastRuns>),
+    (NETRECEIVE_SCHEMA, schema_of::<Netreceive>),
+    (NETSEND_SCHEMA, schema_of::<Netsend>),
+    (RR_SCHEMA, schema_of::<RrDocument>),
+    (SET_SCHEMA, schema_of::<SwitchRun>),
+    (SHOW_SCHEMA, schema_of::<Show>),
+    (SIM_FIT_HOST_SCHEMA, schema_of::<SimFitHost>),
+    (SIM_PUBLISHED_SCHEMA, schema_of::<SimPublished>),
+    (SIM_RUN_SCHEMA, schema_of::<SimRun>),
+    (SIM_SWEEP_SCHEMA, schema_of::<SimSweep>),
+    (SIM_TICKS_SCHEMA, schema_of::<SimTicks>),
+    (SINK_SCHEMA, schema_of::<SinkDocument>),
+    (STUDIES_SCHEMA, schema_of::<Studies>),
+    (COMPARED_SCHEMA, schema_of::<Compared>),
+    (STUDY_PLAN_SCHEMA, schema_of::<StudyPlan>),
+    (WATCH_SCHEMA, schema_of::<WatchLine>),
+];
+
+/// What `nicpoll iperf` prints as JSON: an object, or a line of a stream.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum IperfOutput {
+    Run(Box<IperfRun>),
+    Event(Box<IperfEvent>),
 }
 
-/// The JSON Schema of what [`render_cpu_truth_json`] prints, as `docs/` holds it.
-pub(crate) fn cpu_truth_json_schema() -> String {
-    schema_of::<CpuTruth>(
-        "What `nicpoll doctor --cpu-truth --json` prints",
-        "A load that measured itself, and what two accounts of CPU time made of it. docs/cpu-time.md \
-         explains it. Units stand in field names; null means not measured.",
-        CPU_TRUTH_SCHEMA,
-    )
+/// A line of what `nicpoll watch` prints as JSON.
+#[derive(JsonSchema)]
+#[serde(tag = "event", content = "data", rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum WatchLine {
+    /// The first line.
+    Start(Box<WatchStart>),
+    /// An interval has ended.
+    Interval(Box<WatchSample>),
+    /// The last line.
+    End(Box<WatchEnd>),
 }
 
-/// The JSON Schema of a document whose field `schema` holds `version`. When the document may be one of
-/// several, that holds for whichever of them has the field.
-pub(crate) fn schema_of<T: JsonSchema>(title: &str, description: &str, version: &str) -> String {
+/// The file in `docs/` that holds the schema of a kind of document: `nicpoll.show-1.schema.json` for `nicpoll.show/1`.
+pub fn schema_file(document: &str) -> String {
+    format!("{}.schema.json", document.replace('/', "-"))
+}
+
+/// The JSON Schema of a document whose field `schema` holds `name`. When the document may be one of several, that
+/// holds for whichever of them has the field.
+fn schema_of<T: JsonSchema>(name: &str) -> String {
     // Of what is written, not of what may be read: fields without a value are there as null.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     RecursiveTransform(plain_description).transform(&mut schema);
-    schema.insert(String::from("title"), Value::from(title));
-    schema.insert(String::from("description"), Value::from(description));
+    let mut told = include_str!("schemas.txt").split("\n\n").map(str::lines);
+    let mut told = told
+        .find_map(|mut lines| (lines.next()? == name).then_some(lines))
+        .expect("each schema has its title and description");
+    for key in ["title", "description"] {
+        let text = told.next().unwrap_or_default();
+        schema.insert(String::from(key), Value::from(text));
+    }
     if let Some(named) = schema.pointer_mut("/properties/schema") {
-        named["const"] = Value::from(version);
+        named["const"] = Value::from(name);
     } else if let Some(Value::Object(parts)) = schema.get_mut("$defs") {
         let named = |part| Value::pointer_mut(part, "/properties/schema");
         for named in parts.values_mut().filter_map(named) {
-            named["const"] = Value::from(version);
+            named["const"] = Value::from(name);
         }
     }
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema serialises");
-    text.push('\n');
-    text
+    render_document(&schema)
 }
 
 /// Takes rustdoc's link brackets out of a description: outside of rustdoc they lead nowhere.

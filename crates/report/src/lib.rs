@@ -10,11 +10,9 @@
 mod ab_plan;
 mod blast;
 mod csv;
-mod documents;
 mod engine_benchmark;
 mod figures;
 mod forward;
-pub mod help;
 mod html;
 mod json;
 mod line_rates;
@@ -25,7 +23,6 @@ mod page;
 mod plot;
 mod rr;
 mod rr_page;
-mod schemas;
 mod sim;
 mod sink;
 mod studies;
@@ -38,7 +35,7 @@ use nicpoll_model::numbers;
 pub use ab_plan::render_ab_plan;
 pub use blast::BLAST_TEXTS;
 pub use csv::{blocks_as_csv, imported_as_csv, series_as_csv, trials_as_csv};
-pub use documents::{render_document, render_event};
+
 pub use engine_benchmark::{
     chart_of_overload, delays_as_markdown, overload_as_markdown, plot_delays,
 };
@@ -47,13 +44,12 @@ pub use html::{
     render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,
     render_sim_run_html, render_sim_sweep_html, render_sim_ticks_html, render_studies_html,
 };
-pub use json::{render_cpu_truth_json, render_json};
+pub use json::{NamedSchema, SCHEMAS, render_document, render_event, render_json, schema_file};
 pub use line_rates::render_line_rates;
 pub use markdown::{render_ab_markdown, render_imported_markdown, render_markdown};
 pub use micros::with_micros;
 pub use page::{PageForm, PageTexts, RunPage};
 pub use rr_page::{RR_TEXTS, RrPage, finish_rr_page};
-pub use schemas::{NamedSchema, SCHEMAS, schema_file};
 pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
     render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,

@@ -271,7 +271,7 @@ fn the_document_is_as_it_was_and_as_its_schema_says() {
     golden("tests/golden/ab.json", &json);
     assert_eq!(serde_json::from_str::<LiveAb>(&json).unwrap(), saves);
     let (_, schema) = SCHEMAS.iter().find(|(name, _)| *name == AB_SCHEMA).unwrap();
-    let schema = serde_json::from_str(&schema()).unwrap();
+    let schema = serde_json::from_str(&schema(AB_SCHEMA)).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let document = serde_json::from_str(&json).unwrap();
     let errors: Vec<String> = validator

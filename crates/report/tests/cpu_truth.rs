@@ -3,7 +3,7 @@
 use nicpoll_model::{
     CPU_TRUTH_SCHEMA, CpuTruth, EventCost, FoldBin, FoldedPulses, TruthPhase, TruthVerdict,
 };
-use nicpoll_report::{TextOptions, render_cpu_truth_json, render_cpu_truth_text};
+use nicpoll_report::{TextOptions, render_cpu_truth_text, render_json};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/nicpoll.cpu-truth-1.schema.json");
@@ -97,5 +97,5 @@ fn what_was_not_measured_shows_as_a_dash() {
 fn the_json_is_valid_by_the_committed_schema() {
     let parse = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
     let validator = jsonschema::draft202012::new(&parse(SCHEMA)).unwrap();
-    assert!(validator.is_valid(&parse(&render_cpu_truth_json(&truth()))));
+    assert!(validator.is_valid(&parse(&render_json(&truth()))));
 }

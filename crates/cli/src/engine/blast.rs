@@ -12,7 +12,6 @@ use nicpoll_engine::{Choice, Named};
 use nicpoll_model::Rate;
 use nicpoll_model::units::parse_rate;
 use nicpoll_report::BLAST_TEXTS;
-use nicpoll_report::help::blast::{ABOUT, EXAMPLES};
 use nicpoll_sys::affinity;
 use nicpoll_traffic::stop::Stop;
 use nicpoll_wire::frame::Mac;
@@ -20,6 +19,9 @@ use nicpoll_wire::frame::Mac;
 use super::options::RunningArgs;
 use crate::failure::{EXIT_FAILED, Failure, over};
 use crate::output::origin;
+
+const ABOUT: &str = include_str!("../help/blast-about.txt");
+const EXAMPLES: &str = include_str!("../help/blast-examples.txt");
 
 /// Options of `nicpoll blast`.
 #[derive(Args, Clone, Debug)]

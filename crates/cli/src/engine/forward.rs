@@ -5,7 +5,6 @@ use clap::Args;
 use nicpoll_engine::{Forward, ForwardPath, ForwardSettings, Named};
 use nicpoll_observe::forward_filters;
 use nicpoll_report::FORWARD_TEXTS;
-use nicpoll_report::help::forward::{ABOUT, EXAMPLES};
 use nicpoll_sys::tell;
 use nicpoll_traffic::stop::Stop;
 
@@ -13,6 +12,9 @@ use super::options::EngineArgs;
 use super::options::RunningArgs;
 use crate::failure::{Failure, over};
 use crate::output::origin;
+
+const ABOUT: &str = include_str!("../help/forward-about.txt");
+const EXAMPLES: &str = include_str!("../help/forward-examples.txt");
 
 /// Options of `nicpoll forward`.
 #[derive(Args, Clone, Debug)]

@@ -6,7 +6,6 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::{DeviceChoice, FRAMES_MAX, Named, PacketCheck, Sink, SinkSettings, Take};
 use nicpoll_report::SINK_TEXTS;
-use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
 use nicpoll_study::{OtherEnd, check_of};
 use nicpoll_sys::tell;
 use nicpoll_traffic::stop::Stop;
@@ -15,6 +14,9 @@ use super::options::EngineArgs;
 use super::options::RunningArgs;
 use crate::failure::{Failure, over};
 use crate::output::origin;
+
+const ABOUT: &str = include_str!("../help/sink-about.txt");
+const EXAMPLES: &str = include_str!("../help/sink-examples.txt");
 
 /// Options of `nicpoll sink`.
 #[derive(Args, Clone, Debug)]

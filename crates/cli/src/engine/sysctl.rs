@@ -7,12 +7,14 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::{KnobAnswer, RunningEngine, parse_knob};
 use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions, asked_variables};
-use nicpoll_report::help::sysctl::{ABOUT, EXAMPLES};
 use nicpoll_report::render_polling_values;
 use nicpoll_sys::tell;
 
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output::{origin, print};
+
+const ABOUT: &str = include_str!("../help/sysctl-about.txt");
+const EXAMPLES: &str = include_str!("../help/sysctl-examples.txt");
 
 /// How long the kernel's polls are watched.
 const LOOK: Duration = Duration::from_secs(1);

@@ -5,15 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::TruthVerdict;
 use nicpoll_model::time::parse_time;
-use nicpoll_report::help::doctor::EXAMPLES;
-use nicpoll_report::{
-    render_cpu_truth_json, render_cpu_truth_text, render_doctor_text, render_document,
-};
+use nicpoll_report::{render_cpu_truth_text, render_doctor_text, render_document, render_json};
 
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
 use crate::output::{origin, print, text_options};
 
-pub use nicpoll_report::help::doctor::ABOUT;
+const EXAMPLES: &str = include_str!("../help/doctor-examples.txt");
+pub const ABOUT: &str = include_str!("../help/doctor-about.txt");
 
 /// Runs the checks, or the test of the CPU account with --cpu-truth, and returns the exit code.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
@@ -38,7 +36,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 fn cpu_truth(args: &DoctorArgs) -> Result<u8, Failure> {
     let truth = nicpoll_inspect::cpu_truth(args.fold)?;
     let text = if args.json {
-        render_cpu_truth_json(&truth)
+        render_json(&truth)
     } else {
         render_cpu_truth_text(&truth, &text_options())
     };

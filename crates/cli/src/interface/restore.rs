@@ -19,7 +19,7 @@ use super::knobs::parse_names;
 use super::report::Report;
 use crate::failure::Failure;
 
-pub use nicpoll_report::help::set::RESTORE_ABOUT;
+pub const RESTORE_ABOUT: &str = include_str!("../help/restore-about.txt");
 
 /// Options of `nicpoll restore`.
 #[derive(Args, Debug)]

@@ -12,7 +12,6 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_inspect::PollWitness;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::help::set::EXAMPLES;
 use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
@@ -30,7 +29,8 @@ use super::report::Report;
 use super::restore::put_back_named;
 use crate::failure::Failure;
 
-pub use nicpoll_report::help::set::SET_ABOUT;
+const EXAMPLES: &str = include_str!("../help/set-examples.txt");
+pub const SET_ABOUT: &str = include_str!("../help/set-about.txt");
 
 /// The command line of `set` or `ab` with `-polling`, as ifconfig(8) has it, written as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {

@@ -8,7 +8,6 @@ use nicpoll_inspect::{
 };
 use nicpoll_model::Show;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::help::show::EXAMPLES;
 use nicpoll_report::{render_document, render_polling_values, render_show_text};
 use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_sys::tell;
@@ -17,7 +16,8 @@ use super::freebsd;
 use crate::failure::Failure;
 use crate::output::{origin, print, text_options};
 
-pub use nicpoll_report::help::show::ABOUT;
+const EXAMPLES: &str = include_str!("../help/show-examples.txt");
+pub const ABOUT: &str = include_str!("../help/show-about.txt");
 
 /// Runs the command and returns its exit code.
 pub fn show(args: &ShowArgs) -> Result<u8, Failure> {

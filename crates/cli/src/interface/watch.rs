@@ -13,7 +13,6 @@ use clap::Args;
 use nicpoll_inspect::{STORM_THRESHOLD, Watch, WatchOptions, inside};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_model::{WatchSample, WatchStart};
-use nicpoll_report::help::watch::EXAMPLES;
 use nicpoll_report::{
     WatchScale, WatchView, draw_watch, render_event, render_watch_start, render_watch_text,
 };
@@ -28,7 +27,8 @@ use ratatui::crossterm::execute;
 use crate::failure::{Failure, over};
 use crate::output::{self, in_locale, origin, print};
 
-pub use nicpoll_report::help::watch::ABOUT;
+const EXAMPLES: &str = include_str!("../help/watch-examples.txt");
+pub const ABOUT: &str = include_str!("../help/watch-about.txt");
 
 /// How often it is looked whether a signal came.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
 
-pub use nicpoll_report::help::sim_fit_host::EXAMPLES;
+pub const EXAMPLES: &str = include_str!("../help/sim-fit-host-examples.txt");
 
 /// Trials of each row of the check.
 const CHECKS: u32 = 10;

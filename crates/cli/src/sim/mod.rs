@@ -7,8 +7,6 @@ mod sweep;
 mod ticks;
 
 use clap::{Args, Subcommand};
-use nicpoll_report::help::sim::{ABOUT, RUN_EXAMPLES, SWEEP_EXAMPLES};
-use nicpoll_report::help::{sim_hosts, sim_merge};
 
 use self::fit_host::HostFitArgs;
 use self::published::{PublishedArgs, PublishedFitArgs};
@@ -16,6 +14,10 @@ use self::run::{HostsArgs, RunArgs};
 use self::sweep::{MergeArgs, SweepArgs};
 use self::ticks::TicksArgs;
 use crate::failure::Failure;
+
+const ABOUT: &str = include_str!("../help/sim-about.txt");
+const RUN_EXAMPLES: &str = include_str!("../help/sim-run-examples.txt");
+const SWEEP_EXAMPLES: &str = include_str!("../help/sim-sweep-examples.txt");
 
 /// Options of `nicpoll sim`.
 #[derive(Args, Debug)]
@@ -36,10 +38,10 @@ pub enum SimCommand {
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepArgs>),
     /// List the hosts that the program carries and the presets of host files, or print one
-    #[command(after_help = sim_hosts::EXAMPLES)]
+    #[command(after_help = include_str!("../help/sim-hosts-examples.txt"))]
     Hosts(HostsArgs),
     /// Put the parts of a sweep together
-    #[command(after_help = sim_merge::EXAMPLES)]
+    #[command(after_help = include_str!("../help/sim-merge-examples.txt"))]
     Merge(MergeArgs),
     /// Sample pulses of work at clock ticks, next to the exact figure
     #[command(after_help = ticks::EXAMPLES)]
@@ -48,7 +50,7 @@ pub enum SimCommand {
     #[command(after_help = published::PUBLISHED_EXAMPLES)]
     Published(PublishedArgs),
     /// Fit the costs of published hosts to what was measured under interrupts; or measure those of this machine
-    #[command(after_help = format!("{}\n\nWith --host:\n{}", published::FIT_EXAMPLES, fit_host::EXAMPLES))]
+    #[command(after_help = format!("{}\nWith --host:\n{}", published::FIT_EXAMPLES, fit_host::EXAMPLES))]
     Fit(FitArgs),
 }
 

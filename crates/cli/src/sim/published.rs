@@ -20,7 +20,8 @@ use crate::options::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, 
 use crate::output;
 use crate::progress::Spinner;
 
-pub use nicpoll_report::help::sim_published::{FIT_EXAMPLES, PUBLISHED_EXAMPLES};
+pub const FIT_EXAMPLES: &str = include_str!("../help/sim-fit-examples.txt");
+pub const PUBLISHED_EXAMPLES: &str = include_str!("../help/sim-published-examples.txt");
 
 /// Options of `nicpoll sim published`.
 #[derive(Args, Debug)]

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::options::{nanos, usage};
 use crate::output;
 
-pub use nicpoll_report::help::sim_ticks::EXAMPLES;
+pub const EXAMPLES: &str = include_str!("../help/sim-ticks-examples.txt");
 
 /// Options of `nicpoll sim ticks`.
 #[derive(Args, Debug)]

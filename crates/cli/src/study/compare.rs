@@ -2,7 +2,6 @@
 
 use clap::{Args, ValueEnum};
 use nicpoll_model::Compared;
-use nicpoll_report::help::study::COMPARE_EXAMPLES;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_report::{render_compared_text, render_document};
 use nicpoll_store::Store;
@@ -12,6 +11,8 @@ use nicpoll_study::{ResultSource, compare_results};
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::StoreFile;
 use crate::output;
+
+const COMPARE_EXAMPLES: &str = include_str!("../help/study-compare-examples.txt");
 
 /// Whose figures `--ministat` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
-use nicpoll_report::help::study::IMPORT_EXAMPLES;
 use nicpoll_report::{render_document, render_imported_text};
 use nicpoll_store::Store;
 use nicpoll_study::Correction;
@@ -15,6 +14,8 @@ use nicpoll_sys::tell;
 use crate::failure::Failure;
 use crate::options::StoreFile;
 use crate::output;
+
+const IMPORT_EXAMPLES: &str = include_str!("../help/study-import-examples.txt");
 
 /// Options of `nicpoll study import`.
 #[derive(Args, Debug)]

@@ -8,7 +8,6 @@ pub mod serve;
 pub mod stored;
 
 use clap::{Args, Subcommand};
-use nicpoll_report::help::study::EXAMPLES;
 
 use self::compare::CompareArgs;
 use self::import::ImportArgs;
@@ -16,7 +15,8 @@ use self::run::RunArgs;
 use self::stored::{DeleteArgs, ExportArgs, ListArgs, ReportArgs, ShowStudyArgs};
 use crate::failure::Failure;
 
-pub use nicpoll_report::help::study::ABOUT;
+const EXAMPLES: &str = include_str!("../help/study-examples.txt");
+pub const ABOUT: &str = include_str!("../help/study-about.txt");
 
 /// Options of `nicpoll study`.
 #[derive(Args, Debug)]

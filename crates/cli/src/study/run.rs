@@ -10,7 +10,6 @@ use clap::Args;
 use nicpoll_calibrate::{predict, simulated_figures};
 use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{Plan, StudyKind};
-use nicpoll_report::help::study::RUN_EXAMPLES;
 use nicpoll_report::{render_document, render_html, render_plan_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
@@ -27,6 +26,8 @@ use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::{StoreFile, read_host};
 use crate::output;
 use crate::progress::Line;
+
+const RUN_EXAMPLES: &str = include_str!("../help/study-run-examples.txt");
 
 /// Options of `nicpoll study run`.
 #[derive(Args, Debug)]

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use nicpoll_report::help::serve::EXAMPLES;
 use nicpoll_serve::StoreServer;
 use nicpoll_sys::tell;
 use nicpoll_traffic::stop::Stop;
@@ -12,6 +11,8 @@ use nicpoll_traffic::stop::Stop;
 use crate::failure::{Failure, over};
 use crate::options::StoreFile;
 use crate::output;
+
+const EXAMPLES: &str = include_str!("../help/serve-examples.txt");
 
 /// Where a browser finds the pages unless told otherwise.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8077);

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
-use nicpoll_report::help::study::REPORT_EXAMPLES;
 use nicpoll_report::{
     blocks_as_csv, imported_as_csv, render_ab_html, render_ab_markdown, render_ab_text,
     render_document, render_html, render_imported_html, render_imported_markdown,
@@ -19,6 +18,8 @@ use nicpoll_study::{ready_studies, shown, still_runs};
 use crate::failure::Failure;
 use crate::options::StoreFile;
 use crate::output;
+
+const REPORT_EXAMPLES: &str = include_str!("../help/study-report-examples.txt");
 
 /// Options of `nicpoll study list`.
 #[derive(Args, Debug)]

@@ -9,12 +9,14 @@ use nicpoll_model::line::{
     IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet,
 };
 use nicpoll_model::units::{parse_rate, parse_speed};
-use nicpoll_report::help::linerate::{ABOUT, EXAMPLES};
 use nicpoll_report::{render_document, render_line_rates};
 use nicpoll_sys::ethtool;
 
 use crate::failure::Failure;
 use crate::output;
+
+const ABOUT: &str = include_str!("../help/linerate-about.txt");
+const EXAMPLES: &str = include_str!("../help/linerate-examples.txt");
 
 /// The frame sizes of RFC 2544, section 9.1.
 const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];

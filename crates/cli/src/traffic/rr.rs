@@ -13,7 +13,6 @@ use nicpoll_model::rr::{RR_SCHEMA, RrSideStart, RrStart};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_model::units::parse_count_rate;
 use nicpoll_model::{Protocol, Rate};
-use nicpoll_report::help::rr::{ABOUT, EXAMPLES};
 use nicpoll_report::{PageForm, RR_TEXTS, RunPage, finish_rr_page};
 use nicpoll_sys::tell;
 use nicpoll_traffic::Signals;
@@ -25,6 +24,9 @@ use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
 use crate::failure::Failure;
 use crate::output::{now, print};
+
+const ABOUT: &str = include_str!("../help/rr-about.txt");
+const EXAMPLES: &str = include_str!("../help/rr-examples.txt");
 
 /// How long a client sends when nothing else ends it.
 const DURATION: Duration = Duration::from_secs(10);
