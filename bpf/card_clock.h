@@ -3,7 +3,7 @@
  * When packets came to their card, by the kernel's clock: from the card's own time stamps, and a line for each card's
  * clock that the loader keeps true.
  *
- * What must hold: who includes this has declared KINDS and record() before. The names of maps and constants, the
+ * Before it is included, KINDS and record() must be declared. The names of maps and constants, the
  * layout of `struct line` and RATE_SHIFT are a contract with crates/observe. Each stamp is believed, or its packet
  * counts as left out of the kind that it would have been in: none is lost silently.
  */

@@ -6,7 +6,7 @@
  * misjudged, timer polling most of all. Here every change of state is an event, and each event gives
  * the time since the last one to the state that ends with it.
  *
- * What must hold:
+ * Guarantees:
  * - The names of maps, programs and constants and the layouts of `struct cpu`, `struct source`,
  *   `struct thread` and `struct fold` are a contract with the loader in crates/observe.
  * - A CPU's states add up to `last_ns - start_ns`, always: `last_ns` is exchanged in one instruction,

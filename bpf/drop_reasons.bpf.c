@@ -6,7 +6,7 @@
  * a generic XDP program, a reverse path filter). The tracepoint kfree_skb has every packet that is
  * freed before its time, with the kernel's reason.
  *
- * What must hold:
+ * Guarantees:
  * - The names of the maps and of count_drops and the layouts of `struct drop`, `struct dropped` and
  *   `struct uncounted` are a contract with the loader in crates/observe.
  * - Every packet of a watched namespace is in one entry of DROPS, or in UNCOUNTED. Nothing is lost

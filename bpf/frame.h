@@ -2,7 +2,7 @@
  *
  * What XDP programs are written with: the frame that they are given, the headers in it, and what they may do with it.
  *
- * What must hold: every number of more than one byte in a header is big-endian, and is read as a little-endian CPU
+ * Guarantees: every number of more than one byte in a header is big-endian, and is read as a little-endian CPU
  * reads it. Who reads a header has checked that the frame holds it.
  */
 #include "kernel.h"

@@ -3,7 +3,7 @@
  * What every program here is written with: the kernel's short names of types, the marks that the loader reads, and
  * the helpers of the kernel that are called.
  *
- * What must hold:
+ * Guarantees:
  * - No program needs the kernel's own headers. The kernel's types are declared with the fields that are read and no
  *   others; preserve_access_index has the loader find their real offsets in the running kernel.
  * - Nothing here makes code or a type that a program does not use. The numbers are those of the kernel's

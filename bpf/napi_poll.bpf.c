@@ -5,7 +5,7 @@
  * What it is for: every receive discipline claims a rhythm (one poll a packet, one round a
  * millisecond). These four counters are the evidence that a trial really ran that way.
  *
- * What must hold:
+ * Guarantees:
  * - The names TARGET, COUNTS and count_napi_polls and the layouts of `struct target` and
  *   `struct counts` are a contract with the loader in crates/observe.
  * - Nothing is printed, sent or allocated for a poll: at one poll a packet this runs for each

@@ -11,7 +11,7 @@
  * TCP: the kernel joins segments, so a segment is known by its flow and the sequence number behind its last byte; it
  * has been read when the program's position has reached that. One segment a flow is followed at a time.
  *
- * What must hold:
+ * Guarantees:
  * - The names of maps, programs and constants, the layout of `struct delays` and the order of the kinds are a contract
  *   with the loader in crates/observe.
  * - All tables are of fixed size and never searched: what finds its place taken replaces it or is not followed. Nothing

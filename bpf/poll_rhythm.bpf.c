@@ -7,7 +7,7 @@
  * it does. A round is a run of polls that ends with work below the budget. Timer polling means that
  * the NAPI's own timer begins the rounds.
  *
- * What must hold:
+ * Guarantees:
  * - The names of maps and programs and the layout of `struct rhythm` are a contract with the loader in
  *   crates/observe.
  * - The loader makes the entries of RHYTHMS, and only NAPI instances that have one are looked at. Ids are

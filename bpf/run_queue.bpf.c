@@ -6,7 +6,7 @@
  * What it is for: soft interrupts take the CPU away from the programs that read what they deliver, and how long those
  * wait is what their users feel.
  *
- * What must hold:
+ * Guarantees:
  * - The names of maps, programs and constants and the layout of `struct delays` are a contract with the loader in
  *   crates/observe.
  * - The table of waiting threads is of fixed size and never searched: a thread whose place another one takes is not

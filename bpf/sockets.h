@@ -2,7 +2,7 @@
  *
  * The AF_XDP sockets that frames are given to, and the count of what became of each frame.
  *
- * What must hold: who includes this has declared FATES, the number of fates that a frame can have, before. The names
+ * Before it is included, FATES must be declared: the number of fates that a frame can have. The names
  * of both maps are a contract with the loaders in crates/engine.
  */
 #define BPF_MAP_TYPE_XSKMAP 17

@@ -5,7 +5,7 @@
  * It is run by BPF_PROG_TEST_RUN with live frames, and never attached. The kernel brings memory that holds the longest
  * frame and was filled with one once. Memory comes back from receivers, which may have changed what is in it.
  *
- * What must hold: headers and mark are written anew each time; behind the mark nothing is, as no router changes that.
+ * Guarantees: headers and mark are written again each time; behind the mark nothing is, as no router changes that.
  * A frame is counted when it is handed over, and what is not handed over leaves no number out.
  */
 #include "frame.h"

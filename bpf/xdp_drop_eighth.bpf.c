@@ -5,7 +5,7 @@
  * What it is for: a test attaches it to a lab's receiver, to show that the ledger finds what an XDP
  * program drops, to the packet. Nothing but that test loads it.
  *
- * What must hold: frames are counted over all CPUs together; the test's frames all come from one.
+ * Guarantees: frames are counted over all CPUs together; the test's frames all come from one.
  */
 #include "kernel.h"
 

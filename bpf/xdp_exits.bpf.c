@@ -5,7 +5,7 @@
  * What it is for: an XDP program learns nothing of a frame once it has redirected it. An exit that is down, too slow,
  * or a veth whose other end has no NAPI loses frames without a word; the kernel's tracepoints have them all.
  *
- * What must hold: the names of the map and the programs and the layouts of `struct way` and `struct passage` are a
+ * Guarantees: the names of the map and the programs and the layouts of `struct way` and `struct passage` are a
  * contract with the loader in crates/engine. Only ways that the loader has put into WAYS are counted, of one network
  * namespace: elsewhere an interface may have the same index.
  */

@@ -2,7 +2,7 @@
 /*
  * Forwards IPv4 and IPv6 between interfaces as the kernel's routes say: at once, or by way of AF_XDP sockets.
  *
- * What must hold:
+ * Guarantees:
  * - A frame is taken only when nothing is left to do but what any router does with any packet: it is for this router,
  *   its header is right, its TTL lasts, the kernel has a route and the neighbour's address, and it fits. All else goes
  *   to the kernel unchanged, which resolves, fragments, answers by ICMP or drops as it always does. Nothing is dropped

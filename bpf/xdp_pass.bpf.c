@@ -4,7 +4,7 @@
  *
  * What it is for: a study asks what it costs that any XDP program is there, before the user's own is written.
  *
- * What must hold: it does nothing else.
+ * Guarantees: it does nothing else.
  */
 #include "kernel.h"
 

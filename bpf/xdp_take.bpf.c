@@ -2,7 +2,7 @@
 /*
  * Gives the frames that a program asked for to its AF_XDP sockets; all others go on to the kernel.
  *
- * What must hold: ARP, neighbour discovery, TCP, fragments, VLAN frames and whatever is not understood pass. So does a
+ * Guarantees: ARP, neighbour discovery, TCP, fragments, VLAN frames and whatever is not understood pass. So does a
  * frame of a queue that has no socket, or one that is longer than a socket's memory: it is never dropped here. Each
  * frame is counted once, by what became of it.
  */

@@ -1,4 +1,4 @@
-//! A frame may come from anybody on the link. What must hold: reading it never panics, and what is read of it lies
+//! A frame may come from anybody on the link. Reading it never panics, and what is read of it lies
 //! within it.
 #![no_main]
 

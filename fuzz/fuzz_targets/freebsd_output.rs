@@ -1,4 +1,4 @@
-//! A host prints what it likes. What must hold: any text is read or refused, never with a panic; what is
+//! A host prints what it likes. Any text is read or refused, never with a panic; what is
 //! read is within its limits; and one word is all that a line of rc.conf gains, once.
 #![no_main]
 

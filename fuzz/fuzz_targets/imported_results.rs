@@ -1,4 +1,4 @@
-//! Any text may be handed over as another tool's output. What must hold: reading it never panics, whichever format it
+//! Any text may be handed over as another tool's output. Reading it never panics, whichever format it
 //! is read as; what is refused is refused with a line that the text has; what is accepted has figures that are finite,
 //! runs in the order of their lines, and shares between 0 and 1.
 #![no_main]

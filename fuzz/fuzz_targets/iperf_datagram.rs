@@ -1,4 +1,4 @@
-//! Any datagram may reach the UDP server. What must hold: reading it never panics, an id that was read
+//! Any datagram may reach the UDP server. Reading it never panics, an id that was read
 //! is written back as one that reads the same, and so is a client header; no stream is asked for to a
 //! port that cannot be.
 #![no_main]

@@ -1,5 +1,4 @@
-//! A client's dialect is told by its first datagram, and whatever comes after it is read as that. What
-//! must hold: no sequence of datagrams makes a reading panic or yield an id beyond belief, and the
+//! A client's dialect is told by its first datagram, and whatever comes after it is read as that. No sequence of datagrams makes a reading panic or yield an id beyond belief, and the
 //! answer to each FIN is a report to a client of any version. Each 24 bytes of the input are the head of
 //! a datagram.
 #![no_main]

@@ -1,4 +1,4 @@
-//! The iperf command line comes from whoever wrote the script. What must hold: any arguments are read
+//! The iperf command line comes from whoever wrote the script. Any arguments are read
 //! or refused without a panic, a refusal says something, and what was read is within its limits. Each
 //! line of the input is an argument; lines that begin with `$NAME=` are the environment.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any datagram may answer a UDP client. What must hold: telling what it is never panics, whatever the
+//! Any datagram may answer a UDP client. Telling what it is never panics, whatever the
 //! client had sent and whatever it knows of the server. The first 64 bytes of the input are what it
 //! sent.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any bytes may begin a stream to the TCP server. What must hold: reading a header never panics, and
+//! Any bytes may begin a stream to the TCP server. Reading a header never panics, and
 //! one that was read asked for no more bytes than its first word states.
 #![no_main]
 

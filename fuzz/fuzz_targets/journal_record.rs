@@ -1,4 +1,4 @@
-//! A torn or foreign file may lie in the journal. What must hold: it is refused or read exactly; a record
+//! A torn or foreign file may lie in the journal. It is refused or read exactly; a record
 //! that was read says the same after it is written and read once more; and what is put back from it is
 //! for each knob the oldest value that it says, and nothing else.
 #![no_main]

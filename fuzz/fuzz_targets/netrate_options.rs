@@ -1,5 +1,4 @@
-//! The command lines of netblast, netreceive and netsend come from whoever wrote the script. What must
-//! hold: any arguments are read or refused without a panic, a refusal says something, and what was
+//! The command lines of netblast, netreceive and netsend come from whoever wrote the script. Any arguments are read or refused without a panic, a refusal says something, and what was
 //! read is within its limits. Each line of the input is an argument.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A capture may come from anywhere. What must hold: reading it never panics, and the times of its packets
+//! A capture may come from anywhere. Reading it never panics, and the times of its packets
 //! never run backwards.
 #![no_main]
 

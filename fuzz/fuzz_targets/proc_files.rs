@@ -1,4 +1,4 @@
-//! The kernel's text files change with the kernel. What must hold: any text is read or refused, never
+//! The kernel's text files change with the kernel. Any text is read or refused, never
 //! with a panic.
 #![no_main]
 

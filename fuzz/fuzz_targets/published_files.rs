@@ -1,6 +1,6 @@
-//! Any text may be handed over as a published table or as the file of the fit. What must hold: reading it never
+//! Any text may be handed over as a published table or as the file of the fit. Reading it never
 //! panics; what is refused is refused with a line that the text has; no figure under polling is ever fitted; and
-//! what a host file marks as fitted can be written anew or is refused with its line.
+//! what a host file marks as fitted can be written again or is refused with its line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any datagram may reach the request/response port. What must hold: reading it never panics, and a
+//! Any datagram may reach the request/response port. Reading it never panics, and a
 //! message that was read is written back as one that reads the same.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes may come over a connection to the request/response port. What must hold: reading them never
+//! Any bytes may come over a connection to the request/response port. Reading them never
 //! panics, takes no more than there is, and finds the same messages however the stream is cut.
 #![no_main]
 

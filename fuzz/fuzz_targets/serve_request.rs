@@ -1,4 +1,4 @@
-//! Whatever connects to `nicpoll serve`. What must hold: any bytes are a request, the beginning of one, or refused, never
+//! Whatever connects to `nicpoll serve`. Any bytes are a request, the beginning of one, or refused, never
 //! with a panic; what is answered names the server's own address.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! What `nicpoll set` is told: interfaces with their parts, knobs with their values, periods and rates, as
-//! people and scripts write them. What must hold: a word is read or refused without a panic, a refusal
+//! people and scripts write them. A word is read or refused without a panic, a refusal
 //! says something, and what was read is within its knob's range and reads the same when it is written.
 //! Each line of the input is a word.
 #![no_main]

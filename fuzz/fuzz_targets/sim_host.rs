@@ -1,4 +1,4 @@
-//! Any text may be handed over as a host file. What must hold: reading it never panics; what is refused is
+//! Any text may be handed over as a host file. Reading it never panics; what is refused is
 //! refused with a line that the text has; and what was read is within every range and can be simulated,
 //! or says why not, with all packets accounted for.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any file may be handed over as a part of a sweep. What must hold: reading a list of parts and joining them
+//! Any file may be handed over as a part of a sweep. Reading a list of parts and joining them
 //! never panics or hangs; an error names a part that there is; and what was joined has the points of all
 //! parts, no more and no fewer.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any bytes may be handed over as a trace. What must hold: reading them never panics; what is refused is
+//! Any bytes may be handed over as a trace. Reading them never panics; what is refused is
 //! refused with a line that the text has; what was read has times that never run backwards and sizes that a
 //! datagram can have, and written again it reads the same.
 #![no_main]

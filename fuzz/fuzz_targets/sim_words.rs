@@ -1,4 +1,4 @@
-//! Disciplines and workloads are words of a command line. What must hold: reading them never panics; what
+//! Disciplines and workloads are words of a command line. Reading them never panics; what
 //! was read prints as something that reads the same; and it can be simulated, or says why not, with every packet
 //! accounted for.
 #![no_main]

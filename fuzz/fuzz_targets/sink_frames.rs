@@ -1,4 +1,4 @@
-//! Any frame may come to a sink that checks the numbers in packets. What must hold: no sequence of frames makes it
+//! Any frame may come to a sink that checks the numbers in packets. No sequence of frames makes it
 //! panic, and each frame counts once.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text may be handed over as a study file. What must hold: reading it never panics; what is refused is refused
+//! Any text may be handed over as a study file. Reading it never panics; what is refused is refused
 //! with a line that the text has; what is accepted can be planned or is refused in words, and a plan has no trial of
 //! a workload or setting that the study does not have.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Any text may be imported. What must hold: reading it never panics; every figure, reading and figure without a place
+//! Any text may be imported. Reading it never panics; every figure, reading and figure without a place
 //! stands at a line and at bytes that the text has; rates are finite and not negative; shares are between 0 and 1;
 //! trials are numbered in their order; the same text gives the same study.
 #![no_main]

@@ -1,4 +1,4 @@
-//! udev's entry of an interface, which the record of an early change is made from. What must hold: it never
+//! udev's entry of an interface, which the record of an early change is made from. It never
 //! panics, and what was read says the same when it is written as the rule writes it and read once more.
 #![no_main]
 
