@@ -1,16 +1,20 @@
-//! What the BPF programs of this crate share: why they cannot run, and what their runs take.
+//! BPF programs: loading and attaching them, their run times, the histograms that they fill, and the kernel's types.
+//!
+//! A program that the kernel refuses is a [`BpfError`] that says what it counts and what it needs. The kernel describes
+//! some 150,000 types (BTF); building them all takes tens of milliseconds, so only their names are built. A description
+//! that is cut short is an absent one.
 
-use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::{fs, io};
 
 use aya::maps::{Map, MapError};
-use aya::programs::{BtfTracePoint, ProgramError, ProgramInfo};
-use aya::{Btf, BtfError, Ebpf, EbpfError};
+use aya::programs::{BtfTracePoint, ProgramError, ProgramInfo, Xdp};
+use aya::{Btf, BtfError, Ebpf, EbpfError, Endianness};
+use nicpoll_sys::bpf_maps::{GAP_BUCKETS, GAP_FIRST_OCTAVE, GAP_PARTS};
+use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use crate::kernel_types::KernelTypes;
 
 /// The kernel's description of its types.
 pub(crate) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -57,6 +61,18 @@ impl BpfError {
     }
 }
 
+/// Makes a [`BpfError`] of any error of the kernel or of aya.
+pub(crate) trait OrRefused<T> {
+    /// The value, or that the kernel refused the program that counts `what`.
+    fn or_refused(self, what: &'static str) -> Result<T, BpfError>;
+}
+
+impl<T, E: std::error::Error> OrRefused<T> for Result<T, E> {
+    fn or_refused(self, what: &'static str) -> Result<T, BpfError> {
+        self.map_err(|error| BpfError::refused(what, &error))
+    }
+}
+
 /// What the verifier found wrong, without the steps that led there.
 fn without_log(text: &str) -> String {
     let Some((before, log)) = text.split_once("Verifier output:") else {
@@ -81,7 +97,7 @@ pub(crate) fn tracepoints(what: &'static str) -> Result<Btf, BpfError> {
 pub(crate) fn names_of(types: &[u8], what: &'static str) -> Result<Btf, BpfError> {
     let types = KernelTypes::of_bytes(types).ok_or(BtfError::InvalidHeader);
     let names = types.and_then(|types| types.names());
-    names.map_err(|error| BpfError::refused(what, &error))
+    names.or_refused(what)
 }
 
 /// Takes a map out of a loaded object.
@@ -93,8 +109,7 @@ where
         what,
         why: format!("it has no map {name}"),
     })?;
-    map.try_into()
-        .map_err(|error: MapError| BpfError::refused(what, &error))
+    map.try_into().or_refused(what)
 }
 
 /// Mean run time of a program, by the kernel's BPF statistics.
@@ -161,15 +176,23 @@ pub(crate) fn timed_runs(ebpf: &Ebpf, what: &'static str) -> Result<TimedRuns, B
     Ok(sum)
 }
 
+/// A program of an object, by its name.
+pub(crate) fn program<'a>(
+    ebpf: &'a mut Ebpf,
+    name: &str,
+) -> Result<&'a mut BtfTracePoint, EbpfError> {
+    let program = ebpf.program_mut(name).ok_or(EbpfError::NoBTF)?;
+    Ok(program.try_into()?)
+}
+
 /// Loads a program for a tracepoint and attaches it.
 pub(crate) fn attach(
     ebpf: &mut Ebpf,
-    program: &str,
+    name: &str,
     tracepoint: &str,
     btf: &Btf,
 ) -> Result<(), EbpfError> {
-    let program = ebpf.program_mut(program).ok_or(EbpfError::NoBTF)?;
-    let program: &mut BtfTracePoint = program.try_into()?;
+    let program = program(ebpf, name)?;
     program.load(tracepoint, btf)?;
     program.attach()?;
     Ok(())
@@ -178,8 +201,7 @@ pub(crate) fn attach(
 /// Has the kernel time every run of every BPF program until the result is dropped. The timing itself
 /// costs, so nothing else should be measured meanwhile.
 pub fn start_timing() -> Result<OwnedFd, BpfError> {
-    aya::sys::enable_stats(aya::sys::Stats::RunTime)
-        .map_err(|error| BpfError::refused("run times", &error))
+    aya::sys::enable_stats(aya::sys::Stats::RunTime).or_refused("run times")
 }
 
 /// Whether a program could not be loaded because the kernel lacks the tracepoint it is for.
@@ -190,8 +212,292 @@ pub(crate) fn lacks_tracepoint(error: &EbpfError) -> bool {
     )
 }
 
+/// include/uapi/linux/btf.h: bytes at the beginning of a description.
+const MAGIC: u16 = 0xEB9F;
+/// Bytes of a type before what its kind adds.
+const TYPE_BYTES: usize = 12;
+/// The kind of a name that stands for a type that is elsewhere.
+const KIND_FWD: u32 = 7;
+/// The kind of an enum whose values have 32 bits.
+const KIND_ENUM: u32 = 6;
+/// Bytes of one value of such an enum.
+const VALUE_BYTES: usize = 8;
+/// Bytes of the header: where types and strings begin, and how long they are.
+const HEADER_BYTES: usize = 24;
+const VERSION: u8 = 1;
+
+/// A description of types that was not looked into yet.
+pub struct KernelTypes<'a> {
+    described: &'a [u8],
+    strings: &'a [u8],
+}
+
+/// One type of it.
+struct Type<'a> {
+    /// Where its name is among the strings.
+    name: usize,
+    kind: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> KernelTypes<'a> {
+    /// Of the bytes of `/sys/kernel/btf/vmlinux`; `None` when they are no description.
+    pub fn of_bytes(bytes: &'a [u8]) -> Option<Self> {
+        let magic = bytes.get(..2)?.try_into().ok()?;
+        if u16::from_ne_bytes(magic) != MAGIC {
+            return None;
+        }
+        let header = word(bytes, 4)?;
+        let section = |at: usize| {
+            let begin = header.checked_add(word(bytes, at)?)?;
+            bytes.get(begin..begin.checked_add(word(bytes, at + 4)?)?)
+        };
+        Some(KernelTypes {
+            described: section(8)?,
+            strings: section(16)?,
+        })
+    }
+
+    /// Every name with its number, for looking up tracepoints: a type that consists of others is a mere name here.
+    ///
+    /// # Errors
+    /// When the description is wrong.
+    pub fn names(&self) -> Result<Btf, BtfError> {
+        Btf::parse(&self.bytes_of_names(), Endianness::default())
+    }
+
+    fn bytes_of_names(&self) -> Vec<u8> {
+        let mut types = Vec::with_capacity(self.described.len() / 2);
+        self.each(|found| {
+            if bytes_of_kind(found.kind, 0) == bytes_of_kind(found.kind, 1) {
+                types.extend(found.bytes);
+            } else {
+                types.extend(&found.bytes[..4]);
+                types.extend((KIND_FWD << 24).to_ne_bytes());
+                types.extend([0; 4]);
+            }
+            None::<()>
+        });
+        let mut bytes = MAGIC.to_ne_bytes().to_vec();
+        bytes.extend([VERSION, 0]);
+        let lengths = [
+            HEADER_BYTES,
+            0,
+            types.len(),
+            types.len(),
+            self.strings.len(),
+        ];
+        for length in lengths {
+            bytes.extend((length as u32).to_ne_bytes());
+        }
+        bytes.extend(types);
+        bytes.extend(self.strings);
+        bytes
+    }
+
+    /// The values of an enum, by number; `None` when there is no such enum.
+    pub fn values_of(&self, wanted: &str) -> Option<Vec<(u32, String)>> {
+        let values = self.each(|found| {
+            let is_it = found.kind == KIND_ENUM && self.string(found.name)? == wanted.as_bytes();
+            is_it.then(|| &found.bytes[TYPE_BYTES..])
+        })?;
+        let value = |bytes: &[u8]| {
+            let name = String::from_utf8_lossy(self.string(word(bytes, 0)?)?);
+            Some((word(bytes, 4)? as u32, name.into_owned()))
+        };
+        values.chunks_exact(VALUE_BYTES).map(value).collect()
+    }
+
+    /// Shows the types in their order until one of them gives an answer, and returns it.
+    fn each<T>(&self, mut show: impl FnMut(Type<'a>) -> Option<T>) -> Option<T> {
+        let mut at = 0;
+        while at < self.described.len() {
+            let (name, info) = (
+                word(self.described, at)?,
+                word(self.described, at + 4)? as u32,
+            );
+            let (kind, length) = ((info >> 24) & 31, (info & 0xFFFF) as usize);
+            let end = at + TYPE_BYTES + bytes_of_kind(kind, length)?;
+            let found = Type {
+                name,
+                kind,
+                bytes: self.described.get(at..end)?,
+            };
+            if let Some(answer) = show(found) {
+                return Some(answer);
+            }
+            at = end;
+        }
+        None
+    }
+
+    fn string(&self, at: usize) -> Option<&'a [u8]> {
+        let rest = self.strings.get(at..)?;
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        Some(&rest[..end])
+    }
+}
+
+/// What follows a type's first 12 bytes. `None` for a kind that is newer than this program: where the next type
+/// begins is not known then.
+fn bytes_of_kind(kind: u32, length: usize) -> Option<usize> {
+    match kind {
+        // PTR, FWD, TYPEDEF, VOLATILE, CONST, RESTRICT, FUNC, FLOAT, TYPE_TAG
+        2 | 7..=12 | 16 | 18 => Some(0),
+        // INT, VAR, DECL_TAG
+        1 | 14 | 17 => Some(4),
+        // ARRAY
+        3 => Some(12),
+        // STRUCT, UNION, DATASEC, ENUM64
+        4 | 5 | 15 | 19 => Some(12 * length),
+        // ENUM, FUNC_PROTO
+        KIND_ENUM | 13 => Some(8 * length),
+        _ => None,
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<usize> {
+    let word = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(word) as usize)
+}
+
+/// Where a bucket begins.
+pub(crate) fn bucket_lower_ns(index: usize) -> u64 {
+    let (octave, part) = (index / GAP_PARTS, (index % GAP_PARTS) as u64);
+    let base = 1u64 << (GAP_FIRST_OCTAVE as usize + octave);
+    base + part * (base / GAP_PARTS as u64)
+}
+
+/// How wide the bucket is that begins there.
+pub(crate) fn bucket_width_ns(lower_ns: u64) -> u64 {
+    let octave = 1u64 << lower_ns.max(1 << GAP_FIRST_OCTAVE).ilog2();
+    octave / GAP_PARTS as u64
+}
+
+/// Times of one kind, counted in buckets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            buckets: vec![0; GAP_BUCKETS],
+        }
+    }
+}
+
+impl Histogram {
+    /// Adds what another one counted, bucket by bucket.
+    pub(crate) fn add(&mut self, buckets: &[u64]) {
+        for (sum, count) in self.buckets.iter_mut().zip(buckets) {
+            *sum += count;
+        }
+    }
+
+    /// Counts one time.
+    pub(crate) fn count_one(&mut self, ns: u64) {
+        let above = (1..GAP_BUCKETS).find(|&index| ns < bucket_lower_ns(index));
+        self.buckets[above.unwrap_or(GAP_BUCKETS) - 1] += 1;
+    }
+
+    /// What was counted since `earlier`, a look at the same one.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let both = self.buckets.iter().zip(&earlier.buckets);
+        Histogram {
+            buckets: both.map(|(now, then)| now.saturating_sub(*then)).collect(),
+        }
+    }
+
+    /// How many times were counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The time, in ns, that so large a share of the times did not exceed; within a bucket they count as evenly spread.
+    /// `None` when nothing was counted. Times above 17 s count as 17 s, those below 0.3 us as 0.3 us.
+    pub fn quantile_ns(&self, share: f64) -> Option<f64> {
+        let wanted = share * self.count() as f64;
+        let mut below = 0.0;
+        for (index, &count) in self.buckets.iter().enumerate() {
+            let within = count as f64;
+            if count > 0 && below + within >= wanted {
+                let lower = bucket_lower_ns(index);
+                let part = ((wanted - below) / within).clamp(0.0, 1.0);
+                return Some(lower as f64 + part * bucket_width_ns(lower) as f64);
+            }
+            below += within;
+        }
+        None
+    }
+}
+
+/// What errors say the program is for.
+const XDP: &str = "nothing, and is to run as XDP";
+
+/// Where an XDP program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum XdpMode {
+    /// In the driver, before a packet has a socket buffer.
+    #[default]
+    Native,
+    /// In the kernel's stack, whatever the driver.
+    Generic,
+}
+
+/// A program on an interface.
+pub struct AttachedXdp {
+    // Declared first: the program is taken off before it goes.
+    _link: XdpLink,
+    _ebpf: Ebpf,
+}
+
+impl AttachedXdp {
+    /// Attaches a program that lets every frame pass to an interface of the caller's namespace.
+    ///
+    /// # Errors
+    /// When the driver has no native XDP, or there is a program already.
+    pub fn pass(ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
+        let loaded = Ebpf::load(aya::include_bytes_aligned!("../bpf/xdp_pass.bpf.o"));
+        AttachedXdp::attach(loaded.or_refused(XDP)?, "pass", ifindex, mode)
+    }
+
+    /// Attaches the program `name` of an object file.
+    ///
+    /// # Errors
+    /// As [`AttachedXdp::pass`]; when the file cannot be loaded or has no such program.
+    pub fn of_file(file: &Path, name: &str, ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
+        let loaded = Ebpf::load_file(file);
+        let loaded = loaded.or_refused(XDP)?;
+        AttachedXdp::attach(loaded, name, ifindex, mode)
+    }
+
+    fn attach(mut ebpf: Ebpf, name: &str, ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
+        let program = ebpf.program_mut(name).ok_or_else(|| BpfError::Refused {
+            what: XDP,
+            why: format!("the file has no program {name}"),
+        })?;
+        let program: &mut Xdp = program.try_into().or_refused(XDP)?;
+        program.load().or_refused(XDP)?;
+        let mode = match mode {
+            XdpMode::Native => AttachMode::Driver,
+            XdpMode::Generic => AttachMode::Generic,
+        };
+        // Not by aya, which falls back to a way that replaces a program and leaves its own behind.
+        let program = program.fd().or_refused(XDP)?;
+        let link = XdpLink::attach(program.as_fd(), ifindex, mode);
+        let link = link.or_refused(XDP)?;
+        Ok(AttachedXdp {
+            _link: link,
+            _ebpf: ebpf,
+        })
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod bpf_tests {
     use super::*;
 
     #[test]
@@ -207,5 +513,123 @@ mod tests {
             "load returned EPERM. "
         );
         assert_eq!(without_log("EPERM"), "EPERM");
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod kernel_types_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STRINGS: &[u8] = b"\0int\0skb_drop_reason\0SKB_CONSUMED\0SKB_DROP_REASON_XDP\0";
+
+    /// A description of two types: an int, and an enum of drop reasons.
+    pub fn types() -> Vec<u8> {
+        let mut described: Vec<u32> = vec![1, 1 << 24, 4, 0x2000_0000];
+        described.extend([5, (KIND_ENUM << 24) | 2, 4, 21, 1, 34, 72]);
+        let mut bytes = MAGIC.to_ne_bytes().to_vec();
+        bytes.extend([1, 0]);
+        let length = described.len() as u32 * 4;
+        for word in [24, 0, length, length, STRINGS.len() as u32] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(described.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(STRINGS);
+        bytes
+    }
+
+    #[test]
+    fn an_enum_has_its_values_and_what_is_no_enum_has_none() {
+        let bytes = types();
+        let types = KernelTypes::of_bytes(&bytes).unwrap();
+        let values = types.values_of("skb_drop_reason").unwrap();
+        assert_eq!(values[1], (72, String::from("SKB_DROP_REASON_XDP")));
+        assert_eq!(types.values_of("int"), None);
+        assert_eq!(types.values_of("drop_reason"), None);
+    }
+
+    /// The kernel is asked by number, so a number must not change.
+    #[test]
+    fn every_name_of_this_kernel_has_the_number_that_it_had() {
+        let Ok(bytes) = std::fs::read(KERNEL_TYPES) else {
+            return;
+        };
+        let names_in = |bytes: &[u8]| {
+            let types = KernelTypes::of_bytes(bytes).unwrap();
+            let mut names = Vec::new();
+            types.each(|found| {
+                names.push(types.string(found.name).map(<[u8]>::to_vec));
+                None::<()>
+            });
+            names
+        };
+        let names = KernelTypes::of_bytes(&bytes).unwrap().bytes_of_names();
+        assert!(names.len() < bytes.len());
+        assert!(names_in(&names) == names_in(&bytes));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_in_a_description_ends_the_program(
+            at in 0..115_usize, byte: u8, length in 0..115_usize
+        ) {
+            let mut bytes = types();
+            let places = bytes.len();
+            bytes[at % places] = byte;
+            bytes.truncate(length);
+            if let Some(types) = KernelTypes::of_bytes(&bytes) {
+                let _ = types.values_of("skb_drop_reason");
+                let _ = types.names();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod octaves_tests {
+    use super::*;
+
+    #[test]
+    fn buckets_lie_end_to_end() {
+        for index in 0..GAP_BUCKETS - 1 {
+            let lower = bucket_lower_ns(index);
+            assert_eq!(lower + bucket_width_ns(lower), bucket_lower_ns(index + 1));
+        }
+    }
+
+    #[test]
+    fn a_time_is_counted_in_the_bucket_that_holds_it() {
+        for ns in [0, 271, 272, 1_000, 9_999, u64::MAX] {
+            let mut one = Histogram::default();
+            one.count_one(ns);
+            let [lowest, highest] = [0.0, 1.0].map(|share| one.quantile_ns(share).unwrap());
+            assert!(highest - lowest <= f64::max(lowest / 15.0, 16.0));
+            let is_held = lowest <= ns as f64 && (ns as f64) < highest;
+            assert!(
+                is_held || ns == 0 || ns == u64::MAX,
+                "{ns}: {lowest} to {highest}"
+            );
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_what_was_counted_since() {
+        let mut earlier = Histogram::default();
+        assert_eq!(earlier.quantile_ns(0.5), None);
+        let mut buckets = [0; GAP_BUCKETS];
+        // 2^10 ns and one sixteenth.
+        buckets[2 * GAP_PARTS + 1] = 100;
+        earlier.add(&buckets);
+        // 2^20 ns.
+        buckets[12 * GAP_PARTS] = 1;
+        let mut later = earlier.clone();
+        later.add(&buckets);
+        let since = later.since(&earlier);
+        assert_eq!(since.count(), 101);
+        let median = since.quantile_ns(0.5).unwrap();
+        assert!((1_088.0..1_152.0).contains(&median), "{median}");
+        assert!(since.quantile_ns(0.98).unwrap() < 1_152.0);
+        assert!(since.quantile_ns(1.0).unwrap() > 1_048_576.0);
     }
 }

@@ -1,41 +1,28 @@
-//! Where each CPU's time went, exact to the event, by BPF programs on the kernel's switch and interrupt
-//! events.
+//! CPU time, exact to the event: BPF programs on the kernel's switch, interrupt and system call events.
 //!
-//! `/proc/stat` looks at a CPU once a clock tick on most kernels. Here every change of state gives the
-//! time since the last one to the state that ends: a hard interrupt is taken off the soft interrupt or
-//! the task that it came upon, a soft interrupt off its task. Nothing crosses into user space until
-//! someone reads.
-//!
-//! What must hold: the states of each CPU add up to wall time. A copy that does not was read while an
-//! event changed it, and is read again; should that never end, [`CpuTimes::residual_ns`] shows it.
+//! `/proc/stat` looks at a CPU once a clock tick on most kernels. Here each change of state adds the time since the last
+//! one to the state that ends; an interrupt is taken off the task that it interrupted. Nothing crosses into user space
+//! until someone reads. The states of a CPU add up to wall time: a copy that does not was read during an event and is read
+//! again, and [`CpuTimes::residual_ns`] shows what remains.
 
-mod account;
-mod fold;
-mod interrupts;
-mod tasks;
-
-use std::thread;
+use std::collections::BTreeMap;
+use std::{fs, thread};
 
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
 use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader};
-use nicpoll_model::FoldBin;
-use nicpoll_sys::affinity;
+use nicpoll_model::{CpuStates, FoldBin};
+use nicpoll_sys::bpf_maps::{Cpu, FOLD_BINS, Source, Thread, state};
+use nicpoll_sys::{affinity, bpf_maps};
+use serde::{Deserialize, Serialize};
 
-use crate::bpf::{self, BpfError, RunTime, TimedRuns};
-use crate::reference::monotonic_ns;
-use nicpoll_sys::bpf_maps;
-
-pub use account::{CpuTimes, ExactSample, SOFTIRQ_NAMES, TaskTimes};
-pub use fold::FoldOptions;
-pub use interrupts::{InterruptCounts, InterruptSource, Interrupts};
-pub use tasks::{ThreadTimes, by_process};
-
-use account::CpuCopy;
+use crate::bpf;
+use crate::bpf::{BpfError, OrRefused, RunTime, TimedRuns};
+use crate::clock::monotonic_ns;
 
 /// What errors say the programs are for.
-const WHAT: &str = "CPU time";
+const CPU_TIME: &str = "CPU time";
 /// Programs and their tracepoints, in the order in which they are attached: an exit without its entry
 /// is ignored, an entry without its exit would be believed.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -104,10 +91,10 @@ impl ExactCpu {
     ///
     /// # Errors
     /// When the kernel describes no types, or refuses: CAP_BPF and CAP_PERFMON are needed. Then
-    /// [`CpuSample`](crate::CpuSample) is what there is.
+    /// [`CpuSample`](crate::proc::CpuSample) is what there is.
     pub fn load(options: &ExactCpuOptions) -> Result<Self, BpfError> {
-        let btf = bpf::tracepoints(WHAT)?;
-        let sources = VECTORS.len() as u32 + interrupts::irq_numbers_end() + SPARE_SOURCES;
+        let btf = bpf::tracepoints(CPU_TIME)?;
+        let sources = VECTORS.len() as u32 + irq_numbers_end() + SPARE_SOURCES;
         let (period_ns, tgid) = options
             .fold
             .map_or((0, 0), |fold| (fold.period_ns, fold.tgid));
@@ -119,12 +106,12 @@ impl ExactCpu {
             .override_global("STORM_THRESHOLD", &options.storm_threshold, true)
             .override_global("BACK_TO_BACK_NS", &BACK_TO_BACK_NS, true)
             .load(aya::include_bytes_aligned!("../bpf/cpu_time.bpf.o"))
-            .map_err(|error| refused(&error))?;
+            .or_refused(CPU_TIME)?;
         let mut exact = ExactCpu {
-            cpus: bpf::take_map(&mut ebpf, WHAT, "CPUS")?,
-            sources: bpf::take_map(&mut ebpf, WHAT, "SOURCES")?,
-            threads: bpf::take_map(&mut ebpf, WHAT, "THREADS")?,
-            fold: bpf::take_map(&mut ebpf, WHAT, "FOLD")?,
+            cpus: bpf::take_map(&mut ebpf, CPU_TIME, "CPUS")?,
+            sources: bpf::take_map(&mut ebpf, CPU_TIME, "SOURCES")?,
+            threads: bpf::take_map(&mut ebpf, CPU_TIME, "THREADS")?,
+            fold: bpf::take_map(&mut ebpf, CPU_TIME, "FOLD")?,
             has_threads: options.has_threads,
             fold_options: options.fold,
             ebpf,
@@ -140,14 +127,14 @@ impl ExactCpu {
         let (idle, tracepoint) = IDLE_PROGRAM;
         self.program(idle)
             .and_then(|program| Ok(program.load(tracepoint, btf)?))
-            .map_err(|error| refused(&error))?;
+            .or_refused(CPU_TIME)?;
         let of_threads = self.has_threads.then_some(RENAME_PROGRAM);
         let of_syscalls = SYSCALL_PROGRAMS
             .into_iter()
             .filter(|_| !passes_over_syscalls);
         for (program, tracepoint) in PROGRAMS.into_iter().chain(of_syscalls).chain(of_threads) {
             self.load_program(program, tracepoint, btf)
-                .map_err(|error| refused(&error))?;
+                .or_refused(CPU_TIME)?;
         }
         for vector in VECTORS {
             let edges = ["exit", "entry"].map(|edge| format!("{vector}_{edge}"));
@@ -156,7 +143,7 @@ impl ExactCpu {
             });
             match loaded {
                 Err(error) if bpf::lacks_tracepoint(&error) => self.unseen_vectors.push(vector),
-                loaded => loaded.map_err(|error| refused(&error))?,
+                loaded => loaded.or_refused(CPU_TIME)?,
             }
         }
         Ok(())
@@ -180,13 +167,13 @@ impl ExactCpu {
         }
         let cpus = self.copies()?.len();
         PerCpuValues::try_from(vec![bpf_maps::Cpu::default(); cpus])
-            .map_err(|error| refused(&error))
-            .and_then(|zeros| self.cpus.set(0, zeros, 0).map_err(|error| refused(&error)))?;
+            .or_refused(CPU_TIME)
+            .and_then(|zeros| self.cpus.set(0, zeros, 0).or_refused(CPU_TIME))?;
         for name in self.programs.clone() {
             let link = self
                 .program(&name)
                 .and_then(|program| Ok(program.attach()?));
-            let link = link.map_err(|error| refused(&error))?;
+            let link = link.or_refused(CPU_TIME)?;
             self.links.push((name, link));
         }
         visit_every_cpu();
@@ -198,7 +185,7 @@ impl ExactCpu {
         while let Some((name, link)) = self.links.pop() {
             self.program(&name)
                 .and_then(|program| Ok(program.detach(link)?))
-                .map_err(|error| refused(&error))?;
+                .or_refused(CPU_TIME)?;
         }
         Ok(())
     }
@@ -223,10 +210,7 @@ impl ExactCpu {
     pub fn interrupts(&self) -> Result<Interrupts, BpfError> {
         let mut interrupts = Interrupts::default();
         for index in 0..self.sources.len() {
-            let by_cpu = self
-                .sources
-                .get(&index, 0)
-                .map_err(|error| refused(&error))?;
+            let by_cpu = self.sources.get(&index, 0).or_refused(CPU_TIME)?;
             interrupts.add(index, &by_cpu);
         }
         Ok(interrupts)
@@ -242,7 +226,7 @@ impl ExactCpu {
         let running = self.read()?;
         let mut threads = Vec::new();
         for entry in self.threads.iter() {
-            let (tid, thread) = entry.map_err(|error| refused(&error))?;
+            let (tid, thread) = entry.or_refused(CPU_TIME)?;
             threads.push(ThreadTimes::new(tid, &thread));
         }
         running.add_running(&mut threads);
@@ -254,8 +238,8 @@ impl ExactCpu {
         let Some(options) = self.fold_options else {
             return Ok(None);
         };
-        let by_cpu = self.fold.get(&0, 0).map_err(|error| refused(&error))?;
-        Ok(Some(fold::bins(options, &by_cpu)))
+        let by_cpu = self.fold.get(&0, 0).or_refused(CPU_TIME)?;
+        Ok(Some(bins(options, &by_cpu)))
     }
 
     /// What the runs of all programs that were timed so far took.
@@ -270,7 +254,7 @@ impl ExactCpu {
         let mut all = Vec::new();
         for name in self.programs.clone() {
             let info = self.program(&name).and_then(|program| Ok(program.info()?));
-            let runs = TimedRuns::of(&info.map_err(|error| refused(&error))?);
+            let runs = TimedRuns::of(&info.or_refused(CPU_TIME)?);
             all.push((name, runs));
         }
         Ok(all)
@@ -286,14 +270,14 @@ impl ExactCpu {
         work: impl FnOnce(&mut Self) -> Result<T, BpfError>,
     ) -> Result<(T, Option<RunTime>), BpfError> {
         let (name, _) = IDLE_PROGRAM;
-        let idle = self.program(name).map_err(|error| refused(&error))?;
+        let idle = self.program(name).or_refused(CPU_TIME)?;
         let runs = |program: &BtfTracePoint| program.info().map(|info| TimedRuns::of(&info));
-        let before = runs(idle).map_err(|error| refused(&error))?;
-        let link = idle.attach().map_err(|error| refused(&error))?;
+        let before = runs(idle).or_refused(CPU_TIME)?;
+        let link = idle.attach().or_refused(CPU_TIME)?;
         let done = work(self);
-        let idle = self.program(name).map_err(|error| refused(&error))?;
-        let after = runs(idle).map_err(|error| refused(&error))?;
-        idle.detach(link).map_err(|error| refused(&error))?;
+        let idle = self.program(name).or_refused(CPU_TIME)?;
+        let after = runs(idle).or_refused(CPU_TIME)?;
+        idle.detach(link).or_refused(CPU_TIME)?;
         Ok((done?, after.since(before)))
     }
 
@@ -303,12 +287,11 @@ impl ExactCpu {
     }
 
     fn copies(&self) -> Result<PerCpuValues<bpf_maps::Cpu>, BpfError> {
-        self.cpus.get(&0, 0).map_err(|error| refused(&error))
+        self.cpus.get(&0, 0).or_refused(CPU_TIME)
     }
 
     fn program(&mut self, name: &str) -> Result<&mut BtfTracePoint, aya::EbpfError> {
-        let program = self.ebpf.program_mut(name).ok_or(aya::EbpfError::NoBTF)?;
-        Ok(program.try_into()?)
+        bpf::program(&mut self.ebpf, name)
     }
 }
 
@@ -325,6 +308,580 @@ fn visit_every_cpu() {
     let _ = visitor.join();
 }
 
-fn refused(error: &dyn std::error::Error) -> BpfError {
-    BpfError::refused(WHAT, error)
+/// Names of the soft interrupt vectors, as in `/proc/softirqs`.
+pub const SOFTIRQ_NAMES: [&str; state::SOFTIRQ_VECTORS] = [
+    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
+];
+
+/// One core's record in the kernel, and when it was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CpuCopy {
+    pub cpu: Cpu,
+    pub at_ns: u64,
+}
+
+impl CpuCopy {
+    fn is_consistent(&self) -> bool {
+        let sum = self
+            .cpu
+            .ns
+            .iter()
+            .fold(0u64, |sum, ns| sum.wrapping_add(*ns));
+        sum == self.cpu.last_ns.wrapping_sub(self.cpu.start_ns)
+    }
+
+    /// The state that the core was in after its latest event.
+    fn state(&self) -> usize {
+        match self.cpu {
+            cpu if cpu.irq_depth > 0 => state::IRQ,
+            cpu if cpu.softirq > 0 => state::SOFTIRQ - 1 + cpu.softirq as usize,
+            cpu => cpu.task as usize,
+        }
+    }
+
+    /// Time that no event has accounted for yet.
+    fn open_ns(&self) -> u64 {
+        self.at_ns.saturating_sub(self.cpu.last_ns)
+    }
+
+    /// Time by state until the copy was made.
+    fn ns(&self) -> [u64; state::ALL] {
+        let mut ns = self.cpu.ns;
+        if let Some(ns) = ns.get_mut(self.state()) {
+            *ns = ns.wrapping_add(self.open_ns());
+        }
+        ns
+    }
+}
+
+/// Every CPU's account at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExactSample {
+    /// By number of the core; `None` before its first event.
+    cpus: Vec<Option<CpuCopy>>,
+}
+
+/// What one core did between two samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTimes {
+    /// Number of the core.
+    pub core: u32,
+    /// Time between the samples, by `CLOCK_MONOTONIC`.
+    pub wall_ns: u64,
+    /// User programs at normal priority. What interrupts them without being an interrupt, such as a
+    /// page fault, is in it.
+    pub user_ns: u64,
+    /// User programs at lowered priority.
+    pub nice_ns: u64,
+    /// System calls, and threads of the kernel.
+    pub system_ns: u64,
+    /// Handlers of hard interrupts.
+    pub irq_ns: u64,
+    /// Soft interrupts by vector, in the order of [`SOFTIRQ_NAMES`].
+    pub softirq_ns: [u64; state::SOFTIRQ_VECTORS],
+    /// The idle task.
+    pub idle_ns: u64,
+    /// What is missing to the time between the samples, or negative, too much.
+    pub residual_ns: i64,
+    /// Switches from one thread to another.
+    pub context_switches: u64,
+}
+
+/// Time of one thread or of several, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// In user mode at normal priority.
+    pub user_ns: u64,
+    /// In user mode at lowered priority.
+    pub nice_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}
+
+/// A sum of the kernel's, which counts modulo 2^64. An event within another moves some time from one state to
+/// the next, and a record that was copied in the middle of a switch has a younger start than its times: a
+/// thread that hardly ran can come out below nothing.
+fn not_below_zero(ns: u64) -> u64 {
+    ns.cast_signed().max(0).cast_unsigned()
+}
+
+impl TaskTimes {
+    pub(crate) fn of(ns: &[u64; state::TASKS]) -> Self {
+        TaskTimes {
+            user_ns: not_below_zero(ns[state::USER]),
+            nice_ns: not_below_zero(ns[state::NICE]),
+            system_ns: not_below_zero(ns[state::SYSTEM]),
+        }
+    }
+
+    /// All of it.
+    pub fn total_ns(&self) -> u64 {
+        self.user_ns + self.nice_ns + self.system_ns
+    }
+
+    /// Both together.
+    pub fn plus(self, other: TaskTimes) -> TaskTimes {
+        TaskTimes {
+            user_ns: self.user_ns + other.user_ns,
+            nice_ns: self.nice_ns + other.nice_ns,
+            system_ns: self.system_ns + other.system_ns,
+        }
+    }
+}
+
+impl ExactSample {
+    /// Takes a copy of a core's record unless there is a consistent one.
+    fn take(&mut self, core: usize, copy: CpuCopy) {
+        if self.cpus.len() <= core {
+            self.cpus.resize(core + 1, None);
+        }
+        let kept = &mut self.cpus[core];
+        if copy.cpu.start_ns > 0 && !kept.is_some_and(|kept| kept.is_consistent()) {
+            *kept = Some(copy);
+        }
+    }
+
+    fn is_consistent(&self) -> bool {
+        self.cpus.iter().flatten().all(CpuCopy::is_consistent)
+    }
+
+    /// Adds to each thread that is running what it used since it was switched to.
+    fn add_running(&self, threads: &mut Vec<ThreadTimes>) {
+        for copy in self.cpus.iter().flatten() {
+            let cpu = &copy.cpu;
+            if cpu.pid == 0 {
+                continue;
+            }
+            let now = copy.ns();
+            let mut slice = [0; state::TASKS];
+            for (index, ns) in slice.iter_mut().enumerate() {
+                *ns = now[index].wrapping_sub(cpu.slice_ns[index]);
+            }
+            let used = TaskTimes::of(&slice);
+            match threads.iter_mut().find(|thread| thread.tid == cpu.pid) {
+                Some(thread) => thread.times = thread.times.plus(used),
+                None => threads.push(ThreadTimes {
+                    tid: cpu.pid,
+                    pid: cpu.tgid,
+                    name: String::new(),
+                    times: used,
+                    slices: 0,
+                }),
+            }
+        }
+    }
+
+    /// What `cores` did since `earlier`. A core without an account in either sample is left out.
+    pub fn since(&self, earlier: &ExactSample, cores: &[u32]) -> Vec<CpuTimes> {
+        let find = |sample: &ExactSample, core: u32| *sample.cpus.get(core as usize)?;
+        cores
+            .iter()
+            .filter_map(|&core| Some(between(core, &find(earlier, core)?, &find(self, core)?)))
+            .collect()
+    }
+
+    /// Numbers of the cores that have an account.
+    pub fn cores(&self) -> Vec<u32> {
+        let with_account = self.cpus.iter().enumerate();
+        with_account
+            .filter(|(_, cpu)| cpu.is_some())
+            .map(|(core, _)| core as u32)
+            .collect()
+    }
+}
+
+fn between(core: u32, before: &CpuCopy, after: &CpuCopy) -> CpuTimes {
+    let (then, now) = (before.ns(), after.ns());
+    // Extrapolated time of a running state can be taken back by the event that follows it.
+    let ns = |state: usize| now[state].saturating_sub(then[state]);
+    let mut softirq_ns = [0; state::SOFTIRQ_VECTORS];
+    for (vector, softirq_ns) in softirq_ns.iter_mut().enumerate() {
+        *softirq_ns = ns(state::SOFTIRQ + vector);
+    }
+    let mut times = CpuTimes {
+        core,
+        wall_ns: after.at_ns.saturating_sub(before.at_ns),
+        user_ns: ns(state::USER),
+        nice_ns: ns(state::NICE),
+        system_ns: ns(state::SYSTEM),
+        irq_ns: ns(state::IRQ),
+        softirq_ns,
+        idle_ns: ns(state::IDLE),
+        residual_ns: 0,
+        context_switches: after.cpu.switches.saturating_sub(before.cpu.switches),
+    };
+    times.residual_ns = times.wall_ns as i64 - (times.busy_ns() + times.idle_ns) as i64;
+    times
+}
+
+impl CpuTimes {
+    /// Time in soft interrupts of all vectors.
+    pub fn softirq_total_ns(&self) -> u64 {
+        self.softirq_ns.iter().sum()
+    }
+
+    /// Time in which the core worked: all but idle.
+    pub fn busy_ns(&self) -> u64 {
+        self.user_ns + self.nice_ns + self.system_ns + self.irq_ns + self.softirq_total_ns()
+    }
+
+    /// Shares of the time between the samples. `steal` is `/proc/stat`'s: no event shows it, so it
+    /// lies within the other states.
+    pub fn shares(&self, steal: f64) -> CpuStates {
+        let share = |ns: u64| {
+            if self.wall_ns == 0 {
+                0.0
+            } else {
+                ns as f64 / self.wall_ns as f64
+            }
+        };
+        CpuStates {
+            core: self.core,
+            user: share(self.user_ns),
+            nice: share(self.nice_ns),
+            system: share(self.system_ns),
+            irq: share(self.irq_ns),
+            softirq: share(self.softirq_total_ns()),
+            idle: share(self.idle_ns),
+            steal,
+        }
+    }
+}
+
+/// What is folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoldOptions {
+    /// The period; phase 0 is at its multiples of `CLOCK_MONOTONIC`. At least 1 us.
+    pub period_ns: u64,
+    /// The process whose time is folded. Interrupts are, whomever they came upon.
+    pub tgid: u32,
+}
+
+/// Time of all CPUs together, by bin of the period.
+fn bins(options: FoldOptions, by_cpu: &[bpf_maps::Fold]) -> Vec<FoldBin> {
+    let bin = |bin: usize| {
+        let row = |row: usize| by_cpu.iter().map(|fold| fold.ns[row][bin]).sum();
+        FoldBin {
+            phase_ns: bin as u64 * (options.period_ns / FOLD_BINS as u64),
+            user_ns: row(0),
+            system_ns: row(1),
+            irq_ns: row(2),
+            softirq_ns: row(3),
+        }
+    };
+    (0..FOLD_BINS).map(bin).collect()
+}
+
+/// Where Linux shows each interrupt and its handlers.
+const IRQ_DIRECTORY: &str = "/sys/kernel/irq";
+
+/// What raises interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InterruptSource {
+    /// One of the CPU's own vectors, by the name of its tracepoint, such as `local_timer`.
+    Vector(&'static str),
+    /// An interrupt line, by its number in `/proc/interrupts`.
+    Irq(u32),
+}
+
+/// Interrupts of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterruptCounts {
+    /// The source.
+    pub source: InterruptSource,
+    /// Entries of its handlers.
+    pub entries: u64,
+    /// Time in its handlers, of all CPUs together.
+    pub ns: u64,
+    /// The most entries back to back that one CPU saw.
+    pub longest_run: u64,
+    /// Entries whose run had reached the threshold; 0 also when there is none.
+    pub storm_entries: u64,
+}
+
+/// Interrupts of every source that had any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interrupts(pub Vec<InterruptCounts>);
+
+impl InterruptSource {
+    fn of(index: u32) -> Self {
+        match VECTORS.get(index as usize) {
+            Some(name) => InterruptSource::Vector(name),
+            None => InterruptSource::Irq(index - VECTORS.len() as u32),
+        }
+    }
+
+    /// The vector's name, or the names of the line's handlers as the kernel has them now; empty when
+    /// it has none.
+    pub fn name(&self) -> String {
+        match self {
+            InterruptSource::Vector(name) => String::from(*name),
+            InterruptSource::Irq(number) => {
+                let path = format!("{IRQ_DIRECTORY}/{number}/actions");
+                String::from(fs::read_to_string(path).unwrap_or_default().trim_end())
+            }
+        }
+    }
+}
+
+impl Interrupts {
+    /// Adds what each CPU counted of the source at `index`.
+    pub(crate) fn add(&mut self, index: u32, by_cpu: &[Source]) {
+        let entries = by_cpu.iter().map(|source| source.entries).sum();
+        if entries == 0 {
+            return;
+        }
+        self.0.push(InterruptCounts {
+            source: InterruptSource::of(index),
+            entries,
+            ns: by_cpu.iter().map(|source| source.ns).sum(),
+            longest_run: by_cpu
+                .iter()
+                .map(|source| source.longest_run)
+                .max()
+                .unwrap_or(0),
+            storm_entries: by_cpu.iter().map(|source| source.storm_entries).sum(),
+        });
+    }
+}
+
+/// One more than the greatest number of an interrupt line that there is now.
+fn irq_numbers_end() -> u32 {
+    let directory = fs::read_dir(IRQ_DIRECTORY).into_iter().flatten().flatten();
+    let numbers = directory.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers.max().map_or(0, |greatest| greatest + 1)
+}
+
+/// What one thread used. Interrupts that came upon it are not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Number of the thread, as the initial PID namespace numbers it.
+    pub tid: u32,
+    /// Number of its process.
+    pub pid: u32,
+    /// The thread's name, by the latest rename; empty when it has not left a CPU yet.
+    pub name: String,
+    /// Its time by state.
+    pub times: TaskTimes,
+    /// How often it left a CPU.
+    pub slices: u64,
+}
+
+impl ThreadTimes {
+    pub(crate) fn new(tid: u32, thread: &Thread) -> Self {
+        let name = thread.comm.split(|byte| *byte == 0).next();
+        ThreadTimes {
+            tid,
+            pid: thread.tgid,
+            name: String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
+            times: TaskTimes::of(&thread.ns),
+            slices: thread.slices,
+        }
+    }
+}
+
+/// What each process used, by its number: the sum of its threads. Threads beyond the longest unused
+/// 16384 are forgotten, so that all processes together may have less than the CPUs gave to tasks.
+pub fn by_process(threads: &[ThreadTimes]) -> BTreeMap<u32, TaskTimes> {
+    let mut processes: BTreeMap<u32, TaskTimes> = BTreeMap::new();
+    for thread in threads {
+        let process = processes.entry(thread.pid).or_default();
+        *process = process.plus(thread.times);
+    }
+    processes
+}
+
+#[cfg(test)]
+mod account_tests {
+    use super::*;
+
+    fn copy(at_ns: u64, last_ns: u64, ns: &[(usize, u64)]) -> CpuCopy {
+        let mut cpu = Cpu {
+            start_ns: 1_000,
+            last_ns,
+            ..Cpu::default()
+        };
+        for &(state, value) in ns {
+            cpu.ns[state] = value;
+        }
+        CpuCopy { cpu, at_ns }
+    }
+
+    fn sample(copies: &[CpuCopy]) -> ExactSample {
+        let mut sample = ExactSample::default();
+        for (core, copy) in copies.iter().enumerate() {
+            sample.take(core, *copy);
+        }
+        sample
+    }
+
+    #[test]
+    fn states_add_up_to_the_time_between_the_samples() {
+        let mut before = copy(2_500, 2_000, &[(state::IDLE, 600), (state::USER, 400)]);
+        before.cpu.task = state::USER as u32;
+        let mut after = copy(
+            5_300,
+            5_000,
+            &[
+                (state::IDLE, 700),
+                (state::USER, 1_900),
+                (state::SYSTEM, 500),
+                (state::IRQ, 300),
+                (state::SOFTIRQ + 3, 600),
+            ],
+        );
+        after.cpu.task = state::USER as u32;
+        after.cpu.softirq = 4;
+        after.cpu.switches = 7;
+        let times = sample(&[after]).since(&sample(&[before]), &[0]);
+        let [times] = times[..] else {
+            panic!("{times:?}")
+        };
+        assert_eq!(times.wall_ns, 2_800);
+        // 500 of the user time were in the first sample already, though no event had told of it.
+        assert_eq!((times.user_ns, times.system_ns), (1_000, 500));
+        assert_eq!((times.irq_ns, times.idle_ns), (300, 100));
+        // The soft interrupt that goes on has the time since the latest event, not the task below.
+        assert_eq!(times.softirq_ns[3], 900);
+        assert_eq!(times.busy_ns(), 2_700);
+        assert_eq!(times.residual_ns, 0);
+        assert_eq!(times.context_switches, 7);
+        let shares = times.shares(0.25);
+        assert_eq!(shares.softirq, 900.0 / 2_800.0);
+        assert_eq!(shares.steal, 0.25);
+    }
+
+    #[test]
+    fn a_hard_interrupt_is_on_top_of_a_soft_one() {
+        let mut copy = copy(1_400, 1_000, &[]);
+        copy.cpu.softirq = 1;
+        copy.cpu.irq_depth = 1;
+        assert_eq!(copy.ns()[state::IRQ], 400);
+    }
+
+    #[test]
+    fn a_copy_that_was_read_half_way_is_replaced_and_otherwise_shows_in_the_residual() {
+        let torn = copy(2_000, 2_000, &[(state::IDLE, 900)]);
+        let whole = copy(2_000, 2_000, &[(state::IDLE, 1_000)]);
+        assert!(!torn.is_consistent() && whole.is_consistent());
+        let mut kept = sample(&[torn]);
+        assert!(!kept.is_consistent());
+        kept.take(0, whole);
+        assert!(kept.is_consistent());
+        // A consistent copy stays, so that the sample is of one moment as far as it can be.
+        kept.take(0, copy(3_000, 3_000, &[(state::IDLE, 2_000)]));
+        assert_eq!(kept.cpus[0], Some(whole));
+
+        let after = copy(3_000, 3_000, &[(state::IDLE, 2_000)]);
+        let times = sample(&[after]).since(&sample(&[torn]), &[0]);
+        assert_eq!(times[0].residual_ns, -100);
+    }
+
+    #[test]
+    fn a_core_without_events_has_no_account() {
+        let mut silent = copy(2_000, 0, &[]);
+        silent.cpu.start_ns = 0;
+        let busy = copy(2_000, 1_000, &[]);
+        let sample = sample(&[silent, busy]);
+        assert_eq!(sample.cores(), [1]);
+        assert!(sample.since(&sample, &[0, 9]).is_empty());
+    }
+
+    #[test]
+    fn a_running_thread_is_given_its_slice_so_far() {
+        let mut copy = copy(1_900, 1_500, &[(state::USER, 300), (state::SYSTEM, 200)]);
+        copy.cpu.task = state::SYSTEM as u32;
+        copy.cpu.pid = 42;
+        copy.cpu.tgid = 40;
+        copy.cpu.slice_ns[state::USER] = 100;
+        let mut threads = Vec::new();
+        sample(&[copy]).add_running(&mut threads);
+        assert_eq!((threads[0].tid, threads[0].pid), (42, 40));
+        assert_eq!(threads[0].times.user_ns, 200);
+        assert_eq!(threads[0].times.system_ns, 600);
+        sample(&[copy]).add_running(&mut threads);
+        assert_eq!(threads.len(), 1);
+        assert_eq!(threads[0].times.total_ns(), 1_600);
+    }
+
+    #[test]
+    fn a_record_that_was_copied_in_mid_switch_gives_its_thread_no_time_rather_than_all() {
+        let mut torn = copy(1_500, 1_500, &[(state::USER, 300), (state::SYSTEM, 200)]);
+        torn.cpu.pid = 42;
+        torn.cpu.slice_ns[state::USER] = 310;
+        torn.cpu.slice_ns[state::SYSTEM] = 150;
+        let mut threads = Vec::new();
+        sample(&[torn]).add_running(&mut threads);
+        assert_eq!(threads[0].times.user_ns, 0);
+        assert_eq!(threads[0].times.system_ns, 50);
+    }
+}
+
+#[cfg(test)]
+mod interrupts_tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_vectors_first_then_lines() {
+        assert_eq!(InterruptSource::of(0).name(), "local_timer");
+        assert_eq!(InterruptSource::of(5), InterruptSource::Irq(0));
+        assert_eq!(InterruptSource::of(16), InterruptSource::Irq(11));
+    }
+
+    #[test]
+    fn cpus_are_added_and_the_longest_run_is_one_cpus() {
+        let of = |entries, longest_run| Source {
+            entries,
+            longest_run,
+            ns: 10 * entries,
+            storm_entries: 1,
+            ..Source::default()
+        };
+        let mut interrupts = Interrupts::default();
+        interrupts.add(7, &[of(3, 2), of(4, 4)]);
+        interrupts.add(8, &[Source::default()]);
+        assert_eq!(
+            interrupts.0,
+            [InterruptCounts {
+                source: InterruptSource::Irq(2),
+                entries: 7,
+                ns: 70,
+                longest_run: 4,
+                storm_entries: 2,
+            }]
+        );
+    }
+}
+
+#[cfg(test)]
+mod tasks_tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_with_its_first_zero() {
+        let mut thread = Thread {
+            ns: [9, 1, 2, 3],
+            ..Thread::default()
+        };
+        thread.comm[..6].copy_from_slice(b"sh\0old");
+        let times = ThreadTimes::new(7, &thread);
+        assert_eq!(times.name, "sh");
+        assert_eq!(times.times.total_ns(), 6);
+    }
+
+    #[test]
+    fn a_process_is_its_threads() {
+        let thread = |tid, tgid, system_ns| {
+            let thread = Thread {
+                ns: [0, 1, 0, system_ns],
+                tgid,
+                ..Thread::default()
+            };
+            ThreadTimes::new(tid, &thread)
+        };
+        let processes = by_process(&[thread(1, 1, 5), thread(2, 1, 7), thread(3, 3, 9)]);
+        let totals: Vec<u64> = processes.values().map(TaskTimes::total_ns).collect();
+        assert_eq!(totals, [14, 10]);
+        assert_eq!(processes[&1].system_ns, 12);
+    }
 }

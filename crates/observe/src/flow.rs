@@ -1,7 +1,6 @@
-//! What passes through a host, read again and again while its traffic runs.
+//! A few counters of one host, read many times a second while traffic runs.
 //!
-//! What must hold: a reading costs little, because the traffic pays for it. Files are opened once and read anew; what
-//! can be had only by a longer way is left to [`HostCounters`](crate::HostCounters).
+//! Files stay open and are read again, so a reading costs little. Counters that take longer are in `host`.
 
 use std::fs::File;
 use std::io;
@@ -12,9 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::polls::PollReader;
-use crate::proc_files::{
-    CoreTicks, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet, parse_stat,
-};
+use crate::proc::{CoreTicks, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet, parse_stat};
 
 /// The kernel gives its text a page at a time; two hold the files of a host with a few interfaces.
 const BUFFER_BYTES: usize = 8192;

@@ -1,14 +1,15 @@
-//! Counters of one host: its interfaces, its protocols, its queues.
+//! Counters of one host: interfaces, queueing disciplines, protocols, filters, XDP programs and drop reasons.
 //!
-//! What must hold: what cannot be read is absent by itself; an ordinary user sees all but nftables and the other
-//! end of a veth. They are read by a thread that is inside the host's network namespace, and never from
-//! `/proc/net`, which follows the process's first thread into the host machine's own namespace.
+//! Each counter that cannot be read is absent by itself; an ordinary user sees all except nftables and the other end of a
+//! veth. A thread inside the host's network namespace reads them from `/proc/thread-self/net`: `/proc/net` follows the
+//! process's first thread into the machine's own namespace.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::{fs, io};
 
-use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg, IterableLinkAttrs, RtnlLinkStats64};
+use netlink_bindings::rt_link::{IfinfoFlags, Ifinfomsg, IterableLinkAttrs};
+use netlink_bindings::tc::Tcmsg;
+use netlink_bindings::{rt_link, tc};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::{DropReason, DropReasonGaps, LossPlace, UncountedLoss, Way};
 use nicpoll_sys::ethtool;
@@ -16,11 +17,8 @@ use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
 use crate::drop_reasons::{DropReasons, DropReasonsError};
-use crate::iptables;
-use crate::nftables::{self, Filter};
-use crate::proc_files::{parse_netstat, parse_snmp, parse_snmp6, parse_softnet};
-use crate::qdiscs;
-use crate::queue_counters::by_queue;
+use crate::filters::read_filters;
+use crate::proc::{LinkCounters, parse_netstat, parse_snmp, parse_snmp6, parse_softnet};
 
 const NET: &str = "/proc/thread-self/net";
 
@@ -28,39 +26,6 @@ const NET: &str = "/proc/thread-self/net";
 const XDP_ATTACHED_NONE: u8 = 0;
 const XDP_ATTACHED_SKB: u8 = 2;
 const XDP_ATTACHED_MULTI: u8 = 4;
-
-/// Counters of an interface, as `ip -s link` shows them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkCounters {
-    /// Frames handed to the driver and not dropped.
-    pub tx_packets: u64,
-    /// Their bytes, from the Ethernet header to the end of the payload.
-    pub tx_bytes: u64,
-    /// Frames that the driver dropped. On veth: the peer's ring or backlog was full.
-    pub tx_dropped: u64,
-    /// Frames received.
-    pub rx_packets: u64,
-    /// Their bytes, as of those sent.
-    pub rx_bytes: u64,
-    /// Frames received and dropped before a protocol saw them.
-    pub rx_dropped: u64,
-    /// Frames that the card had no receive descriptor for.
-    pub rx_missed: u64,
-}
-
-impl From<RtnlLinkStats64> for LinkCounters {
-    fn from(stats: RtnlLinkStats64) -> Self {
-        LinkCounters {
-            tx_packets: stats.tx_packets,
-            tx_bytes: stats.tx_bytes,
-            tx_dropped: stats.tx_dropped,
-            rx_packets: stats.rx_packets,
-            rx_bytes: stats.rx_bytes,
-            rx_dropped: stats.rx_dropped,
-            rx_missed: stats.rx_missed_errors,
-        }
-    }
-}
 
 /// Counters of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,7 +142,7 @@ impl HostCounters {
         &mut self,
         uncounted: &mut Vec<UncountedLoss>,
     ) -> io::Result<BTreeMap<u32, InterfaceCounters>> {
-        let qdiscs = qdiscs::qdisc_drops(&mut self.socket).ok();
+        let qdiscs = qdisc_drops(&mut self.socket).ok();
         let request = rt_link::Request::new().op_getlink_dump(&Default::default());
         let mut reply = self.socket.request(&request)?;
         let mut interfaces = BTreeMap::new();
@@ -274,21 +239,6 @@ fn xdp_can_drop(by: String) -> UncountedLoss {
     }
 }
 
-/// Both filters that a namespace may have: that of nf_tables, which iptables-nft fills too, and that of legacy iptables.
-/// `None` without CAP_NET_ADMIN.
-fn read_filters(socket: &mut NetlinkSocket) -> Option<Filter> {
-    let older = iptables::read();
-    match nftables::read(socket) {
-        Ok(mut filter) => {
-            filter.dropped += older.dropped;
-            filter.dropped_out += older.dropped_out;
-            filter.uncounted.extend(older.uncounted);
-            Some(filter)
-        }
-        Err(_) => (older != Filter::default()).then_some(older),
-    }
-}
-
 /// veth counts by queue: `rx_queue_0_xdp_drops`. `None` when there is no such counter.
 fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
     let queues = by_queue(statistics);
@@ -323,8 +273,76 @@ fn read(name: &str) -> io::Result<String> {
         .map_err(|error| io::Error::new(error.kind(), format!("reading {path}: {error}")))
 }
 
+/// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's outermost qdisc, whose
+/// count of drops includes those of the qdiscs inside it.
+const TC_H_ROOT: u32 = 0xFFFF_FFFF;
+
+/// Packets that the root qdisc of each interface dropped, by interface index. One whose qdisc does not
+/// count is absent: `noqueue`, the default of veth, has nothing to drop from.
+pub fn qdisc_drops(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, u64>> {
+    let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
+    let mut reply = socket.request(&request)?;
+    let mut drops = BTreeMap::new();
+    while let Some(qdisc) = reply.recv() {
+        let (header, qdisc) = qdisc?;
+        if header.parent != TC_H_ROOT {
+            continue;
+        }
+        if let Ok(queue) = qdisc.get_stats2().and_then(|stats| stats.get_queue()) {
+            drops.insert(header.ifindex as u32, u64::from(queue.drops));
+        }
+    }
+    Ok(drops)
+}
+
+/// What stands before and after a receive queue's number: veth, virtio, ixgbe, ice and netvsc; mlx5, mlx4 and newer
+/// virtio; i40e; ena; nfp; stmmac; bnxt and tg3.
+const FORMS: [(&str, &str); 7] = [
+    ("rx_queue_", "_"),
+    ("rx", "_"),
+    ("rx-", "."),
+    ("queue_", "_rx_"),
+    ("rvec_", "_rx_"),
+    ("q", "_rx_"),
+    ("[", "]: rx_"),
+];
+
+/// Counters of each receive queue, by the driver's name for each.
+pub type QueueCounters = BTreeMap<u32, BTreeMap<String, u64>>;
+
+/// Reads those of an interface of the caller's namespace.
+///
+/// # Errors
+/// As [`ethtool::statistics`].
+pub fn queue_counters(interface: &str) -> io::Result<QueueCounters> {
+    Ok(by_queue(&ethtool::statistics(interface)?))
+}
+
+/// Those among all statistics of a driver that belong to a receive queue.
+fn by_queue(statistics: &[(String, u64)]) -> QueueCounters {
+    let mut queues = QueueCounters::new();
+    for (name, count) in statistics {
+        if let Some((queue, what)) = of_queue(name) {
+            let counters = queues.entry(queue).or_default();
+            *counters.entry(String::from(what)).or_default() += count;
+        }
+    }
+    queues
+}
+
+/// The queue of a counter, and what it counts.
+fn of_queue(name: &str) -> Option<(u32, &str)> {
+    FORMS.iter().find_map(|(before, after)| {
+        let rest = name.strip_prefix(before)?;
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = rest.split_at(digits);
+        let what = rest.strip_prefix(after).filter(|what| !what.is_empty())?;
+        Some((number.parse().ok()?, what))
+    })
+}
+
 #[cfg(test)]
-mod tests {
+mod host_tests {
     use std::net::UdpSocket;
 
     use super::*;
@@ -367,5 +385,33 @@ mod tests {
         assert!(after.softnet_dropped.is_some());
         let interfaces = after.interfaces.unwrap();
         assert!(interfaces.values().all(|one| one.qdisc_drops.is_some()));
+    }
+}
+
+#[cfg(test)]
+mod queue_counters_tests {
+    use super::*;
+
+    #[test]
+    fn names_of_many_drivers_are_understood() {
+        for (name, found) in [
+            ("rx_queue_0_xdp_packets", Some((0, "xdp_packets"))),
+            ("rx_queue_12_packets", Some((12, "packets"))),
+            ("rx3_packets", Some((3, "packets"))),
+            ("rx-7.bytes", Some((7, "bytes"))),
+            ("queue_2_rx_cnt", Some((2, "cnt"))),
+            ("rvec_4_rx_pkts", Some((4, "pkts"))),
+            ("q1_rx_pkt_n", Some((1, "pkt_n"))),
+            ("[5]: rx_ucast_packets", Some((5, "ucast_packets"))),
+            ("tx_queue_0_packets", None),
+            ("queue_2_tx_cnt", None),
+            ("rx_packets", None),
+            ("rx_queue_0", None),
+            ("rx_queue_0_", None),
+            ("rx_1024_to_1518_byte_packets", None),
+            ("rx99999999999_packets", None),
+        ] {
+            assert_eq!(of_queue(name), found, "{name}");
+        }
     }
 }

@@ -1,16 +1,14 @@
-//! Builds a trial's ledger from what the programs counted and from both hosts' counters.
+//! The ledger of a trial, from the counts of its programs and the counters of its hosts.
 //!
-//! What must hold: each packet is counted as lost at one place at the most. The [places of each
-//! host](crate::losses) are lines of the ledger, but for those that the two ends of a link count together:
+//! Each packet is counted as lost at one place at most. The places of each host (`losses`) are lines, except those that
+//! both ends of a link count:
 //!
-//! - A backlog drop on veth shows in softnet_stat, in the sending interface's tx_dropped, in the
-//!   receiving one's rx_dropped and in the sending host's Udp.SndbufErrors. The line is softnet's.
-//! - A full ring shows in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less
-//!   softnet's count.
+//! - A backlog drop on veth is in softnet_stat, in the sending interface's tx_dropped, in the receiving one's rx_dropped
+//!   and in the sender's Udp.SndbufErrors. The line is softnet's.
+//! - A full ring is in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less softnet's count.
 //!
-//! What the kernel's drop reasons have beyond a counter is a line of its own after the counters'. The other counters
-//! of these are cross-checks. The trials run over IPv4, so the protocol counters are IPv4's;
-//! IPv6 control traffic cannot be mistaken for a loss then.
+//! Drop reasons beyond a counter are lines of their own after the counters'; the other counters are cross-checks. Trials
+//! over IPv4 use IPv4's protocol counters, and IPv6 control traffic is not mistaken for a loss.
 
 use std::collections::BTreeMap;
 

@@ -1,28 +1,25 @@
-//! Counts napi_poll events of one NAPI instance, in the kernel, by a BPF program.
+//! NAPI polls: how many there were, on which CPU, what began each round, and how far apart rounds were.
 //!
-//! The counts are kept by core in a map: a poll costs a few tens of nanoseconds more, and nothing
-//! crosses into user space until someone reads. What counting costs is measured in two ways: by the
-//! kernel's own BPF statistics ([`start_timing`](crate::start_timing)), and by traffic with and
-//! without the program ([`PollCounter::detach`]).
-//!
-//! What must hold: only polls of the watched NAPI and namespace are counted. Both ends of a lab's link
-//! have the same name, so a name would not do.
+//! BPF programs count them in the kernel, for one NAPI instance of one namespace. The cost is measured by the kernel's BPF
+//! statistics and by traffic with and without the program ([`PollCounter::detach`]). A round that began with the expiry
+//! of the NAPI's own timer is a timer round, whatever is set.
 
 use std::sync::Arc;
 
 use aya::Ebpf;
-use aya::maps::{Array, MapData, PerCpuArray};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
+use nicpoll_sys::bpf_maps::{Counts, Rhythm, Target};
 use serde::{Deserialize, Serialize};
 
-use crate::bpf::{self, BpfError, TimedRuns};
-use nicpoll_sys::bpf_maps::{Counts, Target};
+use crate::bpf;
+use crate::bpf::{BpfError, OrRefused, TimedPrograms, TimedRuns, bucket_lower_ns, bucket_width_ns};
 
 /// What errors say the program is for.
-const WHAT: &str = "polls";
-const PROGRAM: &str = "count_napi_polls";
-const TRACEPOINT: &str = "napi_poll";
+const POLLS: &str = "polls";
+const POLL_PROGRAM: &str = "count_napi_polls";
+const POLL_TRACEPOINT: &str = "napi_poll";
 
 /// Polls since the counter was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +77,7 @@ impl PollReader {
     /// # Errors
     /// When the kernel does not give the map.
     pub fn read(&self) -> Result<PollCounts, BpfError> {
-        let by_cpu = self.counts.get(&0, 0).map_err(|error| refused(&error))?;
+        let by_cpu = self.counts.get(&0, 0).or_refused(POLLS)?;
         let mut sum = PollCounts::default();
         for counts in by_cpu.iter() {
             sum.polls_by_cpu.push(counts.polls);
@@ -95,11 +92,11 @@ impl PollReader {
 impl PollCounter {
     /// Loads the program and attaches it. It counts nothing until [`PollCounter::watch`].
     pub fn load() -> Result<Self, BpfError> {
-        let btf = bpf::tracepoints(WHAT)?;
-        let mut ebpf = Ebpf::load(aya::include_bytes_aligned!("../bpf/napi_poll.bpf.o"))
-            .map_err(|error| refused(&error))?;
-        let target = bpf::take_map(&mut ebpf, WHAT, "TARGET")?;
-        let counts = bpf::take_map(&mut ebpf, WHAT, "COUNTS")?;
+        let btf = bpf::tracepoints(POLLS)?;
+        let mut ebpf =
+            Ebpf::load(aya::include_bytes_aligned!("../bpf/napi_poll.bpf.o")).or_refused(POLLS)?;
+        let target = bpf::take_map(&mut ebpf, POLLS, "TARGET")?;
+        let counts = bpf::take_map(&mut ebpf, POLLS, "COUNTS")?;
         let mut counter = PollCounter {
             ebpf,
             link: None,
@@ -110,8 +107,8 @@ impl PollCounter {
         };
         counter
             .program()
-            .and_then(|program| Ok(program.load(TRACEPOINT, &btf)?))
-            .map_err(|error| refused(&error))?;
+            .and_then(|program| Ok(program.load(POLL_TRACEPOINT, &btf)?))
+            .or_refused(POLLS)?;
         counter.attach()?;
         Ok(counter)
     }
@@ -123,9 +120,7 @@ impl PollCounter {
             netns: netns_inode as u32,
             napi_id: napi_id.unwrap_or(0),
         };
-        self.target
-            .set(0, target, 0)
-            .map_err(|error| refused(&error))
+        self.target.set(0, target, 0).or_refused(POLLS)
     }
 
     /// Reads the counts.
@@ -145,7 +140,7 @@ impl PollCounter {
     pub fn attach(&mut self) -> Result<(), BpfError> {
         if self.link.is_none() {
             let link = self.program().and_then(|program| Ok(program.attach()?));
-            self.link = Some(link.map_err(|error| refused(&error))?);
+            self.link = Some(link.or_refused(POLLS)?);
         }
         Ok(())
     }
@@ -155,7 +150,7 @@ impl PollCounter {
         if let Some(link) = self.link.take() {
             self.program()
                 .and_then(|program| Ok(program.detach(link)?))
-                .map_err(|error| refused(&error))?;
+                .or_refused(POLLS)?;
         }
         Ok(())
     }
@@ -163,19 +158,241 @@ impl PollCounter {
     /// What the runs that were timed so far took.
     pub fn timed_runs(&mut self) -> Result<TimedRuns, BpfError> {
         let info = self.program().and_then(|program| Ok(program.info()?));
-        let info = info.map_err(|error| refused(&error))?;
+        let info = info.or_refused(POLLS)?;
         Ok(TimedRuns::of(&info))
     }
 
     fn program(&mut self) -> Result<&mut BtfTracePoint, aya::EbpfError> {
-        let program = self
-            .ebpf
-            .program_mut(PROGRAM)
-            .ok_or(aya::EbpfError::NoBTF)?;
-        Ok(program.try_into()?)
+        bpf::program(&mut self.ebpf, POLL_PROGRAM)
     }
 }
 
-fn refused(error: &dyn std::error::Error) -> BpfError {
-    BpfError::refused(WHAT, error)
+const RHYTHM: &str = "polls by what began them";
+
+/// Programs and the tracepoints that they are for. The first round is not known for a timer's unless its
+/// timer is watched before its polls are.
+const RHYTHM_PROGRAMS: [(&str, &str); 2] = [
+    ("watch_napi_timers", "hrtimer_expire_entry"),
+    ("watch_napi_polls", "napi_poll"),
+];
+
+/// What one NAPI instance did while it was watched. The round in which it is first seen only makes it known
+/// and is in no figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PollRhythm {
+    /// Calls of the poll function.
+    pub polls: u64,
+    /// Frames that the polls reported as their work.
+    pub frames: u64,
+    /// Polls whose work reached their budget: more may have been left.
+    pub full_polls: u64,
+    /// Polls with another budget than the instance's own weight: those of applications that busy-poll.
+    pub foreign_polls: u64,
+    /// Rounds: runs of polls that end with one that is not full.
+    pub rounds: u64,
+    /// Rounds that the instance's own timer began.
+    pub timer_rounds: u64,
+    /// Rounds that something else began and that found nothing.
+    pub empty_rounds: u64,
+    /// Timer rounds that came less than half a period after the round before.
+    pub short_gaps: u64,
+    /// Timer rounds that came more than two periods after the round before.
+    pub long_gaps: u64,
+    /// Whole periods without a round in the long gaps.
+    pub missed_periods: u64,
+    /// Gaps of more than a hundred periods.
+    pub stalls: u64,
+    /// Budget of the last poll; `None` when there was none.
+    pub budget: Option<u32>,
+    /// Gaps between the beginning of a timer round and that of the round before: bucket's lower end in ns
+    /// (a sixteenth of an octave wide), and how many.
+    pub gaps_ns: Vec<(u64, u64)>,
+    /// Frames of a poll, and how many polls had so many. The last stands for 65 and more.
+    pub work: Vec<(u32, u64)>,
+    /// CPUs that polled, and how often each.
+    pub polls_by_cpu: Vec<(u32, u64)>,
+}
+
+impl PollRhythm {
+    /// The gap that half of the timer rounds did not exceed, to a thirty-second of an octave.
+    pub fn median_gap_ns(&self) -> Option<u64> {
+        let all: u64 = self.gaps_ns.iter().map(|(_, count)| count).sum();
+        let mut below = 0;
+        for &(lower, count) in &self.gaps_ns {
+            below += count;
+            if below * 2 >= all {
+                return Some(lower + bucket_width_ns(lower) / 2);
+            }
+        }
+        None
+    }
+
+    /// What happened since `earlier`, a look at the same instance by the same watch.
+    pub fn since(&self, earlier: &PollRhythm) -> PollRhythm {
+        PollRhythm {
+            polls: self.polls - earlier.polls,
+            frames: self.frames - earlier.frames,
+            full_polls: self.full_polls - earlier.full_polls,
+            foreign_polls: self.foreign_polls - earlier.foreign_polls,
+            rounds: self.rounds - earlier.rounds,
+            timer_rounds: self.timer_rounds - earlier.timer_rounds,
+            empty_rounds: self.empty_rounds - earlier.empty_rounds,
+            short_gaps: self.short_gaps - earlier.short_gaps,
+            long_gaps: self.long_gaps - earlier.long_gaps,
+            missed_periods: self.missed_periods - earlier.missed_periods,
+            stalls: self.stalls - earlier.stalls,
+            budget: self.budget,
+            gaps_ns: grown(&self.gaps_ns, &earlier.gaps_ns),
+            work: grown(&self.work, &earlier.work),
+            polls_by_cpu: grown(&self.polls_by_cpu, &earlier.polls_by_cpu),
+        }
+    }
+
+    /// Both instances' polls together. The budget is the greater one.
+    pub fn plus(&self, other: &PollRhythm) -> PollRhythm {
+        PollRhythm {
+            polls: self.polls + other.polls,
+            frames: self.frames + other.frames,
+            full_polls: self.full_polls + other.full_polls,
+            foreign_polls: self.foreign_polls + other.foreign_polls,
+            rounds: self.rounds + other.rounds,
+            timer_rounds: self.timer_rounds + other.timer_rounds,
+            empty_rounds: self.empty_rounds + other.empty_rounds,
+            short_gaps: self.short_gaps + other.short_gaps,
+            long_gaps: self.long_gaps + other.long_gaps,
+            missed_periods: self.missed_periods + other.missed_periods,
+            stalls: self.stalls + other.stalls,
+            budget: self.budget.max(other.budget),
+            gaps_ns: merged(&self.gaps_ns, &other.gaps_ns),
+            work: merged(&self.work, &other.work),
+            polls_by_cpu: merged(&self.polls_by_cpu, &other.polls_by_cpu),
+        }
+    }
+}
+
+impl From<&Rhythm> for PollRhythm {
+    fn from(raw: &Rhythm) -> Self {
+        PollRhythm {
+            polls: raw.polls,
+            frames: raw.frames,
+            full_polls: raw.full_polls,
+            foreign_polls: raw.foreign_polls,
+            rounds: raw.rounds,
+            timer_rounds: raw.timer_rounds,
+            empty_rounds: raw.empty_rounds,
+            short_gaps: raw.short_gaps,
+            long_gaps: raw.long_gaps,
+            missed_periods: raw.missed_periods,
+            stalls: raw.stalls,
+            budget: (raw.polls > 0).then_some(raw.budget),
+            gaps_ns: filled(&raw.gaps, bucket_lower_ns),
+            work: filled(&raw.work, |index| index as u32),
+            polls_by_cpu: filled(&raw.polls_by_cpu, |index| index as u32),
+        }
+    }
+}
+
+fn filled<K>(buckets: &[u64], key: impl Fn(usize) -> K) -> Vec<(K, u64)> {
+    let counted = buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+    counted.map(|(index, count)| (key(index), *count)).collect()
+}
+
+fn merged<K: Copy + Ord>(one: &[(K, u64)], other: &[(K, u64)]) -> Vec<(K, u64)> {
+    let mut sums = std::collections::BTreeMap::new();
+    for &(key, count) in one.iter().chain(other) {
+        *sums.entry(key).or_insert(0) += count;
+    }
+    sums.into_iter().collect()
+}
+
+/// Buckets without those that have not grown.
+fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
+    let before = |key: K| then.iter().find(|(other, _)| *other == key);
+    now.iter()
+        .map(|&(key, count)| (key, count - before(key).map_or(0, |(_, count)| *count)))
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+/// Loaded and attached programs that watch NAPI instances.
+pub struct RhythmWatch {
+    // Declared first: the programs are detached before their maps go.
+    programs: Ebpf,
+    rhythms: HashMap<MapData, u32, Rhythm>,
+}
+
+impl RhythmWatch {
+    /// Watches NAPI instances from now on: their ids, and the timeout of each that its gaps are held
+    /// against, in ns, or 0.
+    ///
+    /// # Errors
+    /// Without kernel types, CAP_BPF or CAP_PERFMON.
+    pub fn begin(instances: &[(u32, u64)]) -> Result<Self, BpfError> {
+        let btf = bpf::tracepoints(RHYTHM)?;
+        let object = aya::include_bytes_aligned!("../bpf/poll_rhythm.bpf.o");
+        let mut ebpf = Ebpf::load(object).or_refused(RHYTHM)?;
+        let mut rhythms: HashMap<_, u32, Rhythm> = bpf::take_map(&mut ebpf, RHYTHM, "RHYTHMS")?;
+        for &(id, period_ns) in instances {
+            rhythms
+                .insert(id, Rhythm::of_period(period_ns), 0)
+                .or_refused(RHYTHM)?;
+        }
+        for (program, tracepoint) in RHYTHM_PROGRAMS {
+            bpf::attach(&mut ebpf, program, tracepoint, &btf).or_refused(RHYTHM)?;
+        }
+        Ok(RhythmWatch {
+            programs: ebpf,
+            rhythms,
+        })
+    }
+
+    /// What one of the instances has done so far.
+    pub fn read(&self, napi_id: u32) -> Result<PollRhythm, BpfError> {
+        let raw = self.rhythms.get(&napi_id, 0);
+        Ok(PollRhythm::from(&raw.or_refused(RHYTHM)?))
+    }
+}
+
+impl TimedPrograms for RhythmWatch {
+    fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        bpf::timed_runs(&self.programs, RHYTHM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_sys::bpf_maps::GAP_PARTS;
+
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_bucket() {
+        let mut raw = Rhythm::of_period(1_000_000);
+        // 1 ms is 2^19 ns and 14.5 sixteenths more.
+        raw.gaps[11 * GAP_PARTS + 14] = 7;
+        raw.gaps[0] = 3;
+        raw.gaps[20 * GAP_PARTS] = 3;
+        let rhythm = PollRhythm::from(&raw);
+        let median = rhythm.median_gap_ns().unwrap() as f64;
+        assert!((median / 1e6 - 1.0).abs() < 0.04, "{median}");
+        assert_eq!(PollRhythm::default().median_gap_ns(), None);
+    }
+
+    #[test]
+    fn what_did_not_poll_has_no_budget_and_sums_keep_their_keys() {
+        let mut raw = Rhythm::of_period(0);
+        let idle = PollRhythm::from(&raw);
+        assert_eq!(idle, PollRhythm::default());
+        (raw.polls, raw.budget) = (2, 64);
+        raw.polls_by_cpu[1] = 2;
+        raw.work[65] = 2;
+        let one = PollRhythm::from(&raw);
+        let both = one.plus(&one).plus(&idle);
+        assert_eq!((both.polls, both.budget), (4, Some(64)));
+        assert_eq!(both.polls_by_cpu, [(1, 4)]);
+        assert_eq!(both.work, [(65, 4)]);
+        let since = both.since(&one);
+        assert_eq!((since.polls, &since.work[..]), (2, &[(65, 2)][..]));
+        assert!(both.since(&both).polls_by_cpu.is_empty());
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_observe::reference::{Spun, monotonic_ns, next_phase, sleep_until, spin_until};
+use nicpoll_observe::clock::{Spun, monotonic_ns, next_phase, sleep_until, spin_until};
 use nicpoll_observe::{
     CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, FoldOptions, TaskTimes, start_timing,
 };

@@ -15,7 +15,7 @@ use aya::programs::SchedClassifier;
 use aya::{Ebpf, TestRun, TestRunOptions};
 use common::*;
 use nicpoll_model::ab::{AbDelayKind, AbStamps};
-use nicpoll_observe::reference::monotonic_ns;
+use nicpoll_observe::clock::monotonic_ns;
 use nicpoll_observe::{CardClock, Histogram, PacketDelays, Stamped};
 use nicpoll_switch::Control;
 use nicpoll_sys::link;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::FoldedPulses;
-use nicpoll_observe::reference::{monotonic_ns, next_phase, sleep_until, spin_until};
+use nicpoll_observe::clock::{monotonic_ns, next_phase, sleep_until, spin_until};
 use nicpoll_observe::{ExactCpu, ExactCpuOptions, FoldOptions};
 use nicpoll_sys::affinity;
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::host::{HostSnapshot, InterfaceCounters, LinkCounters};
+use crate::host::{HostSnapshot, InterfaceCounters};
+use crate::proc::LinkCounters;
 
 fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSnapshot {
     let interface = InterfaceCounters {

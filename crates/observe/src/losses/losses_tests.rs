@@ -1,5 +1,5 @@
 use super::*;
-use crate::host::LinkCounters;
+use crate::proc::LinkCounters;
 
 fn interface(name: &str, tx_dropped: u64, qdisc_drops: Option<u64>) -> InterfaceCounters {
     InterfaceCounters {

@@ -1,19 +1,24 @@
-//! What the packet filter drops: how many packets by its counters, and what of it no counter has.
+//! Packet filters: what nftables and legacy iptables dropped, which rules drop without a counter, and which chains see
+//! forwarded packets.
 //!
-//! What must hold: a counter counts a verdict only when nothing stands between the two; a named counter only when
-//! every rule that has it drops. Whatever else can drop is named by its chain, with the ways of the packets that come
-//! there: by the chain's hook, or those of the chains that jump to it.
+//! A counter counts a verdict only when nothing is between the two; a named counter only when every rule that has it
+//! drops. Whatever else can drop is named by its chain, with the directions of the packets that reach it by its hook or
+//! by the chains that jump to it. Rules of legacy iptables always count; where the program that prints them is not
+//! installed, each table is named as one that may drop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
-use std::io;
+use std::process::{Command, Stdio};
+use std::{fs, io};
 
+use netlink_bindings::nftables;
 use netlink_bindings::nftables::{
-    self, ExprOps, IterableChainAttrs, IterableExprListAttrs, IterableExprLookupAttrs,
-    IterableRuleAttrs, Nfgenmsg, ObjData, ObjectType, VerdictCode,
+    ExprOps, IterableChainAttrs, IterableExprListAttrs, IterableExprLookupAttrs, IterableRuleAttrs,
+    Nfgenmsg, ObjData, ObjectType, VerdictCode,
 };
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::{LossPlace, UncountedLoss, Way};
+use rustix::io::Errno;
 
 /// `NFT_REG_VERDICT`, include/uapi/linux/netfilter/nf_tables.h: what a lookup in a verdict map writes to.
 const VERDICT_REGISTER: u32 = 0;
@@ -94,7 +99,7 @@ struct Found {
 ///
 /// # Errors
 /// `EOPNOTSUPP` or `EPROTONOSUPPORT` when the kernel has no nftables, `EPERM` without CAP_NET_ADMIN.
-pub fn read(socket: &mut NetlinkSocket) -> io::Result<Filter> {
+fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
     let mut found = Found::default();
     read_chains(socket, &mut found)?;
     read_rules(socket, &mut found)?;
@@ -250,7 +255,7 @@ fn read_chains(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> 
 }
 
 /// Shows `look` each chain of the namespace that the socket was opened in.
-pub(crate) fn each_chain(
+fn each_chain(
     socket: &mut NetlinkSocket,
     mut look: impl FnMut(Name, &IterableChainAttrs<'_>),
 ) -> io::Result<()> {
@@ -266,7 +271,7 @@ pub(crate) fn each_chain(
 }
 
 /// Shows `look` each rule, with the chain that it stands in.
-pub(crate) fn each_rule(
+fn each_rule(
     socket: &mut NetlinkSocket,
     mut look: impl FnMut(Name, &IterableRuleAttrs<'_>),
 ) -> io::Result<()> {
@@ -378,7 +383,7 @@ const fn ways_of_hook(family: u8, number: u32) -> &'static [Way] {
 }
 
 /// include/uapi/linux/netfilter.h, as nft(8) calls them.
-pub(crate) fn family_name(family: u8) -> &'static str {
+fn family_name(family: u8) -> &'static str {
     match family {
         1 => "inet",
         2 => "ip",
@@ -387,5 +392,291 @@ pub(crate) fn family_name(family: u8) -> &'static str {
         7 => "bridge",
         10 => "ip6",
         _ => "of another family",
+    }
+}
+
+/// For each protocol: where the kernel lists the tables that it has, and who prints them with their counters.
+const PROTOCOLS: [(&str, &str); 2] = [
+    ("ip_tables_names", "iptables-legacy-save"),
+    ("ip6_tables_names", "ip6tables-legacy-save"),
+];
+
+/// The tables of each protocol that has any, a line each, and who prints them. Most hosts have none: no program is run
+/// there.
+fn tables() -> impl Iterator<Item = (String, &'static str)> {
+    let listed = PROTOCOLS.into_iter().map(|(names, program)| {
+        let path = format!("/proc/thread-self/net/{names}");
+        (fs::read_to_string(path).unwrap_or_default(), program)
+    });
+    listed.filter(|(tables, _)| !tables.trim().is_empty())
+}
+
+/// Reads the tables of the namespace that the caller is in; nothing where there are none, or without CAP_NET_ADMIN.
+fn read_iptables() -> Filter {
+    let mut all = Filter::default();
+    for (tables, program) in tables() {
+        match saved(program) {
+            Some(text) => {
+                let (dropped, out) = dropped(&text);
+                all.dropped += dropped;
+                all.dropped_out += out;
+            }
+            None => all
+                .uncounted
+                .extend(tables.lines().map(|table| may_drop(table, program))),
+        }
+    }
+    all
+}
+
+/// Chains for packets that are routed through the host which have rules or drop, each in words; where the program that
+/// prints them is not installed, the tables that there are.
+pub fn forward_chains() -> Vec<String> {
+    let mut all = Vec::new();
+    for (tables, program) in tables() {
+        match saved(program) {
+            Some(text) => all.extend(routed(&text)),
+            None => all.extend(tables.lines().map(|table| {
+                format!("table {table} of legacy iptables ({program} is not there to show it)")
+            })),
+        }
+    }
+    all
+}
+
+/// The chains of a text such as [`dropped`] reads that routed packets come to, when they have rules or drop.
+fn routed(text: &str) -> Vec<String> {
+    let (mut table, mut chains) = ("", Vec::new());
+    for line in text.lines() {
+        // A rule has its counters before it.
+        let rule = line.split_once("] ").map_or(line, |(_, rule)| rule);
+        let mut words = rule.split_whitespace();
+        let chain = match line.as_bytes().first() {
+            Some(b'*') => {
+                table = line.get(1..).unwrap_or_default();
+                continue;
+            }
+            Some(b':') => {
+                let mut words = line.trim_start_matches(':').split_whitespace();
+                let chain = words.next();
+                chain.filter(|_| words.next() == Some("DROP"))
+            }
+            _ if words.next() == Some("-A") => words.next(),
+            _ => continue,
+        };
+        let is_routed = |name: &&str| matches!(*name, "PREROUTING" | "FORWARD" | "POSTROUTING");
+        if let Some(chain) = chain.filter(is_routed) {
+            let words = format!("chain {chain} of table {table} of legacy iptables");
+            if !chains.contains(&words) {
+                chains.push(words);
+            }
+        }
+    }
+    chains
+}
+
+/// What a program of iptables prints of this namespace.
+fn saved(program: &str) -> Option<String> {
+    let mut command = Command::new(program);
+    let output = command.arg("-c").stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then_some(text)
+}
+
+/// Packets that rules and policies dropped or rejected, and those of them that were on their way out, by a text such as
+///
+/// ```text
+/// :INPUT DROP [3:252]
+/// [4:336] -A INPUT -p udp -j REJECT --reject-with icmp-port-unreachable
+/// ```
+fn dropped(text: &str) -> (u64, u64) {
+    let counted = text.lines().filter_map(|line| {
+        let (before, after) = line.split_once('[')?;
+        let (count, rule) = after.split_once(']')?;
+        let word_after = |option: &str| {
+            let mut words = rule.split_whitespace();
+            words
+                .find(|word| *word == option)
+                .and_then(|_| words.next())
+        };
+        let mut policy = before
+            .strip_prefix(':')
+            .into_iter()
+            .flat_map(str::split_whitespace);
+        let (chain, target) = match before.starts_with(':') {
+            true => (policy.next(), policy.next()),
+            false => (word_after("-A"), word_after("-j")),
+        };
+        let (packets, _) = count.split_once(':')?;
+        let packets: u64 = packets.parse().ok()?;
+        let is_way_out = matches!(chain, Some("OUTPUT" | "POSTROUTING"));
+        matches!(target, Some("DROP" | "REJECT")).then_some((packets, is_way_out))
+    });
+    counted.fold((0, 0), |(all, out), (packets, is_way_out)| {
+        (all + packets, out + if is_way_out { packets } else { 0 })
+    })
+}
+
+fn may_drop(table: &str, program: &str) -> UncountedLoss {
+    UncountedLoss {
+        place: LossPlace::Nftables,
+        packets: None,
+        by: format!(
+            "table {table} of legacy iptables may drop, and {program} is not there to say how many"
+        ),
+        ways: vec![Way::In, Way::Out],
+    }
+}
+
+/// Chains that the kernel calls for packets on their way through the host, by family and hook
+/// (include/uapi/linux/netfilter.h): prerouting, forward, postrouting, and the ingress of `inet`.
+const ROUTED: ([u8; 3], [u32; 4]) = ([1, 2, 10], [0, 2, 4, 5]);
+/// Those of `netdev`: ingress and egress of single interfaces.
+const OF_INTERFACES: u8 = 5;
+
+/// A chain that the kernel calls.
+struct Chain {
+    rules: usize,
+    drops: bool,
+}
+
+/// What the packet filter of the calling thread's network namespace has for packets that come to one of these interfaces
+/// and leave by another, each in words.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn forward_filters(interfaces: &[&str]) -> io::Result<Vec<String>> {
+    let mut filters = forward_chains();
+    match nft_chains(&mut NetlinkSocket::new(), interfaces) {
+        Ok(chains) => filters.extend(chains),
+        // A kernel without nftables has no rules of it; without the privilege to ask there is none to forward either.
+        Err(error)
+            if matches!(
+                Errno::from_io_error(&error),
+                Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::PERM)
+            ) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(filters)
+}
+
+fn nft_chains(socket: &mut NetlinkSocket, interfaces: &[&str]) -> io::Result<Vec<String>> {
+    let mut chains: BTreeMap<Name, Chain> = BTreeMap::new();
+    each_chain(socket, |name, chain| {
+        if is_called(name.0, chain, interfaces) {
+            let drops = chain.get_policy() == Ok(VerdictCode::Drop as u32);
+            chains.insert(name, Chain { rules: 0, drops });
+        }
+    })?;
+    each_rule(socket, |chain, _| {
+        if let Some(chain) = chains.get_mut(&chain) {
+            chain.rules += 1;
+        }
+    })?;
+    let words = |((family, table, name), chain): (&Name, &Chain)| {
+        let family = family_name(*family);
+        let what = in_words(chain)?;
+        Some(format!("chain {name} of table {family} {table} ({what})"))
+    };
+    Ok(chains.iter().filter_map(words).collect())
+}
+
+/// Whether the kernel calls a chain for packets between these interfaces.
+fn is_called(family: u8, chain: &IterableChainAttrs<'_>, interfaces: &[&str]) -> bool {
+    let Ok(hook) = chain.get_hook() else {
+        return false;
+    };
+    if family != OF_INTERFACES {
+        let (families, hooks) = ROUTED;
+        return families.contains(&family)
+            && hook.get_num().is_ok_and(|number| hooks.contains(&number));
+    }
+    let is_named = |device: &CStr| {
+        interfaces
+            .iter()
+            .any(|it| it.as_bytes() == device.to_bytes())
+    };
+    // A chain of several interfaces may be for these, too.
+    hook.get_dev().map_or(true, is_named)
+}
+
+/// What a chain does; `None` when that is nothing.
+fn in_words(chain: &Chain) -> Option<String> {
+    let rules = match chain.rules {
+        0 if chain.drops => return Some(String::from("policy drop")),
+        0 => return None,
+        1 => String::from("1 rule"),
+        rules => format!("{rules} rules"),
+    };
+    let policy = if chain.drops { ", policy drop" } else { "" };
+    Some(format!("{rules}{policy}"))
+}
+
+/// Both filters that a namespace may have: that of nf_tables, which iptables-nft fills too, and that of legacy iptables.
+/// `None` without CAP_NET_ADMIN.
+pub fn read_filters(socket: &mut NetlinkSocket) -> Option<Filter> {
+    let older = read_iptables();
+    match read_nftables(socket) {
+        Ok(mut filter) => {
+            filter.dropped += older.dropped;
+            filter.dropped_out += older.dropped_out;
+            filter.uncounted.extend(older.uncounted);
+            Some(filter)
+        }
+        Err(_) => (older != Filter::default()).then_some(older),
+    }
+}
+
+#[cfg(test)]
+mod iptables_tests {
+    use super::*;
+
+    #[test]
+    fn rules_and_policies_that_drop_are_summed_and_others_are_not() {
+        let text = "# Generated by iptables-save v1.8.9\n*filter\n:INPUT DROP [3:252]\n:FORWARD ACCEPT [50:4200]\n\
+                    :mine - [0:0]\n[4:336] -A INPUT -p udp -j REJECT --reject-with icmp-port-unreachable\n\
+                    [7:588] -A INPUT -p udp -m comment --comment \"DROP\" -j mine\n[10:840] -A mine -j DROP\n\
+                    [20:1680] -A mine -j ACCEPT\n\
+                    :OUTPUT DROP [100:8400]\n[200:16800] -A OUTPUT -j DROP\nCOMMIT\n";
+        assert_eq!(dropped(text), (317, 300));
+        let named = may_drop("filter", "iptables-legacy-save");
+        assert!(
+            named.by.contains("table filter of legacy iptables"),
+            "{named:?}"
+        );
+    }
+
+    #[test]
+    fn chains_of_routed_packets_are_named_when_they_have_rules_or_drop() {
+        let text = "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n[7:5] -A POSTROUTING -j MASQUERADE\n\
+                    COMMIT\n*filter\n:INPUT DROP [3:252]\n:FORWARD DROP [0:0]\n:mine - [0:0]\n\
+                    [4:336] -A INPUT -p udp -j DROP\n[1:2] -A FORWARD -j mine\n[1:2] -A mine -j DROP\nCOMMIT\n";
+        assert_eq!(
+            routed(text),
+            [
+                "chain POSTROUTING of table nat of legacy iptables",
+                "chain FORWARD of table filter of legacy iptables"
+            ]
+        );
+        assert_eq!(routed(":FORWARD ACCEPT [50:4200]\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_prints_nothing() {
+        assert_eq!(saved("iptables-legacy-save-that-nobody-has"), None);
+    }
+}
+
+#[cfg(test)]
+mod forward_filter_tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_without_a_rule_counts_only_when_it_drops() {
+        let words = |rules, drops| in_words(&Chain { rules, drops });
+        assert_eq!(words(0, false), None);
+        assert_eq!(words(0, true).unwrap(), "policy drop");
+        assert_eq!(words(1, false).unwrap(), "1 rule");
+        assert_eq!(words(12, true).unwrap(), "12 rules, policy drop");
     }
 }

@@ -1,11 +1,9 @@
-//! How long packets of NAPI instances wait in this host until a program reads them, and the round trips that TCP sees,
-//! by BPF programs.
+//! Delays: how long packets wait in this host until a program reads them, TCP's round trips, and how long programs wait
+//! for a CPU, by BPF programs.
 //!
-//! Packets are followed by chance, and never all of them: what following costs is bounded, and measured with the other
-//! programs' ([`TimedPrograms`]).
-//!
-//! What must hold: a kind of delay that this kernel cannot show is named, and has no figures. What a packet waits before
-//! its driver hands it to the stack is in figures from the wire alone, which are of packets that the card stamped.
+//! Packets are followed at random and never all of them, which bounds the cost. A kind of delay that this kernel cannot
+//! show is named and has no figures. The time before a driver hands a packet to the stack is only in delays from the
+//! wire, which need the card's time stamps.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +13,11 @@ use nicpoll_model::Unseen;
 use nicpoll_model::ab::{AbDelayKind, AbStamps};
 use nicpoll_sys::bpf_maps;
 
-use crate::bpf::{self, BpfError, TimedPrograms, TimedRuns};
-use crate::card_clock::{CardClock, CardClocks, ClockAccount, ERROR_MAX_NS};
-use crate::octaves::Histogram;
+use crate::bpf;
+use crate::bpf::{BpfError, Histogram, OrRefused, TimedPrograms, TimedRuns};
+use crate::clock::{CardClock, CardClocks, ClockAccount, ERROR_MAX_NS};
 
-const WHAT: &str = "delays of packets";
+const DELAYS: &str = "delays of packets";
 
 /// The kinds in the order of the program's.
 const KINDS: [AbDelayKind; 5] = [
@@ -104,24 +102,24 @@ impl PacketDelays {
         one_in: u32,
         clocks: Vec<CardClock>,
     ) -> Result<Self, BpfError> {
-        let btf = bpf::tracepoints(WHAT)?;
+        let btf = bpf::tracepoints(DELAYS)?;
         let one_in = one_in.clamp(1, 1 << 20).next_power_of_two();
         let mut ebpf = EbpfLoader::new()
             .override_global("ONE_IN", &one_in, true)
             .override_global("STAMP_ERROR_NS", &ERROR_MAX_NS, true)
             .load(aya::include_bytes_aligned!("../bpf/packet_delay.bpf.o"))
-            .map_err(|error| refused(&error))?;
+            .or_refused(DELAYS)?;
         let clocks = match clocks.is_empty() {
             true => None,
             false => {
-                let lines = bpf::take_map(&mut ebpf, WHAT, "LINES")?;
+                let lines = bpf::take_map(&mut ebpf, DELAYS, "LINES")?;
                 Some(CardClocks::follow(clocks, lines))
             }
         };
         let mut delays = PacketDelays {
-            delays: bpf::take_map(&mut ebpf, WHAT, "DELAYS")?,
-            left_out: bpf::take_map(&mut ebpf, WHAT, "LEFT_OUT")?,
-            instances: bpf::take_map(&mut ebpf, WHAT, "INSTANCES")?,
+            delays: bpf::take_map(&mut ebpf, DELAYS, "DELAYS")?,
+            left_out: bpf::take_map(&mut ebpf, DELAYS, "LEFT_OUT")?,
+            instances: bpf::take_map(&mut ebpf, DELAYS, "INSTANCES")?,
             clocks,
             programs: ebpf,
             unseen: Vec::new(),
@@ -134,7 +132,7 @@ impl PacketDelays {
                     let unseen: Vec<_> = wanted.map(|kind| (*kind, tracepoint)).collect();
                     delays.unseen.extend(unseen);
                 }
-                attached => attached.map_err(|error| refused(&error))?,
+                attached => attached.or_refused(DELAYS)?,
             }
         }
         Ok(delays)
@@ -167,7 +165,7 @@ impl PacketDelays {
         };
         let indexed = (0..).zip(KINDS).filter(|(_, kind)| is_seen(kind));
         indexed
-            .map(|(index, kind)| Ok((kind, histogram(&self.delays, index, WHAT)?)))
+            .map(|(index, kind)| Ok((kind, histogram(&self.delays, index, DELAYS)?)))
             .collect()
     }
 
@@ -179,7 +177,7 @@ impl PacketDelays {
         let mut left_out = BTreeMap::new();
         for (index, kind) in (0..).zip(KINDS).filter(|(_, kind)| kind.is_from_wire()) {
             let by_cpu = self.left_out.get(&index, 0);
-            let by_cpu = by_cpu.map_err(|error| refused(&error))?;
+            let by_cpu = by_cpu.or_refused(DELAYS)?;
             left_out.insert(kind, by_cpu.iter().sum());
         }
         let clocks = clocks.account();
@@ -189,18 +187,18 @@ impl PacketDelays {
 
 impl TimedPrograms for PacketDelays {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        bpf::timed_runs(&self.programs, WHAT)
+        bpf::timed_runs(&self.programs, DELAYS)
     }
 }
 
 /// One histogram, of all CPUs.
-pub(crate) fn histogram(
+fn histogram(
     map: &PerCpuArray<MapData, bpf_maps::Delays>,
     index: u32,
     what: &'static str,
 ) -> Result<Histogram, BpfError> {
     let by_cpu = map.get(&index, 0);
-    let by_cpu = by_cpu.map_err(|error| BpfError::refused(what, &error))?;
+    let by_cpu = by_cpu.or_refused(what)?;
     let mut sum = Histogram::default();
     for core in by_cpu.iter() {
         sum.add(&core.buckets);
@@ -209,23 +207,81 @@ pub(crate) fn histogram(
 }
 
 /// Has a map hold these entries and no others.
-pub(crate) fn keep_only(
+fn keep_only(
     map: &mut HashMap<MapData, u32, u32>,
     wanted: &BTreeMap<u32, u32>,
 ) -> Result<(), BpfError> {
     let there: BTreeMap<u32, u32> = map.iter().filter_map(Result::ok).collect();
     for old in there.keys().filter(|key| !wanted.contains_key(key)) {
-        map.remove(old).map_err(|error| refused(&error))?;
+        map.remove(old).or_refused(DELAYS)?;
     }
     for (key, value) in wanted
         .iter()
         .filter(|(key, value)| there.get(key) != Some(value))
     {
-        map.insert(key, value, 0).map_err(|error| refused(&error))?;
+        map.insert(key, value, 0).or_refused(DELAYS)?;
     }
     Ok(())
 }
 
-fn refused(error: &dyn std::error::Error) -> BpfError {
-    BpfError::refused(WHAT, error)
+const WAITING: &str = "waiting for a CPU";
+
+/// Programs and their tracepoints.
+const WAKING_PROGRAMS: [(&str, &str); 3] = [
+    ("on_switch", "sched_switch"),
+    ("on_wakeup", "sched_wakeup"),
+    ("on_first_wakeup", "sched_wakeup_new"),
+];
+
+/// Loaded and attached programs that time the waits of threads.
+pub struct RunQueue {
+    // Declared first: the programs are detached before their maps go.
+    programs: Ebpf,
+    delays: PerCpuArray<MapData, bpf_maps::Delays>,
+    processes: HashMap<MapData, u32, u32>,
+}
+
+impl RunQueue {
+    /// Times the threads of all processes but this one, by number, or, with `is_by_process`, of those alone that
+    /// [`RunQueue::watch`] names.
+    ///
+    /// # Errors
+    /// Without kernel types, CAP_BPF or CAP_PERFMON.
+    pub fn begin(own_process: u32, is_by_process: bool) -> Result<Self, BpfError> {
+        let btf = bpf::tracepoints(WAITING)?;
+        let mut ebpf = EbpfLoader::new()
+            .override_global("OWN_TGID", &own_process, true)
+            .override_global("ALL_PROGRAMS", &u32::from(!is_by_process), true)
+            .load(aya::include_bytes_aligned!("../bpf/run_queue.bpf.o"))
+            .or_refused(WAITING)?;
+        let delays = bpf::take_map(&mut ebpf, WAITING, "DELAYS")?;
+        let processes = bpf::take_map(&mut ebpf, WAITING, "PROGRAMS")?;
+        for (program, tracepoint) in WAKING_PROGRAMS {
+            bpf::attach(&mut ebpf, program, tracepoint, &btf).or_refused(WAITING)?;
+        }
+        Ok(RunQueue {
+            programs: ebpf,
+            delays,
+            processes,
+        })
+    }
+
+    /// Times the threads of these processes from now on, and of no others.
+    pub fn watch(&mut self, processes: impl Iterator<Item = u32>) -> Result<(), BpfError> {
+        keep_only(
+            &mut self.processes,
+            &processes.map(|process| (process, 1)).collect(),
+        )
+    }
+
+    /// The waits so far.
+    pub fn read(&self) -> Result<Histogram, BpfError> {
+        histogram(&self.delays, 0, WAITING)
+    }
+}
+
+impl TimedPrograms for RunQueue {
+    fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        bpf::timed_runs(&self.programs, WAITING)
+    }
 }

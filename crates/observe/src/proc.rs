@@ -1,0 +1,780 @@
+//! Files of /proc: parsers for counters of CPUs, interfaces, protocols, interrupts and tasks, and tick-sampled CPU time.
+//!
+//! A parser reads any text without a panic, and refuses what it does not know with its line.
+
+use std::collections::BTreeMap;
+use std::{fs, io};
+
+use netlink_bindings::rt_link::RtnlLinkStats64;
+use nicpoll_model::{CpuStates, ThreadShow};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Why a file of the kernel could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}, line {line}: {expected}; is this kernel newer than this nicpoll?")]
+pub struct ProcError {
+    /// The file.
+    pub file: &'static str,
+    /// Line number, from 1.
+    pub line: usize,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+/// Time of one core since boot, in clock ticks of `USER_HZ`, from a `cpuN` line of `/proc/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreTicks {
+    /// Number of the core.
+    pub core: u32,
+    /// User programs at normal priority, guests included.
+    pub user: u64,
+    /// User programs at lowered priority.
+    pub nice: u64,
+    /// The kernel.
+    pub system: u64,
+    /// Idle, waiting for disks included.
+    pub idle: u64,
+    /// Hard interrupts.
+    pub irq: u64,
+    /// Soft interrupts.
+    pub softirq: u64,
+    /// Taken by the hypervisor.
+    pub steal: u64,
+}
+
+impl CoreTicks {
+    /// Ticks in which the core worked: all but idle and steal.
+    pub fn busy(self) -> u64 {
+        self.user + self.nice + self.system + self.irq + self.softirq
+    }
+}
+
+/// What `/proc/stat` says of the cores and of context switches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcStat {
+    /// One entry a core that is online.
+    pub cores: Vec<CoreTicks>,
+    /// Context switches since boot, all cores.
+    pub context_switches: u64,
+    /// Interrupts since boot, all cores: of devices, of the timer and between cores. `None` where the file has none.
+    #[serde(default)]
+    pub interrupts: Option<u64>,
+}
+
+/// Reads `/proc/stat` (proc_stat(5)).
+pub fn parse_stat(text: &str) -> Result<ProcStat, ProcError> {
+    let mut stat = ProcStat::default();
+    let mut saw_switches = false;
+    for (index, line) in text.lines().enumerate() {
+        let error = |expected| ProcError {
+            file: "/proc/stat",
+            line: index + 1,
+            expected,
+        };
+        let mut words = line.split_ascii_whitespace();
+        let Some(name) = words.next() else { continue };
+        if name == "ctxt" {
+            stat.context_switches = words
+                .next()
+                .and_then(|word| word.parse().ok())
+                .ok_or_else(|| error("a count of context switches was expected"))?;
+            saw_switches = true;
+        } else if name == "intr" {
+            let total = words.next().and_then(|word| word.parse().ok());
+            stat.interrupts =
+                Some(total.ok_or_else(|| error("a count of interrupts was expected"))?);
+        } else if let Some(core) = name.strip_prefix("cpu").filter(|core| !core.is_empty()) {
+            let core = core
+                .parse()
+                .map_err(|_| error("a core's number was expected after 'cpu'"))?;
+            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+            let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
+                return Err(error("eight counts of ticks were expected"));
+            };
+            stat.cores.push(CoreTicks {
+                core,
+                user,
+                nice,
+                system,
+                idle: idle.saturating_add(iowait),
+                irq,
+                softirq,
+                steal,
+            });
+        }
+    }
+    let missing = |expected| ProcError {
+        file: "/proc/stat",
+        line: text.lines().count(),
+        expected,
+    };
+    if stat.cores.is_empty() {
+        return Err(missing("a line for each core was expected"));
+    }
+    if !saw_switches {
+        return Err(missing("a line 'ctxt' was expected"));
+    }
+    Ok(stat)
+}
+
+/// Counters of each interface by name, from `/proc/net/dev`. Its column of frames dropped on the way in has those that
+/// the card had no descriptor for.
+pub fn parse_net_dev(text: &str) -> Result<Vec<(&str, LinkCounters)>, ProcError> {
+    let mut interfaces = Vec::new();
+    // Two lines of headings come first.
+    for (index, line) in text.lines().enumerate().skip(2) {
+        let error = |expected| ProcError {
+            file: "/proc/net/dev",
+            line: index + 1,
+            expected,
+        };
+        let (name, counts) = line
+            .rsplit_once(':')
+            .ok_or_else(|| error("an interface and ':' were expected"))?;
+        let counts: Vec<u64> = counts
+            .split_ascii_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [
+            rx_bytes,
+            rx_packets,
+            _,
+            rx_dropped,
+            _,
+            _,
+            _,
+            _,
+            tx_bytes,
+            tx_packets,
+            _,
+            tx_dropped,
+            ..,
+        ] = counts[..]
+        else {
+            return Err(error("eight counts for each direction were expected"));
+        };
+        let link = LinkCounters {
+            tx_packets,
+            tx_bytes,
+            tx_dropped,
+            rx_packets,
+            rx_bytes,
+            rx_dropped,
+            rx_missed: 0,
+        };
+        interfaces.push((name.trim(), link));
+    }
+    Ok(interfaces)
+}
+
+/// What `/proc/net/softnet_stat` counts of one core. Each count is of 32 bits and wraps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Softnet {
+    /// Packets dropped because its backlog queue was full, or by its flow limit.
+    pub dropped: u32,
+    /// How often its receive softirq ended with packets left, its budget or time being over (`time_squeeze`).
+    pub cut_short: u32,
+}
+
+/// Reads `/proc/net/softnet_stat`: a line for each core that is online.
+pub fn parse_softnet(text: &str) -> Result<Vec<Softnet>, ProcError> {
+    let file = "/proc/net/softnet_stat";
+    let cores: Vec<Softnet> = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let mut next = |expected| {
+                let count = words
+                    .next()
+                    .and_then(|word| u32::from_str_radix(word, 16).ok());
+                count.ok_or(ProcError {
+                    file,
+                    line: index + 1,
+                    expected,
+                })
+            };
+            Ok(Softnet {
+                dropped: next("a hexadecimal count of drops was expected in the second column")?,
+                cut_short: next("a hexadecimal count was expected in the third column")?,
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    if cores.is_empty() {
+        return Err(ProcError {
+            file,
+            line: 0,
+            expected: "a line for each core was expected",
+        });
+    }
+    Ok(cores)
+}
+
+/// Counters of the IPv4 protocols by `Protocol.Name` (`Udp.RcvbufErrors`), from `/proc/net/snmp`:
+/// pairs of lines, names first.
+pub fn parse_snmp(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
+    parse_pairs("/proc/net/snmp", text)
+}
+
+/// More counters of the IPv4 protocols, from `/proc/net/netstat`, by name as in [`parse_snmp`]
+/// (`TcpExt.IPReversePathFilter`).
+pub fn parse_netstat(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
+    parse_pairs("/proc/net/netstat", text)
+}
+
+fn parse_pairs(file: &'static str, text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
+    let mut counters = BTreeMap::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((index, names)) = lines.next() {
+        let error = |expected| ProcError {
+            file,
+            line: index + 1,
+            expected,
+        };
+        let (protocol, names) = names
+            .split_once(':')
+            .ok_or_else(|| error("a protocol and ':' were expected"))?;
+        let values = lines
+            .next()
+            .and_then(|(_, values)| values.strip_prefix(protocol)?.strip_prefix(':'))
+            .ok_or_else(|| error("a line of values of the same protocol was expected below"))?;
+        let mut values = values.split_ascii_whitespace();
+        for name in names.split_ascii_whitespace() {
+            let value = values
+                .next()
+                .ok_or_else(|| error("as many values as names were expected"))?;
+            // Tcp.MaxConn is -1, which counts nothing.
+            if let Ok(value) = value.parse() {
+                counters.insert(format!("{protocol}.{name}"), value);
+            }
+        }
+    }
+    Ok(counters)
+}
+
+/// Counters of the IPv6 protocols by name (`Udp6RcvbufErrors`), from `/proc/net/snmp6`.
+pub fn parse_snmp6(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| {
+            let mut words = line.split_ascii_whitespace();
+            let name = words.next();
+            let value = words.next().and_then(|word| word.parse().ok());
+            match (name, value) {
+                (Some(name), Some(value)) => Ok((String::from(name), value)),
+                _ => Err(ProcError {
+                    file: "/proc/net/snmp6",
+                    line: index + 1,
+                    expected: "a name and a count were expected",
+                }),
+            }
+        })
+        .collect()
+}
+
+/// Counters of an interface, as `ip -s link` shows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCounters {
+    /// Frames handed to the driver and not dropped.
+    pub tx_packets: u64,
+    /// Their bytes, from the Ethernet header to the end of the payload.
+    pub tx_bytes: u64,
+    /// Frames that the driver dropped. On veth: the peer's ring or backlog was full.
+    pub tx_dropped: u64,
+    /// Frames received.
+    pub rx_packets: u64,
+    /// Their bytes, as of those sent.
+    pub rx_bytes: u64,
+    /// Frames received and dropped before a protocol saw them.
+    pub rx_dropped: u64,
+    /// Frames that the card had no receive descriptor for.
+    pub rx_missed: u64,
+}
+
+impl From<RtnlLinkStats64> for LinkCounters {
+    fn from(stats: RtnlLinkStats64) -> Self {
+        LinkCounters {
+            tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
+            tx_dropped: stats.tx_dropped,
+            rx_packets: stats.rx_packets,
+            rx_bytes: stats.rx_bytes,
+            rx_dropped: stats.rx_dropped,
+            rx_missed: stats.rx_missed_errors,
+        }
+    }
+}
+
+const FILE: &str = "/proc/interrupts";
+/// More columns than any machine has CPUs.
+const CPUS_MAX: usize = 8_192;
+
+/// One source of interrupts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterruptLine {
+    /// Its number, or its name when it has none (`LOC`).
+    pub irq: String,
+    /// Interrupts since boot: the number of each CPU that is online, and how many there.
+    pub by_cpu: Vec<(u32, u64)>,
+    /// Controller, trigger and the names of whom it is for, as the kernel writes them.
+    pub description: String,
+}
+
+impl InterruptLine {
+    /// Interrupts since boot on all CPUs.
+    pub fn total(&self) -> u64 {
+        self.by_cpu
+            .iter()
+            .fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))
+    }
+
+    /// Whether this is the line of a device: by its place on the bus (`0000:00:03.0`), which kernels write since 6.2,
+    /// or by the interface's name, which many drivers use (`eth0-TxRx-0`).
+    pub fn is_of(&self, interface: &str, bus_address: Option<&str>) -> bool {
+        let mut words = self.description.split_ascii_whitespace();
+        let by_bus = |word: &str, address: &str| {
+            let end = word.len().checked_sub(address.len());
+            end.is_some_and(|end| {
+                word.ends_with(address) && (end == 0 || word[..end].ends_with('-'))
+            })
+        };
+        let by_name = |word: &str| {
+            let rest = word.strip_prefix(interface);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', ':', ',']))
+        };
+        words.any(|word| bus_address.is_some_and(|address| by_bus(word, address)) || by_name(word))
+    }
+}
+
+/// Every line of `/proc/interrupts` that counts by CPU.
+///
+/// # Errors
+/// When the first line does not name CPUs, or a line has a count that is none.
+pub fn parse_interrupts(text: &str) -> Result<Vec<InterruptLine>, ProcError> {
+    let mut lines = text.lines().enumerate();
+    let cpus = lines.next().and_then(|(_, line)| parse_cpus(line));
+    let cpus = cpus.ok_or(ProcError {
+        file: FILE,
+        line: 1,
+        expected: "the names of CPUs were expected, such as CPU0",
+    })?;
+    let mut sources = Vec::new();
+    for (index, line) in lines {
+        let error = |expected| ProcError {
+            file: FILE,
+            line: index + 1,
+            expected,
+        };
+        let (irq, rest) = line
+            .split_once(':')
+            .ok_or_else(|| error("a source and ':' were expected"))?;
+        let mut rest = rest.trim_start();
+        let mut by_cpu = Vec::new();
+        for &cpu in &cpus {
+            let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+            match word.parse() {
+                Ok(count) => by_cpu.push((cpu, count)),
+                // ERR and MIS have one count for the whole machine.
+                Err(_) if word.is_empty() => break,
+                Err(_) => return Err(error("a count for each CPU was expected")),
+            }
+            rest = after.trim_start();
+        }
+        if by_cpu.len() == cpus.len() {
+            sources.push(InterruptLine {
+                irq: String::from(irq.trim()),
+                by_cpu,
+                description: String::from(rest.trim_end()),
+            });
+        }
+    }
+    Ok(sources)
+}
+
+fn parse_cpus(line: &str) -> Option<Vec<u32>> {
+    let cpus: Option<Vec<u32>> = line
+        .split_ascii_whitespace()
+        .take(CPUS_MAX)
+        .map(|word| word.strip_prefix("CPU")?.parse().ok())
+        .collect();
+    cpus.filter(|cpus| !cpus.is_empty())
+}
+
+/// Looks at a thread now.
+///
+/// # Errors
+/// `NotFound` when there is no such thread.
+pub fn thread(pid: u32) -> io::Result<ThreadShow> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let (name, state) = parse_task_stat(&stat).map_err(io::Error::other)?;
+    Ok(ThreadShow {
+        pid,
+        name: String::from(name),
+        state,
+        cpus: parse_allowed_cpus(&status).map(String::from),
+    })
+}
+
+/// Name and state of `/proc/PID/stat`. The name may hold anything, parentheses too.
+pub fn parse_task_stat(text: &str) -> Result<(&str, char), ProcError> {
+    let parse = || {
+        let (before, after) = text.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
+        let state = after.split_ascii_whitespace().next()?.chars().next()?;
+        Some((name, state))
+    };
+    parse().ok_or(ProcError {
+        file: "/proc/PID/stat",
+        line: 1,
+        expected: "a number, a name in parentheses and a letter were expected",
+    })
+}
+
+/// `Cpus_allowed_list` of `/proc/PID/status`.
+pub fn parse_allowed_cpus(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(list.trim())
+}
+
+/// `USER_HZ`: ticks a second in which `/proc/stat` counts, fixed by the kernel's ABI on every
+/// architecture that nicpoll runs on.
+pub const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Every core's account at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuSample(ProcStat);
+
+/// What happened between two samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuDelta {
+    /// Shares by core, in the order of the cores that were asked for.
+    pub states: Vec<CpuStates>,
+    /// Busy seconds of those cores together.
+    pub busy_seconds: f64,
+    /// Context switches of the whole machine.
+    pub context_switches: u64,
+    /// Interrupts of the whole machine; `None` where the kernel does not tell.
+    pub interrupts: Option<u64>,
+}
+
+impl CpuSample {
+    /// Reads the account now.
+    pub fn now() -> io::Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        Ok(CpuSample(parse_stat(&text).map_err(io::Error::other)?))
+    }
+
+    /// Numbers of the cores that were online.
+    pub fn cores(&self) -> Vec<u32> {
+        self.0.cores.iter().map(|ticks| ticks.core).collect()
+    }
+
+    /// What `cores` did since `earlier`. A core that is missing from either sample is left out.
+    pub fn since(&self, earlier: &CpuSample, cores: &[u32]) -> CpuDelta {
+        let mut delta = CpuDelta {
+            states: Vec::new(),
+            busy_seconds: 0.0,
+            context_switches: self
+                .0
+                .context_switches
+                .saturating_sub(earlier.0.context_switches),
+            interrupts: self
+                .0
+                .interrupts
+                .zip(earlier.0.interrupts)
+                .map(|(now, then)| now.saturating_sub(then)),
+        };
+        let find = |sample: &ProcStat, core| {
+            sample
+                .cores
+                .iter()
+                .find(|ticks| ticks.core == core)
+                .copied()
+        };
+        for &core in cores {
+            if let (Some(before), Some(after)) = (find(&earlier.0, core), find(&self.0, core)) {
+                let ticks = ticks_between(before, after);
+                delta.states.push(shares(ticks));
+                delta.busy_seconds += ticks.busy() as f64 / TICKS_PER_SECOND;
+            }
+        }
+        delta
+    }
+}
+
+/// The kernel's idle and iowait counts can step back a little, hence saturating.
+fn ticks_between(before: CoreTicks, after: CoreTicks) -> CoreTicks {
+    CoreTicks {
+        core: after.core,
+        user: after.user.saturating_sub(before.user),
+        nice: after.nice.saturating_sub(before.nice),
+        system: after.system.saturating_sub(before.system),
+        idle: after.idle.saturating_sub(before.idle),
+        irq: after.irq.saturating_sub(before.irq),
+        softirq: after.softirq.saturating_sub(before.softirq),
+        steal: after.steal.saturating_sub(before.steal),
+    }
+}
+
+fn shares(ticks: CoreTicks) -> CpuStates {
+    let total = ticks.user
+        + ticks.nice
+        + ticks.system
+        + ticks.idle
+        + ticks.irq
+        + ticks.softirq
+        + ticks.steal;
+    let share = |part: u64| {
+        if total == 0 {
+            0.0
+        } else {
+            part as f64 / total as f64
+        }
+    };
+    CpuStates {
+        core: ticks.core,
+        user: share(ticks.user),
+        nice: share(ticks.nice),
+        system: share(ticks.system),
+        irq: share(ticks.irq),
+        softirq: share(ticks.softirq),
+        idle: share(ticks.idle),
+        steal: share(ticks.steal),
+    }
+}
+
+#[cfg(test)]
+mod proc_files_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STAT: &str = "cpu  10 0 10 10 0 0 0 0 0 0\n\
+        cpu0 1590 7 1276 77889 349 3 23 10 0 0\n\
+        cpu1 1 2 3 4 5 6 7 8\n\
+        intr 5 0 0\n\
+        ctxt 987654321\n\
+        btime 1\n";
+
+    #[test]
+    fn a_core_line_is_read_column_by_column() {
+        let stat = parse_stat(STAT).unwrap();
+        assert_eq!(stat.context_switches, 987_654_321);
+        assert_eq!(stat.interrupts, Some(5));
+        assert_eq!(stat.cores.len(), 2);
+        let expected = CoreTicks {
+            core: 0,
+            user: 1590,
+            nice: 7,
+            system: 1276,
+            idle: 77889 + 349,
+            irq: 3,
+            softirq: 23,
+            steal: 10,
+        };
+        assert_eq!(stat.cores[0], expected);
+        assert_eq!(stat.cores[1].steal, 8);
+    }
+
+    #[test]
+    fn a_broken_core_line_is_named() {
+        let error = parse_stat("cpu0 1 2 3\nctxt 1\n").unwrap_err();
+        assert_eq!(error.line, 1);
+        assert_eq!(
+            error.to_string(),
+            "/proc/stat, line 1: eight counts of ticks were expected; \
+             is this kernel newer than this nicpoll?"
+        );
+        assert!(parse_stat("cpu0 1 2 3 4 5 6 7 8\n").is_err());
+        assert!(parse_stat("ctxt 3\n").is_err());
+    }
+
+    #[test]
+    fn softnet_counts_are_the_second_and_third_columns_in_hexadecimal() {
+        let text = "0000272d 0000001f 00000001 0 0 0 0 0 0 0\n00000000 ffffffff 0000001a\n";
+        let cores = parse_softnet(text).unwrap();
+        let counts: Vec<_> = cores.iter().map(|it| (it.dropped, it.cut_short)).collect();
+        assert_eq!(counts, [(31, 1), (u32::MAX, 26)]);
+        assert!(parse_softnet("").is_err());
+        assert_eq!(parse_softnet("1 2 3\n3\n").unwrap_err().line, 2);
+    }
+
+    #[test]
+    fn interfaces_have_their_columns() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets ...\n\
+                    \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+                    eth0:1:100 200 0 7 0 0 0 0 300 400 0 9 0 0 0 0\n";
+        let interfaces = parse_net_dev(text).unwrap();
+        let names: Vec<&str> = interfaces.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["lo", "eth0:1"]);
+        let link = interfaces[1].1;
+        assert_eq!(
+            (link.rx_bytes, link.rx_packets, link.rx_dropped),
+            (100, 200, 7)
+        );
+        assert_eq!(
+            (link.tx_bytes, link.tx_packets, link.tx_dropped),
+            (300, 400, 9)
+        );
+        assert_eq!(parse_net_dev("a\nb\nem0: 1 2\n").unwrap_err().line, 3);
+    }
+
+    #[test]
+    fn snmp_names_and_values_are_paired() {
+        let text = "Tcp: RtoAlgorithm MaxConn InSegs\nTcp: 1 -1 77\n\
+                    Udp: InDatagrams RcvbufErrors\nUdp: 5 6\n";
+        let counters = parse_snmp(text).unwrap();
+        assert_eq!(counters["Tcp.InSegs"], 77);
+        assert_eq!(counters["Udp.RcvbufErrors"], 6);
+        assert!(!counters.contains_key("Tcp.MaxConn"));
+        assert!(parse_snmp("Udp: A B\nUdp: 1\n").is_err());
+        assert_eq!(parse_netstat("odd").unwrap_err().file, "/proc/net/netstat");
+        assert!(parse_snmp("Udp: A B\nTcp: 1 2\n").is_err());
+    }
+
+    #[test]
+    fn snmp6_is_one_counter_a_line() {
+        let counters = parse_snmp6("Ip6InReceives   \t5\nUdp6RcvbufErrors 9\n").unwrap();
+        assert_eq!(counters["Udp6RcvbufErrors"], 9);
+        assert_eq!(parse_snmp6("Ip6InReceives 1\nodd\n").unwrap_err().line, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,200}(\n\\PC{0,80}){0,6}") {
+            let _ = parse_stat(&text);
+            let _ = parse_softnet(&text);
+            let _ = parse_snmp(&text);
+            let _ = parse_snmp6(&text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod interrupts_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "           CPU0       CPU2       \n \
+        38:          5       9219  PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0\n \
+        41:       2458          0  IR-PCI-MSI 524289-edge      eth0-TxRx-0\n\
+        LOC:    6459772    2276106   Local timer interrupts\n\
+        ERR:          0\n";
+
+    #[test]
+    fn counts_are_read_by_cpu_and_lines_of_the_machine_left_out() {
+        let lines = parse_interrupts(TEXT).unwrap();
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[0].irq, "38");
+        assert_eq!(lines[0].by_cpu, [(0, 5), (2, 9219)]);
+        assert_eq!(lines[0].total(), 9224);
+        assert_eq!(lines[2].irq, "LOC");
+        assert_eq!(lines[2].description, "Local timer interrupts");
+    }
+
+    #[test]
+    fn a_line_belongs_to_a_device_by_its_address_or_its_name() {
+        let lines = parse_interrupts(TEXT).unwrap();
+        assert!(lines[0].is_of("eth0", Some("0000:00:03.0")));
+        assert!(!lines[0].is_of("eth0", Some("00:03.0")));
+        assert!(!lines[0].is_of("eth0", None));
+        assert!(lines[1].is_of("eth0", Some("0000:00:09.0")));
+        assert!(!lines[1].is_of("eth", None));
+        assert!(!lines[1].is_of("eth00", None));
+    }
+
+    #[test]
+    fn a_torn_file_is_named() {
+        assert_eq!(parse_interrupts("").unwrap_err().line, 1);
+        assert_eq!(parse_interrupts("CPU0\n1 2\n").unwrap_err().line, 2);
+        assert_eq!(parse_interrupts("CPU0 CPU1\n1: 2 x\n").unwrap_err().line, 2);
+    }
+
+    #[test]
+    fn this_machine_is_read() {
+        let text = std::fs::read_to_string(FILE).unwrap();
+        assert!(!parse_interrupts(&text).unwrap().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(CPU[0-9]{1,3} ){0,3}\n(\\PC{0,40}\n){0,4}") {
+            if let Ok(lines) = parse_interrupts(&text) {
+                for line in lines {
+                    let _ = line.is_of("e", Some("é"));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tasks_tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_parentheses() {
+        let text = "812 (napi/e(m)0-8193) I 2 0 0 0 -1 69238880 0\n";
+        assert_eq!(parse_task_stat(text), Ok(("napi/e(m)0-8193", 'I')));
+        assert!(parse_task_stat("812 napi I").is_err());
+        assert!(parse_task_stat("812 (napi)").is_err());
+        assert!(parse_task_stat(")(").is_err());
+    }
+
+    #[test]
+    fn the_list_of_cpus_is_found() {
+        let status = "Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
+        assert_eq!(parse_allowed_cpus(status), Some("0-1"));
+        assert_eq!(parse_allowed_cpus("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn this_process_has_a_thread() {
+        let task = thread(std::process::id()).unwrap();
+        assert!(!task.name.is_empty() && task.cpus.is_some());
+        assert!(thread(u32::MAX).is_err());
+    }
+}
+
+#[cfg(test)]
+mod cpu_tests {
+    use super::*;
+
+    fn sample(text: &str) -> CpuSample {
+        CpuSample(parse_stat(text).unwrap())
+    }
+
+    #[test]
+    fn shares_are_of_the_time_between_the_samples() {
+        let before = sample("cpu0 100 0 100 1000 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\nintr 7\nctxt 50\n");
+        let after =
+            sample("cpu0 110 0 120 1050 10 0 10 0\ncpu1 0 0 0 0 0 0 0 0\nintr 9 1\nctxt 150\n");
+        let delta = after.since(&before, &[0]);
+        assert_eq!(delta.context_switches, 100);
+        assert_eq!(delta.interrupts, Some(2));
+        assert_eq!(delta.busy_seconds, 0.4);
+        let states = delta.states[0];
+        assert_eq!(
+            (states.user, states.system, states.softirq),
+            (0.1, 0.2, 0.1)
+        );
+        assert_eq!(states.idle, 0.6);
+        assert!((states.busy() - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_core_that_went_away_is_left_out() {
+        let before = sample("cpu0 0 0 0 0 0 0 0 0\nctxt 0\n");
+        assert!(before.since(&before, &[7]).states.is_empty());
+        assert_eq!(before.cores(), [0]);
+    }
+
+    #[test]
+    fn this_machine_is_read() {
+        assert!(!CpuSample::now().unwrap().0.cores.is_empty());
+    }
+}
