@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_calibrate::{FitPlan, Mode, Table, fitted_fields, with_fitted};
-use nicpoll_sim::Host;
+use nicpoll_sim::HostModel;
 
 fuzz_target!(|text: &str| {
     let lines = 1..=text.lines().count() + 1;
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     if let Err(error) = FitPlan::parse(text) {
         assert!(lines.contains(&error.line));
     }
-    match with_fitted(text, &Host::default()) {
+    match with_fitted(text, &HostModel::default()) {
         Ok(written) => assert_eq!(fitted_fields(&written), fitted_fields(text)),
         Err(error) => assert!(lines.contains(&error.line)),
     }

@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 fuzz_target!(|text: &str| {
-    let host = match Host::parse(text) {
+    let host = match HostModel::parse(text) {
         Ok(host) => host,
         Err(error) => {
             assert!((1..=text.lines().count() + 1).contains(&error.line));
@@ -15,17 +15,17 @@ fuzz_target!(|text: &str| {
             return;
         }
     };
-    for field in Host::FIELDS {
+    for field in HostModel::FIELDS {
         let value = host.get(field.name).expect("every field was read");
         assert!((field.min..=field.max).contains(&value));
     }
     for discipline in ["freebsd-interrupt", "freebsd-polling", "napi-timer"] {
-        let plan = Plan {
-            stops: vec![Stop {
+        let plan = Simulation {
+            stops: vec![PathHost {
                 host: host.clone(),
-                discipline: Discipline::parse(discipline).expect("it is one"),
+                discipline: ReceiveDiscipline::parse(discipline).expect("it is one"),
             }],
-            workload: Workload::parse("constant:rate=100k").expect("it is one"),
+            workload: TrafficModel::parse("constant:rate=100k").expect("it is one"),
             duration_ns: 1_000_000,
             warmup_ns: 0,
             seed: 1,
@@ -36,13 +36,13 @@ fuzz_target!(|text: &str| {
         }
     }
     // A veth pair has two ends.
-    let stop = || Stop {
+    let stop = || PathHost {
         host: host.clone(),
-        discipline: Discipline::parse("napi-timer").expect("it is one"),
+        discipline: ReceiveDiscipline::parse("napi-timer").expect("it is one"),
     };
-    let plan = Plan {
+    let plan = Simulation {
         stops: vec![stop(), stop()],
-        workload: Workload::parse("netblast").expect("it is one"),
+        workload: TrafficModel::parse("netblast").expect("it is one"),
         duration_ns: 100_000,
         warmup_ns: 0,
         seed: 1,

@@ -6,37 +6,40 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 /// Longer runs and larger ones only take longer.
 const DURATION_NS: u64 = 50_000;
 const BYTES_MAX: f64 = 16e6;
 
-static HOST: LazyLock<Host> = LazyLock::new(|| {
-    Host::parse(include_str!("../../sim/hosts/generic.toml")).expect("it is a host file")
+static HOST: LazyLock<HostModel> = LazyLock::new(|| {
+    HostModel::parse(include_str!("../../sim/hosts/generic.toml")).expect("it is a host file")
 });
 
 fuzz_target!(|text: &str| {
     let Some((discipline, workload)) = text.split_once('\n') else {
         return;
     };
-    let discipline = Discipline::parse(discipline).map(|read| {
-        assert_eq!(Discipline::parse(&read.to_string()).as_ref(), Ok(&read));
+    let discipline = ReceiveDiscipline::parse(discipline).map(|read| {
+        assert_eq!(
+            ReceiveDiscipline::parse(&read.to_string()).as_ref(),
+            Ok(&read)
+        );
         read
     });
-    let workload = Workload::parse(workload).map(|read| {
-        assert_eq!(Workload::parse(&read.to_string()).as_ref(), Ok(&read));
+    let workload = TrafficModel::parse(workload).map(|read| {
+        assert_eq!(TrafficModel::parse(&read.to_string()).as_ref(), Ok(&read));
         read
     });
     let (discipline, workload) = match (discipline, workload) {
         (Ok(discipline), Ok(workload)) => (discipline, workload),
         (Err(error), _) | (_, Err(error)) => return assert!(!error.to_string().is_empty()),
     };
-    let stop = || Stop {
+    let stop = || PathHost {
         host: HOST.clone(),
         discipline: discipline.clone(),
     };
-    let plan = Plan {
+    let plan = Simulation {
         stops: vec![stop()],
         workload: workload.clone(),
         duration_ns: DURATION_NS,
@@ -50,7 +53,7 @@ fuzz_target!(|text: &str| {
     if let Ok(figures) = simulate(&plan) {
         assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
     }
-    let plan = Plan {
+    let plan = Simulation {
         stops: vec![stop(), stop()],
         workload,
         duration_ns: DURATION_NS,

@@ -1,7 +1,7 @@
 //! Published figures beside simulated ones.
 
 use nicpoll_model::sim_published::{ErrorKind, PublishedRow, RowKind, Sensitivity};
-use nicpoll_sim::{Host, PlanError};
+use nicpoll_sim::{HostModel, SimulationError};
 use thiserror::Error;
 
 use crate::fit::ONE;
@@ -89,7 +89,7 @@ pub struct CompareError {
     /// The run.
     pub run: String,
     /// Why its hosts cannot run it.
-    pub error: PlanError,
+    pub error: SimulationError,
 }
 
 impl<'a> Job<'a> {
@@ -183,11 +183,11 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
 
 /// What a run's figures come to in a simulation, in basic units.
 fn values(
-    simulate: impl Fn(&RunScenario) -> Result<Outcome, PlanError>,
+    simulate: impl Fn(&RunScenario) -> Result<Outcome, SimulationError>,
     table: &Table,
     run: &PublishedRun,
     scenario: &RunScenario,
-) -> Result<(Outcome, Vec<Option<f64>>), PlanError> {
+) -> Result<(Outcome, Vec<Option<f64>>), SimulationError> {
     let compared = table
         .runs
         .iter()
@@ -333,7 +333,7 @@ fn variables(library: &Library, run: &PublishedRun, scenario: &RunScenario) -> V
         }
     }
     if variables.is_empty() {
-        let costs = Host::FIELDS.iter().map(|field| field.name);
+        let costs = HostModel::FIELDS.iter().map(|field| field.name);
         variables.extend(
             costs
                 .filter(|name| name.ends_with("_ns"))

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::FileError;
 use nicpoll_model::sim_published::ErrorKind;
-use nicpoll_sim::{Host, PlanError, workers};
+use nicpoll_sim::{HostModel, SimulationError, workers};
 use thiserror::Error;
 
 use crate::library::{Library, LibraryError};
@@ -143,7 +143,7 @@ pub enum FitError {
         /// The group that it is fitted in.
         group: String,
         /// Why.
-        error: PlanError,
+        error: SimulationError,
     },
 }
 
@@ -223,11 +223,9 @@ fn parameter(section: &Section<'_>, costs: &[(String, u64)]) -> Result<Parameter
     if !clocks.is_empty() && (clocks.len() != parameter.hosts.len() || clocks.contains(&0)) {
         return Err(section.error_at("clocks_mhz", String::from(mhz)));
     }
-    if let Some(name) = parameter
-        .fields
-        .iter()
-        .find(|name| Host::field(name).is_none() || costs.iter().all(|(cost, _)| cost != *name))
-    {
+    if let Some(name) = parameter.fields.iter().find(|name| {
+        HostModel::field(name).is_none() || costs.iter().all(|(cost, _)| cost != *name)
+    }) {
         let message = format!("{name} is no number of a host file with a line in [costs]");
         return Err(section.error_at("fields", message));
     }
@@ -239,7 +237,7 @@ impl Parameter {
     pub(crate) fn targets(
         &self,
         plan: &FitPlan,
-        hosts: &BTreeMap<String, Host>,
+        hosts: &BTreeMap<String, HostModel>,
         factor: u64,
     ) -> Vec<(&str, &str, u64)> {
         let like = self.like.as_ref().and_then(|name| hosts.get(name));
@@ -256,7 +254,7 @@ impl Parameter {
                 let value = (parts + u128::from(ONE) / 2) / u128::from(ONE);
                 let value = u64::try_from(value).unwrap_or(u64::MAX);
                 // A name that is none was refused when the file was read.
-                let value = Host::field(name).map_or(value, |f| value.clamp(f.min, f.max));
+                let value = HostModel::field(name).map_or(value, |f| value.clamp(f.min, f.max));
                 targets.push((host.as_str(), name.as_str(), value));
             }
         }
@@ -309,7 +307,7 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), F
         let of_runs = workers::map(&runs, workers::count().min(runs.len()), |run| {
             misfits(&tried, run, group.length)
         });
-        let of_runs: Result<Vec<Vec<f64>>, PlanError> = of_runs.into_iter().collect();
+        let of_runs: Result<Vec<Vec<f64>>, SimulationError> = of_runs.into_iter().collect();
         of_runs
             .map(|errors| errors.concat())
             .unwrap_or_else(|error| {
@@ -346,7 +344,11 @@ pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
 }
 
 /// The errors of a run's fitted figures, in units.
-fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<f64>, PlanError> {
+fn misfits(
+    library: &Library,
+    run: &PublishedRun,
+    length: Length,
+) -> Result<Vec<f64>, SimulationError> {
     let Some(scenario) = &run.scenario else {
         return Ok(Vec::new());
     };

@@ -1,7 +1,7 @@
 //! Writing fitted numbers into host files: the lines that are marked so, and nothing else.
 
 use nicpoll_model::FileError;
-use nicpoll_sim::Host;
+use nicpoll_sim::HostModel;
 
 /// How the remark on a fitted number begins.
 const MARK: &str = "# fitted";
@@ -12,7 +12,7 @@ const REMARK_COLUMN: usize = 29;
 ///
 /// # Errors
 /// The line that is marked and gives no number of a host.
-pub fn with_fitted(text: &str, host: &Host) -> Result<String, FileError> {
+pub fn with_fitted(text: &str, host: &HostModel) -> Result<String, FileError> {
     let mut written = String::with_capacity(text.len());
     let mut section = "";
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -61,7 +61,7 @@ mod tests {
     fn only_marked_lines_change() {
         let text = "# fits\nname = \"x\"\n[cpu]\nhz = 1000 # stated\ntick_ns = 5  # fitted: work\n\
                     [card]\npoll_ns=7 # fitted";
-        let mut host = Host::default();
+        let mut host = HostModel::default();
         host.set("cpu.tick_ns", 1234).unwrap();
         host.set("card.poll_ns", 8).unwrap();
         let written = with_fitted(text, &host).unwrap();
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_mark_without_a_number_is_refused() {
-        let error = with_fitted("[cpu]\n\nherz = 5 # fitted\n", &Host::default()).unwrap_err();
+        let error = with_fitted("[cpu]\n\nherz = 5 # fitted\n", &HostModel::default()).unwrap_err();
         assert_eq!(error.line, 3);
     }
 }

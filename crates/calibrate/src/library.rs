@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nicpoll_sim::Host;
+use nicpoll_sim::HostModel;
 use thiserror::Error;
 
 use crate::fit::{FitPlan, Group, ONE, Parameter, fitted_figures};
@@ -62,7 +62,7 @@ pub enum MarkError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Library {
     /// The hosts by name.
-    pub hosts: BTreeMap<String, Host>,
+    pub hosts: BTreeMap<String, HostModel>,
     /// The tables, in order.
     pub tables: Vec<Table>,
     /// What is fitted.
@@ -179,7 +179,7 @@ impl Library {
 
     /// Scales a number of a host by thousandths, within its range. Whether that changes it.
     pub(crate) fn scale(&mut self, host: &str, field: &str, factor: u64) -> bool {
-        let (Some(host), Some(known)) = (self.hosts.get_mut(host), Host::field(field)) else {
+        let (Some(host), Some(known)) = (self.hosts.get_mut(host), HostModel::field(field)) else {
             return false;
         };
         let value = host.get(field).unwrap_or(0);

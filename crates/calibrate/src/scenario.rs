@@ -3,7 +3,9 @@
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimTcp};
-use nicpoll_sim::{Host, Pattern, Plan, PlanError, Stop, Workload, resource, simulate};
+use nicpoll_sim::{
+    HostModel, PathHost, Pattern, Simulation, SimulationError, TrafficModel, resource, simulate,
+};
 
 use crate::library::Library;
 use crate::outcome::{Flow, HostOutcome, Outcome};
@@ -66,10 +68,10 @@ pub fn simulated(
     scenario: &RunScenario,
     length: Length,
     seed: u64,
-) -> Result<Outcome, PlanError> {
+) -> Result<Outcome, SimulationError> {
     let named = scenario.hosts.iter();
-    let hosts: Vec<&Host> = named.filter_map(|name| library.hosts.get(name)).collect();
-    let stop = |(number, host): (usize, &&Host)| Stop {
+    let hosts: Vec<&HostModel> = named.filter_map(|name| library.hosts.get(name)).collect();
+    let stop = |(number, host): (usize, &&HostModel)| PathHost {
         host: (*host).clone(),
         discipline: match number {
             // The one host of a run with an ideal sender receives.
@@ -77,7 +79,7 @@ pub fn simulated(
             _ => scenario.others.clone(),
         },
     };
-    let plan = Plan {
+    let plan = Simulation {
         stops: hosts.iter().enumerate().map(stop).collect(),
         workload: scenario.workload.clone(),
         duration_ns: length.duration_ns,
@@ -106,7 +108,12 @@ pub fn simulated(
     })
 }
 
-fn flows(plan: &Plan, figures: &SimFigures, hosts: &[&Host], length: Length) -> Vec<Flow> {
+fn flows(
+    plan: &Simulation,
+    figures: &SimFigures,
+    hosts: &[&HostModel],
+    length: Length,
+) -> Vec<Flow> {
     if hosts.len() == 1 {
         return vec![flow_alone(&plan.workload, figures)];
     }
@@ -195,19 +202,19 @@ fn lost(host: &SimHostFigures, place: LossPlace) -> u64 {
 }
 
 /// Bits of a frame without FCS; `None` when a datagram is more than one.
-fn frame_bits(workload: &Workload, hosts: &[&Host]) -> Option<f64> {
+fn frame_bits(workload: &TrafficModel, hosts: &[&HostModel]) -> Option<f64> {
     let ip_bytes = match workload.ip {
         IpVersion::V4 => 20,
         IpVersion::V6 => 40,
     };
     let packet_bytes = workload.payload_bytes + UDP_BYTES + ip_bytes;
-    let fits = |host: &&Host| u64::from(packet_bytes) <= host.link.mtu_bytes;
+    let fits = |host: &&HostModel| u64::from(packet_bytes) <= host.link.mtu_bytes;
     let is_whole = hosts.iter().all(fits);
     is_whole.then(|| f64::from(8 * (packet_bytes + ETHERNET_BYTES)))
 }
 
 /// What an ideal sender sent, and its one host got.
-fn flow_alone(workload: &Workload, figures: &SimFigures) -> Flow {
+fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> Flow {
     let payload_bits = 8.0 * f64::from(workload.payload_bytes);
     Flow {
         calls_rate: figures.offered_pps,

@@ -5,7 +5,7 @@
 
 use nicpoll_model::line::{Line, Packet};
 use nicpoll_model::sim_published::{ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally};
-use nicpoll_sim::{Pattern, Workload};
+use nicpoll_sim::{Pattern, TrafficModel};
 
 use crate::library::Library;
 use crate::outcome::{Flow, Outcome};
@@ -129,7 +129,7 @@ pub(crate) fn guess(
 }
 
 /// What goes over a full line, without loss; of TCP nobody knows its segments.
-fn full_line(library: &Library, hosts: &[String], workload: &Workload) -> Option<Outcome> {
+fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Option<Outcome> {
     if matches!(workload.pattern, Pattern::IperfTcp(_)) {
         return None;
     }

@@ -3,7 +3,7 @@
 //! A table is a TOML file (`sim/published/*.toml`). What must hold: no number is made up. A run that the source
 //! tells of without a number has figures without one, and a run that is not simulated says why.
 
-use nicpoll_sim::{Discipline, Workload};
+use nicpoll_sim::{ReceiveDiscipline, TrafficModel};
 
 use crate::quantity::{Quantity, Unit};
 use nicpoll_model::FileError;
@@ -66,11 +66,11 @@ pub struct RunScenario {
     /// Names of the hosts: sender, routers, receiver; one only when the sender is ideal.
     pub hosts: Vec<String>,
     /// What is sent.
-    pub workload: Workload,
+    pub workload: TrafficModel,
     /// The sender's discipline.
-    pub sender: Discipline,
+    pub sender: ReceiveDiscipline,
     /// That of the others.
-    pub others: Discipline,
+    pub others: ReceiveDiscipline,
     /// How long the published run was.
     pub seconds: f64,
     /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
@@ -225,8 +225,8 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<RunScenario>, Fi
     let Some(text) = section.optional_string("workload", "give a workload of `sim run`")? else {
         return Ok(None);
     };
-    let workload =
-        Workload::parse(&text).map_err(|error| section.error_at("workload", error.to_string()))?;
+    let workload = TrafficModel::parse(&text)
+        .map_err(|error| section.error_at("workload", error.to_string()))?;
     let hosts = section.strings("hosts", "give the names of the hosts on the path")?;
     if hosts.is_empty() {
         let message = String::from("hosts are missing; give the sender, any routers, the receiver");
@@ -239,7 +239,7 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<RunScenario>, Fi
             Some(with) => format!("{name}:{with}"),
             None => String::from(name),
         };
-        Discipline::parse(&text).map_err(|error| section.error_at(entry, error.to_string()))
+        ReceiveDiscipline::parse(&text).map_err(|error| section.error_at(entry, error.to_string()))
     };
     let is_long = section.has("simulated_seconds");
     let sender = section.optional_string("sender", "give the sender's discipline")?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nicpoll_calibrate::{FitPlan, Job, Library, Mode, PublishedRun, Table, rows_of};
 use nicpoll_model::sim_published::{PublishedRow, RowKind};
-use nicpoll_sim::Host;
+use nicpoll_sim::HostModel;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sim")
@@ -23,7 +23,7 @@ fn texts(name: &str) -> Vec<String> {
 
 fn library() -> Library {
     let hosts = texts("hosts").into_iter().map(|text| {
-        let host = Host::parse(&text).expect("the host is right");
+        let host = HostModel::parse(&text).expect("the host is right");
         (host.name.clone(), host)
     });
     let tables = texts("published").into_iter();
@@ -147,8 +147,8 @@ fn what_only_polling_uses_is_the_same_on_all_hosts() {
         costs.find(|(other, _)| other == name).unwrap().1
     };
     // Linux has no status check, and its costs are of another source.
-    let is_freebsd = |host: &&Host| host.card.status_ns > 0;
-    let of_freebsd: Vec<&Host> = library.hosts.values().filter(is_freebsd).collect();
+    let is_freebsd = |host: &&HostModel| host.card.status_ns > 0;
+    let of_freebsd: Vec<&HostModel> = library.hosts.values().filter(is_freebsd).collect();
     assert_eq!(of_freebsd.len(), library.hosts.len() - 1);
     for host in of_freebsd {
         assert_eq!(host.card.poll_ns, cost("card.poll_ns"), "{}", host.name);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use nicpoll_sim::{EmbeddedHost, Host};
+use nicpoll_sim::{EmbeddedHost, HostModel};
 use nicpoll_store::{Place, StoreError};
 
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub const FILE_BYTES_MAX: u64 = 1 << 20;
 pub const HOST_FILE: &str = "host file";
 
 /// A host file, or the host of that name that the program carries.
-pub fn read_host(path: &Path) -> Result<Host, Failure> {
+pub fn read_host(path: &Path) -> Result<HostModel, Failure> {
     let carried = path
         .to_str()
         .filter(|_| !path.exists())
@@ -52,8 +52,8 @@ pub fn read_host(path: &Path) -> Result<Host, Failure> {
 }
 
 /// What such a file describes.
-pub fn parse_host(path: &Path, text: &str) -> Result<Host, Failure> {
-    Host::parse(text).map_err(|error| at_line(path, error.line, &error.message))
+pub fn parse_host(path: &Path, text: &str) -> Result<HostModel, Failure> {
+    HostModel::parse(text).map_err(|error| at_line(path, error.line, &error.message))
 }
 
 /// The text of a file that is to be `what`, of so many bytes at most.

@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 const GENERIC: &str = include_str!("../../../sim/hosts/generic.toml");
 
 fn packets(criterion: &mut Criterion) {
-    let host = Host::parse(GENERIC).expect("the example host is right");
+    let host = HostModel::parse(GENERIC).expect("the example host is right");
     let mut group = criterion.benchmark_group("packets of 64 B");
     group
         .sample_size(10)
@@ -23,11 +23,11 @@ fn packets(criterion: &mut Criterion) {
         ("napi-timer", 50_000),
         ("busy-poll", 50_000),
     ] {
-        let workload = Workload::parse("constant").and_then(|workload| workload.at(rate_pps));
-        let plan = Plan {
-            stops: vec![Stop {
+        let workload = TrafficModel::parse("constant").and_then(|workload| workload.at(rate_pps));
+        let plan = Simulation {
+            stops: vec![PathHost {
                 host: host.clone(),
-                discipline: Discipline::parse(discipline).expect("it is one"),
+                discipline: ReceiveDiscipline::parse(discipline).expect("it is one"),
             }],
             workload: workload.expect("it has a rate"),
             duration_ns: 4_000_000_000,
@@ -48,7 +48,7 @@ fn packets(criterion: &mut Criterion) {
 
 /// A minute of TCP between two hosts, both ways at once too.
 fn tcp(criterion: &mut Criterion) {
-    let host = Host::parse(GENERIC).expect("the example host is right");
+    let host = HostModel::parse(GENERIC).expect("the example host is right");
     let mut group = criterion.benchmark_group("60 s of TCP");
     group.sample_size(10);
     for (discipline, workload) in [
@@ -56,13 +56,13 @@ fn tcp(criterion: &mut Criterion) {
         ("freebsd-polling", "iperf-tcp"),
         ("freebsd-polling", "iperf-tcp:dual=1"),
     ] {
-        let stop = Stop {
+        let stop = PathHost {
             host: host.clone(),
-            discipline: Discipline::parse(discipline).expect("it is one"),
+            discipline: ReceiveDiscipline::parse(discipline).expect("it is one"),
         };
-        let plan = Plan {
+        let plan = Simulation {
             stops: vec![stop.clone(), stop],
-            workload: Workload::parse(workload).expect("it is one"),
+            workload: TrafficModel::parse(workload).expect("it is one"),
             duration_ns: 60_000_000_000,
             warmup_ns: 0,
             seed: 1,

@@ -7,7 +7,9 @@
 
 use std::error::Error;
 
-use nicpoll_sim::{Discipline, EmbeddedHost, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{
+    EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let generic = EmbeddedHost::named("generic").ok_or("the crate carries it")?;
@@ -19,12 +21,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     for offered_kpps in [25, 50, 100, 200, 400] {
         print!("{:>10}", offered_kpps * 1_000);
         for discipline in disciplines {
-            let plan = Plan {
-                stops: vec![Stop {
-                    host: Host::parse(generic.text)?,
-                    discipline: Discipline::parse(discipline)?,
+            let plan = Simulation {
+                stops: vec![PathHost {
+                    host: HostModel::parse(generic.text)?,
+                    discipline: ReceiveDiscipline::parse(discipline)?,
                 }],
-                workload: Workload::parse(&format!("poisson:rate={offered_kpps}k"))?,
+                workload: TrafficModel::parse(&format!("poisson:rate={offered_kpps}k"))?,
                 duration_ns: 500_000_000,
                 warmup_ns: 500_000_000,
                 seed: 1,

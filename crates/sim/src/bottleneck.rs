@@ -11,8 +11,8 @@ mod tcp;
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimBottleneck, SimCpu, SimFigures, SimLoss, SimPolling, SimStorm};
 
-use crate::host::Host;
-use crate::plan::{Plan, PlanError};
+use crate::host::HostModel;
+use crate::plan::{Simulation, SimulationError};
 
 /// Fewer losses than this share are no bottleneck, but chance.
 const LOSS_MIN: f64 = 0.001;
@@ -79,8 +79,8 @@ impl<'a> Evidence<'a> {
 /// Names what held a run back, and tries what would move it.
 ///
 /// # Errors
-/// Why the hosts cannot run the plan; see [`Plan::check`].
-pub fn explain(plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanError> {
+/// Why the hosts cannot run the plan; see [`Simulation::check`].
+pub fn explain(plan: &Simulation, figures: &SimFigures) -> Result<SimBottleneck, SimulationError> {
     plan.check()?;
     let found = bottleneck(plan, figures);
     let moves = if !found.is_binding {
@@ -97,7 +97,7 @@ pub fn explain(plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanE
 }
 
 /// Names what held a run back, without trying what would move it.
-pub fn bottleneck(plan: &Plan, figures: &SimFigures) -> SimBottleneck {
+pub fn bottleneck(plan: &Simulation, figures: &SimFigures) -> SimBottleneck {
     let (is_binding, host, finding) = found(plan, figures);
     SimBottleneck {
         resource: if plan.is_alone() {
@@ -112,8 +112,8 @@ pub fn bottleneck(plan: &Plan, figures: &SimFigures) -> SimBottleneck {
     }
 }
 
-/// The work of trying what would move a run's bottleneck, as [`Plan::work`] counts it, if there is one.
-pub fn explain_work(plan: &Plan) -> f64 {
+/// The work of trying what would move a run's bottleneck, as [`Simulation::work`] counts it, if there is one.
+pub fn explain_work(plan: &Simulation) -> f64 {
     let trials = if plan.is_alone() {
         alone::trials(&alone::trial(plan, None))
     } else {
@@ -123,12 +123,12 @@ pub fn explain_work(plan: &Plan) -> f64 {
 }
 
 /// The resource that held a run back, with its host.
-pub fn resource(plan: &Plan, figures: &SimFigures) -> String {
+pub fn resource(plan: &Simulation, figures: &SimFigures) -> String {
     let (_, host, finding) = found(plan, figures);
     named(plan, host, &finding)
 }
 
-fn named(plan: &Plan, host: usize, finding: &Finding) -> String {
+fn named(plan: &Simulation, host: usize, finding: &Finding) -> String {
     let name = &plan.stops[host].host.name;
     if plan.is_alone() {
         return format!("{} of {name}", finding.resource);
@@ -137,7 +137,7 @@ fn named(plan: &Plan, host: usize, finding: &Finding) -> String {
 }
 
 /// Whether anything held back packets, on which host, and what is full there.
-fn found(plan: &Plan, figures: &SimFigures) -> (bool, usize, Finding) {
+fn found(plan: &Simulation, figures: &SimFigures) -> (bool, usize, Finding) {
     if plan.is_alone() {
         let (is_binding, finding) = alone::found(plan, figures);
         return (is_binding, 0, finding);
@@ -240,7 +240,7 @@ fn split(evidence: Evidence<'_>) -> String {
     )
 }
 
-fn binding(host: &Host, evidence: Evidence<'_>, place: LossPlace) -> Finding {
+fn binding(host: &HostModel, evidence: Evidence<'_>, place: LossPlace) -> Finding {
     let is_full = busy(evidence) >= FULL;
     match place {
         LossPlace::FarQueue | LossPlace::SendQueue => line(evidence.line_ratio.unwrap_or_default()),
@@ -293,7 +293,7 @@ fn queue(resource: &'static str, explanation: String) -> Finding {
 }
 
 /// The ring was full: whoever should have emptied it did not come, or not often enough.
-fn ring(host: &Host, evidence: Evidence<'_>) -> Finding {
+fn ring(host: &HostModel, evidence: Evidence<'_>) -> Finding {
     if let Some(storm) = evidence.storm.filter(|storm| storm.throttled > 0) {
         return queue(
             "storm throttling",
@@ -326,7 +326,7 @@ fn ring(host: &Host, evidence: Evidence<'_>) -> Finding {
     )
 }
 
-fn quota(host: &Host, evidence: Evidence<'_>, polling: &SimPolling) -> Finding {
+fn quota(host: &HostModel, evidence: Evidence<'_>, polling: &SimPolling) -> Finding {
     let fullness = used_quota(evidence, polling);
     let burst = polling.burst_mean.unwrap_or_default();
     if polling.full_cycles * 2 > polling.cycles {

@@ -6,7 +6,7 @@ use crate::connections;
 use crate::line::Wire;
 use crate::machine::{Attachment, Counts, End, FarEnd, Flow, Pacer, Setup, Task};
 use crate::packet::FAR;
-use crate::plan::{self, Line, Plan, PlanError, Stop};
+use crate::plan::{self, Line, PathHost, Simulation, SimulationError};
 use crate::processors::Processors;
 use crate::queue::Queue;
 use crate::shared::Shared;
@@ -31,7 +31,7 @@ pub(crate) struct FlowPlan {
 }
 
 /// The world of a plan that was checked.
-pub(crate) fn world(plan: &Plan) -> Result<World, PlanError> {
+pub(crate) fn world(plan: &Simulation) -> Result<World, SimulationError> {
     let lines = Line::all(plan);
     let both_ways = |line: &Line| [Wire::new(line.bits_per_second); 2];
     let flows = flows(plan);
@@ -82,7 +82,7 @@ pub(crate) fn world(plan: &Plan) -> Result<World, PlanError> {
 
 /// The stop whose discipline serves the cards of a machine: its own, or that of the other end when the sender
 /// polls.
-fn served_by(plan: &Plan, number: usize) -> &Stop {
+fn served_by(plan: &Simulation, number: usize) -> &PathHost {
     if plan.stops[number].host.joint().is_polled_by_sender {
         &plan.stops[1 - number]
     } else {
@@ -96,11 +96,11 @@ pub(crate) fn card_to_next(number: usize) -> usize {
 }
 
 fn attachments(
-    plan: &Plan,
+    plan: &Simulation,
     number: usize,
     seat: (Processors, usize),
     lines: &[Line],
-) -> Result<Vec<Attachment>, PlanError> {
+) -> Result<Vec<Attachment>, SimulationError> {
     if plan.is_alone() {
         return far_ends(plan, seat, lines);
     }
@@ -116,10 +116,10 @@ fn attachments(
 
 /// The lines of a host alone, each with the ideal hosts whose packets a processor takes.
 fn far_ends(
-    plan: &Plan,
+    plan: &Simulation,
     (processors, cpu): (Processors, usize),
     lines: &[Line],
-) -> Result<Vec<Attachment>, PlanError> {
+) -> Result<Vec<Attachment>, SimulationError> {
     let host = plan.stops[0].applied();
     let shapes = plan::shapes(&plan.workload, host.link.mtu_bytes)?;
     let frames = plan::trace_frames(&plan.workload, host.link.mtu_bytes)?;
@@ -150,7 +150,7 @@ fn far_ends(
 }
 
 /// The other end of each of a host's lines.
-fn peers(plan: &Plan, number: usize) -> Vec<Option<Port>> {
+fn peers(plan: &Simulation, number: usize) -> Vec<Option<Port>> {
     if plan.is_alone() {
         return vec![None; usize::from(plan.workload.links)];
     }
@@ -166,7 +166,7 @@ fn peers(plan: &Plan, number: usize) -> Vec<Option<Port>> {
 }
 
 /// Every flow of the world, in its order.
-pub(crate) fn flows(plan: &Plan) -> Vec<FlowPlan> {
+pub(crate) fn flows(plan: &Simulation) -> Vec<FlowPlan> {
     if plan.is_alone() {
         return flows_to_far_ends(plan);
     }
@@ -186,7 +186,7 @@ pub(crate) fn flows(plan: &Plan) -> Vec<FlowPlan> {
 }
 
 /// The flow of each line, then that of each line's replies.
-fn flows_to_far_ends(plan: &Plan) -> Vec<FlowPlan> {
+fn flows_to_far_ends(plan: &Simulation) -> Vec<FlowPlan> {
     let (name, from, to, counts) = match plan.workload.pattern {
         Pattern::Blast => ("datagrams", Some(0), None, Counts::FromCall),
         Pattern::RequestResponse => ("requests", None, Some(0), Counts::Exchange),
@@ -212,11 +212,11 @@ fn flows_to_far_ends(plan: &Plan) -> Vec<FlowPlan> {
 
 /// Every flow, with the card that leads to its end from one machine, or that it comes in by.
 fn local_flows(
-    plan: &Plan,
+    plan: &Simulation,
     number: usize,
     lines: &[Line],
     flows: &[FlowPlan],
-) -> Result<Vec<Flow>, PlanError> {
+) -> Result<Vec<Flow>, SimulationError> {
     let shapes = plan::shapes(&plan.workload, lines[0].mtu_bytes)?;
     let card = |index: usize, flow: &FlowPlan| {
         if plan.is_alone() {
@@ -244,7 +244,7 @@ fn local_flows(
 
 /// The programs of a processor, and its ends of TCP connections.
 fn programs(
-    plan: &Plan,
+    plan: &Simulation,
     number: usize,
     (processors, cpu): (Processors, usize),
 ) -> (Vec<Task>, Vec<End>) {
@@ -267,7 +267,7 @@ fn programs(
 }
 
 /// The programs of a host that send and read datagrams.
-fn tasks(plan: &Plan, number: usize) -> Vec<Task> {
+fn tasks(plan: &Simulation, number: usize) -> Vec<Task> {
     let is_first = number == 0;
     let is_last = number + 1 == plan.stops.len();
     let pattern = &plan.workload.pattern;

@@ -6,9 +6,9 @@
 use std::mem::size_of;
 
 use crate::chance::Chance;
-use crate::plan::Plan;
+use crate::plan::Simulation;
 use crate::source::Source;
-use crate::workload::{Pattern, Workload};
+use crate::workload::{Pattern, TrafficModel};
 
 /// Never.
 const NEVER: u64 = u64::MAX;
@@ -60,7 +60,7 @@ struct Asking {
 
 impl Client {
     /// `None` when no other host sends.
-    fn new(plan: &Plan, number: u16, frame_ns: u64) -> Option<Self> {
+    fn new(plan: &Simulation, number: u16, frame_ns: u64) -> Option<Self> {
         let seed = plan
             .seed
             .wrapping_add(SEED_STEP.wrapping_mul(u64::from(number)));
@@ -101,7 +101,12 @@ impl Asking {
 impl Clients {
     /// Those of a line whose packets one queue of the card takes; `None` if no other host sends. `frame_ns` is a
     /// datagram's time on it, `delay_ns` its delay.
-    pub(crate) fn new(plan: &Plan, queue: LinkQueue, frame_ns: u64, delay_ns: u64) -> Option<Self> {
+    pub(crate) fn new(
+        plan: &Simulation,
+        queue: LinkQueue,
+        frame_ns: u64,
+        delay_ns: u64,
+    ) -> Option<Self> {
         // The clients of a line are dealt out to its queues, as clients are to lines.
         let links = u16::from(plan.workload.links) * queue.queues;
         let link = u16::from(queue.link) + u16::from(plan.workload.links) * queue.queue;
@@ -123,7 +128,7 @@ impl Clients {
     }
 
     /// Bytes that those of a workload take.
-    pub(crate) fn memory_bytes(workload: &Workload) -> u64 {
+    pub(crate) fn memory_bytes(workload: &TrafficModel) -> u64 {
         // The tree has four times for each at most.
         let each = size_of::<Client>() + 4 * size_of::<u64>();
         u64::from(workload.clients) * each as u64
@@ -189,11 +194,11 @@ impl Clients {
 mod tests {
     use super::*;
 
-    fn plan(workload: &str) -> Plan {
-        Plan {
+    fn plan(workload: &str) -> Simulation {
+        Simulation {
             // Clients do not know the host.
             stops: Vec::new(),
-            workload: Workload::parse(workload).unwrap(),
+            workload: TrafficModel::parse(workload).unwrap(),
             duration_ns: 1,
             warmup_ns: 1_000_000,
             seed: 7,

@@ -6,14 +6,14 @@
 use nicpoll_model::sim::{SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice};
 
 use crate::build::FlowPlan;
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::machine::{Counts, End, Half, Stream, Task};
-use crate::plan::{Line, Plan};
+use crate::plan::{Line, Simulation};
 use crate::tcp::{Held, Receiver, Sender, SenderCounts, segment_bytes_max};
 use crate::workload::IperfTcp;
 use crate::world::World;
 
-impl Plan {
+impl Simulation {
     /// The machines that each connection goes from and to.
     fn connections(&self, options: IperfTcp) -> Vec<(usize, usize)> {
         let last = self.stops.len() - 1;
@@ -44,7 +44,7 @@ impl Plan {
 }
 
 /// The two flows of each connection.
-pub(crate) fn flows(plan: &Plan, options: IperfTcp) -> Vec<FlowPlan> {
+pub(crate) fn flows(plan: &Simulation, options: IperfTcp) -> Vec<FlowPlan> {
     // No longer than a packet.
     let segment_bytes = plan.segment_bytes() as u32;
     let both = |(from, to)| {
@@ -70,7 +70,11 @@ pub(crate) fn flows(plan: &Plan, options: IperfTcp) -> Vec<FlowPlan> {
 }
 
 /// The programs of a machine, each with its end of a connection.
-pub(crate) fn programs(plan: &Plan, number: usize, options: IperfTcp) -> (Vec<Task>, Vec<End>) {
+pub(crate) fn programs(
+    plan: &Simulation,
+    number: usize,
+    options: IperfTcp,
+) -> (Vec<Task>, Vec<End>) {
     let mut tasks = Vec::new();
     let mut ends = Vec::new();
     for (connection, ports) in plan.connections(options).into_iter().enumerate() {
@@ -99,11 +103,11 @@ pub(crate) fn programs(plan: &Plan, number: usize, options: IperfTcp) -> (Vec<Ta
 }
 
 impl IperfTcp {
-    fn send_buffer(&self, host: &Host) -> u64 {
+    fn send_buffer(&self, host: &HostModel) -> u64 {
         self.window_bytes.unwrap_or(host.tcp.send_buffer_bytes)
     }
 
-    fn receive_buffer(&self, host: &Host) -> u64 {
+    fn receive_buffer(&self, host: &HostModel) -> u64 {
         self.window_bytes.unwrap_or(host.tcp.receive_buffer_bytes)
     }
 }
@@ -119,7 +123,7 @@ pub(crate) struct Mark {
 }
 
 /// The counts of every connection by now, in their order.
-pub(crate) fn marks(world: &World, plan: &Plan) -> Vec<Mark> {
+pub(crate) fn marks(world: &World, plan: &Simulation) -> Vec<Mark> {
     let Some(options) = plan.iperf_tcp() else {
         return Vec::new();
     };
@@ -149,7 +153,7 @@ pub(crate) fn marks(world: &World, plan: &Plan) -> Vec<Mark> {
 }
 
 /// What came out of each connection between the first mark and the last; those between end slices.
-pub(crate) fn figures(plan: &Plan, marks: &[(u64, Vec<Mark>)]) -> Vec<SimTcp> {
+pub(crate) fn figures(plan: &Simulation, marks: &[(u64, Vec<Mark>)]) -> Vec<SimTcp> {
     let Some(options) = plan.iperf_tcp() else {
         return Vec::new();
     };

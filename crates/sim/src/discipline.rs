@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use nicpoll_core::{Knob, Poller};
 
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::machine::{Node, Setup};
-use crate::plan::PlanError;
+use crate::plan::SimulationError;
 use crate::spec::{Spec, SpecError, number};
 
 pub use napi::DEFER_MAX;
@@ -35,7 +35,7 @@ type Read = fn(&Options<'_>) -> Result<Arc<dyn Method>, SpecError>;
 
 /// A receive discipline with its options, and numbers of the host that go with it.
 #[derive(Clone, Debug)]
-pub struct Discipline {
+pub struct ReceiveDiscipline {
     text: String,
     name: &'static str,
     pub(crate) method: Arc<dyn Method>,
@@ -48,13 +48,13 @@ pub(crate) trait Method: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Why its options cannot be, on this host.
-    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError>;
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, SimulationError>;
 
     /// Its poller with every card registered, if it has one.
     ///
     /// # Errors
     /// Why its options cannot be, on this host.
-    fn poller(&self, _host: &Host, _cards: u32) -> Result<Option<Poller>, PlanError> {
+    fn poller(&self, _host: &HostModel, _cards: u32) -> Result<Option<Poller>, SimulationError> {
         Ok(None)
     }
 
@@ -79,12 +79,12 @@ pub(crate) trait Method: fmt::Debug + Send + Sync {
     }
 
     /// How often it looks at each card for nothing, at most.
-    fn looks_per_second(&self, _host: &Host) -> f64 {
+    fn looks_per_second(&self, _host: &HostModel) -> f64 {
         0.0
     }
 
     /// Ticks after which what it adapts is where it stays.
-    fn climb_ticks(&self, _host: &Host) -> u64 {
+    fn climb_ticks(&self, _host: &HostModel) -> u64 {
         0
     }
 
@@ -94,28 +94,28 @@ pub(crate) trait Method: fmt::Debug + Send + Sync {
     }
 }
 
-impl PartialEq for Discipline {
+impl PartialEq for ReceiveDiscipline {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.changes == other.changes
     }
 }
 
-impl Eq for Discipline {}
+impl Eq for ReceiveDiscipline {}
 
-impl fmt::Display for Discipline {
+impl fmt::Display for ReceiveDiscipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Discipline {
+impl ReceiveDiscipline {
     /// Reads a name with its options: `freebsd-interrupt`, `freebsd-polling:user_frac=0:controller=share`,
     /// `napi:budget=64`, `napi-timer:timeout=200us`, `busy-poll:spin=50us`. Any of them takes numbers of
     /// the host too, as `freebsd-interrupt:card.moderation_ns=50us`.
     ///
     /// # Errors
     /// What is wrong, and what would be right.
-    pub fn parse(text: &str) -> Result<Discipline, SpecError> {
+    pub fn parse(text: &str) -> Result<ReceiveDiscipline, SpecError> {
         let spec = Spec::parse(text)?;
         let (of_host, own): (Vec<_>, Vec<_>) = spec
             .options
@@ -123,7 +123,7 @@ impl Discipline {
             .partition(|(name, _)| name.contains('.'));
         let found = TABLE.iter().find(|(name, _)| *name == spec.name);
         let (name, read) = found.ok_or_else(|| unknown(spec.name))?;
-        Ok(Discipline {
+        Ok(ReceiveDiscipline {
             text: String::from(text),
             name,
             method: read(&own)?,
@@ -135,8 +135,8 @@ impl Discipline {
     }
 
     /// Each discipline as it comes.
-    pub fn all() -> Vec<Discipline> {
-        let parsed = TABLE.iter().map(|(name, _)| Discipline::parse(name));
+    pub fn all() -> Vec<ReceiveDiscipline> {
+        let parsed = TABLE.iter().map(|(name, _)| ReceiveDiscipline::parse(name));
         parsed.filter_map(Result::ok).collect()
     }
 
@@ -146,7 +146,7 @@ impl Discipline {
     }
 
     /// The host with the numbers that go with this discipline.
-    pub fn applied_to(&self, host: &Host) -> Host {
+    pub fn applied_to(&self, host: &HostModel) -> HostModel {
         let mut host = host.clone();
         for (name, value) in &self.changes {
             // `parse` has seen that name and value are right.
@@ -156,23 +156,23 @@ impl Discipline {
     }
 
     /// The same with another number of the host. Name and value must be right.
-    pub(crate) fn with(&self, name: &str, value: u64) -> Discipline {
+    pub(crate) fn with(&self, name: &str, value: u64) -> ReceiveDiscipline {
         let mut changed = self.clone();
         changed.changes.push((String::from(name), value));
         changed
     }
 
     /// The same with another knob, if it polls.
-    pub(crate) fn with_knob(&self, knob: Knob, value: u32) -> Discipline {
+    pub(crate) fn with_knob(&self, knob: Knob, value: u32) -> ReceiveDiscipline {
         let method = self.method.with_knob(knob, value);
-        Discipline {
+        ReceiveDiscipline {
             method: method.unwrap_or_else(|| Arc::clone(&self.method)),
             ..self.clone()
         }
     }
 
     /// The same with the numbers of the host that go with another.
-    pub(crate) fn with_changes_of(mut self, other: &Discipline) -> Discipline {
+    pub(crate) fn with_changes_of(mut self, other: &ReceiveDiscipline) -> ReceiveDiscipline {
         self.changes.extend_from_slice(&other.changes);
         self
     }
@@ -198,7 +198,7 @@ fn change((name, value): (&str, &str)) -> Result<(String, u64), SpecError> {
     }
     let value = number(value).map_err(|error| SpecError(format!("{name}: {error}")))?;
     // Name and range are wrong for every host or for none.
-    Host::default().set(name, value)?;
+    HostModel::default().set(name, value)?;
     Ok((String::from(name), value))
 }
 
@@ -210,20 +210,25 @@ mod tests {
 
     #[test]
     fn disciplines_are_read_with_their_options() {
-        let polling = Discipline::parse("freebsd-polling:user_frac=0:controller=share").unwrap();
-        let mut host = Host::default();
+        let polling =
+            ReceiveDiscipline::parse("freebsd-polling:user_frac=0:controller=share").unwrap();
+        let mut host = HostModel::default();
         host.set("cpu.hz", 1000).unwrap();
         let poller = polling.method.poller(&host, 1);
         let poller = poller.unwrap().unwrap();
         assert_eq!(poller.read(Knob::UserFrac), 0);
         assert_eq!(poller.controller(), Controller::Share);
-        let timer = Discipline::parse("napi-timer:timeout=200us").unwrap();
+        let timer = ReceiveDiscipline::parse("napi-timer:timeout=200us").unwrap();
         let shown = format!("{:?}", timer.method);
         assert!(shown.contains("defer: 100, timeout_ns: 200000"), "{shown}");
-        let names: Vec<_> = Discipline::all().iter().map(Discipline::name).collect();
+        let names: Vec<_> = ReceiveDiscipline::all()
+            .iter()
+            .map(ReceiveDiscipline::name)
+            .collect();
         assert_eq!(names, TABLE.map(|(name, _)| name));
-        let moderated = Discipline::parse("freebsd-interrupt:card.moderation_ns=50us").unwrap();
-        let host = moderated.applied_to(&Host::default());
+        let moderated =
+            ReceiveDiscipline::parse("freebsd-interrupt:card.moderation_ns=50us").unwrap();
+        let host = moderated.applied_to(&HostModel::default());
         assert_eq!(host.card.moderation_ns, 50_000);
         assert_eq!(
             moderated.to_string(),
@@ -251,7 +256,7 @@ mod tests {
             ("napi-timer:timeout=0", "give 1000 to"),
             ("busy-poll:spin", "NAME=VALUE"),
         ] {
-            let error = Discipline::parse(text).unwrap_err().to_string();
+            let error = ReceiveDiscipline::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

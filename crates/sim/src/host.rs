@@ -47,13 +47,13 @@ macro_rules! host {
 
         /// A host.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Host {
+        pub struct HostModel {
             /// What it is called.
             pub name: String,
             $($(#[$about])* pub $section: $Section,)*
         }
 
-        impl Host {
+        impl HostModel {
             /// Every number of a host file, in the order of its sections.
             pub const FIELDS: &'static [Field] = &[$($(Field {
                 name: concat!(stringify!($section), ".", stringify!($field)),
@@ -286,10 +286,10 @@ const VETH_PAIR: Joint = Joint {
 /// The section that a host file may leave out; its numbers are 0 then.
 const OPTIONAL_SECTION: &str = "veth";
 
-impl Host {
+impl HostModel {
     /// The field of a name such as `cpu.hz`.
     pub fn field(name: &str) -> Option<&'static Field> {
-        Host::FIELDS.iter().find(|field| field.name == name)
+        HostModel::FIELDS.iter().find(|field| field.name == name)
     }
 
     /// What joins it to its neighbours.
@@ -305,10 +305,10 @@ impl Host {
     /// # Errors
     /// What is wrong with name or value, and what would be right.
     /// ```
-    /// use nicpoll_sim::{EmbeddedHost, Host};
+    /// use nicpoll_sim::{EmbeddedHost, HostModel};
     ///
     /// let generic = EmbeddedHost::named("generic").unwrap();
-    /// let mut host = Host::parse(generic.text)?;
+    /// let mut host = HostModel::parse(generic.text)?;
     /// host.set("cpu.hz", 2_000)?;
     /// assert_eq!(host.get("cpu.hz"), Some(2_000));
     /// let error = host.set("cpu.warp", 9).unwrap_err();
@@ -316,8 +316,8 @@ impl Host {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), SpecError> {
-        let (Some(field), Some(slot)) = (Host::field(name), self.slot(name)) else {
-            let known: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();
+        let (Some(field), Some(slot)) = (HostModel::field(name), self.slot(name)) else {
+            let known: Vec<_> = HostModel::FIELDS.iter().map(|field| field.name).collect();
             return Err(SpecError(format!(
                 "no such number: {name}; there are {}",
                 known.join(", ")

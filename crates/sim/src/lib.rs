@@ -1,8 +1,8 @@
 //! A host that receives and sends packets in virtual time: what interrupts, polling and their like would
 //! do on hardware that is known by its numbers only.
 //!
-//! [`Host`] holds the numbers, [`Discipline`] says how the host learns of packets, [`Workload`] what
-//! is sent, [`Plan`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what held
+//! [`HostModel`] holds the numbers, [`ReceiveDiscipline`] says how the host learns of packets, [`TrafficModel`] what
+//! is sent, [`Simulation`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what held
 //! it back. `freebsd-polling` is not modelled: the [`nicpoll_core`] poller itself runs, against a simulated card and
 //! clock.
 //!
@@ -41,12 +41,9 @@ mod workload;
 mod world;
 
 pub use bottleneck::{bottleneck, explain, explain_work, resource};
-pub use discipline::{DEFER_MAX, Discipline};
-pub use host::{
-    Application, Background, Card, Cpu, EmbeddedHost, Field, Host, HostError, Link, Network,
-    Socket, Storm, Tcp, list_presets,
-};
-pub use plan::{Plan, PlanError, Stop, initial_knob};
+pub use discipline::{DEFER_MAX, ReceiveDiscipline};
+pub use host::{EmbeddedHost, Field, HostError, HostModel, list_presets};
+pub use plan::{PathHost, Simulation, SimulationError, initial_knob};
 pub use run::simulate;
 pub use spec::{SpecError, number};
 pub use spread::Spread;
@@ -55,7 +52,7 @@ pub use trace::{
     TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,
 };
 pub use work::{Need, TooLarge, warmup_ns};
-pub use workload::{IperfTcp, Pattern, Workload};
+pub use workload::{IperfTcp, Pattern, TrafficModel};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

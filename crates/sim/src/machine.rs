@@ -36,7 +36,7 @@ mod veth;
 use nicpoll_model::LossPlace;
 
 use crate::cpu::{Cpu, Level, Step};
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::packet::Packet;
 use crate::queue::Queue;
 use crate::shared::Shared;
@@ -68,7 +68,7 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 pub(crate) struct Machine<D, L> {
     /// Which host's of the world it is, as one of its processors.
     number: usize,
-    host: Host,
+    host: HostModel,
     now_ns: u64,
     timers: Timers,
     clock: Clock,

@@ -1,15 +1,15 @@
 //! How much memory a run may need, before it is run.
 
 use crate::clients::Clients;
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::packet::Packet;
-use crate::plan::{Plan, packet_bytes};
+use crate::plan::{Simulation, packet_bytes};
 use crate::workload::Pattern;
 
 /// A queue that grows holds its old place and one twice as large for a moment.
 const GROWTH: f64 = 3.0;
 
-impl Plan {
+impl Simulation {
     /// Bytes that a run holds when its queues fill, at most: a queue holds no more packets than
     /// its limit, nor more than are sent. Clients take room of their own.
     pub fn memory_bytes(&self) -> f64 {
@@ -20,7 +20,7 @@ impl Plan {
         of_queues.sum::<f64>() + Clients::memory_bytes(&self.workload) as f64
     }
 
-    fn queues_bytes(&self, host: &Host) -> f64 {
+    fn queues_bytes(&self, host: &HostModel) -> f64 {
         let processors = host.cpu.cpus;
         let links = processors * u64::from(self.workload.links);
         let way_out = [

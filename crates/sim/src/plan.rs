@@ -8,32 +8,32 @@ use nicpoll_model::line::{DatagramFrame, Line as LineRate, LineError, Packet};
 use nicpoll_model::sim::{SimPlan, SimStop};
 use thiserror::Error;
 
-use crate::discipline::Discipline;
-use crate::host::Host;
+use crate::discipline::ReceiveDiscipline;
+use crate::host::HostModel;
 use crate::packet::Shape;
-use crate::workload::{IperfTcp, Pattern, Workload};
+use crate::workload::{IperfTcp, Pattern, TrafficModel};
 
 /// A path has so many hosts at most.
 const STOPS_MAX: usize = 16;
 
 /// A host on the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct PathHost {
     /// Its numbers.
-    pub host: Host,
+    pub host: HostModel,
     /// How it learns of packets.
-    pub discipline: Discipline,
+    pub discipline: ReceiveDiscipline,
 }
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct Simulation {
     /// The hosts in the order of the path, 1 to 16: the first sends, the last receives, those between forward. A line
     /// joins each to the next: it has the lower speed and the longer delay of the two hosts' `link`, and is half
     /// duplex if one of them is. One alone has lines to ideal hosts.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<PathHost>,
     /// What is sent.
-    pub workload: Workload,
+    pub workload: TrafficModel,
     /// Virtual time that is counted, above 0.
     pub duration_ns: u64,
     /// Virtual time before it that is not.
@@ -47,7 +47,7 @@ pub struct Plan {
 /// Why a plan cannot be run on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum PlanError {
+pub enum SimulationError {
     /// The line cannot carry such packets.
     #[error("{0}")]
     Line(#[from] LineError),
@@ -184,17 +184,17 @@ pub enum PlanError {
     },
 }
 
-impl Stop {
+impl PathHost {
     /// The host with the discipline's own numbers.
-    pub(crate) fn applied(&self) -> Host {
+    pub(crate) fn applied(&self) -> HostModel {
         self.discipline.applied_to(&self.host)
     }
 }
 
-impl Plan {
+impl Simulation {
     /// The plan as reports show it.
     pub fn facts(&self) -> SimPlan {
-        let stop = |stop: &Stop| SimStop {
+        let stop = |stop: &PathHost| SimStop {
             host: stop.host.name.clone(),
             discipline: stop.discipline.to_string(),
         };
@@ -211,9 +211,9 @@ impl Plan {
     ///
     /// # Errors
     /// Why they cannot.
-    pub fn check(&self) -> Result<(), PlanError> {
+    pub fn check(&self) -> Result<(), SimulationError> {
         if !(1..=STOPS_MAX).contains(&self.stops.len()) {
-            return Err(PlanError::Stops(self.stops.len()));
+            return Err(SimulationError::Stops(self.stops.len()));
         }
         self.check_processors()?;
         if self.is_alone() {
@@ -246,12 +246,12 @@ impl Plan {
     }
 
     /// Whether queues and programs have processors, and the discipline knows of several.
-    fn check_processors(&self) -> Result<(), PlanError> {
+    fn check_processors(&self) -> Result<(), SimulationError> {
         for stop in &self.stops {
             let host = stop.applied();
             let (cpus, queues, program) = (host.cpu.cpus, host.card.queues, host.application.cpu);
             if queues > cpus || program > cpus {
-                return Err(PlanError::Processors {
+                return Err(SimulationError::Processors {
                     cpus,
                     queues,
                     program,
@@ -264,16 +264,16 @@ impl Plan {
                     true => stop.discipline.name(),
                     false => "a veth pair",
                 };
-                return Err(PlanError::OneProcessor(String::from(name)));
+                return Err(SimulationError::OneProcessor(String::from(name)));
             }
             let is_asked = self.is_alone() && self.workload.pattern == Pattern::RequestResponse;
             let stays = self.iperf_tcp().is_some() || method.is_program_polling() || is_asked;
             if program > 0 && cpus > 1 && stays {
-                return Err(PlanError::ProgramElsewhere);
+                return Err(SimulationError::ProgramElsewhere);
             }
             let is_cut = shapes(&self.workload, host.link.mtu_bytes)?.len() > 1;
             if cpus > 1 && is_cut {
-                return Err(PlanError::Fragments {
+                return Err(SimulationError::Fragments {
                     payload_bytes: self.workload.payload_bytes,
                 });
             }
@@ -281,53 +281,53 @@ impl Plan {
         Ok(())
     }
 
-    fn check_alone(&self) -> Result<(), PlanError> {
+    fn check_alone(&self) -> Result<(), SimulationError> {
         let stop = &self.stops[0];
         let host = stop.applied();
         let largest = shapes(&self.workload, host.link.mtu_bytes)?;
         if let Pattern::Trace { .. } = self.workload.pattern
             && largest.len() > 1
         {
-            return Err(PlanError::TraceFragments {
+            return Err(SimulationError::TraceFragments {
                 payload_bytes: self.workload.payload_bytes,
                 mtu_bytes: host.link.mtu_bytes,
             });
         }
         check_buffer(&host, &self.workload)?;
         if host.joint().stops.is_some() {
-            return Err(PlanError::VethAlone);
+            return Err(SimulationError::VethAlone);
         }
         if self.workload.pattern.needs_peer() {
-            return Err(PlanError::NoPeer(self.workload.name()));
+            return Err(SimulationError::NoPeer(self.workload.name()));
         }
         let has_rate = self.workload.pattern.needs_far_end();
         if has_rate && self.workload.rate_pps.is_none() {
-            return Err(PlanError::NoRate(self.workload.name()));
+            return Err(SimulationError::NoRate(self.workload.name()));
         }
         if self.duration_ns == 0 {
-            return Err(PlanError::NoDuration);
+            return Err(SimulationError::NoDuration);
         }
         let method = &stop.discipline.method;
         if method.is_program_polling() && self.workload.pattern == Pattern::Blast {
-            return Err(PlanError::BlastWhilePolling);
+            return Err(SimulationError::BlastWhilePolling);
         }
         method.poller(&host, self.cards(0))?;
         Ok(())
     }
 
-    fn check_path(&self) -> Result<(), PlanError> {
+    fn check_path(&self) -> Result<(), SimulationError> {
         if self.workload.pattern.needs_far_end() {
-            return Err(PlanError::NoFarEnd(self.workload.name()));
+            return Err(SimulationError::NoFarEnd(self.workload.name()));
         }
         if self.workload.clients > 1 {
-            return Err(PlanError::ClientsOnPath);
+            return Err(SimulationError::ClientsOnPath);
         }
         if self.slices > 0 && self.iperf_tcp().is_none() {
-            return Err(PlanError::SlicesOnPath);
+            return Err(SimulationError::SlicesOnPath);
         }
         // Each part has a length too.
         if self.duration_ns < u64::from(self.slices.max(1)) {
-            return Err(PlanError::NoDuration);
+            return Err(SimulationError::NoDuration);
         }
         self.check_joints()?;
         let lines = Line::all(self);
@@ -336,7 +336,7 @@ impl Plan {
             .iter()
             .find(|line| line.mtu_bytes != lines[0].mtu_bytes)
         {
-            return Err(PlanError::Mtus {
+            return Err(SimulationError::Mtus {
                 first_bytes: lines[0].mtu_bytes,
                 other_bytes: other.mtu_bytes,
             });
@@ -350,32 +350,32 @@ impl Plan {
             method.poller(&host, self.cards(number))?;
             let is_busy = method.is_program_polling();
             if is_busy && self.iperf_tcp().is_some() {
-                return Err(PlanError::TcpWhilePolling);
+                return Err(SimulationError::TcpWhilePolling);
             }
             let is_reader = number + 1 == self.stops.len()
                 || (number == 0 && self.workload.pattern == Pattern::RequestResponse);
             if is_busy && !is_reader {
-                return Err(PlanError::BlastWhilePolling);
+                return Err(SimulationError::BlastWhilePolling);
             }
         }
         Ok(())
     }
 
-    fn check_joints(&self) -> Result<(), PlanError> {
+    fn check_joints(&self) -> Result<(), SimulationError> {
         let pairs = self.stops.iter().filter_map(|stop| stop.host.joint().stops);
         let (ends, size) = pairs.fold((0, 0), |(ends, _), size| (ends + 1, size));
         if ends == 0 {
             return Ok(());
         }
         if ends != size || self.stops.len() != size {
-            return Err(PlanError::VethAlone);
+            return Err(SimulationError::VethAlone);
         }
-        let is_served = |stop: &Stop| stop.discipline.method.serves_without_interrupts();
+        let is_served = |stop: &PathHost| stop.discipline.method.serves_without_interrupts();
         if !self.stops.iter().all(is_served) {
-            return Err(PlanError::VethDiscipline);
+            return Err(SimulationError::VethDiscipline);
         }
         if self.iperf_tcp().is_some() {
-            return Err(PlanError::VethTcp);
+            return Err(SimulationError::VethTcp);
         }
         Ok(())
     }
@@ -392,7 +392,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Each host's line to the next; those of a host alone to its far ends.
-    pub(crate) fn all(plan: &Plan) -> Vec<Line> {
+    pub(crate) fn all(plan: &Simulation) -> Vec<Line> {
         let links: Vec<_> = plan.stops.iter().map(|stop| stop.applied().link).collect();
         let joined = links.windows(2).map(|pair| Line {
             bits_per_second: pair[0].bits_per_second.min(pair[1].bits_per_second),
@@ -426,7 +426,10 @@ pub fn initial_knob(name: &str) -> Option<u32> {
 }
 
 /// The frames that a datagram of a workload becomes on a line with this MTU.
-pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, PlanError> {
+pub(crate) fn shapes(
+    workload: &TrafficModel,
+    mtu_bytes: u64,
+) -> Result<Vec<Shape>, SimulationError> {
     let mut line = LineRate::new(1).expect("a speed above 0");
     // Its range ends at 65,535.
     line.mtu_bytes = mtu_bytes as u32;
@@ -447,11 +450,11 @@ pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, 
     Ok(frames.iter().map(shape).collect())
 }
 
-/// The frame of each payload of a trace, which [`Plan::check`] has seen to be one; empty for other workloads.
+/// The frame of each payload of a trace, which [`Simulation::check`] has seen to be one; empty for other workloads.
 pub(crate) fn trace_frames(
-    workload: &Workload,
+    workload: &TrafficModel,
     mtu_bytes: u64,
-) -> Result<BTreeMap<u32, Shape>, PlanError> {
+) -> Result<BTreeMap<u32, Shape>, SimulationError> {
     let mut frames = BTreeMap::new();
     let Pattern::Trace { trace, .. } = &workload.pattern else {
         return Ok(frames);
@@ -459,7 +462,7 @@ pub(crate) fn trace_frames(
     for packet in trace.packets() {
         if let Entry::Vacant(entry) = frames.entry(packet.payload_bytes) {
             let payload_bytes = packet.payload_bytes;
-            let one = Workload {
+            let one = TrafficModel {
                 payload_bytes,
                 ..workload.clone()
             };
@@ -470,10 +473,13 @@ pub(crate) fn trace_frames(
 }
 
 /// Refuses a workload whose datagrams a socket of the host could never take.
-pub(crate) fn check_buffer(host: &Host, workload: &Workload) -> Result<(), PlanError> {
+pub(crate) fn check_buffer(
+    host: &HostModel,
+    workload: &TrafficModel,
+) -> Result<(), SimulationError> {
     let packet_bytes = packet_bytes(host, workload.payload_bytes);
     if packet_bytes > host.socket.buffer_bytes {
-        return Err(PlanError::Buffer {
+        return Err(SimulationError::Buffer {
             buffer_bytes: host.socket.buffer_bytes,
             packet_bytes,
         });
@@ -482,6 +488,6 @@ pub(crate) fn check_buffer(host: &Host, workload: &Workload) -> Result<(), PlanE
 }
 
 /// What a packet takes of the socket's buffer. An empty one takes a byte, so that the buffer ends.
-pub(crate) fn packet_bytes(host: &Host, payload_bytes: u32) -> u64 {
+pub(crate) fn packet_bytes(host: &HostModel, payload_bytes: u32) -> u64 {
     (u64::from(payload_bytes) + host.socket.packet_overhead_bytes).max(1)
 }

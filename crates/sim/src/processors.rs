@@ -7,7 +7,7 @@
 //! What must hold: a host's machines stand next to each other, in the order of its processors.
 
 use crate::packet::Packet;
-use crate::plan::Plan;
+use crate::plan::Simulation;
 
 /// The processors of a host.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Processors {
 
 impl Processors {
     /// Those of each host of a plan.
-    pub(crate) fn all(plan: &Plan) -> Vec<Self> {
+    pub(crate) fn all(plan: &Simulation) -> Vec<Self> {
         let mut first = 0;
         let of_stop = plan.stops.iter().map(|stop| {
             let host = stop.applied();

@@ -10,7 +10,7 @@ use nicpoll_model::sim::{
 use crate::build::{self, FlowPlan, card_to_next};
 use crate::connections;
 use crate::machine::{Counts, ratio};
-use crate::plan::{Line, Plan, PlanError};
+use crate::plan::{Line, Simulation, SimulationError};
 use crate::shared::Shared;
 use crate::tally::{CardTally, FlowTally, Tally};
 use crate::workload::Pattern;
@@ -19,8 +19,8 @@ use crate::world::{Counting, World};
 /// Runs a plan.
 ///
 /// # Errors
-/// Why the hosts cannot run it; see [`Plan::check`].
-pub fn simulate(plan: &Plan) -> Result<SimFigures, PlanError> {
+/// Why the hosts cannot run it; see [`Simulation::check`].
+pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimulationError> {
     plan.check()?;
     let mut world = build::world(plan)?;
     world.run_until(plan.warmup_ns);
@@ -46,7 +46,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn begin(plan: &Plan, world: &World) -> Self {
+    fn begin(plan: &Simulation, world: &World) -> Self {
         Parts {
             slices: Vec::new(),
             before: Mark::default(),
@@ -54,7 +54,7 @@ impl Parts {
         }
     }
 
-    fn end(&mut self, plan: &Plan, world: &World, counting: &Counting, part_ns: u64) {
+    fn end(&mut self, plan: &Simulation, world: &World, counting: &Counting, part_ns: u64) {
         let end_ns = plan.warmup_ns.saturating_add(part_ns);
         let marks = connections::marks(world, plan);
         self.connections.push((end_ns, marks));
@@ -99,7 +99,7 @@ impl Mark {
     }
 }
 
-fn figures(world: &World, plan: &Plan, counting: &Counting, parts: Parts) -> SimFigures {
+fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) -> SimFigures {
     let seconds = plan.duration_ns as f64 / 1e9;
     let shared = &world.shared;
     let ledger = SimLedger {
@@ -136,7 +136,7 @@ fn figures(world: &World, plan: &Plan, counting: &Counting, parts: Parts) -> Sim
 }
 
 /// Bytes of payload that arrived.
-fn arrived_bytes(plan: &Plan, flow: &FlowPlan, tally: &FlowTally) -> f64 {
+fn arrived_bytes(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally) -> f64 {
     if plan.iperf_tcp().is_some() {
         tally.arrived_bytes as f64
     } else if flow.counts == Counts::FromCard {
@@ -147,7 +147,7 @@ fn arrived_bytes(plan: &Plan, flow: &FlowPlan, tally: &FlowTally) -> f64 {
     }
 }
 
-fn flow(plan: &Plan, flow: &FlowPlan, tally: &FlowTally, seconds: f64) -> SimFlow {
+fn flow(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally, seconds: f64) -> SimFlow {
     let payload_bytes = flow.payload_bytes;
     let bits = 8.0 * f64::from(payload_bytes);
     let sent_pps = (tally.offered - tally.send_errors.min(tally.offered)) as f64 / seconds;
@@ -198,7 +198,12 @@ fn losses(shared: &Shared) -> Vec<SimPathLoss> {
 }
 
 /// Each host's figures, with the share of its line that each card used.
-fn hosts(world: &World, plan: &Plan, counting: &Counting, seconds: f64) -> Vec<SimHostFigures> {
+fn hosts(
+    world: &World,
+    plan: &Simulation,
+    counting: &Counting,
+    seconds: f64,
+) -> Vec<SimHostFigures> {
     let lines = Line::all(plan);
     let of_processor = |number: usize, machine: usize| {
         let start = &counting.starts[machine];
@@ -228,7 +233,7 @@ fn hosts(world: &World, plan: &Plan, counting: &Counting, seconds: f64) -> Vec<S
     figures.collect()
 }
 
-fn lines(world: &World, plan: &Plan, seconds: f64) -> Vec<SimLine> {
+fn lines(world: &World, plan: &Simulation, seconds: f64) -> Vec<SimLine> {
     if plan.is_alone() || !plan.stops[0].host.joint().has_line {
         return Vec::new();
     }
@@ -272,26 +277,26 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
-    use crate::host::Host;
-    use crate::plan::Stop;
-    use crate::workload::Workload;
+    use crate::discipline::ReceiveDiscipline;
+    use crate::host::HostModel;
+    use crate::plan::PathHost;
+    use crate::workload::TrafficModel;
 
     #[test]
     fn what_the_clients_got_is_what_was_delivered() {
         let text = include_str!("../hosts/generic.toml");
-        let host = Host::parse(text).unwrap();
+        let host = HostModel::parse(text).unwrap();
         for (discipline, workload) in [
             ("freebsd-interrupt", "poisson:rate=90k:clients=30"),
             ("freebsd-polling", "constant:rate=120k:clients=31:links=4"),
             ("napi", "rr:clients=1000"),
         ] {
-            let plan = Plan {
-                stops: vec![Stop {
+            let plan = Simulation {
+                stops: vec![PathHost {
                     host: host.clone(),
-                    discipline: Discipline::parse(discipline).unwrap(),
+                    discipline: ReceiveDiscipline::parse(discipline).unwrap(),
                 }],
-                workload: Workload::parse(workload).unwrap(),
+                workload: TrafficModel::parse(workload).unwrap(),
                 duration_ns: 200_000_000,
                 warmup_ns: 100_000_000,
                 seed: 1,

@@ -1,7 +1,7 @@
 //! When a host sends that goes by times of its own.
 
 use crate::chance::Chance;
-use crate::workload::{Pattern, Workload};
+use crate::workload::{Pattern, TrafficModel};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -33,7 +33,12 @@ pub(crate) struct Source {
 impl Source {
     /// That of one client, by number. `None` when no other host sends. `frame_ns` is a datagram's time on the
     /// line.
-    pub(crate) fn new(workload: &Workload, client: u16, frame_ns: u64, seed: u64) -> Option<Self> {
+    pub(crate) fn new(
+        workload: &TrafficModel,
+        client: u16,
+        frame_ns: u64,
+        seed: u64,
+    ) -> Option<Self> {
         let rate_pps = workload.rate_pps?;
         let clients = u64::from(workload.clients);
         let mut source = Source {
@@ -155,7 +160,7 @@ mod tests {
     use super::*;
 
     fn times(workload: &str, seconds: u64) -> Vec<u64> {
-        let workload = Workload::parse(workload).unwrap();
+        let workload = TrafficModel::parse(workload).unwrap();
         let mut source = Source::new(&workload, 0, 672, 1).unwrap();
         let mut times = Vec::new();
         while source.next_ns() < seconds * NS_PER_SECOND {

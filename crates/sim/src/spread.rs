@@ -4,7 +4,7 @@
 //! A result that hangs on such a thing (two hosts that poll, and whose ticks meet or miss each other) has no one
 //! value. One run of it is a draw; the range of several says so.
 
-use crate::plan::Plan;
+use crate::plan::Simulation;
 
 /// A figure over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,10 +17,10 @@ pub struct Spread {
     pub most: f64,
 }
 
-impl Plan {
+impl Simulation {
     /// The same plan with so many seeds, its own first: each lays the clocks of several hosts at other phases.
-    pub fn with_seeds(&self, runs: u32) -> impl Iterator<Item = Plan> + '_ {
-        (0..runs).map(|run| Plan {
+    pub fn with_seeds(&self, runs: u32) -> impl Iterator<Item = Simulation> + '_ {
+        (0..runs).map(|run| Simulation {
             seed: self.seed.wrapping_add(u64::from(run)),
             ..self.clone()
         })

@@ -5,8 +5,8 @@
 
 use thiserror::Error;
 
-use crate::host::Host;
-use crate::plan::{Line, Plan, Stop};
+use crate::host::HostModel;
+use crate::plan::{Line, PathHost, Simulation};
 use crate::workload::Pattern;
 
 const NS_PER_SECOND: f64 = 1e9;
@@ -25,12 +25,12 @@ const WARMUP_STEP_NS: u64 = 100_000_000;
 /// far comes down again.
 const CLIMB_MARGIN: f64 = 1.25;
 
-impl Plan {
+impl Simulation {
     /// The work of a run, in packets that one host receives, sends or forwards. What that means in seconds
     /// `cargo bench -p nicpoll-sim` tells.
     pub fn work(&self) -> f64 {
         let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / NS_PER_SECOND;
-        let hosts: Vec<Host> = self.stops.iter().map(Stop::applied).collect();
+        let hosts: Vec<HostModel> = self.stops.iter().map(PathHost::applied).collect();
         let looks = self.stops.iter().zip(&hosts).enumerate();
         let looks = looks.map(|(number, (stop, host))| {
             let of_cards = stop.discipline.method.looks_per_second(host);
@@ -44,7 +44,7 @@ impl Plan {
     }
 
     /// Packets that set out, at most.
-    fn packets_per_second(&self, hosts: &[Host]) -> f64 {
+    fn packets_per_second(&self, hosts: &[HostModel]) -> f64 {
         let of_calls = calls_per_second(&hosts[0]);
         let workload = &self.workload;
         match workload.pattern {
@@ -65,7 +65,7 @@ impl Plan {
     }
 
     /// What a sending program does beside sending packets.
-    fn steps_per_second(&self, host: &Host) -> f64 {
+    fn steps_per_second(&self, host: &HostModel) -> f64 {
         match self.workload.pattern {
             // It reads the clock over and over; one that takes no time it reads once.
             Pattern::IperfUdp { .. } if host.application.clock_ns > 0 => {
@@ -81,7 +81,7 @@ impl Plan {
     }
 
     /// Frames of a datagram.
-    fn frames(&self, host: &Host) -> f64 {
+    fn frames(&self, host: &HostModel) -> f64 {
         let bytes = u64::from(self.workload.payload_bytes);
         bytes.div_ceil(host.link.mtu_bytes).max(1) as f64
     }
@@ -90,7 +90,7 @@ impl Plan {
 /// What simulations need.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
-    /// The work of the runs; see [`Plan::work`].
+    /// The work of the runs; see [`Simulation::work`].
     pub runs: f64,
     /// The work of trying what would move a bottleneck; `None` when that is left out.
     pub trials: Option<f64>,
@@ -167,8 +167,8 @@ impl Need {
 /// A warm-up after which all of these hosts are where they stay: half a second, or as long as the burst of a poller
 /// takes to climb. It grows by one packet a tick, until it is `burst_max` or fills the share of a tick that
 /// `user_frac` leaves to polling.
-pub fn warmup_ns(stops: &[Stop]) -> u64 {
-    let climb_ns = |stop: &Stop| {
+pub fn warmup_ns(stops: &[PathHost]) -> u64 {
+    let climb_ns = |stop: &PathHost| {
         let host = stop.applied();
         let ticks = stop.discipline.method.climb_ticks(&host);
         let ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND / host.cpu.hz as f64;
@@ -180,7 +180,7 @@ pub fn warmup_ns(stops: &[Stop]) -> u64 {
 }
 
 /// Calls of a program that sends, at most.
-fn calls_per_second(host: &Host) -> f64 {
+fn calls_per_second(host: &HostModel) -> f64 {
     let output_ns = host.network.output_ns.min(host.network.output6_ns);
     per_second(host.cpu.syscall_ns + output_ns + host.application.packet_ns)
 }
@@ -191,7 +191,7 @@ pub(crate) fn per_second(ns: u64) -> f64 {
 }
 
 /// How many units of so many bytes the slowest line of a path carries a second, both ways together.
-fn slowest_line(plan: &Plan, bytes: impl Fn(&Line) -> f64) -> f64 {
+fn slowest_line(plan: &Simulation, bytes: impl Fn(&Line) -> f64) -> f64 {
     let lines = Line::all(plan).into_iter();
     let each = lines.map(|line| 2.0 * line.bits_per_second as f64 / 8.0 / bytes(&line));
     each.fold(f64::INFINITY, f64::min)

@@ -19,7 +19,7 @@ const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
 
 /// Datagrams, and when they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
+pub struct TrafficModel {
     /// When.
     pub pattern: Pattern,
     /// Packets a second; `None` when it is not given, or when the host sends as fast as it can.
@@ -117,7 +117,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Workload {
+impl fmt::Display for TrafficModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         if let Pattern::Trace { trace, repeats } = &self.pattern {
@@ -155,7 +155,7 @@ impl fmt::Display for Workload {
     }
 }
 
-impl Workload {
+impl TrafficModel {
     /// The most clients.
     pub const CLIENTS_MAX: u64 = 10_000;
 
@@ -165,9 +165,9 @@ impl Workload {
     ///
     /// # Errors
     /// What is wrong, and what would be right.
-    pub fn parse(text: &str) -> Result<Workload, SpecError> {
+    pub fn parse(text: &str) -> Result<TrafficModel, SpecError> {
         let spec = Spec::parse(text)?;
-        let mut workload = Workload {
+        let mut workload = TrafficModel {
             pattern: pattern(spec.name)?,
             rate_pps: None,
             payload_bytes: if spec.name == "iperf-udp" { 1470 } else { 64 },
@@ -203,10 +203,10 @@ impl Workload {
                     *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
                 }
                 ("clients", pattern) if pattern.takes_clients() => {
-                    clients = Some(ranged(name, value, 1, Workload::CLIENTS_MAX)?);
+                    clients = Some(ranged(name, value, 1, TrafficModel::CLIENTS_MAX)?);
                 }
                 ("flows", Pattern::Blast) => {
-                    workload.flows = ranged(name, value, 1, Workload::CLIENTS_MAX)? as u16;
+                    workload.flows = ranged(name, value, 1, TrafficModel::CLIENTS_MAX)? as u16;
                 }
                 ("links", pattern) if pattern.takes_clients() => {
                     workload.links = ranged(name, value, 1, CARDS_MAX as u64)? as u8;
@@ -222,17 +222,17 @@ impl Workload {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub fn with_clients(self, clients: u64) -> Result<Workload, SpecError> {
+    pub fn with_clients(self, clients: u64) -> Result<TrafficModel, SpecError> {
         if clients != u64::from(self.links) && !self.pattern.takes_clients() {
             let name = self.name();
             return Err(SpecError(format!(
                 "{name} comes from one sender; constant, poisson, pulses and rr take clients"
             )));
         }
-        if !(1..=Workload::CLIENTS_MAX).contains(&clients) {
+        if !(1..=TrafficModel::CLIENTS_MAX).contains(&clients) {
             return Err(SpecError(format!(
                 "clients={clients} is out of range; give 1 to {}",
-                Workload::CLIENTS_MAX
+                TrafficModel::CLIENTS_MAX
             )));
         }
         if clients < u64::from(self.links) {
@@ -242,7 +242,7 @@ impl Workload {
                 self.links
             )));
         }
-        Ok(Workload {
+        Ok(TrafficModel {
             clients: clients as u16,
             ..self
         })
@@ -252,7 +252,7 @@ impl Workload {
     ///
     /// # Errors
     /// Which option is wrong, and what would be right.
-    pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<Workload, SpecError> {
+    pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<TrafficModel, SpecError> {
         let mut repeats = false;
         let mut ip = IpVersion::V4;
         for (name, value) in options {
@@ -266,7 +266,7 @@ impl Workload {
                 }
             }
         }
-        Ok(Workload {
+        Ok(TrafficModel {
             rate_pps: Some(trace.mean_pps()),
             payload_bytes: trace.payload_bytes_max(),
             pattern: Pattern::Trace { trace, repeats },
@@ -288,7 +288,7 @@ impl Workload {
     ///
     /// # Errors
     /// Why it has none.
-    pub fn at(self, rate_pps: u64) -> Result<Workload, SpecError> {
+    pub fn at(self, rate_pps: u64) -> Result<TrafficModel, SpecError> {
         let is_trace = matches!(self.pattern, Pattern::Trace { .. });
         if !self.pattern.needs_far_end() || is_trace {
             return Err(SpecError(format!(
@@ -301,7 +301,7 @@ impl Workload {
                 }
             )));
         }
-        Ok(Workload {
+        Ok(TrafficModel {
             rate_pps: Some(rate_pps),
             ..self
         })
@@ -414,9 +414,9 @@ mod tests {
                 "iperf-tcp:window=64000:write=8192:dual=1:ip=6",
             ),
         ] {
-            let workload = Workload::parse(text).unwrap();
+            let workload = TrafficModel::parse(text).unwrap();
             assert_eq!(workload.to_string(), full);
-            assert_eq!(Workload::parse(full), Ok(workload));
+            assert_eq!(TrafficModel::parse(full), Ok(workload));
         }
     }
 
@@ -452,7 +452,7 @@ mod tests {
             ("iperf-tcp:window=5", "give 2048 to"),
             ("iperf-tcp:dual=2", "give 0 to 1"),
         ] {
-            let error = Workload::parse(text).unwrap_err().to_string();
+            let error = TrafficModel::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

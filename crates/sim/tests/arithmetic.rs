@@ -4,7 +4,7 @@ mod common;
 
 use common::{host, lost, plan, run};
 use nicpoll_model::LossPlace;
-use nicpoll_sim::{PlanError, simulate};
+use nicpoll_sim::{SimulationError, simulate};
 
 #[test]
 fn a_lone_packet_takes_the_sum_of_its_steps() {
@@ -212,7 +212,7 @@ fn what_a_host_cannot_do_is_refused() {
     let alone = refused("napi", "iperf-udp");
     assert!(alone.to_string().contains("--peer"), "{alone}");
     let both = refused("busy-poll", "blast");
-    assert_eq!(both, PlanError::BlastWhilePolling);
+    assert_eq!(both, SimulationError::BlastWhilePolling);
     let knob = refused("freebsd-polling:each_burst=1000", "constant:rate=1k");
     assert!(
         knob.to_string()
@@ -221,5 +221,5 @@ fn what_a_host_cannot_do_is_refused() {
     );
     let mut nothing = plan("napi", "constant:rate=1k");
     nothing.duration_ns = 0;
-    assert_eq!(simulate(&nothing), Err(PlanError::NoDuration));
+    assert_eq!(simulate(&nothing), Err(SimulationError::NoDuration));
 }

@@ -5,15 +5,15 @@ mod common;
 use common::{host, lost, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimClients, SimFigures};
-use nicpoll_sim::{Host, Plan, PlanError, Stop, explain, simulate};
+use nicpoll_sim::{HostModel, PathHost, Simulation, SimulationError, explain, simulate};
 
 fn clients(figures: &SimFigures) -> SimClients {
     figures.clients.unwrap()
 }
 
 /// A second of a plan on a host, its ledger closed.
-fn second(host: &Host, discipline: &str, workload: &str) -> SimFigures {
-    let plan = Plan {
+fn second(host: &HostModel, discipline: &str, workload: &str) -> SimFigures {
+    let plan = Simulation {
         duration_ns: 1_000_000_000,
         ..plan(discipline, workload)
     };
@@ -122,7 +122,7 @@ fn a_client_whose_request_is_lost_asks_again_after_a_second() {
     // Few packets fit into socket and ring, and all ask at once.
     let mut small = host();
     small.set("socket.buffer_bytes", 1000).unwrap();
-    let mut plan = Plan {
+    let mut plan = Simulation {
         duration_ns: 900_000_000,
         warmup_ns: 0,
         ..plan("napi", "rr:clients=500")
@@ -246,11 +246,11 @@ fn each_line_carries_its_part() {
 
 #[test]
 fn a_path_has_no_clients() {
-    let stop = Stop {
+    let stop = PathHost {
         host: host(),
         discipline: plan("napi", "rr").stops[0].discipline.clone(),
     };
-    let path = Plan {
+    let path = Simulation {
         stops: vec![stop.clone(), stop],
         workload: plan("napi", "rr:clients=2").workload,
         duration_ns: 1_000_000,
@@ -258,7 +258,7 @@ fn a_path_has_no_clients() {
         seed: 1,
         slices: 0,
     };
-    assert_eq!(simulate(&path), Err(PlanError::ClientsOnPath));
+    assert_eq!(simulate(&path), Err(SimulationError::ClientsOnPath));
 }
 
 #[test]

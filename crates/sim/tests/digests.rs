@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use nicpoll_model::sim::{SIM_PLACES, SimBottleneck, SimFigures};
 use nicpoll_sim::{
-    Discipline, Host, Plan, Stop, TracePacket, TraceReader, Workload, explain, simulate,
+    HostModel, PathHost, ReceiveDiscipline, Simulation, TracePacket, TraceReader, TrafficModel,
+    explain, simulate,
 };
 use serde::Serialize;
 
@@ -104,9 +105,9 @@ const PATH_WORKLOADS: [&str; 8] = [
     "rr",
 ];
 
-fn host(name: &str) -> Host {
+fn host(name: &str) -> HostModel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../sim/hosts/{name}.toml"));
-    Host::parse(&fs::read_to_string(path).unwrap()).unwrap()
+    HostModel::parse(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// FNV-1a.
@@ -190,8 +191,14 @@ fn of_path(text: &mut String, figures: &SimFigures) {
     values(text, &figures.connections);
 }
 
-fn run(stops: Vec<Stop>, workload: Workload, milliseconds: u64, seed: u64, slices: u32) -> String {
-    let plan = Plan {
+fn run(
+    stops: Vec<PathHost>,
+    workload: TrafficModel,
+    milliseconds: u64,
+    seed: u64,
+    slices: u32,
+) -> String {
+    let plan = Simulation {
         stops,
         workload,
         duration_ns: milliseconds * 1_000_000,
@@ -208,25 +215,31 @@ fn run(stops: Vec<Stop>, workload: Workload, milliseconds: u64, seed: u64, slice
     text
 }
 
-fn stop(host: &Host, discipline: &str) -> Stop {
-    Stop {
+fn stop(host: &HostModel, discipline: &str) -> PathHost {
+    PathHost {
         host: host.clone(),
-        discipline: Discipline::parse(discipline).unwrap(),
+        discipline: ReceiveDiscipline::parse(discipline).unwrap(),
     }
 }
 
-fn run_host(host: &Host, discipline: &str, workload: Workload, seed: u64) -> String {
+fn run_host(host: &HostModel, discipline: &str, workload: TrafficModel, seed: u64) -> String {
     run(vec![stop(host, discipline)], workload, 40, seed, 4)
 }
 
-fn run_path(stops: Vec<Stop>, workload: &str, seed: u64) -> String {
+fn run_path(stops: Vec<PathHost>, workload: &str, seed: u64) -> String {
     // Only connections have parts.
     let slices = if workload.starts_with("iperf-tcp") {
         3
     } else {
         0
     };
-    run(stops, Workload::parse(workload).unwrap(), 60, seed, slices)
+    run(
+        stops,
+        TrafficModel::parse(workload).unwrap(),
+        60,
+        seed,
+        slices,
+    )
 }
 
 fn hosts() -> Vec<String> {
@@ -236,7 +249,7 @@ fn hosts() -> Vec<String> {
         for discipline in DISCIPLINES {
             let mut text = String::new();
             for (number, workload) in WORKLOADS.iter().enumerate() {
-                let workload = Workload::parse(workload).unwrap();
+                let workload = TrafficModel::parse(workload).unwrap();
                 text += &run_host(&host, discipline, workload, 1 + number as u64);
             }
             cases.push(text);
@@ -257,7 +270,7 @@ fn traces() -> String {
         reader.line(line.as_bytes()).unwrap();
     }
     let trace = Arc::new(reader.finish("t").unwrap());
-    let workload = Workload::replay(trace, &[("repeat", "1")]).unwrap();
+    let workload = TrafficModel::replay(trace, &[("repeat", "1")]).unwrap();
     let of = |discipline: &&str| run_host(&host("generic"), discipline, workload.clone(), 1);
     DISCIPLINES.iter().map(of).collect()
 }

@@ -5,7 +5,7 @@ mod common;
 use common::path::{line_pps, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SIM_PLACES, SimFigures};
-use nicpoll_sim::{PlanError, explain, simulate};
+use nicpoll_sim::{SimulationError, explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
     let error = (measured - expected).abs() / expected;
@@ -320,11 +320,11 @@ fn what_a_path_cannot_do_is_refused() {
         |disciplines: &[&str], workload| simulate(&plan(disciplines, workload)).unwrap_err();
     let far = refused(&["napi", "napi"], "poisson:rate=5k");
     assert!(far.to_string().contains("netblast"), "{far}");
-    assert_eq!(refused(&[], "rr"), PlanError::Stops(0));
+    assert_eq!(refused(&[], "rr"), SimulationError::Stops(0));
     let mtus = refused(&["napi", "napi", "napi:link.mtu_bytes=1000"], "rr");
-    assert!(matches!(mtus, PlanError::Mtus { .. }), "{mtus}");
+    assert!(matches!(mtus, SimulationError::Mtus { .. }), "{mtus}");
     let both = refused(&["busy-poll", "napi"], "netblast");
-    assert_eq!(both, PlanError::BlastWhilePolling);
+    assert_eq!(both, SimulationError::BlastWhilePolling);
 }
 
 #[test]

@@ -4,21 +4,24 @@ mod common;
 
 use common::path::assert_closed;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{Discipline, EmbeddedHost, Host, Plan, PlanError, Stop, Workload, simulate};
+use nicpoll_sim::{
+    EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, SimulationError,
+    TrafficModel, simulate,
+};
 
 /// The preset of today's hosts, under a discipline with other numbers.
-fn stop(discipline: &str) -> Stop {
+fn stop(discipline: &str) -> PathHost {
     let host = EmbeddedHost::named("linux").unwrap();
-    Stop {
-        host: Host::parse(host.text).unwrap(),
-        discipline: Discipline::parse(discipline).unwrap(),
+    PathHost {
+        host: HostModel::parse(host.text).unwrap(),
+        discipline: ReceiveDiscipline::parse(discipline).unwrap(),
     }
 }
 
-fn plan(stops: Vec<Stop>, workload: &str) -> Plan {
-    Plan {
+fn plan(stops: Vec<PathHost>, workload: &str) -> Simulation {
+    Simulation {
         stops,
-        workload: Workload::parse(workload).unwrap(),
+        workload: TrafficModel::parse(workload).unwrap(),
         duration_ns: 10_000_000,
         warmup_ns: 10_000_000,
         seed: 1,
@@ -26,7 +29,7 @@ fn plan(stops: Vec<Stop>, workload: &str) -> Plan {
     }
 }
 
-fn run(stops: Vec<Stop>, workload: &str) -> SimFigures {
+fn run(stops: Vec<PathHost>, workload: &str) -> SimFigures {
     let figures = simulate(&plan(stops, workload)).unwrap();
     assert_closed(&figures);
     figures
@@ -179,7 +182,7 @@ fn what_is_not_simulated_is_refused() {
     let one = "constant:rate=1k";
     assert!(matches!(
         refused("napi:card.queues=2", one),
-        PlanError::Processors {
+        SimulationError::Processors {
             cpus: 1,
             queues: 2,
             ..
@@ -187,7 +190,7 @@ fn what_is_not_simulated_is_refused() {
     ));
     assert!(matches!(
         refused("napi:application.cpu=3:cpu.cpus=2", one),
-        PlanError::Processors { program: 3, .. }
+        SimulationError::Processors { program: 3, .. }
     ));
     for (discipline, words) in [
         (
@@ -203,13 +206,13 @@ fn what_is_not_simulated_is_refused() {
         );
     }
     let elsewhere = "napi:cpu.cpus=2:application.cpu=2";
-    assert_eq!(refused(elsewhere, "rr"), PlanError::ProgramElsewhere);
+    assert_eq!(refused(elsewhere, "rr"), SimulationError::ProgramElsewhere);
     let busy = "busy-poll:cpu.cpus=2:application.cpu=2";
-    assert_eq!(refused(busy, one), PlanError::ProgramElsewhere);
+    assert_eq!(refused(busy, one), SimulationError::ProgramElsewhere);
     let cut = refused("napi:cpu.cpus=2", "constant:rate=1k:payload=3000");
     assert_eq!(
         cut,
-        PlanError::Fragments {
+        SimulationError::Fragments {
             payload_bytes: 3000
         }
     );

@@ -3,13 +3,15 @@
 mod common;
 
 use nicpoll_model::sim::{SimFigures, SimSlice};
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, explain, simulate};
+use nicpoll_sim::{
+    HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, explain, simulate,
+};
 use proptest::prelude::*;
 
 /// Any value of a field that leaves a run short enough to test: the limits themselves, and what lies
 /// near the example's values.
-fn host() -> impl Strategy<Value = Host> {
-    let each: Vec<_> = Host::FIELDS
+fn host() -> impl Strategy<Value = HostModel> {
+    let each: Vec<_> = HostModel::FIELDS
         .iter()
         .map(|field| {
             let usual = common::host().get(field.name).unwrap_or_default();
@@ -36,14 +38,14 @@ fn host() -> impl Strategy<Value = Host> {
         .collect();
     each.prop_map(|values| {
         let mut host = common::host();
-        for (field, value) in Host::FIELDS.iter().zip(values) {
+        for (field, value) in HostModel::FIELDS.iter().zip(values) {
             host.set(field.name, value).expect("it is in its range");
         }
         host
     })
 }
 
-fn discipline() -> impl Strategy<Value = Discipline> {
+fn discipline() -> impl Strategy<Value = ReceiveDiscipline> {
     prop_oneof![
         Just("freebsd-interrupt"),
         Just("freebsd-interrupt:storm.threshold=100"),
@@ -57,7 +59,7 @@ fn discipline() -> impl Strategy<Value = Discipline> {
         Just("busy-poll"),
         Just("busy-poll:busy_budget=1:spin=1"),
     ]
-    .prop_map(|text| Discipline::parse(text).unwrap())
+    .prop_map(|text| ReceiveDiscipline::parse(text).unwrap())
 }
 
 /// How many send, and over how many lines.
@@ -71,7 +73,7 @@ fn clients() -> impl Strategy<Value = String> {
     ]
 }
 
-fn workload() -> impl Strategy<Value = Workload> {
+fn workload() -> impl Strategy<Value = TrafficModel> {
     let pattern = prop_oneof![
         Just("constant:"),
         Just("poisson:"),
@@ -93,7 +95,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         .prop_map(|(payload, clients)| format!("rr:payload={payload}{clients}"));
     let sent = (0..600u32).prop_map(|payload| format!("blast:payload={payload}"));
     prop_oneof![6 => received, 3 => asked, 1 => sent]
-        .prop_map(|text| Workload::parse(&text).unwrap())
+        .prop_map(|text| TrafficModel::parse(&text).unwrap())
 }
 
 proptest! {
@@ -109,8 +111,8 @@ proptest! {
         duration_ns in 1..20_000_000u64,
         slices in 0..5u32,
     ) {
-        let stops = vec![Stop { host, discipline }];
-        let plan = Plan { stops, workload, duration_ns, warmup_ns, seed, slices: 0 };
+        let stops = vec![PathHost { host, discipline }];
+        let plan = Simulation { stops, workload, duration_ns, warmup_ns, seed, slices: 0 };
         let Ok(figures) = simulate(&plan) else {
             // Not every host takes every packet; that it says so is tested elsewhere.
             return Ok(());
@@ -132,7 +134,7 @@ proptest! {
         let interrupts: u64 = figures.hosts[0].cards.iter().map(|card| card.interrupts).sum();
         prop_assert_eq!(interrupts, figures.hosts[0].interrupts);
         // The same again, to the last digit, also when it is told of in parts.
-        let parts = simulate(&Plan { slices, ..plan.clone() }).unwrap();
+        let parts = simulate(&Simulation { slices, ..plan.clone() }).unwrap();
         prop_assert_eq!(parts.slices.len(), slices as usize);
         let sum = |of: fn(&SimSlice) -> u64| parts.slices.iter().map(of).sum::<u64>();
         if slices > 0 {
@@ -146,7 +148,7 @@ proptest! {
 }
 
 /// What goes from one simulated host to another; long ones come in fragments.
-fn path_workload() -> impl Strategy<Value = Workload> {
+fn path_workload() -> impl Strategy<Value = TrafficModel> {
     let name = prop_oneof![
         Just("netblast:"),
         Just("rr:"),
@@ -161,7 +163,7 @@ fn path_workload() -> impl Strategy<Value = Workload> {
     });
     let each = prop_oneof![2 => datagrams, 1 => streams];
     (each, prop_oneof![Just(4), Just(6)])
-        .prop_map(|(text, ip)| Workload::parse(&format!("{text}:ip={ip}")).unwrap())
+        .prop_map(|(text, ip)| TrafficModel::parse(&format!("{text}:ip={ip}")).unwrap())
 }
 
 proptest! {
@@ -176,14 +178,14 @@ proptest! {
         duration_ns in 1..10_000_000u64,
         is_veth in any::<bool>(),
     ) {
-        let stop = |(mut host, discipline): (Host, Discipline)| {
+        let stop = |(mut host, discipline): (HostModel, ReceiveDiscipline)| {
             host.link.mtu_bytes = mtu_bytes;
             host.veth.pair = u64::from(is_veth);
-            Stop { host, discipline }
+            PathHost { host, discipline }
         };
         let most = if is_veth { 2 } else { stops.len() };
         let stops = stops.into_iter().take(most).map(stop).collect();
-        let plan = Plan { stops, workload, duration_ns, warmup_ns, seed: 1, slices: 0 };
+        let plan = Simulation { stops, workload, duration_ns, warmup_ns, seed: 1, slices: 0 };
         let Ok(figures) = simulate(&plan) else {
             return Ok(());
         };
@@ -225,7 +227,7 @@ fn a_run_is_the_sum_of_its_parts() {
     // A warm-up of half the time and the rest count together what the whole counts.
     let whole = common::plan("freebsd-polling", "poisson:rate=80k");
     let counted = |warmup_ns, duration_ns| {
-        let plan = Plan {
+        let plan = Simulation {
             warmup_ns,
             duration_ns,
             ..whole.clone()

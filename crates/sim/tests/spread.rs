@@ -1,12 +1,14 @@
 //! What chance alone does to a result that hangs on where two clocks lie to each other.
 
-use nicpoll_sim::{Discipline, Host, Plan, Spread, Stop, Workload, simulate};
+use nicpoll_sim::{
+    HostModel, PathHost, ReceiveDiscipline, Simulation, Spread, TrafficModel, simulate,
+};
 
-fn stop(name: &str, discipline: &str) -> Stop {
+fn stop(name: &str, discipline: &str) -> PathHost {
     let path = format!("{}/../../sim/hosts/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    Stop {
-        host: Host::parse(&std::fs::read_to_string(path).unwrap()).unwrap(),
-        discipline: Discipline::parse(discipline).unwrap(),
+    PathHost {
+        host: HostModel::parse(&std::fs::read_to_string(path).unwrap()).unwrap(),
+        discipline: ReceiveDiscipline::parse(discipline).unwrap(),
     }
 }
 
@@ -14,9 +16,9 @@ fn stop(name: &str, discipline: &str) -> Stop {
 #[test]
 fn what_hangs_on_the_phase_of_two_clocks_has_a_range() {
     let loss = |discipline: &str| {
-        let plan = Plan {
+        let plan = Simulation {
             stops: vec![stop("asa633", discipline), stop("poweredge", discipline)],
-            workload: Workload::parse("iperf-udp:rate=500m").unwrap(),
+            workload: TrafficModel::parse("iperf-udp:rate=500m").unwrap(),
             duration_ns: 500_000_000,
             warmup_ns: 500_000_000,
             seed: 1,

@@ -3,22 +3,22 @@
 mod common;
 
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 const ROUTER: &str = include_str!("../../../sim/hosts/net6501.toml");
 const NODE: &str = include_str!("../../../sim/hosts/node.toml");
 
 /// A router of 100 ticks a second under a load that it does not quite carry.
 fn run(options: &str, seconds: u64) -> SimFigures {
-    let stop = |text: &str, discipline: &str| Stop {
-        host: Host::parse(text).unwrap(),
-        discipline: Discipline::parse(discipline).unwrap(),
+    let stop = |text: &str, discipline: &str| PathHost {
+        host: HostModel::parse(text).unwrap(),
+        discipline: ReceiveDiscipline::parse(discipline).unwrap(),
     };
     let router = format!("freebsd-interrupt:cpu.hz=100:{options}");
     let node = || stop(NODE, "freebsd-interrupt");
-    let plan = Plan {
+    let plan = Simulation {
         stops: vec![node(), stop(ROUTER, &router), node()],
-        workload: Workload::parse("iperf-udp:rate=1g").unwrap(),
+        workload: TrafficModel::parse("iperf-udp:rate=1g").unwrap(),
         duration_ns: seconds * 1_000_000_000,
         warmup_ns: 3_000_000_000,
         seed: 1,

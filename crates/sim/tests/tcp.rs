@@ -5,7 +5,7 @@ mod common;
 use common::path::{assert_closed, plan};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimFigures, SimTcp};
-use nicpoll_sim::{Plan, PlanError, explain, simulate};
+use nicpoll_sim::{Simulation, SimulationError, explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
     let error = (measured - expected).abs() / expected;
@@ -13,8 +13,8 @@ fn close(measured: f64, expected: f64, share: f64) {
 }
 
 /// Half a second after half a second.
-fn long(disciplines: &[&str], workload: &str) -> Plan {
-    Plan {
+fn long(disciplines: &[&str], workload: &str) -> Simulation {
+    Simulation {
         duration_ns: 500_000_000,
         warmup_ns: 500_000_000,
         ..plan(disciplines, workload)
@@ -22,7 +22,7 @@ fn long(disciplines: &[&str], workload: &str) -> Plan {
 }
 
 /// Runs a plan, and looks whether every byte and every packet is accounted for.
-fn figures(plan: &Plan) -> SimFigures {
+fn figures(plan: &Simulation) -> SimFigures {
     let figures = simulate(plan).unwrap();
     assert_closed(&figures);
     for tcp in &figures.connections {
@@ -147,7 +147,7 @@ fn polled_hosts_move_a_window_in_a_few_ticks_and_more_ticks_help() {
 fn clocks_that_wander_past_each_other_make_polled_tcp_swing() {
     let swing = |ppm: u64| {
         let late = format!("freebsd-polling:cpu.tick_slow_ppm={ppm}");
-        let plan = Plan {
+        let plan = Simulation {
             // The ticks pass each other in 1 ms / 1000 PPM.
             duration_ns: 1_000_000_000,
             slices: 10,
@@ -170,7 +170,7 @@ fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     // A window arrives at a slow line at once, and the queues before it are short.
     let host =
         "freebsd-interrupt:link.bits_per_second=10m:card.tx_ring=4:network.send_queue_packets=4";
-    let plan = Plan {
+    let plan = Simulation {
         duration_ns: 5_000_000_000,
         ..long(&[host, host], "iperf-tcp:window=64k")
     };
@@ -244,7 +244,7 @@ fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
     // Nagle's rule: what is written while a segment is on its way waits until that is acknowledged, which
     // the receiver puts off for 100 ms, on a tick.
     let host = "freebsd-interrupt:application.packet_ns=10ms";
-    let plan = Plan {
+    let plan = Simulation {
         duration_ns: 2_000_000_000,
         ..long(&[host, host], "iperf-tcp:write=100")
     };
@@ -260,9 +260,9 @@ fn what_cannot_run_is_refused() {
     let refused = |disciplines: &[&str], workload| simulate(&plan(disciplines, workload));
     assert_eq!(
         refused(&["busy-poll", "napi"], "iperf-tcp"),
-        Err(PlanError::TcpWhilePolling)
+        Err(SimulationError::TcpWhilePolling)
     );
     let short = "freebsd-interrupt:link.mtu_bytes=1000";
     let error = refused(&[short, short], "iperf-tcp:ip=6").unwrap_err();
-    assert!(matches!(error, PlanError::Line(_)), "{error}");
+    assert!(matches!(error, SimulationError::Line(_)), "{error}");
 }

@@ -1,7 +1,9 @@
 //! The tick-sampling trap: the figure that ticks give wanders with the period of arithmetic, the exact one
 //! stands still.
 
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Ticks, Workload, sample_ticks, simulate};
+use nicpoll_sim::{
+    HostModel, PathHost, ReceiveDiscipline, Simulation, Ticks, TrafficModel, sample_ticks, simulate,
+};
 
 const TRAP: Ticks = Ticks {
     pulse_ns: 1_000_000,
@@ -185,15 +187,15 @@ fn what_is_out_of_range_is_refused_with_the_range() {
 
 #[test]
 fn a_simulated_host_has_the_same_load_at_every_phase_of_such_pulses() {
-    let host = Host::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap();
+    let host = HostModel::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap();
     // Pulses of a clock that is 60 PPM slower than the host's, a quarter of the way round after 4.2 s.
     let busy = [0, 4_200_000_000, 8_400_000_000, 12_600_000_000].map(|warmup_ns| {
-        let plan = Plan {
-            stops: vec![Stop {
+        let plan = Simulation {
+            stops: vec![PathHost {
                 host: host.clone(),
-                discipline: Discipline::parse("freebsd-interrupt").unwrap(),
+                discipline: ReceiveDiscipline::parse("freebsd-interrupt").unwrap(),
             }],
-            workload: Workload::parse("pulses:rate=5k:period=1000060ns").unwrap(),
+            workload: TrafficModel::parse("pulses:rate=5k:period=1000060ns").unwrap(),
             duration_ns: 1_000_000_000,
             warmup_ns,
             seed: 1,

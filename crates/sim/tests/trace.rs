@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{
-    Discipline, Host, Plan, PlanError, Stop, Trace, TraceReader, Workload, simulate,
+    HostModel, PathHost, ReceiveDiscipline, Simulation, SimulationError, Trace, TraceReader,
+    TrafficModel, simulate,
 };
 
-fn host() -> Host {
-    Host::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap()
+fn host() -> HostModel {
+    HostModel::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap()
 }
 
 fn trace(text: &str) -> Arc<Trace> {
@@ -19,11 +20,11 @@ fn trace(text: &str) -> Arc<Trace> {
     Arc::new(reader.finish("test").unwrap())
 }
 
-fn plan(workload: Workload, duration_ns: u64) -> Plan {
-    Plan {
-        stops: vec![Stop {
+fn plan(workload: TrafficModel, duration_ns: u64) -> Simulation {
+    Simulation {
+        stops: vec![PathHost {
             host: host(),
-            discipline: Discipline::parse("napi").unwrap(),
+            discipline: ReceiveDiscipline::parse("napi").unwrap(),
         }],
         workload,
         duration_ns,
@@ -34,7 +35,7 @@ fn plan(workload: Workload, duration_ns: u64) -> Plan {
 }
 
 fn run(text: &str, options: &[(&str, &str)], duration_ns: u64) -> SimFigures {
-    let workload = Workload::replay(trace(text), options).unwrap();
+    let workload = TrafficModel::replay(trace(text), options).unwrap();
     let figures = simulate(&plan(workload, duration_ns)).unwrap();
     assert!(figures.ledger.is_closed());
     figures
@@ -65,7 +66,7 @@ fn a_trace_of_equal_gaps_is_a_constant_rate() {
         .map(|packet| format!("{}ns 64", packet * 20_000))
         .collect();
     let traced = run(&lines.join("\n"), &[], 20_000_000);
-    let constant = Workload::parse("constant:rate=50k").unwrap();
+    let constant = TrafficModel::parse("constant:rate=50k").unwrap();
     let constant = simulate(&plan(constant, 20_000_000)).unwrap();
     assert!(traced.ledger.offered.abs_diff(constant.ledger.offered) <= 1);
     assert!((traced.hosts[0].cpu.idle - constant.hosts[0].cpu.idle).abs() < 0.01);
@@ -82,23 +83,26 @@ fn a_bottleneck_is_one_place_whoever_recorded_it() {
 
 #[test]
 fn what_cannot_be_replayed_is_refused_with_its_remedy() {
-    let large = Workload::replay(trace("0 2000"), &[]).unwrap();
+    let large = TrafficModel::replay(trace("0 2000"), &[]).unwrap();
     let error = simulate(&plan(large, 1_000_000)).unwrap_err();
-    assert!(matches!(error, PlanError::TraceFragments { .. }), "{error}");
+    assert!(
+        matches!(error, SimulationError::TraceFragments { .. }),
+        "{error}"
+    );
     for (option, words) in [
         (("rate", "5"), "it has repeat, ip"),
         (("repeat", "2"), "give 0 to 1"),
         (("ip", "5"), "4 or 6"),
     ] {
-        let error = Workload::replay(trace("0 64"), &[option])
+        let error = TrafficModel::replay(trace("0 64"), &[option])
             .unwrap_err()
             .to_string();
         assert!(error.contains(words), "{error}");
     }
-    let small = Workload::replay(trace("0 64"), &[]).unwrap();
+    let small = TrafficModel::replay(trace("0 64"), &[]).unwrap();
     assert!(small.at(1000).unwrap_err().to_string().contains("no rate"));
     assert!(
-        Workload::parse("trace")
+        TrafficModel::parse("trace")
             .unwrap_err()
             .to_string()
             .contains("trace:FILE")

@@ -5,12 +5,12 @@ mod common;
 use common::path::{assert_closed, plan};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{Host, Plan, PlanError, explain, simulate};
+use nicpoll_sim::{HostModel, Simulation, SimulationError, explain, simulate};
 
 const WAKE_NS: u64 = 700;
 const DELAY_NS: u64 = 9_000;
 
-fn veth_host() -> Host {
+fn veth_host() -> HostModel {
     let mut host = common::host();
     host.set("veth.pair", 1).unwrap();
     host.set("veth.wake_ns", WAKE_NS).unwrap();
@@ -20,7 +20,7 @@ fn veth_host() -> Host {
     host
 }
 
-fn pair(disciplines: [&str; 2], workload: &str) -> Plan {
+fn pair(disciplines: [&str; 2], workload: &str) -> Simulation {
     let mut plan = plan(&disciplines, workload);
     for stop in &mut plan.stops {
         stop.host = veth_host();
@@ -40,16 +40,16 @@ fn close(measured: f64, expected: u64, share: f64) {
 }
 
 /// What a call costs up to the driver, with 64 bytes of payload.
-fn call(host: &Host) -> u64 {
+fn call(host: &HostModel) -> u64 {
     host.cpu.syscall_ns + host.network.output_ns + host.socket.copy_kib_ns * 64 / 1024
 }
 
 /// What taking in one packet costs the processor that sent it.
-fn softirq(host: &Host) -> u64 {
+fn softirq(host: &HostModel) -> u64 {
     host.card.poll_ns + host.card.rx_packet_ns + host.network.ipv4_ns + host.network.udp_ns
 }
 
-fn read(host: &Host) -> u64 {
+fn read(host: &HostModel) -> u64 {
     host.cpu.syscall_ns + host.socket.copy_kib_ns * 64 / 1024
 }
 
@@ -156,18 +156,22 @@ fn a_veth_pair_has_two_ends_and_napi() {
     let blast = common::plan("napi", "blast");
     assert_eq!(
         simulate(&common::on(&alone.stops[0].host, &blast)).unwrap_err(),
-        PlanError::VethAlone
+        SimulationError::VethAlone
     );
     let mut mixed = alone.clone();
     mixed.stops[1].host = common::host();
-    assert_eq!(mixed.check(), Err(PlanError::VethAlone));
+    assert_eq!(mixed.check(), Err(SimulationError::VethAlone));
     let mut routed = alone.clone();
     routed.stops.push(routed.stops[0].clone());
-    assert_eq!(routed.check(), Err(PlanError::VethAlone));
+    assert_eq!(routed.check(), Err(SimulationError::VethAlone));
     for other in ["freebsd-interrupt", "freebsd-polling", "busy-poll"] {
         let plan = pair(["napi", other], "rr");
-        assert_eq!(plan.check(), Err(PlanError::VethDiscipline), "{other}");
+        assert_eq!(
+            plan.check(),
+            Err(SimulationError::VethDiscipline),
+            "{other}"
+        );
     }
     let stream = pair(["napi", "napi"], "iperf-tcp");
-    assert_eq!(stream.check(), Err(PlanError::VethTcp));
+    assert_eq!(stream.check(), Err(SimulationError::VethTcp));
 }

@@ -6,8 +6,8 @@ use nicpoll_model::sim_fit_host::{
     CheckKind, CheckQuantity, HostCheck, SimulatedFigure, ToSimulate,
 };
 use nicpoll_sim::{
-    DEFER_MAX, Discipline, Host, Pattern, Plan, PlanError, SpecError, Stop, Workload,
-    simulate as run,
+    DEFER_MAX, HostModel, PathHost, Pattern, ReceiveDiscipline, Simulation, SimulationError,
+    SpecError, TrafficModel, simulate as run,
 };
 use nicpoll_stats::Summary;
 use thiserror::Error;
@@ -42,7 +42,7 @@ pub enum PredictError {
     Words(#[from] SpecError),
     /// The host cannot run it.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] SimulationError),
 }
 
 /// What the simulator says of a workload under a setting.
@@ -57,10 +57,10 @@ pub struct Prediction {
 ///
 /// # Errors
 /// Why the host cannot run it.
-pub fn predict(host: &Host, rows: &[ToSimulate]) -> Result<Vec<Prediction>, PredictError> {
+pub fn predict(host: &HostModel, rows: &[ToSimulate]) -> Result<Vec<Prediction>, PredictError> {
     let mut all = Vec::new();
     for row in rows {
-        let workload = Workload::parse(&row.traffic)?;
+        let workload = TrafficModel::parse(&row.traffic)?;
         let discipline = match row.period_ns {
             Some(period_ns) => timed(host, &workload, period_ns)?,
             None => String::from("napi"),
@@ -78,7 +78,11 @@ pub fn predict(host: &Host, rows: &[ToSimulate]) -> Result<Vec<Prediction>, Pred
 }
 
 /// Polling by the timer with the timeout that gives one round a period, found as a study finds it.
-fn timed(host: &Host, workload: &Workload, period_ns: u64) -> Result<String, PredictError> {
+fn timed(
+    host: &HostModel,
+    workload: &TrafficModel,
+    period_ns: u64,
+) -> Result<String, PredictError> {
     let discipline = |timeout_ns: f64| {
         let timeout_ns = timeout_ns as u64;
         format!("napi-timer:defer={DEFER_MAX}:timeout={timeout_ns}ns")
@@ -96,18 +100,18 @@ fn timed(host: &Host, workload: &Workload, period_ns: u64) -> Result<String, Pre
 
 /// The receiver under a discipline; the sender's own end has a poll for each packet.
 fn simulate(
-    host: &Host,
-    workload: &Workload,
+    host: &HostModel,
+    workload: &TrafficModel,
     discipline: &str,
     ns: u64,
 ) -> Result<SimFigures, PredictError> {
-    let stop = |discipline| -> Result<Stop, PredictError> {
-        Ok(Stop {
+    let stop = |discipline| -> Result<PathHost, PredictError> {
+        Ok(PathHost {
             host: host.clone(),
-            discipline: Discipline::parse(discipline)?,
+            discipline: ReceiveDiscipline::parse(discipline)?,
         })
     };
-    let plan = Plan {
+    let plan = Simulation {
         stops: vec![stop("napi")?, stop(discipline)?],
         workload: workload.clone(),
         duration_ns: ns,
@@ -119,8 +123,8 @@ fn simulate(
 }
 
 /// The median round trip with a poll for each packet; `None` without any.
-pub(super) fn simulated_round_trip_ns(host: &Host) -> Result<Option<f64>, PredictError> {
-    let figures = simulate(host, &Workload::parse(ROUND_TRIPS)?, "napi", LOOK_NS)?;
+pub(super) fn simulated_round_trip_ns(host: &HostModel) -> Result<Option<f64>, PredictError> {
+    let figures = simulate(host, &TrafficModel::parse(ROUND_TRIPS)?, "napi", LOOK_NS)?;
     let trips = figures.flows[0].round_trip.as_ref();
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))
 }

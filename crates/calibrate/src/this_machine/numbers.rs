@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::sim_fit_host::{HostCost, HostNumber, MeasuredCost};
-use nicpoll_sim::Host;
+use nicpoll_sim::HostModel;
 
 use super::check::{PredictError, simulated_round_trip_ns};
 
@@ -60,7 +60,7 @@ pub fn numbers_of(
         value,
         source,
     };
-    let in_order = Host::FIELDS.iter().filter_map(|field| {
+    let in_order = HostModel::FIELDS.iter().filter_map(|field| {
         let found = numbers.found.remove(field.name)?;
         Some(number((field.name, found)))
     });
@@ -68,10 +68,10 @@ pub fn numbers_of(
 }
 
 /// The host that the numbers make.
-pub fn host_of(numbers: &[HostNumber]) -> Host {
-    let mut host = Host {
+pub fn host_of(numbers: &[HostNumber]) -> HostModel {
+    let mut host = HostModel {
         name: String::from("this machine"),
-        ..Host::default()
+        ..HostModel::default()
     };
     for number in numbers {
         // Names and ranges are those of the fields.
@@ -81,7 +81,10 @@ pub fn host_of(numbers: &[HostNumber]) -> Host {
 }
 
 /// What a round trip takes beyond work, half of it each way.
-fn wake_delay_ns(host: &Host, round_trip_ns: Option<f64>) -> Result<Option<f64>, PredictError> {
+fn wake_delay_ns(
+    host: &HostModel,
+    round_trip_ns: Option<f64>,
+) -> Result<Option<f64>, PredictError> {
     let worked_ns = simulated_round_trip_ns(host)?;
     Ok(round_trip_ns
         .zip(worked_ns)
@@ -105,7 +108,7 @@ impl Numbers<'_> {
 
     /// A number that was measured, as near to that as its range allows.
     fn measure(&mut self, name: &'static str, value: Option<f64>, how: &str) {
-        let Some(field) = Host::field(name) else {
+        let Some(field) = HostModel::field(name) else {
             return;
         };
         let source = match value {
@@ -121,8 +124,8 @@ impl Numbers<'_> {
     }
 
     /// The host so far; what is missing is 0.
-    fn host(&self) -> Host {
-        let mut host = Host::default();
+    fn host(&self) -> HostModel {
+        let mut host = HostModel::default();
         for (name, (value, _)) in &self.found {
             // Names and ranges are those of the fields.
             let _ = host.set(name, *value);
@@ -369,8 +372,8 @@ mod tests {
     fn every_number_of_a_host_file_is_there_whatever_was_measured() {
         for ns in [None, Some(1000.0), Some(1e12)] {
             let numbers = numbers_of(&costs(|_| ns), &MACHINE).unwrap();
-            assert_eq!(numbers.len(), Host::FIELDS.len());
-            let mut host = Host::default();
+            assert_eq!(numbers.len(), HostModel::FIELDS.len());
+            let mut host = HostModel::default();
             for number in &numbers {
                 host.set(&number.name, number.value).unwrap();
                 assert!(!number.source.is_empty());

@@ -9,7 +9,7 @@ use anyhow::Result;
 use nicpoll_calibrate::host_of;
 use nicpoll_model::engine_benchmark::{LoadCurve, LoadPoint};
 use nicpoll_model::sim_fit_host::SimFitHost;
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 use crate::overload::WORK_NS;
 
@@ -62,7 +62,7 @@ pub fn curves(fit: &SimFitHost, loads: &[u32]) -> Result<Vec<LoadCurve>> {
 }
 
 impl Simulated {
-    fn host(&self, mut host: Host) -> Host {
+    fn host(&self, mut host: HostModel) -> HostModel {
         host.veth = Default::default();
         host.link.queue_packets = FAR_END_PACKETS;
         host.socket.buffer_bytes = SOCKET_BUFFER_BYTES;
@@ -76,14 +76,14 @@ impl Simulated {
         host
     }
 
-    fn point(&self, host: &Host, load: u32) -> Result<LoadPoint> {
+    fn point(&self, host: &HostModel, load: u32) -> Result<LoadPoint> {
         let workload = format!("poisson:rate={load}:payload={PAYLOAD_BYTES}");
-        let figures = simulate(&Plan {
-            stops: vec![Stop {
+        let figures = simulate(&Simulation {
+            stops: vec![PathHost {
                 host: host.clone(),
-                discipline: Discipline::parse(self.discipline)?,
+                discipline: ReceiveDiscipline::parse(self.discipline)?,
             }],
-            workload: Workload::parse(&workload)?,
+            workload: TrafficModel::parse(&workload)?,
             duration_ns: SECOND_NS,
             warmup_ns: SECOND_NS,
             seed: 1,

@@ -17,7 +17,7 @@ use nicpoll_calibrate::{MeasuredMachine, compare, host_of, numbers_of, predict};
 use nicpoll_inspect::host_facts;
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
-use nicpoll_sim::Host;
+use nicpoll_sim::HostModel;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
     DEFAULT_PERIOD, DemoOptions, Lab, StudyError, TrialPlace, Trials, Veth, demo, measure_costs,
@@ -121,7 +121,7 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
 /// Predicts the demo's traffic on the host, then measures it.
 fn check(
     lab: &mut Lab,
-    host: &Host,
+    host: &HostModel,
     quick: bool,
     stop: &Stop,
     spinner: &Spinner,

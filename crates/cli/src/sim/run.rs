@@ -12,8 +12,9 @@ use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{render_document, render_sim_run, render_sim_run_html};
 use nicpoll_sim::{
-    Discipline, EmbeddedHost, Need, Plan, Stop, TRACE_LINE_BYTES_MAX, Trace, TraceReader, Workload,
-    bottleneck, explain, explain_work, list_presets, simulate, warmup_ns,
+    EmbeddedHost, Need, PathHost, ReceiveDiscipline, Simulation, TRACE_LINE_BYTES_MAX, Trace,
+    TraceReader, TrafficModel, bottleneck, explain, explain_work, list_presets, simulate,
+    warmup_ns,
 };
 
 use crate::failure::Failure;
@@ -44,23 +45,23 @@ pub struct RunArgs {
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
     /// How the host learns of packets
-    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "freebsd-interrupt", value_parser = Discipline::parse)]
-    pub discipline: Discipline,
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "freebsd-interrupt", value_parser = ReceiveDiscipline::parse)]
+    pub discipline: ReceiveDiscipline,
     /// What is sent
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = parse_workload)]
-    pub workload: Workload,
+    pub workload: TrafficModel,
     /// The host file of the host that receives what this one sends
     #[arg(long, value_name = "HOSTFILE")]
     pub peer: Option<PathBuf>,
     /// How the peer learns of packets [default: as the host]
-    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "peer", value_parser = Discipline::parse)]
-    pub peer_discipline: Option<Discipline>,
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "peer", value_parser = ReceiveDiscipline::parse)]
+    pub peer_discipline: Option<ReceiveDiscipline>,
     /// The host file of a router between the two; several stand in the order of the path
     #[arg(long, value_name = "HOSTFILE", requires = "peer")]
     pub through: Vec<PathBuf>,
     /// How routers learn of packets [default: as the host]
-    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "through", value_parser = Discipline::parse)]
-    pub router_discipline: Option<Discipline>,
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "through", value_parser = ReceiveDiscipline::parse)]
+    pub router_discipline: Option<ReceiveDiscipline>,
     #[command(flatten)]
     pub length: Length,
     /// Tell of the counted time in N parts of equal length too, with every knob at the end of each; with --peer
@@ -107,7 +108,7 @@ pub fn hosts(args: &HostsArgs) -> Result<u8, Failure> {
 /// Runs `nicpoll sim run`.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let stops = stops(args)?;
-    let plan = Plan {
+    let plan = Simulation {
         warmup_ns: args.length.warmup_ns(&stops),
         stops,
         workload: args.workload.clone(),
@@ -145,7 +146,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 /// The host, and with `--peer` the routers and the peer.
-fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
+fn stops(args: &RunArgs) -> Result<Vec<PathHost>, Failure> {
     let own = &args.discipline;
     let routers = args.through.iter().map(|router| {
         let discipline = args.router_discipline.as_ref().unwrap_or(own);
@@ -156,8 +157,8 @@ fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
         (peer, discipline)
     });
     let all = [(&args.host, own)].into_iter().chain(routers).chain(peer);
-    let stop = |(path, discipline): (&PathBuf, &Discipline)| {
-        Ok(Stop {
+    let stop = |(path, discipline): (&PathBuf, &ReceiveDiscipline)| {
+        Ok(PathHost {
             host: read_host(path)?,
             discipline: discipline.clone(),
         })
@@ -167,7 +168,7 @@ fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
 
 impl Length {
     /// The warm-up that was asked for, or one that all hosts settle in.
-    pub fn warmup_ns(&self, stops: &[Stop]) -> u64 {
+    pub fn warmup_ns(&self, stops: &[PathHost]) -> u64 {
         self.warmup.map_or_else(|| warmup_ns(stops), nanos)
     }
 
@@ -179,9 +180,9 @@ impl Length {
 }
 
 /// Reads a workload's name with its options; `trace:FILE` with the trace that the file holds.
-pub fn parse_workload(text: &str) -> Result<Workload, String> {
+pub fn parse_workload(text: &str) -> Result<TrafficModel, String> {
     let Some(rest) = text.strip_prefix("trace:") else {
-        return Workload::parse(text).map_err(|error| error.to_string());
+        return TrafficModel::parse(text).map_err(|error| error.to_string());
     };
     let mut parts = rest.split(':');
     let file = parts.next().unwrap_or_default();
@@ -192,7 +193,7 @@ pub fn parse_workload(text: &str) -> Result<Workload, String> {
             })
         })
         .collect();
-    Workload::replay(Arc::new(read_trace(file)?), &options?).map_err(|error| error.to_string())
+    TrafficModel::replay(Arc::new(read_trace(file)?), &options?).map_err(|error| error.to_string())
 }
 
 fn read_trace(path: &str) -> Result<Trace, String> {

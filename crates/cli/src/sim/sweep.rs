@@ -12,7 +12,10 @@ use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{
     plot_sweep, render_document, render_sim_sweep, render_sim_sweep_html, sweep_as_csv,
 };
-use nicpoll_sim::{Discipline, Host, Need, Plan, PlanError, Stop, Workload, simulate, workers};
+use nicpoll_sim::{
+    HostModel, Need, PathHost, ReceiveDiscipline, Simulation, SimulationError, TrafficModel,
+    simulate, workers,
+};
 
 use super::run::{Length, parse_workload};
 use crate::failure::Failure;
@@ -37,12 +40,12 @@ pub struct SweepArgs {
         value_name = "NAME[:OPTION=VALUE]...",
         value_delimiter = ',',
         default_value = "freebsd-interrupt,freebsd-polling,napi,napi-timer,busy-poll",
-        value_parser = Discipline::parse
+        value_parser = ReceiveDiscipline::parse
     )]
-    pub disciplines: Vec<Discipline>,
+    pub disciplines: Vec<ReceiveDiscipline>,
     /// What is sent
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson", value_parser = parse_workload)]
-    pub workload: Workload,
+    pub workload: TrafficModel,
     #[command(flatten)]
     pub length: Length,
     #[command(flatten)]
@@ -122,19 +125,19 @@ impl Range {
                 .ok_or_else(|| String::from("offered goes from 1 to 1g packets/s"));
         }
         if parameter == Range::CLIENTS {
-            let is_possible = from >= 1 && to <= Workload::CLIENTS_MAX;
+            let is_possible = from >= 1 && to <= TrafficModel::CLIENTS_MAX;
             return is_possible
                 .then_some(())
-                .ok_or_else(|| format!("clients goes from 1 to {}", Workload::CLIENTS_MAX));
+                .ok_or_else(|| format!("clients goes from 1 to {}", TrafficModel::CLIENTS_MAX));
         }
-        if Host::field(parameter).is_none() {
-            let names: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();
+        if HostModel::field(parameter).is_none() {
+            let names: Vec<_> = HostModel::FIELDS.iter().map(|field| field.name).collect();
             return Err(format!(
                 "no such parameter: '{parameter}'; there are offered, clients, {}",
                 names.join(", ")
             ));
         }
-        let mut host = Host::default();
+        let mut host = HostModel::default();
         let set = host
             .set(parameter, from)
             .and_then(|()| host.set(parameter, to));
@@ -171,7 +174,7 @@ impl Shard {
 /// A run that is to be made.
 struct Job {
     value: u64,
-    plan: Plan,
+    plan: Simulation,
 }
 
 pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
@@ -225,8 +228,8 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
         for &value in &args.over.values {
             let mut job = Job {
                 value,
-                plan: Plan {
-                    stops: vec![Stop {
+                plan: Simulation {
+                    stops: vec![PathHost {
                         host: host.clone(),
                         discipline: discipline.clone(),
                     }],
@@ -294,7 +297,7 @@ fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
     running + POINT_BYTES * jobs.len() as f64
 }
 
-fn point(job: &Job) -> Result<SimPoint, PlanError> {
+fn point(job: &Job) -> Result<SimPoint, SimulationError> {
     Ok(SimPoint {
         value: job.value as f64,
         plan: job.plan.facts(),

@@ -12,7 +12,6 @@ pub use run::{Quantity, ToolRun};
 
 use nicpoll_model::FileError;
 
-
 /// A kind of text that can be read. A new one is a row of [`RESULT_FORMATS`].
 #[derive(Debug)]
 pub struct ResultFormat {

@@ -7,7 +7,7 @@ use super::moves::{self, GAIN_MIN, Moves};
 use super::{
     Evidence, FULL, Finding, LOSS_MIN, binding, busy, headroom, line, percent, processor, sending,
 };
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Simulation, SimulationError};
 use crate::run::simulate;
 use crate::workload::Pattern;
 
@@ -22,7 +22,7 @@ const WARMUP_MIN_NS: u64 = 200_000_000;
 const WARMUP_MAX_NS: u64 = 5_000_000_000;
 
 /// What held a run back, and whether it held back packets.
-pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (bool, Finding) {
+pub(super) fn found(plan: &Simulation, figures: &SimFigures) -> (bool, Finding) {
     let own = plan.stops[0].applied();
     let loses = figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
     let evidence = Evidence::of(figures, 0);
@@ -69,7 +69,10 @@ fn worst_place(figures: &SimFigures) -> Option<LossPlace> {
 }
 
 /// The changes that gain something, the greatest gain first.
-pub(super) fn tried(plan: &Plan, figures: &SimFigures) -> Result<Vec<SimMove>, PlanError> {
+pub(super) fn tried(
+    plan: &Simulation,
+    figures: &SimFigures,
+) -> Result<Vec<SimMove>, SimulationError> {
     let gain_min = figures
         .loss_ratio
         .map_or(GAIN_MIN, |lost| GAIN_MIN.min(LOSS_PART * lost));
@@ -86,9 +89,9 @@ pub(super) fn tried(plan: &Plan, figures: &SimFigures) -> Result<Vec<SimMove>, P
 }
 
 /// The run that changes are tried on: a shorter one, by the packets that are offered a second, if that is known.
-pub(super) fn trial(plan: &Plan, offered_pps: Option<f64>) -> Plan {
+pub(super) fn trial(plan: &Simulation, offered_pps: Option<f64>) -> Simulation {
     let seconds = offered_pps.map_or(TRIAL_MAX_S, |pps| TRIAL_PACKETS / pps.max(1.0));
-    Plan {
+    Simulation {
         duration_ns: (seconds.clamp(TRIAL_MIN_S, TRIAL_MAX_S) * 1e9) as u64,
         warmup_ns: plan.warmup_ns.clamp(WARMUP_MIN_NS, WARMUP_MAX_NS),
         slices: 0,
@@ -97,7 +100,7 @@ pub(super) fn trial(plan: &Plan, offered_pps: Option<f64>) -> Plan {
 }
 
 /// The runs to try, with what each changes.
-pub(super) fn trials(trial: &Plan) -> Vec<(String, Plan)> {
+pub(super) fn trials(trial: &Simulation) -> Vec<(String, Simulation)> {
     let stop = &trial.stops[0];
     let can_busy_poll = trial.workload.pattern != Pattern::Blast;
     let changes = moves::changes(&stop.host, &stop.discipline, can_busy_poll).into_iter();

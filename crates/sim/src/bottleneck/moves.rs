@@ -3,8 +3,8 @@
 use nicpoll_core::Knob;
 use nicpoll_model::sim::SimMove;
 
-use crate::discipline::Discipline;
-use crate::host::Host;
+use crate::discipline::ReceiveDiscipline;
+use crate::host::HostModel;
 
 /// A gain below this is none.
 pub(super) const GAIN_MIN: f64 = 0.01;
@@ -49,13 +49,13 @@ impl Moves {
 
 /// Single changes of one host or its discipline, with what each comes to.
 pub(super) fn changes(
-    host: &Host,
-    discipline: &Discipline,
+    host: &HostModel,
+    discipline: &ReceiveDiscipline,
     can_busy_poll: bool,
-) -> Vec<(String, Discipline)> {
+) -> Vec<(String, ReceiveDiscipline)> {
     let own = discipline.applied_to(host);
     let mut changes = Vec::new();
-    for field in Host::FIELDS {
+    for field in HostModel::FIELDS {
         let was = own.get(field.name).unwrap_or_default();
         let value = moved(field.name, was).clamp(field.min, field.max);
         if value != was {
@@ -111,11 +111,14 @@ fn moved(name: &str, was: u64) -> u64 {
 }
 
 /// The other disciplines as they come, with the host's numbers that go with this one.
-fn alternatives(discipline: &Discipline, can_busy_poll: bool) -> Vec<(String, Discipline)> {
-    let is_possible = |other: &Discipline| {
+fn alternatives(
+    discipline: &ReceiveDiscipline,
+    can_busy_poll: bool,
+) -> Vec<(String, ReceiveDiscipline)> {
+    let is_possible = |other: &ReceiveDiscipline| {
         other.name() != discipline.name() && (can_busy_poll || !other.method.is_program_polling())
     };
-    let others = Discipline::all().into_iter().filter(is_possible);
+    let others = ReceiveDiscipline::all().into_iter().filter(is_possible);
     let changed = others.map(|other| {
         let change = format!("discipline {}", other.name());
         (change, other.with_changes_of(discipline))

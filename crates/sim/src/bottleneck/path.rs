@@ -6,7 +6,7 @@ use nicpoll_model::sim::{SimFigures, SimMove, SimPathLoss};
 use super::moves::{self, GAIN_MIN, Moves};
 use super::tcp;
 use super::{Evidence, FULL, Finding, LOSS_MIN, binding, headroom, processor, sending};
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Simulation, SimulationError};
 use crate::run::simulate;
 use crate::workload::Pattern;
 
@@ -25,7 +25,7 @@ fn worst_on_the_way(figures: &SimFigures) -> Option<&SimPathLoss> {
     on_the_way.max_by_key(|loss| loss.datagrams)
 }
 
-pub(super) fn is_binding(plan: &Plan, figures: &SimFigures) -> bool {
+pub(super) fn is_binding(plan: &Simulation, figures: &SimFigures) -> bool {
     let is_short = match plan.workload.pattern {
         Pattern::IperfUdp { bits_per_second } => {
             let asked = bits_per_second as f64;
@@ -41,7 +41,7 @@ pub(super) fn is_binding(plan: &Plan, figures: &SimFigures) -> bool {
     is_short || worst_on_the_way(figures).is_some()
 }
 
-pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
+pub(super) fn found(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
     if !figures.connections.is_empty() {
         return tcp::found(plan, figures);
     }
@@ -110,7 +110,7 @@ fn delivered_pps_of(figures: &SimFigures) -> f64 {
     counted.map(|flow| flow.delivered_pps).sum()
 }
 
-pub(super) fn tried(plan: &Plan) -> Result<Vec<SimMove>, PlanError> {
+pub(super) fn tried(plan: &Simulation) -> Result<Vec<SimMove>, SimulationError> {
     let trial = trial(plan);
     let mut moves = Moves::from(delivered_pps_of(&simulate(&trial)?), GAIN_MIN);
     for (change, changed) in trials(&trial) {
@@ -123,8 +123,8 @@ pub(super) fn tried(plan: &Plan) -> Result<Vec<SimMove>, PlanError> {
 }
 
 /// The run that changes are tried on: a shorter one.
-pub(super) fn trial(plan: &Plan) -> Plan {
-    Plan {
+pub(super) fn trial(plan: &Simulation) -> Simulation {
+    Simulation {
         duration_ns: TRIAL_NS,
         warmup_ns: plan.warmup_ns.min(WARMUP_MAX_NS),
         slices: 0,
@@ -133,7 +133,7 @@ pub(super) fn trial(plan: &Plan) -> Plan {
 }
 
 /// The runs to try, with what each changes.
-pub(super) fn trials(trial: &Plan) -> Vec<(String, Plan)> {
+pub(super) fn trials(trial: &Simulation) -> Vec<(String, Simulation)> {
     let mut trials = Vec::new();
     for (number, stop) in trial.stops.iter().enumerate() {
         let can_busy_poll = number + 1 == trial.stops.len();

@@ -4,13 +4,13 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimFigures, SimPathLoss, SimTcp};
 
 use super::{Evidence, FULL, Finding, binding, percent, processor, queue};
-use crate::plan::Plan;
+use crate::plan::Simulation;
 
 /// From this share of segments sent again on losses are what decides.
 const RETRANSMITS_MIN: f64 = 0.001;
 
 /// The host whose resource it is, and the finding.
-pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
+pub(super) fn found(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
     if let Some(finding) = full_line(figures) {
         return finding;
     }
@@ -79,7 +79,7 @@ fn decisive_loss(figures: &SimFigures) -> Option<&SimPathLoss> {
 }
 
 /// No resource is full: what is on its way is the most that may be.
-fn window(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
+fn window(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
     let from = figures
         .flows
         .first()
@@ -92,7 +92,7 @@ fn window(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
     (from, finding)
 }
 
-fn one_window(plan: &Plan, tcp: &SimTcp) -> Finding {
+fn one_window(plan: &Simulation, tcp: &SimTcp) -> Finding {
     let is_sender = tcp.send_buffer_bytes <= tcp.receive_buffer_bytes;
     let (resource, bytes) = if is_sender {
         ("send buffer", tcp.send_buffer_bytes)
@@ -122,7 +122,7 @@ fn one_window(plan: &Plan, tcp: &SimTcp) -> Finding {
 }
 
 /// What polling does to the round trip, if that is as long as its periods make it.
-fn ticks(plan: &Plan, round_trip_ns: f64) -> String {
+fn ticks(plan: &Simulation, round_trip_ns: f64) -> String {
     let polled = plan.stops.iter().filter_map(|stop| {
         let is_polling = stop.discipline.method.waits_for_ticks();
         is_polling.then(|| 1e9 / stop.applied().cpu.hz as f64)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use nicpoll_core::{Access, Controller, DeviceId, Knob, Poller};
 
 use super::{Method, Options};
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::machine::{Freebsd, Node, Setup, machine};
-use crate::plan::PlanError;
+use crate::plan::SimulationError;
 use crate::spec::{SpecError, ranged};
 use crate::work::per_second;
 
@@ -66,14 +66,14 @@ pub(super) fn polling(options: &Options<'_>) -> Result<Arc<dyn Method>, SpecErro
 }
 
 impl Method for Interrupt {
-    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError> {
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, SimulationError> {
         let discipline = Freebsd::new(None, &setup.host, setup.attachments.len());
         Ok(machine(setup, discipline))
     }
 }
 
 impl Method for Polling {
-    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError> {
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, SimulationError> {
         let cards = setup.attachments.len();
         let poller = self.poller(&setup.host, cards as u32)?;
         let discipline = Freebsd::new(poller, &setup.host, cards);
@@ -81,12 +81,12 @@ impl Method for Polling {
     }
 
     /// `host` has the discipline's numbers.
-    fn poller(&self, host: &Host, cards: u32) -> Result<Option<Poller>, PlanError> {
+    fn poller(&self, host: &HostModel, cards: u32) -> Result<Option<Poller>, SimulationError> {
         // A host's range ends long before that of the poller.
         let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
         for &(knob, value) in &self.knobs {
             let written = poller.write(knob, value);
-            written.map_err(|errno| PlanError::Knob { knob, value, errno })?;
+            written.map_err(|errno| SimulationError::Knob { knob, value, errno })?;
         }
         poller.set_controller(self.controller);
         for card in 0..cards {
@@ -106,7 +106,7 @@ impl Method for Polling {
         true
     }
 
-    fn looks_per_second(&self, host: &Host) -> f64 {
+    fn looks_per_second(&self, host: &HostModel) -> f64 {
         let Ok(Some(poller)) = self.poller(host, 1) else {
             return 0.0;
         };
@@ -119,7 +119,7 @@ impl Method for Polling {
         most.min((host.cpu.hz * chunks) as f64)
     }
 
-    fn climb_ticks(&self, host: &Host) -> u64 {
+    fn climb_ticks(&self, host: &HostModel) -> u64 {
         let Ok(Some(poller)) = self.poller(host, 1) else {
             return 0;
         };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Method, Options};
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::machine::{Napi, Node, Setup, machine};
-use crate::plan::PlanError;
+use crate::plan::SimulationError;
 use crate::spec::{SpecError, ranged};
 use crate::work::per_second;
 
@@ -123,7 +123,7 @@ fn read(
 }
 
 impl Method for NapiOptions {
-    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError> {
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, SimulationError> {
         let discipline = Napi::new(*self, &setup.host, setup.attachments.len());
         Ok(machine(setup, discipline))
     }
@@ -136,7 +136,7 @@ impl Method for NapiOptions {
         self.busy.is_some()
     }
 
-    fn looks_per_second(&self, host: &Host) -> f64 {
+    fn looks_per_second(&self, host: &HostModel) -> f64 {
         match (self.busy, self.deferral) {
             (Some(_), _) => per_second(host.card.poll_ns),
             (None, Some(deferral)) => per_second(deferral.timeout_ns),

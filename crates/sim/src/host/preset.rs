@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Host;
+use super::HostModel;
 
 /// The committed host files by name.
 const HOSTS: [(&str, &str); 10] = [
@@ -84,9 +84,9 @@ impl EmbeddedHost {
         remark.collect::<Vec<_>>().join(" ")
     }
 
-    fn host(&self) -> Host {
+    fn host(&self) -> HostModel {
         // A test reads each.
-        Host::parse(self.text).unwrap_or_default()
+        HostModel::parse(self.text).unwrap_or_default()
     }
 }
 
@@ -116,8 +116,8 @@ pub(super) fn add(
     section: &str,
     name: &str,
 ) -> Result<(), Vec<&'static str>> {
-    let all = |host: Host| {
-        let fields = Host::FIELDS.iter();
+    let all = |host: HostModel| {
+        let fields = HostModel::FIELDS.iter();
         fields.filter_map(move |field| Some((field.name, host.get(field.name)?)))
     };
     match section {
@@ -159,14 +159,14 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts");
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), HOSTS.len());
         for host in EmbeddedHost::all() {
-            assert_eq!(Host::parse(host.text).unwrap().name, host.name);
+            assert_eq!(HostModel::parse(host.text).unwrap().name, host.name);
             assert!(host.about().len() > 40, "{}", host.name);
         }
     }
 
     #[test]
     fn a_host_begins_from_presets_and_what_it_states_counts() {
-        let host = Host::parse(ROUTER).unwrap();
+        let host = HostModel::parse(ROUTER).unwrap();
         let (wrap, em) = (
             EmbeddedHost::named("wrap").unwrap().host(),
             EmbeddedHost::named("poweredge").unwrap().host(),
@@ -191,7 +191,7 @@ mod tests {
             ("[cpu]\npreset = \"wrap\"\n", "", "cpu.hz is missing"),
             ("[link]\n", "[tcp]\n", "[tcp] has no preset"),
         ] {
-            let error = Host::parse(&ROUTER.replacen(from, to, 1)).unwrap_err();
+            let error = HostModel::parse(&ROUTER.replacen(from, to, 1)).unwrap_err();
             assert!(error.message.contains(words), "{to}: {error}");
         }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Field, Host, OPTIONAL_SECTION, preset};
+use super::{Field, HostModel, OPTIONAL_SECTION, preset};
 
 /// A name longer than this is no name.
 const NAME_CHARS_MAX: usize = 80;
@@ -33,12 +33,12 @@ impl fmt::Display for HostError {
 
 impl std::error::Error for HostError {}
 
-impl Host {
+impl HostModel {
     /// Reads a host file.
     ///
     /// # Errors
     /// The first thing that is wrong with it, with its line.
-    pub fn parse(text: &str) -> Result<Host, HostError> {
+    pub fn parse(text: &str) -> Result<HostModel, HostError> {
         let reader = Reader { text };
         let document = DeTable::parse(text).map_err(|error| {
             let message = format!("this is no TOML: {}", error.message());
@@ -53,15 +53,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn host(&self, document: &DeTable<'_>) -> Result<Host, HostError> {
-        let mut host = Host {
+    fn host(&self, document: &DeTable<'_>) -> Result<HostModel, HostError> {
+        let mut host = HostModel {
             name: self.name(document)?,
-            ..Host::default()
+            ..HostModel::default()
         };
         self.refuse_unknown(document)?;
         let known = self.presets(document)?;
         let is_read = |section| section != OPTIONAL_SECTION || document.contains_key(section);
-        for field in Host::FIELDS
+        for field in HostModel::FIELDS
             .iter()
             .filter(|field| is_read(split(field.name).0))
         {
@@ -208,13 +208,13 @@ fn split(name: &'static str) -> (&'static str, &'static str) {
 }
 
 fn fields_of(section: &str) -> Vec<&'static str> {
-    let names = Host::FIELDS.iter().map(|field| split(field.name));
+    let names = HostModel::FIELDS.iter().map(|field| split(field.name));
     let of_section = names.filter(|(of, _)| *of == section);
     of_section.map(|(_, name)| name).collect()
 }
 
 fn sections() -> Vec<&'static str> {
-    let mut names: Vec<_> = Host::FIELDS
+    let mut names: Vec<_> = HostModel::FIELDS
         .iter()
         .map(|field| split(field.name).0)
         .collect();
@@ -231,7 +231,7 @@ mod tests {
 
     fn refused(from: &str, to: &str) -> HostError {
         assert!(GENERIC.contains(from), "{from}");
-        Host::parse(&GENERIC.replacen(from, to, 1)).unwrap_err()
+        HostModel::parse(&GENERIC.replacen(from, to, 1)).unwrap_err()
     }
 
     fn line_of(text: &str) -> usize {
@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn every_field_is_read() {
-        let host = Host::parse(GENERIC).unwrap();
+        let host = HostModel::parse(GENERIC).unwrap();
         assert_eq!(host.name, "generic");
         assert_eq!(host.cpu.hz, 1000);
-        for field in Host::FIELDS {
+        for field in HostModel::FIELDS {
             assert!((field.min..=field.max).contains(&host.get(field.name).unwrap()));
         }
     }
@@ -286,26 +286,26 @@ mod tests {
             error.message.contains("there are cpu, card, link"),
             "{error}"
         );
-        let error = Host::parse("name = \"empty\"\n").unwrap_err();
+        let error = HostModel::parse("name = \"empty\"\n").unwrap_err();
         assert!(error.message.contains("cpu.hz is missing"), "{error}");
         let error = refused("name = ", "title = ");
         assert!(error.message.contains("name = "), "{error}");
-        assert!(Host::parse("").is_err());
+        assert!(HostModel::parse("").is_err());
     }
 
     #[test]
     fn the_veth_section_is_there_whole_or_not_at_all() {
-        assert_eq!(Host::parse(GENERIC).unwrap().veth, Veth::default());
+        assert_eq!(HostModel::parse(GENERIC).unwrap().veth, Veth::default());
         let part = format!("{GENERIC}\n[veth]\npair = 1\nwake_ns = 2\ntimer_delay_ns = 4\n");
-        let error = Host::parse(&part).unwrap_err().message;
+        let error = HostModel::parse(&part).unwrap_err().message;
         assert!(error.contains("veth.wake_delay_ns is missing"), "{error}");
-        let whole = Host::parse(&format!("{part}wake_delay_ns = 3\n")).unwrap();
+        let whole = HostModel::parse(&format!("{part}wake_delay_ns = 3\n")).unwrap();
         assert_eq!((whole.veth.pair, whole.veth.wake_delay_ns), (1, 3));
     }
 
     #[test]
     fn what_not_every_host_has_may_be_left_out() {
-        let optional: Vec<_> = Host::FIELDS
+        let optional: Vec<_> = HostModel::FIELDS
             .iter()
             .filter(|of| of.default.is_some())
             .collect();
@@ -331,7 +331,7 @@ mod tests {
             ]
         );
         let line = "hz = 1000\nstat_hz = 128\n";
-        let host = Host::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();
+        let host = HostModel::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();
         assert_eq!((host.cpu.stat_hz, host.card.hands_over), (128, 0));
         let error = refused("hz = 1000", "hz = 1000\nstat_hz = 10001");
         assert!(
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn values_can_be_set_by_name_within_their_range() {
-        let mut host = Host::parse(GENERIC).unwrap();
+        let mut host = HostModel::parse(GENERIC).unwrap();
         host.set("card.rx_ring", 64).unwrap();
         assert_eq!(host.card.rx_ring, 64);
         assert!(

@@ -10,7 +10,7 @@ use nicpoll_model::LossPlace;
 use super::{Attachment, Discipline, FarEnd, Link, Machine, Of, hard};
 use crate::clients::Clients;
 use crate::cpu::{Level, State, Step};
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::packet::{FAR, Packet};
 use crate::queue::Queue;
 
@@ -45,7 +45,7 @@ pub(super) struct Card {
 }
 
 impl Card {
-    pub(super) fn new(host: &Host, attachment: Attachment) -> Self {
+    pub(super) fn new(host: &HostModel, attachment: Attachment) -> Self {
         Card {
             wire: attachment.wire,
             delay_ns: attachment.delay_ns,

@@ -4,7 +4,7 @@
 //! nanosecond, however long the run.
 
 use super::NS_PER_SECOND;
-use crate::host::Host;
+use crate::host::HostModel;
 
 const PARTS: u128 = 1_000_000;
 
@@ -21,7 +21,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(host: &Host, phase_ns: u64) -> Self {
+    pub(super) fn new(host: &HostModel, phase_ns: u64) -> Self {
         Clock {
             phase_ns,
             ticks: 0,
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn ticks(hz: u64, slow_ppm: u64, phase_ns: u64) -> impl FnMut() -> u64 {
-        let mut host = Host::default();
+        let mut host = HostModel::default();
         host.cpu.hz = hz;
         host.cpu.tick_slow_ppm = slow_ppm;
         let mut clock = Clock::new(&host, phase_ns);

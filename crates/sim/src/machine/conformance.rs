@@ -8,14 +8,14 @@ use super::link::Ethernet;
 use super::netisr::Asked;
 use super::{Attachment, Counts, FarEnd, Flow, Freebsd, Machine, Setup, Task};
 use crate::cpu::Level;
-use crate::discipline::Discipline;
-use crate::host::Host;
+use crate::discipline::ReceiveDiscipline;
+use crate::host::HostModel;
 use crate::line::Wire;
 use crate::plan;
 use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::tally::FlowTally;
-use crate::workload::Workload;
+use crate::workload::TrafficModel;
 
 /// A machine that was not booted: it has no ticks, and nothing is sent to it.
 struct PolledCard {
@@ -27,14 +27,14 @@ struct PolledCard {
 impl PolledCard {
     fn new() -> Self {
         let text = include_str!("../../hosts/generic.toml");
-        let mut host = Host::parse(text).unwrap();
+        let mut host = HostModel::parse(text).unwrap();
         // What the card hands up is looked at, and not what becomes of it.
         host.set("network.ip_queue_packets", 65_536).unwrap();
         host.set("socket.buffer_bytes", 1 << 31).unwrap();
-        let discipline = Discipline::parse("freebsd-polling").unwrap();
+        let discipline = ReceiveDiscipline::parse("freebsd-polling").unwrap();
         let poller = discipline.method.poller(&host, 1).unwrap();
         let discipline = Freebsd::new(poller, &host, 1);
-        let workload = Workload::parse("constant:rate=1k").unwrap();
+        let workload = TrafficModel::parse("constant:rate=1k").unwrap();
         let wire = Wire::new(host.link.bits_per_second);
         let setup = Setup {
             number: 0,

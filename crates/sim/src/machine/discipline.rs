@@ -7,7 +7,7 @@ use nicpoll_model::sim::{SimNapi, SimPolling, SimStorm};
 
 use super::{Link, Machine, Start};
 use crate::cpu::{Level, Step};
-use crate::host::Host;
+use crate::host::HostModel;
 
 /// A timer that interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) trait Discipline: fmt::Debug + Sized {
     const HAS_SOFT_THREAD: bool;
 
     /// What the hard interrupt of a card takes beside its entry.
-    fn handler_ns(_host: &Host) -> u64 {
+    fn handler_ns(_host: &HostModel) -> u64 {
         0
     }
 

@@ -7,7 +7,7 @@ use super::interrupt_thread::InterruptThread;
 use super::netisr::Netisr;
 use super::{Discipline, Link, Machine, Start, Timer, ratio};
 use crate::cpu::{Level, Step};
-use crate::host::Host;
+use crate::host::HostModel;
 
 #[derive(Debug)]
 pub(crate) struct Freebsd {
@@ -17,7 +17,7 @@ pub(crate) struct Freebsd {
 
 impl Freebsd {
     /// With a poller cards never interrupt.
-    pub(crate) fn new(poller: Option<Poller>, host: &Host, cards: usize) -> Self {
+    pub(crate) fn new(poller: Option<Poller>, host: &HostModel, cards: usize) -> Self {
         Freebsd {
             threads: InterruptThread::new(host, cards),
             netisr: Netisr::new(poller),

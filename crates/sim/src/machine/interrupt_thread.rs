@@ -14,7 +14,7 @@ use nicpoll_core::{Pass, StormDetector};
 use super::freebsd::Freebsd;
 use super::{Link, Machine};
 use crate::cpu::{Level, State, Step};
-use crate::host::Host;
+use crate::host::HostModel;
 
 const LEVEL: Level = Level::InterruptThread;
 
@@ -47,7 +47,7 @@ struct SourceState {
 }
 
 impl InterruptThread {
-    pub(super) fn new(host: &Host, cards: usize) -> Self {
+    pub(super) fn new(host: &HostModel, cards: usize) -> Self {
         // Both ranges end far below 2^32.
         let threshold = host.storm.threshold as u32;
         let source = SourceState {

@@ -13,7 +13,7 @@ use super::busy::BusyPoll;
 use super::{Discipline, Link, Machine, NS_PER_SECOND, Of, Timer};
 use crate::cpu::{Level, State, Step};
 use crate::discipline::NapiOptions;
-use crate::host::Host;
+use crate::host::HostModel;
 
 /// `MAX_SOFTIRQ_RESTART`: passes of one softirq.
 const PASSES: u32 = 10;
@@ -47,7 +47,7 @@ struct Softirq {
 }
 
 impl Napi {
-    pub(crate) fn new(options: NapiOptions, host: &Host, cards: usize) -> Self {
+    pub(crate) fn new(options: NapiOptions, host: &HostModel, cards: usize) -> Self {
         Napi {
             options,
             // netdev_budget_usecs is two ticks by default.
@@ -80,7 +80,7 @@ impl Discipline for Napi {
     const HAS_SOFT_THREAD: bool = false;
 
     /// The handler reads the cause.
-    fn handler_ns(host: &Host) -> u64 {
+    fn handler_ns(host: &HostModel) -> u64 {
         host.card.interrupt_ns
     }
 

@@ -12,7 +12,7 @@ use super::veth::Veth;
 use super::{Discipline, End, Flow, Link, Machine, Node, Of, Output, Task, Timers};
 use crate::clients::Clients;
 use crate::cpu::Cpu;
-use crate::host::Host;
+use crate::host::HostModel;
 use crate::packet::Shape;
 use crate::plan::packet_bytes;
 use crate::queue::Queue;
@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     /// Which host's of the world.
     pub(crate) number: usize,
     /// With the discipline's own numbers.
-    pub(crate) host: Host,
+    pub(crate) host: HostModel,
     /// One for each card.
     pub(crate) attachments: Vec<Attachment>,
     /// Every flow of the world, with this machine's card for it.

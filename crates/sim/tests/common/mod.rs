@@ -5,22 +5,22 @@ pub mod path;
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 pub const GENERIC: &str = include_str!("../../../../sim/hosts/generic.toml");
 
-pub fn host() -> Host {
-    Host::parse(GENERIC).expect("the example host is right")
+pub fn host() -> HostModel {
+    HostModel::parse(GENERIC).expect("the example host is right")
 }
 
 /// A short run, after the burst has had time to settle.
-pub fn plan(discipline: &str, workload: &str) -> Plan {
-    Plan {
-        stops: vec![Stop {
+pub fn plan(discipline: &str, workload: &str) -> Simulation {
+    Simulation {
+        stops: vec![PathHost {
             host: host(),
-            discipline: Discipline::parse(discipline).unwrap(),
+            discipline: ReceiveDiscipline::parse(discipline).unwrap(),
         }],
-        workload: Workload::parse(workload).unwrap(),
+        workload: TrafficModel::parse(workload).unwrap(),
         duration_ns: 200_000_000,
         warmup_ns: 200_000_000,
         seed: 1,
@@ -41,7 +41,7 @@ pub fn run(discipline: &str, workload: &str) -> SimFigures {
 
 /// The same plan on another host.
 #[allow(dead_code, reason = "not every test asks")]
-pub fn on(host: &Host, plan: &Plan) -> Plan {
+pub fn on(host: &HostModel, plan: &Simulation) -> Simulation {
     let mut plan = plan.clone();
     plan.stops[0].host = host.clone();
     plan

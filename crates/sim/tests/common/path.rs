@@ -1,21 +1,21 @@
 //! Runs of several hosts.
 
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{Discipline, Plan, Stop, Workload, simulate};
+use nicpoll_sim::{PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 /// The example host once for each discipline.
-pub fn stops(disciplines: &[&str]) -> Vec<Stop> {
-    let stop = |text: &&str| Stop {
+pub fn stops(disciplines: &[&str]) -> Vec<PathHost> {
+    let stop = |text: &&str| PathHost {
         host: super::host(),
-        discipline: Discipline::parse(text).unwrap(),
+        discipline: ReceiveDiscipline::parse(text).unwrap(),
     };
     disciplines.iter().map(stop).collect()
 }
 
-pub fn plan(disciplines: &[&str], workload: &str) -> Plan {
-    Plan {
+pub fn plan(disciplines: &[&str], workload: &str) -> Simulation {
+    Simulation {
         stops: stops(disciplines),
-        workload: Workload::parse(workload).unwrap(),
+        workload: TrafficModel::parse(workload).unwrap(),
         duration_ns: 200_000_000,
         warmup_ns: 200_000_000,
         seed: 1,
