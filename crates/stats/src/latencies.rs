@@ -1,4 +1,4 @@
-//! Times that are counted into a histogram.
+//! A histogram of times, with three significant digits.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,68 +1,47 @@
-//! Summaries, paired intervals and verdicts: how trials become statements.
+//! Summaries, paired intervals and verdicts: from trials to statements.
 //!
-//! A *block* runs every setting once, close together in time, so what drifts between blocks cancels
-//! within them. Two settings are therefore compared by their difference in each block: of logs for
-//! rates and times, of points for shares. [`compare`] does all of it for one metric; the modules
-//! hold the parts.
+//! A *block* runs every setting once, close together in time, so drifts between blocks cancel within them. Two settings are
+//! compared by their difference in each block: of logs for rates and times, of points for shares. [`compare`] does all of
+//! it for one metric; read `comparison` first, then `method`, `rank` and `interval`.
 //!
-//! What must hold: everything here is a pure function of its arguments, chance included, which comes
-//! from an explicit [`Seed`](order::Seed). A figure that cannot be computed is `None` or a typed
-//! reason, never NaN or 0. Only the interval of the planned method decides a verdict; Student's intervals
-//! stand beside it.
+//! Everything is a pure function of its arguments, chance included, which comes from an explicit [`Seed`](order::Seed). A
+//! figure that cannot be computed is `None` or a typed reason, never NaN or 0. Only the interval of the planned method
+//! decides a verdict; Student's intervals are shown next to it.
 
 #![forbid(unsafe_code)]
 
 pub mod ab;
 mod comparison;
-mod confidence;
-mod differences;
-mod holm;
-mod independence;
+mod interval;
 mod latencies;
-mod mann_whitney;
 mod method;
-mod moments;
-mod none_seen;
 pub mod order;
-mod outliers;
-mod paired;
-mod power;
-mod ranks;
-mod sensitivity;
+mod rank;
 pub mod sequence;
 mod series;
-mod signed_rank;
 mod summary;
-mod trimmed;
 mod unpaired;
 mod verdict;
-mod welch;
 
-pub use comparison::{Contrast, compare};
-pub use confidence::{Confidence, FAMILY_ALPHA, InvalidConfidence};
-pub use holm::holm;
-pub use independence::{DEPENDENT_BELOW_P, lag_one_p};
+pub use comparison::{Contrast, Proofs, compare};
+pub use interval::{
+    BLOCKS_MIN, BadPair, Confidence, FAMILY_ALPHA, Interval, InvalidConfidence, NoInterval, Pair,
+    log_differences, mean_interval, none_seen_at_most, point_differences, points_interval,
+    ratio_interval, t_quantile as student_quantile, trimmed_interval,
+};
 pub use latencies::Latencies;
-pub use mann_whitney::{mann_whitney_p, shift_interval, shift_reaches};
-pub use method::{p_values_by, planned_method};
-pub use moments::{mean, standard_deviation};
-pub use none_seen::none_seen_at_most;
-pub use outliers::outliers;
-pub use paired::{
-    BLOCKS_MIN, BadPair, Interval, NoInterval, Pair, log_differences, mean_interval,
-    point_differences, points_interval, ratio_interval, t_quantile as student_quantile,
+pub use method::{BLOCKS_TO_FIND_MAX, Power, p_values_by, planned_method};
+pub use rank::{
+    hodges_lehmann, mann_whitney_p, shift_interval, shift_reaches, signed_rank_blocks_min,
+    signed_rank_interval, signed_rank_p,
 };
-pub use power::{BLOCKS_TO_FIND_MAX, Power};
-pub use sensitivity::Proofs;
-pub use series::{ChangePoint, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p};
-pub use signed_rank::{
-    hodges_lehmann, signed_rank_blocks_min, signed_rank_interval, signed_rank_p,
+pub use series::{
+    ChangePoint, DEPENDENT_BELOW_P, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p,
+    lag_one_p,
 };
-pub use summary::Summary;
-pub use trimmed::trimmed_interval;
-pub use unpaired::{Unpaired, compare_unpaired};
-pub use verdict::{InvalidMargin, Margin, PValues, verdict};
-pub use welch::{welch_interval, welch_p};
+pub use summary::{Summary, mean, outliers, standard_deviation};
+pub use unpaired::{Unpaired, compare_unpaired, welch_interval, welch_p};
+pub use verdict::{InvalidMargin, Margin, PValues, holm, verdict};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,18 +1,23 @@
-//! Which method makes an interval: decided by what was planned, before anything is seen.
+//! The method of a plan's intervals, and the effects that the plan can find.
 //!
-//! What must hold: the method follows from the number of blocks planned and the confidence alone. Ranks
-//! decide wherever so many blocks can reach the confidence, since they promise it under any noise; below
-//! that Student's interval stands in, and says that it assumes even noise.
+//! The method follows from the number of planned blocks and the confidence alone: ranks wherever so many blocks can reach
+//! the confidence, since they keep it under any noise; below that Student's interval, which assumes even noise.
+//!
+//! Power draws studies like the one at hand from the scatter that was seen: differences less their estimate, with random
+//! signs. The effect that moves nine of ten of their intervals off no effect is what the plan finds. It never follows from
+//! the effect that was seen, so it cannot be used to run on until something is proven.
 
 use nicpoll_model::IntervalMethod;
 
-use crate::confidence::Confidence;
-use crate::moments;
-use crate::paired::{Interval, NoInterval, half_width, mean_interval, mean_p};
-use crate::signed_rank::{
+use crate::interval::{
+    BLOCKS_MIN, Confidence, Interval, NoInterval, half_width, mean_interval, mean_p,
+};
+use crate::order::{Seed, index_up_to};
+use crate::rank::{
     hodges_lehmann, left_out, lower_end, signed_rank_blocks_min, signed_rank_interval,
     signed_rank_p, signed_rank_p_least,
 };
+use crate::summary;
 use crate::verdict::PValues;
 
 /// The method for a plan of so many blocks.
@@ -43,7 +48,7 @@ pub(crate) fn interval_by(
 pub(crate) fn estimate_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
     match method {
         IntervalMethod::HodgesLehmann => hodges_lehmann(differences),
-        IntervalMethod::PairedT => moments::mean(differences),
+        IntervalMethod::PairedT => summary::mean(differences),
     }
 }
 
@@ -79,7 +84,7 @@ impl LowerEnds {
     pub fn new(method: IntervalMethod, blocks: usize, confidence: Confidence) -> Option<Self> {
         let least = match method {
             IntervalMethod::HodgesLehmann => signed_rank_blocks_min(confidence),
-            IntervalMethod::PairedT => crate::paired::BLOCKS_MIN,
+            IntervalMethod::PairedT => crate::interval::BLOCKS_MIN,
         };
         (blocks >= least).then(|| LowerEnds {
             method,
@@ -93,16 +98,134 @@ impl LowerEnds {
         match self.method {
             IntervalMethod::HodgesLehmann => Some(lower_end(differences, self.left_out)),
             IntervalMethod::PairedT => {
-                let deviation = moments::standard_deviation(differences)?;
+                let deviation = summary::standard_deviation(differences)?;
                 let half = half_width(deviation, differences.len(), self.confidence);
-                Some(moments::mean(differences)? - half)
+                Some(summary::mean(differences)? - half)
             }
         }
     }
 }
 
+/// Blocks beyond which an effect counts as out of reach.
+pub const BLOCKS_TO_FIND_MAX: u32 = 10_000;
+
+/// How often the effect is found.
+const POWER: f64 = 0.9;
+/// Studies that are drawn.
+const DRAWS: usize = 300;
+/// Beyond so many blocks the effect that is found falls with the root of their number.
+const DRAWN_BLOCKS_MAX: usize = 32;
+
+/// The scatter of a comparison, and how its intervals are made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Power {
+    residuals: Vec<f64>,
+    method: IntervalMethod,
+    confidence: Confidence,
+    seed: Seed,
+}
+
+impl Power {
+    /// Of these differences. `None` of fewer than three that are finite: they show no scatter. A failed
+    /// trial's difference has no size, and is left out.
+    pub fn of(
+        differences: &[f64],
+        method: IntervalMethod,
+        confidence: Confidence,
+        seed: Seed,
+    ) -> Option<Self> {
+        let finite = differences.iter().copied().filter(|it| it.is_finite());
+        let finite: Vec<f64> = finite.collect();
+        if finite.len() < BLOCKS_MIN {
+            return None;
+        }
+        let middle = estimate_by(method, &finite)?;
+        // Differences lie nearer to their own middle than to the true one.
+        let n = finite.len() as f64;
+        let wider = (n / (n - 1.0)).sqrt();
+        Some(Power {
+            residuals: finite.iter().map(|it| (it - middle) * wider).collect(),
+            method,
+            confidence,
+            seed,
+        })
+    }
+
+    /// The least effect, as a difference of logs or of shares, that a plan of `blocks` finds nine times
+    /// in ten. `None` when so few blocks have no interval.
+    pub fn found_in(&self, blocks: usize) -> Option<f64> {
+        let needed = self.needed(blocks)?;
+        Some(needed[(POWER * DRAWS as f64) as usize].max(0.0))
+    }
+
+    /// How often, 0 to 1, a plan of `blocks` finds `effect`, a difference of logs or of shares above 0. `None` when so
+    /// few blocks have no interval.
+    pub fn share_found(&self, effect: f64, blocks: usize) -> Option<f64> {
+        let needed = self.needed(blocks)?;
+        let found = needed.partition_point(|needed| *needed <= effect);
+        Some(found as f64 / needed.len() as f64)
+    }
+
+    /// What studies that are drawn would have needed to find something, ascending.
+    fn needed(&self, blocks: usize) -> Option<Vec<f64>> {
+        let drawn = blocks.min(DRAWN_BLOCKS_MAX);
+        let lower = LowerEnds::new(self.method, drawn, self.confidence)?;
+        let mut generator = self.seed.generator();
+        let last = 2 * self.residuals.len() - 1;
+        let scale = (drawn as f64 / blocks as f64).sqrt();
+        let mut draw = || {
+            let differences: Vec<f64> = (0..drawn)
+                .map(|_| {
+                    let index = index_up_to(last, &mut generator);
+                    let sign = [1.0, -1.0][index % 2];
+                    sign * self.residuals[index / 2]
+                })
+                .collect();
+            // An effect moves the interval by as much: it is found when it exceeds this.
+            lower.of(&differences).map(|low| -low * scale)
+        };
+        let mut needed = (0..DRAWS).map(|_| draw()).collect::<Option<Vec<f64>>>()?;
+        needed.sort_by(f64::total_cmp);
+        Some(needed)
+    }
+
+    /// The fewest blocks that find `effect` nine times in ten; `None` beyond [`BLOCKS_TO_FIND_MAX`].
+    pub fn blocks_to_find(&self, effect: f64) -> Option<u32> {
+        let finds = |blocks: u32| {
+            self.found_in(blocks as usize)
+                .is_some_and(|found| found <= effect)
+        };
+        let least = match self.method {
+            IntervalMethod::HodgesLehmann => signed_rank_blocks_min(self.confidence),
+            IntervalMethod::PairedT => BLOCKS_MIN,
+        };
+        let (mut low, mut high) = (least as u32, DRAWN_BLOCKS_MAX.max(least) as u32);
+        if !finds(high) {
+            return self.scaled(high, effect);
+        }
+        // What is found falls with the blocks, but for the chance of the draws.
+        while low < high {
+            let middle = low.midpoint(high);
+            if finds(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Some(low)
+    }
+
+    /// The blocks that find `effect`, by what is found in `drawn`.
+    fn scaled(&self, drawn: u32, effect: f64) -> Option<u32> {
+        let found = self.found_in(drawn as usize)?;
+        let blocks = f64::from(drawn) * (found / effect).powi(2);
+        (blocks <= f64::from(BLOCKS_TO_FIND_MAX)).then_some(blocks.ceil() as u32)
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod method_tests {
     use super::*;
 
     #[test]
@@ -125,5 +248,106 @@ mod tests {
             assert_eq!(lower.of(&differences), Some(interval.low), "{method}");
             assert!(LowerEnds::new(method, 2, level).is_none());
         }
+    }
+}
+
+#[cfg(test)]
+mod power_tests {
+    use super::*;
+
+    const LEVEL: Confidence = Confidence::PERCENT_95;
+
+    /// Even noise: the deciles of a normal distribution, with a deviation of `deviation`.
+    fn even(middle: f64, deviation: f64) -> Vec<f64> {
+        [1.645, 1.036, 0.674, 0.385, 0.126]
+            .into_iter()
+            .flat_map(|z| [middle - deviation * z, middle + deviation * z])
+            .collect()
+    }
+
+    fn power(differences: &[f64], method: IntervalMethod) -> Power {
+        Power::of(differences, method, LEVEL, Seed(1)).unwrap()
+    }
+
+    #[test]
+    fn students_power_is_the_textbooks() {
+        // The noncentral t: with 16 differences at 95 %, 0.87 standard deviations are found nine times in
+        // ten (J. Cohen, "Statistical Power Analysis", 1988: d = 0.87 for n = 16, one sample).
+        let found = power(&even(0.0, 1.0), IntervalMethod::PairedT).found_in(16);
+        assert!((0.74..1.0).contains(&found.unwrap()), "{found:?}");
+        let ranks = power(&even(0.0, 1.0), IntervalMethod::HodgesLehmann).found_in(16);
+        assert!((0.74..1.05).contains(&ranks.unwrap()), "{ranks:?}");
+    }
+
+    #[test]
+    fn what_is_drawn_from_scatters_as_the_differences_do() {
+        let differences = [0.3, 0.5, 0.1, 0.9, 0.2];
+        let residuals = power(&differences, IntervalMethod::PairedT).residuals;
+        let squares = residuals.iter().map(|it| it * it).sum::<f64>() / residuals.len() as f64;
+        let deviation = crate::summary::standard_deviation(&differences).unwrap();
+        assert!((squares.sqrt() - deviation).abs() < 1e-12, "{squares}");
+    }
+
+    #[test]
+    fn the_effect_that_was_seen_does_not_matter() {
+        for method in [IntervalMethod::PairedT, IntervalMethod::HodgesLehmann] {
+            let none = power(&even(0.0, 0.1), method).found_in(16).unwrap();
+            let great = power(&even(3.0, 0.1), method).found_in(16).unwrap();
+            assert!((none - great).abs() < 1e-9, "{none} {great}");
+        }
+    }
+
+    #[test]
+    fn the_fewest_blocks_find_it_and_one_less_does_not() {
+        let power = power(&even(0.0, 0.1), IntervalMethod::HodgesLehmann);
+        for effect in [0.05, 0.1, 0.2] {
+            let blocks = power.blocks_to_find(effect).unwrap() as usize;
+            assert!(power.found_in(blocks).unwrap() <= effect);
+            let less = power.found_in(blocks - 1);
+            assert!(
+                less.is_none_or(|found| found > effect),
+                "{effect}: {less:?}"
+            );
+        }
+        assert_eq!(power.blocks_to_find(1e-6), None);
+    }
+
+    #[test]
+    fn a_failed_trial_has_no_size_to_scatter_by() {
+        let mut failing = even(0.0, 0.1);
+        let without = power(&failing, IntervalMethod::HodgesLehmann).found_in(16);
+        failing.push(f64::NEG_INFINITY);
+        assert_eq!(
+            power(&failing, IntervalMethod::HodgesLehmann).found_in(16),
+            without
+        );
+        let few = Power::of(
+            &[0.1, f64::INFINITY, 0.2],
+            IntervalMethod::PairedT,
+            LEVEL,
+            Seed(1),
+        );
+        assert!(few.is_none());
+    }
+
+    #[test]
+    fn what_is_found_nine_times_in_ten_is_found_so_often_and_no_effect_by_chance_alone() {
+        for method in [IntervalMethod::PairedT, IntervalMethod::HodgesLehmann] {
+            let power = power(&even(0.0, 0.1), method);
+            for blocks in [8, 16, 64] {
+                let share = |effect| power.share_found(effect, blocks).unwrap();
+                let nine = share(power.found_in(blocks).unwrap());
+                // Draws of few values have ties.
+                assert!((0.9..0.97).contains(&nine), "{nine}");
+                assert!(share(0.0) < 0.08 && share(10.0) == 1.0, "{}", share(0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn without_scatter_anything_is_found() {
+        let power = power(&[0.1; 9], IntervalMethod::HodgesLehmann);
+        assert_eq!(power.found_in(9), Some(0.0));
+        assert_eq!(power.blocks_to_find(0.05), Some(6));
     }
 }

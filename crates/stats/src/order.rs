@@ -1,11 +1,9 @@
-//! Chance that can be had again: a seed, its generator, and the order drawn from them.
+//! Seeded chance: a seed, its generator, and the order drawn from them.
 //!
-//! What must hold: the same seed gives the same draws on every machine and in every release, so a
-//! study's order can be drawn again from the seed in its report. Every order of a slice is equally
-//! likely.
+//! The same seed gives the same draws on every machine and in every release, so a study's order can be drawn again from
+//! its report. Every order of a slice is equally likely.
 
 use rand_core::{Rng, SeedableRng};
-
 pub use rand_pcg::Pcg64;
 
 /// What all chance of a study follows from.

@@ -1,7 +1,6 @@
 //! Loss, order and jitter of a numbered stream of datagrams. Pure: no clock, no socket.
 //!
-//! What must hold, for ids that count from 1: `received = distinct + duplicates` and
-//! `lost = highest - distinct`.
+//! For ids that count from 1, `received = distinct + duplicates` and `lost = highest - distinct`.
 
 /// How far back an id is remembered. iperf remembers none, and so takes a duplicate for a late one.
 const WINDOW_IDS: u64 = 4096;

@@ -1,22 +1,22 @@
-//! Whether the values of a series are alike from its beginning to its end, or whether a mean would hide what
-//! happened: a drift, a step such as the end of a warm-up, or a slow sawtooth.
+//! Tests of values in the order of time: drift, a step, dependence on earlier values; and independence of blocks.
 //!
-//! Three tests, each for what the others miss. *Drift*: H. B. Mann, "Nonparametric Tests Against Trend",
-//! Econometrica 13 (1945), with M. G. Kendall's variance for ties. *A step*: A. N. Pettitt, "A Non-Parametric
-//! Approach to the Change-Point Problem", Applied Statistics 28 (1979), with its p value from random orders, since
-//! his formula is off for short series. *Values that depend on earlier ones*, as in a sawtooth: G. M. Ljung and
-//! G. E. P. Box, "On a Measure of Lack of Fit in Time Series Models", Biometrika 65 (1978), of ranks and with random
-//! orders. Random orders are drawn until enough reach what was seen: J. Besag and P. Clifford, "Sequential Monte
-//! Carlo p-Values", Biometrika 78 (1991).
+//! *Drift*: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945), with M. G. Kendall's variance for
+//! ties. *A step*: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28 (1979),
+//! with its p value from random orders, since his formula is off for short series. *Dependence*, as in a sawtooth: G. M.
+//! Ljung and G. E. P. Box, "On a Measure of Lack of Fit in Time Series Models", Biometrika 65 (1978), of ranks and with
+//! random orders. Random orders are drawn until enough reach what was seen: J. Besag and P. Clifford, "Sequential Monte
+//! Carlo p-Values", Biometrika 78 (1991). Of series whose values are alike and independent, all three together call at
+//! most 5 % uneven, however short the series and whatever the distribution.
 //!
-//! What must hold: of series whose values are alike and independent, all three together call at most 5 % uneven,
-//! however short the series and whatever the distribution; the same series and seed give the same answer.
+//! *Independence of blocks*: a setting that stays in one of two regimes for several blocks breaks every interval (false
+//! alarms of 20 to 90 % where 5 % were promised), and no wider interval repairs it. [`lag_one_p`] notices it. The same
+//! values and seed give the same p values.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::confidence::FAMILY_ALPHA;
+use crate::interval::FAMILY_ALPHA;
 use crate::order::{Seed, shuffle};
-use crate::ranks::{doubled_ranks, ties};
+use crate::rank::{doubled_ranks, ties};
 
 /// Below this p value one of the three tests calls a series uneven: Bonferroni's third of 5 %. Where several series
 /// are tested, it is shared among them.
@@ -233,9 +233,7 @@ impl Ranked {
             return None;
         }
         let ranked = series.iter().filter_map(|values| {
-            let mean = values.len() as i64 + 1;
-            let ranks = doubled_ranks(values).into_iter();
-            let ranks: Vec<i64> = ranks.map(|rank| rank as i64 - mean).collect();
+            let ranks = centred_ranks(values);
             let squares: i64 = ranks.iter().map(|rank| rank * rank).sum();
             let deviation = (squares as f64 / ranks.len().max(1) as f64).sqrt();
             (squares > 0).then_some((ranks, deviation))
@@ -306,5 +304,121 @@ impl Ranked {
     }
 }
 
+/// Below this p value the blocks of a comparison count as dependent.
+pub const DEPENDENT_BELOW_P: f64 = 0.05;
+
+/// Orders that are drawn for the p value.
+const SHUFFLES: u32 = 2_000;
+/// Fewer differences cannot reach a p value of 5 %: there are too few orders.
+const BLOCKS_MIN: usize = 5;
+
+/// The one-sided p value of a positive lag-1 correlation of the differences' ranks: the share of random
+/// orders whose neighbours are at least as alike as in the order of the blocks (A. Wald and J. Wolfowitz,
+/// Annals of Mathematical Statistics 14, 1943).
+///
+/// Infinite differences, which failed trials make, have ranks too. `None` of fewer than five differences,
+/// of NaN, and when all are equal.
+pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
+    if differences.len() < BLOCKS_MIN || differences.iter().any(|it| it.is_nan()) {
+        return None;
+    }
+    let mut ranks = centred_ranks(differences);
+    let seen = neighbours(&ranks);
+    if ranks.iter().all(|rank| *rank == ranks[0]) {
+        return None;
+    }
+    let mut generator = seed.generator();
+    let as_alike = (0..SHUFFLES)
+        .filter(|_| {
+            shuffle(&mut ranks, &mut generator);
+            neighbours(&ranks) >= seen
+        })
+        .count();
+    // The order seen is one of those that could have been drawn.
+    Some((as_alike + 1) as f64 / f64::from(SHUFFLES + 1))
+}
+
+/// Twice the ranks less their mean, so that ties stay whole numbers.
+fn centred_ranks(values: &[f64]) -> Vec<i64> {
+    let mean = values.len() as i64 + 1;
+    let ranks = doubled_ranks(values).into_iter();
+    ranks.map(|rank| rank as i64 - mean).collect()
+}
+
+/// The sum of the products of neighbours.
+fn neighbours(ranks: &[i64]) -> i64 {
+    ranks.windows(2).map(|pair| pair[0] * pair[1]).sum()
+}
+
 #[cfg(test)]
-mod tests;
+mod series_tests;
+
+#[cfg(test)]
+mod independence_tests {
+    use super::*;
+
+    #[test]
+    fn a_regime_is_noticed() {
+        let regime = [
+            0.1, 0.12, 0.09, 0.11, 0.1, -0.1, -0.11, -0.1, -0.12, -0.1, 0.1, 0.11, 0.1, 0.12, 0.09,
+            0.1,
+        ];
+        assert!(lag_one_p(&regime, Seed(1)).unwrap() < 0.05);
+    }
+
+    #[test]
+    fn alternation_is_no_regime() {
+        let alternating = [0.1, -0.1, 0.12, -0.13, 0.11, -0.12, 0.13, -0.11];
+        assert!(lag_one_p(&alternating, Seed(1)).unwrap() > 0.5);
+    }
+
+    #[test]
+    fn every_order_of_five_by_hand() {
+        // Of the 120 orders of five ranks, those whose neighbours are at least as alike as ascending
+        // ones: the sum of products is 4 x 2 + 2 x 0 + 0 + 8 = 16 there, and the greatest is 24.
+        let p = lag_one_p(&[1.0, 2.0, 3.0, 4.0, 5.0], Seed(3)).unwrap();
+        let mut orders = vec![];
+        permute(&mut vec![-4, -2, 0, 2, 4], 0, &mut orders);
+        let as_alike = orders
+            .iter()
+            .filter(|order| neighbours(order) >= 16)
+            .count();
+        assert!((p - as_alike as f64 / 120.0).abs() < 0.02, "{p} {as_alike}");
+    }
+
+    fn permute(items: &mut Vec<i64>, from: usize, orders: &mut Vec<Vec<i64>>) {
+        if from == items.len() {
+            orders.push(items.clone());
+        }
+        for at in from..items.len() {
+            items.swap(from, at);
+            permute(items, from + 1, orders);
+            items.swap(from, at);
+        }
+    }
+
+    #[test]
+    fn no_order_is_less_likely_than_one_of_all_that_were_drawn() {
+        let ascending: Vec<f64> = (0..30).map(f64::from).collect();
+        let p = lag_one_p(&ascending, Seed(1)).unwrap();
+        assert_eq!(p, 1.0 / f64::from(SHUFFLES + 1));
+    }
+
+    #[test]
+    fn ranks_add_up_to_nothing() {
+        assert_eq!(centred_ranks(&[0.3, 0.1, 0.2, 0.2]), [3, -3, 0, 0]);
+    }
+
+    #[test]
+    fn failed_trials_have_ranks() {
+        let failing = [f64::NEG_INFINITY, f64::NEG_INFINITY, 0.1, 0.2, 0.3, 0.25];
+        assert!(lag_one_p(&failing, Seed(1)).is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_told() {
+        assert_eq!(lag_one_p(&[1.0, 2.0, 3.0, 4.0], Seed(1)), None);
+        assert_eq!(lag_one_p(&[0.0; 9], Seed(1)), None);
+        assert_eq!(lag_one_p(&[1.0, 2.0, f64::NAN, 3.0, 4.0], Seed(1)), None);
+    }
+}

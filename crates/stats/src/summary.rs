@@ -1,4 +1,9 @@
-//! What a handful of values looks like, without a model of where they came from.
+//! Summaries of a handful of values: quantiles, mean and standard deviation, and outliers.
+//!
+//! Outliers are named, never left out. B. Iglewicz and D. C. Hoaglin, "How to Detect and Handle Outliers", ASQC 16
+//! (1993): the distance from the median in units of the median absolute deviation, 0.6745 of which is a standard deviation
+//! of normal values; beyond 3.5 a value is an outlier. Where more than half of the values are equal, the mean absolute
+//! deviation serves, as they propose.
 
 /// Size, middle and ends of a set of values, in the values' own unit.
 /// ```
@@ -49,8 +54,60 @@ impl Summary {
     }
 }
 
+/// The mean; `None` of nothing, and when a value or the sum leaves the range of `f64`.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    let first = *values.first()?;
+    // Around the first value, because the plain sum of equal values rounds: ten times 0.1 sums to
+    // less than 1.
+    let offset = values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64;
+    Some(first + offset).filter(|mean| mean.is_finite())
+}
+
+/// The sample's standard deviation, with n - 1; `None` of fewer than two values, and when a value
+/// or the sum leaves the range of `f64`.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let degrees = values.len().checked_sub(1).filter(|&degrees| degrees > 0)?;
+    let mean = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / degrees as f64).sqrt()).filter(|deviation| deviation.is_finite())
+}
+
+/// Beyond this modified z score a value is an outlier.
+const SCORE_MAX: f64 = 3.5;
+/// Of fewer values none can be told from the others.
+const VALUES_MIN: usize = 5;
+/// The median absolute deviation of normal values, in standard deviations.
+const MEDIAN_DEVIATION: f64 = 0.6745;
+/// A standard deviation of normal values, in mean absolute deviations.
+const MEAN_DEVIATION: f64 = 1.253_314;
+
+/// The positions of the outliers, from 0. None of fewer than five values; what is not finite is one.
+pub fn outliers(values: &[f64]) -> Vec<usize> {
+    let finite: Vec<f64> = values.iter().copied().filter(|it| it.is_finite()).collect();
+    let middle = median(&finite).unwrap_or(0.0);
+    let far: Vec<f64> = finite.iter().map(|value| (value - middle).abs()).collect();
+    let mean = far.iter().sum::<f64>() / far.len().max(1) as f64;
+    let unit = match median(&far) {
+        Some(deviation) if deviation > 0.0 => deviation / MEDIAN_DEVIATION,
+        _ => mean * MEAN_DEVIATION,
+    };
+    let is_outlier = |value: f64| {
+        let is_far = (value - middle).abs() > SCORE_MAX * unit;
+        !value.is_finite() || (finite.len() >= VALUES_MIN && is_far)
+    };
+    let positions = values.iter().enumerate();
+    positions
+        .filter(|(_, value)| is_outlier(**value))
+        .map(|(index, _)| index)
+        .collect()
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    Summary::of(values).map(|summary| summary.median)
+}
+
 #[cfg(test)]
-mod tests {
+mod summary_tests {
     use super::*;
 
     #[test]
@@ -89,5 +146,79 @@ mod tests {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
         assert_eq!(Summary::of(&[1.0, f64::NEG_INFINITY]), None);
+    }
+}
+
+#[cfg(test)]
+mod moments_tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_have_no_scatter_to_the_last_bit() {
+        for value in [0.1, -0.3, 1e-9, 1e9 / 3.0] {
+            let values = [value; 10];
+            assert_eq!(mean(&values), Some(value));
+            assert_eq!(standard_deviation(&values), Some(0.0));
+        }
+    }
+
+    #[test]
+    fn known_moments() {
+        // Deviations from 5: 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32, over 7.
+        let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        assert_eq!(mean(&values), Some(5.0));
+        let deviation = standard_deviation(&values).unwrap();
+        assert!((deviation - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn what_has_no_moment_has_none() {
+        assert_eq!(mean(&[]), None);
+        assert_eq!(mean(&[1.0, f64::NAN]), None);
+        assert_eq!(mean(&[f64::INFINITY]), None);
+        assert_eq!(mean(&[f64::MAX, -f64::MAX]), None);
+        assert_eq!(standard_deviation(&[]), None);
+        assert_eq!(standard_deviation(&[1.0]), None);
+        assert_eq!(standard_deviation(&[1e200, -1e200]), None);
+    }
+}
+
+#[cfg(test)]
+mod outliers_tests {
+    use super::*;
+
+    #[test]
+    fn a_spike_is_named_and_the_others_are_not() {
+        let mut values = vec![100.0, 101.0, 99.5, 100.5, 98.9, 101.2, 100.1, 99.8];
+        assert_eq!(outliers(&values), [0usize; 0]);
+        values[3] = 60.0;
+        assert_eq!(outliers(&values), [3]);
+        values[0] = f64::NEG_INFINITY;
+        assert_eq!(outliers(&values), [0, 3]);
+    }
+
+    #[test]
+    fn the_median_deviation_decides_and_the_mean_one_where_half_are_equal() {
+        // The median deviation is 1, and a value is far from 3.5 / 0.6745 = 5.19 on.
+        let with = |last: f64| outliers(&[-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, last]);
+        assert_eq!(with(4.0), [0usize; 0]);
+        assert_eq!(with(5.3), [6]);
+        // Three that are far would hide in a mean.
+        let three = [
+            -1.0, -1.0, -1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 60.0, 60.0, 60.0,
+        ];
+        assert_eq!(outliers(&three), [8, 9, 10]);
+        // Two of eight are four mean deviations off, and 3.5 * 1.2533 are asked for; one of five is five off.
+        let two = [5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 6.0, 6.0];
+        assert_eq!(outliers(&two), [0usize; 0]);
+        assert_eq!(outliers(&two[2..7]), [4]);
+    }
+
+    #[test]
+    fn equal_values_do_not_make_the_others_outliers() {
+        assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.1]), [5]);
+        assert_eq!(outliers(&[5.0; 6]), [0usize; 0]);
+        assert_eq!(outliers(&[5.0, 5.0, 90.0]), [0usize; 0]);
+        assert_eq!(outliers(&[]), [0usize; 0]);
     }
 }

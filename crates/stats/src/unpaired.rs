@@ -1,15 +1,19 @@
-//! Two sets of values without pairs: ratios by ranks and by means.
+//! Ratios of two unpaired sets of values, by ranks and by means.
 //!
-//! What must hold: the method follows from the sizes and the confidence, never from the values. Ranks decide wherever
-//! the sizes can reach the confidence; below that Welch's interval does, and says that it assumes even noise.
+//! The method follows from the sizes and the confidence, never from the values: ranks wherever the sizes can reach the
+//! confidence; below that Welch's interval, which assumes even noise.
+//!
+//! B. L. Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
+//! Biometrika 34 (1947), with his degrees of freedom (Welch 1938, Satterthwaite 1946). It assumes that values are
+//! independent and their means close to normal: spikes deceive it. Sets without scatter give an interval without width.
 
 use nicpoll_model::{ComparedMethod, Ends};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::confidence::Confidence;
-use crate::mann_whitney::{mann_whitney_p, mann_whitney_p_least, shift_interval, shift_reaches};
-use crate::paired::Interval;
+use crate::interval::{Confidence, Interval, NoInterval};
+use crate::rank::{mann_whitney_p, mann_whitney_p_least, shift_interval, shift_reaches};
+use crate::summary;
 use crate::verdict::PValues;
-use crate::welch::{welch_interval, welch_p};
 
 /// What two sets of values come to. Intervals are of ratios, judged / reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,8 +77,82 @@ fn ends(interval: Option<Interval>) -> Ends {
     })
 }
 
+/// Values of a side below which there is no interval. Two have a deviation, but one degree of freedom each.
+pub(crate) const VALUES_MIN: usize = 3;
+
+/// A difference of means with its standard error.
+struct Difference {
+    means: f64,
+    error: f64,
+    degrees: f64,
+}
+
+impl Difference {
+    fn of(one: &[f64], other: &[f64]) -> Result<Self, NoInterval> {
+        let sizes = [one.len(), other.len()];
+        if sizes.iter().any(|size| *size < VALUES_MIN) {
+            return Err(NoInterval::TooFewValues { sizes });
+        }
+        let moments = |values: &[f64]| {
+            let deviation = summary::standard_deviation(values)?;
+            Some((
+                summary::mean(values)?,
+                deviation.powi(2) / values.len() as f64,
+            ))
+        };
+        let (mean, share) = moments(one).ok_or(NoInterval::OutOfRange)?;
+        let (other_mean, other_share) = moments(other).ok_or(NoInterval::OutOfRange)?;
+        let of = |share: f64, size: usize| share.powi(2) / (size - 1) as f64;
+        let sum = share + other_share;
+        let degrees = sum.powi(2) / (of(share, sizes[0]) + of(other_share, sizes[1]));
+        Ok(Difference {
+            means: mean - other_mean,
+            error: sum.sqrt(),
+            // Without scatter there is nothing that degrees of freedom could widen.
+            degrees: if degrees.is_finite() { degrees } else { 1.0 },
+        })
+    }
+
+    fn student(&self) -> StudentsT {
+        StudentsT::new(0.0, 1.0, self.degrees).expect("scale 1 and degrees of 1 or more are valid")
+    }
+}
+
+/// How far the mean of `one` lies above that of `other`, with its interval.
+///
+/// # Errors
+/// [`NoInterval::TooFewValues`] below three values a side; [`NoInterval::OutOfRange`] when values are not
+/// finite or too great.
+pub fn welch_interval(
+    one: &[f64],
+    other: &[f64],
+    confidence: Confidence,
+) -> Result<Interval, NoInterval> {
+    let found = Difference::of(one, other)?;
+    let half = -found.student().inverse_cdf(confidence.tail()) * found.error;
+    Ok(Interval {
+        estimate: found.means,
+        low: found.means - half,
+        high: found.means + half,
+        confidence,
+        blocks: one.len() + other.len(),
+    })
+}
+
+/// The two-sided p value of a difference of means; `None` where there is no interval.
+pub fn welch_p(one: &[f64], other: &[f64]) -> Option<f64> {
+    let found = Difference::of(one, other).ok()?;
+    if found.means == 0.0 {
+        return Some(1.0);
+    }
+    if found.error == 0.0 {
+        return Some(0.0);
+    }
+    Some(2.0 * found.student().cdf(-(found.means / found.error).abs()))
+}
+
 #[cfg(test)]
-mod tests {
+mod unpaired_tests {
     use super::*;
 
     #[test]
@@ -102,5 +180,51 @@ mod tests {
         let found = compare_unpaired(&failed, &failed.map(|it| it + 50.0), Confidence::PERCENT_95);
         assert_eq!(found.welch, Ends::default());
         assert!(found.interval.is_some() && found.mann_whitney.high.unwrap() < 1.0);
+    }
+}
+
+#[cfg(test)]
+mod welch_tests {
+    use super::*;
+
+    #[test]
+    fn welchs_own_kind_of_example() {
+        // From scipy 1.17: ttest_ind(one, other, equal_var=False), and its confidence_interval(0.95).
+        let one = [
+            27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7,
+            21.4,
+        ];
+        let other = [
+            27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.0,
+            23.9,
+        ];
+        let interval = welch_interval(&one, &other, Confidence::PERCENT_95).unwrap();
+        let close = |figure: f64, expected: f64| {
+            assert!(
+                (figure - expected).abs() < 1e-9 * expected.abs(),
+                "{figure} {expected}"
+            );
+        };
+        close(welch_p(&one, &other).unwrap(), 0.008452732437443423);
+        close(interval.low, -4.766445039218351);
+        close(interval.high, -0.7668882941149804);
+        assert_eq!(interval.blocks, 30);
+    }
+
+    #[test]
+    fn without_scatter_the_interval_has_no_width() {
+        let interval = welch_interval(&[2.0; 4], &[1.0; 3], Confidence::PERCENT_95).unwrap();
+        assert_eq!((interval.low, interval.high), (1.0, 1.0));
+        assert_eq!(welch_p(&[2.0; 4], &[1.0; 3]), Some(0.0));
+        assert_eq!(welch_p(&[2.0; 4], &[2.0; 3]), Some(1.0));
+    }
+
+    #[test]
+    fn what_has_no_mean_has_no_interval() {
+        let few = welch_interval(&[1.0, 2.0], &[1.0; 3], Confidence::PERCENT_95);
+        assert_eq!(few.unwrap_err(), NoInterval::TooFewValues { sizes: [2, 3] });
+        let failed = [1.0, 2.0, f64::NEG_INFINITY];
+        let infinite = welch_interval(&failed, &[1.0; 3], Confidence::PERCENT_95);
+        assert_eq!(infinite.unwrap_err(), NoInterval::OutOfRange);
     }
 }

@@ -1,14 +1,16 @@
-//! The word for what an interval says.
+//! Verdicts from intervals, and Holm's correction of p values.
 //!
-//! What must hold: a word is given by the interval and the margin alone. "And it matters" is said only where the
-//! interval of a tenth of the level would exclude no difference as well: where values scatter widely, an interval that
-//! misses no difference by chance misses it by more than any margin at once. Intervals come oriented so that more is
-//! better.
+//! A verdict follows from the interval and the margin alone. "And it matters" needs an interval of a tenth of the level
+//! that excludes no difference as well: where values scatter widely, an interval that misses no difference by chance
+//! misses it by more than any margin. Intervals are oriented with more as better.
+//!
+//! S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6 (1979). It
+//! rejects at least what Bonferroni does and cannot be read off intervals, so it is shown next to them. A family is as
+//! large as was planned, whether or not all of it was tested.
 
 use nicpoll_model::{MetricKind, Verdict};
 
-use crate::confidence::Confidence;
-use crate::paired::Interval;
+use crate::interval::{Confidence, Interval};
 
 /// The share of an interval's level at which "and it matters" must still exclude no difference.
 const SHARE_OF_LEVEL: f64 = 0.1;
@@ -111,7 +113,7 @@ pub struct PValues {
 impl PValues {
     /// Whether the interval of a tenth of the level excludes no difference as well. Where so few values cannot reach
     /// that by ranks, they must reach the least p value that they can, and a tenth of the level by means.
-    pub(crate) fn have_weight(&self, confidence: Confidence) -> bool {
+    fn have_weight(&self, confidence: Confidence) -> bool {
         let level = SHARE_OF_LEVEL * 2.0 * confidence.tail() * ROUNDING;
         let Some(p) = self.deciding else {
             return false;
@@ -158,8 +160,29 @@ pub fn verdict(interval: Option<&Interval>, p_values: &PValues, margin: &Margin)
     }
 }
 
+/// The p values, each multiplied by the number of those that are not smaller, and never below a smaller one's.
+/// `family` tests were planned; those that gave no p value count as the greatest.
+pub fn holm(p_values: &[Option<f64>], family: usize) -> Vec<Option<f64>> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.retain(|index| p_values[*index].is_some());
+    order.sort_by(|one, other| {
+        p_values[*one]
+            .partial_cmp(&p_values[*other])
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let mut adjusted = vec![None; p_values.len()];
+    let mut least = 0.0f64;
+    for (place, index) in order.into_iter().enumerate() {
+        let remaining = family.max(p_values.len()) - place;
+        let p = p_values[index].unwrap_or(1.0) * remaining as f64;
+        least = least.max(p.min(1.0));
+        adjusted[index] = Some(least);
+    }
+    adjusted
+}
+
 #[cfg(test)]
-mod tests {
+mod verdict_tests {
     use super::*;
 
     /// No difference is out of the question.
@@ -285,6 +308,35 @@ mod tests {
                 .to_string(),
             "a margin in points must lie between 0 and 1 (0.01 is one percentage point), and 1.05 \
              does not"
+        );
+    }
+}
+
+#[cfg(test)]
+mod holm_tests {
+    use super::*;
+
+    #[test]
+    fn holms_own_steps() {
+        let some = |values: &[f64]| values.iter().map(|it| Some(*it)).collect::<Vec<_>>();
+        let close = |found: Vec<Option<f64>>, expected: &[f64]| {
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(
+                    (found.unwrap() - expected).abs() < 1e-12,
+                    "{found:?} {expected}"
+                );
+            }
+        };
+        // R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
+        close(
+            holm(&some(&[0.01, 0.04, 0.03, 0.005]), 4),
+            &[0.03, 0.06, 0.06, 0.02],
+        );
+        // Two that were planned gave none.
+        close(holm(&some(&[0.01, 0.04]), 4), &[0.04, 0.12]);
+        assert_eq!(
+            holm(&[None, Some(0.5), Some(0.9)], 3),
+            [None, Some(1.0), Some(1.0)]
         );
     }
 }

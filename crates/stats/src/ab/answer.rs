@@ -1,10 +1,10 @@
-//! From pairs of blocks to an answer.
+//! The answer to pairs of blocks.
 //!
-//! What must hold: the verdict can be read off the intervals in the answer. Where the setting does not move the
-//! load it is the word for the difference at equal load. Otherwise three figures must agree on it: the
-//! difference at equal load, the difference as it was, and CPU time for each byte. A setting that saves CPU time
-//! because it carries less saves nothing. No CPU time is below 0: where counting is reckoned to cost more than all
-//! that was counted, 0 stands in, and where that happens often there is no verdict.
+//! The verdict can be read off the intervals in the answer. Where the setting does not move the load, it is the verdict
+//! on the difference at equal load. Otherwise three figures must agree: the difference at equal load, the difference as
+//! it was, and CPU time for each byte, since a setting that saves CPU time by carrying less saves nothing. CPU time is
+//! never below 0: where counting cost more than all that was counted, 0 stands in, and where that happens often there is
+//! no verdict.
 
 use nicpoll_model::ab::{
     AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
@@ -12,13 +12,13 @@ use nicpoll_model::ab::{
 };
 use nicpoll_model::{IntervalMethod, Verdict};
 
-use super::delays::delays;
-use super::fit::{LoadFit, LoadedDifference};
-use super::load::{load, mean_of, typical_ratio};
-use super::plan::CARRY_OVER_SHARE;
-use crate::confidence::Confidence;
+use crate::ab::fit::{LoadFit, LoadedDifference};
+use crate::ab::load::{delays, load, mean_of, typical_ratio};
+use crate::ab::plan::CARRY_OVER_SHARE;
+use crate::interval::{
+    Confidence, Interval, Pair, log_differences, mean_interval, student_p, t_quantile,
+};
 use crate::method::p_values_by;
-use crate::paired::{Interval, Pair, log_differences, mean_interval, student_p, t_quantile};
 use crate::verdict::{Margin, PValues, verdict};
 
 /// Degrees of freedom that the fit takes.

@@ -1,17 +1,15 @@
-//! Differences of pairs, adjusted for the load of their blocks.
+//! Differences of pairs, adjusted for the load of their blocks by least squares.
 //!
-//! What must hold: the intercept is the difference at equal load, whichever way the load went. A column
-//! without scatter (a load that never differs) has nothing to adjust for and is left out of the fit; the
-//! degrees of freedom stay those of the full one.
+//! The intercept is the difference at equal load, whichever way the load went. A column without scatter (a load that
+//! never differs) is left out of the fit; the degrees of freedom stay those of the full one.
 
-use crate::confidence::Confidence;
-use crate::moments;
-use crate::paired::{Interval, t_quantile};
+use crate::interval::{Confidence, Interval, t_quantile};
+use crate::summary;
 
 /// What the fit takes: intercept, load difference, pair's load.
 const COLUMNS: usize = 3;
 /// Pairs below which there is no fit: one degree of freedom says nothing.
-pub(crate) const FIT_PAIRS_MIN: usize = COLUMNS + 2;
+const FIT_PAIRS_MIN: usize = COLUMNS + 2;
 /// A load whose standard deviation is below this share of the greatest does not differ.
 const NO_SCATTER: f64 = 1e-9;
 /// A pair with a leverage closer to 1 than this decides a slope alone, and its error is unknown.
@@ -55,7 +53,7 @@ impl LoadFit {
             return None;
         }
         let loads: Vec<f64> = pairs.iter().map(LoadedDifference::pair_load).collect();
-        let mean_load = moments::mean(&loads)?;
+        let mean_load = summary::mean(&loads)?;
         // In units of a load all columns are of one size, and the inverse is precise.
         let greatest = pairs
             .iter()
@@ -73,7 +71,7 @@ impl LoadFit {
         let mut rows = all.clone();
         for column in 1..COLUMNS {
             let values: Vec<f64> = all.iter().map(|row| row[column]).collect();
-            if moments::standard_deviation(&values)? < NO_SCATTER {
+            if summary::standard_deviation(&values)? < NO_SCATTER {
                 rows.iter_mut().for_each(|row| row[column] = 0.0);
             }
         }

@@ -1,14 +1,17 @@
-//! The load of both settings: the first result, since the rest depends on it.
+//! The load and the delays under both settings, as ratios within pairs.
 //!
-//! What must hold: a load is compared by the ratio within pairs, which a jump or a drift of the load between
-//! pairs cannot touch. A block that carried nothing has the worst rank and not the least size.
+//! A jump or a drift of the load between pairs does not touch a ratio within a pair. A block that carried nothing has the
+//! worst rank. Delays grow with the load, so they are adjusted for it as CPU time is; the ratio is a typical one, since a
+//! single stall can make one block's 99th percentile any size.
 
-use nicpoll_model::ab::{AbLoad, AbPair, AbRatio, AbWindow};
+use nicpoll_model::ab::{
+    AbBlock, AbDelay, AbDelayAnswer, AbDelayKind, AbLoad, AbPair, AbQuantile, AbRatio, AbWindow,
+};
 
-use crate::confidence::Confidence;
-use crate::moments;
-use crate::paired::{Interval, Pair, log_differences};
-use crate::signed_rank::signed_rank_interval;
+use crate::ab::fit::{LoadFit, LoadedDifference};
+use crate::interval::{Confidence, Interval, Pair, log_differences};
+use crate::rank::signed_rank_interval;
+use crate::summary;
 
 /// The load of the pairs; `None` without pairs.
 pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Option<AbLoad> {
@@ -34,7 +37,7 @@ pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Op
 /// The mean of a figure over pairs.
 pub(crate) fn mean_of(pairs: &[&AbPair], figure: impl Fn(&AbPair) -> f64) -> Option<f64> {
     let figures: Vec<f64> = pairs.iter().map(|pair| figure(pair)).collect();
-    moments::mean(&figures)
+    summary::mean(&figures)
 }
 
 fn ratio_of_rates(
@@ -77,4 +80,66 @@ fn is_within(ratio: AbRatio, margin: f64) -> bool {
 
 fn excludes_one(ratio: AbRatio) -> bool {
     ratio.ratio_low.is_some_and(|low| low > 1.0) || ratio.ratio_high.is_some_and(|high| high < 1.0)
+}
+
+/// Every kind and quantile that a pair has on both sides, in the order of their declaration.
+pub(crate) fn delays(pairs: &[&AbPair], confidence: Confidence) -> Vec<AbDelayAnswer> {
+    let mut kinds: Vec<AbDelayKind> = pairs
+        .iter()
+        .flat_map(|pair| &pair.reference.delays)
+        .map(|delay| delay.kind)
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+        .into_iter()
+        .flat_map(|kind| [AbQuantile::P50, AbQuantile::P99].map(|quantile| (kind, quantile)))
+        .filter_map(|(kind, quantile)| delay(pairs, kind, quantile, confidence))
+        .collect()
+}
+
+fn delay(
+    pairs: &[&AbPair],
+    kind: AbDelayKind,
+    quantile: AbQuantile,
+    confidence: Confidence,
+) -> Option<AbDelayAnswer> {
+    let of = |block: &AbBlock| {
+        let delay = block.delays.iter().find(|delay| delay.kind == kind)?;
+        value(delay, quantile).filter(|ns| *ns > 0.0)
+    };
+    let measured: Vec<(f64, f64, &AbPair)> = pairs
+        .iter()
+        .filter_map(|pair| Some((of(&pair.judged)?, of(&pair.reference)?, *pair)))
+        .collect();
+    let differences: Vec<LoadedDifference> = measured
+        .iter()
+        .map(|(judged, reference, pair)| LoadedDifference {
+            difference: judged.ln() - reference.ln(),
+            judged_load: pair.judged.window.packets_per_second(),
+            reference_load: pair.reference.window.packets_per_second(),
+        })
+        .collect();
+    let fit = LoadFit::of(&differences, confidence);
+    let adjusted = fit.map(|fit| fit.adjusted(&differences));
+    Some(AbDelayAnswer {
+        kind,
+        quantile,
+        pairs: u32::try_from(measured.len()).unwrap_or(u32::MAX),
+        reference_ns: median(measured.iter().map(|it| it.1))?,
+        judged_ns: median(measured.iter().map(|it| it.0))?,
+        ratio: adjusted.and_then(|adjusted| typical_ratio(&adjusted, confidence)),
+    })
+}
+
+fn value(delay: &AbDelay, quantile: AbQuantile) -> Option<f64> {
+    match quantile {
+        AbQuantile::P50 => Some(delay.p50_ns),
+        AbQuantile::P99 => delay.p99_ns,
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    Some(crate::summary::Summary::of(&values)?.median)
 }

@@ -1,20 +1,18 @@
-//! When a live comparison loses too much to go on.
+//! The limit on losses that ends a live comparison.
 //!
-//! Packets are lost in bursts: a receiver that waits for the CPU for a moment loses some dozens at once. So one
-//! block that lost much says little, and a limit on single blocks ends runs by chance. A run ends
+//! Packets are lost in bursts: a receiver that waits for the CPU for a moment loses some dozens at once. A limit on single
+//! blocks would end runs by chance. A run ends
 //! - when two pairs in a row are over the limit: the judged block lost more than `factor` times what is usual under
 //!   the reference, by more than chance explains, and more than a few;
-//! - when all judged blocks together are over it: that finds out a setting that loses a little too much in each;
+//! - when all judged blocks together are over it: that finds a setting that loses a little too much in each;
 //! - at once, when a block of either setting lost many times what it may lose.
 //!
-//! What is usual is the greater of two rates: that of all stretches under the reference so far, and that of the last
-//! two. So traffic that begins to lose more by itself ends nothing: it does so under both settings.
+//! Usual is the greater of two rates: that of all stretches under the reference so far, and that of the last two. Traffic
+//! that begins to lose more by itself does so under both settings and ends nothing.
 //!
-//! The bound is that of two Poisson rates, widened by the dispersion that the reference shows
-//! (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2), or by that of usual bursts
-//! where that is more.
-//!
-//! What must hold: nothing depends on how often somebody looks at a block that is under way.
+//! The bound is that of two Poisson rates, widened by the dispersion that the reference shows (quasi-Poisson: McCullagh
+//! and Nelder, Generalized Linear Models, 1989, section 6.2), or by that of usual bursts where that is more. Nothing
+//! depends on how often a block is looked at while it runs.
 
 /// So many standard errors are chance.
 const ERRORS: f64 = 3.0;

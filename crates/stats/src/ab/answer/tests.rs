@@ -1,10 +1,9 @@
 use nicpoll_model::Drops;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbDelay, AbDelayKind, AbQuantile};
-
 use rand_core::Rng;
 
 use super::*;
-use crate::ab::{BLOCK_SECONDS, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
+use crate::ab::plan::{BLOCK_SECONDS, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
 use crate::order::Seed;
 
 fn plan() -> AbPlan {

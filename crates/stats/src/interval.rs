@@ -1,15 +1,64 @@
-//! Two settings compared block by block, and Student's interval for their difference.
+//! Differences within blocks, and Student's interval for their mean, plain and trimmed.
 //!
-//! What must hold: differences are taken within a block and nowhere else. A failed trial is not a missing
-//! one: its value is the worst that its metric has (no rate, an endless time), and the difference is then
-//! infinite. Leaving it out would favour the setting that failed. A pair without meaning stops the whole
-//! comparison with a reason. Student's interval is finite, holds its estimate and rests on at least
+//! Differences are taken within a block and nowhere else. A failed trial is not a missing one: its value is the worst that
+//! its metric has (no rate, an endless time), so the difference is infinite; leaving it out would favour the setting that
+//! failed. A pair without meaning is an error with a reason. Student's interval is finite, holds its estimate and needs
 //! [`BLOCKS_MIN`] blocks.
+//!
+//! Trimmed: K. K. Yuen, "The Two-Sample Trimmed t for Unequal Population Variances", Biometrika 61 (1974), for one
+//! sample: J. W. Tukey and D. H. McLaughlin, Sankhya A 25 (1963).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::confidence::Confidence;
-use crate::moments;
+use crate::summary;
+
+/// Chance that a whole family of verdicts is allowed to be wrong in at least one of them.
+pub const FAMILY_ALPHA: f64 = 0.05;
+
+/// The share of repetitions of a study in which an interval holds the true value.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Confidence(f64);
+
+/// A confidence level that is not between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("a confidence level must lie between 0 and 1, and {0} does not")]
+pub struct InvalidConfidence(pub f64);
+
+impl Confidence {
+    /// 0.95: the level of an interval that stands alone.
+    pub const PERCENT_95: Confidence = Confidence(1.0 - FAMILY_ALPHA);
+
+    /// A level strictly between 0 and 1.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfidence`] for everything else, NaN included.
+    pub fn new(level: f64) -> Result<Self, InvalidConfidence> {
+        if 0.0 < level && level < 1.0 {
+            Ok(Confidence(level))
+        } else {
+            Err(InvalidConfidence(level))
+        }
+    }
+
+    /// The level of each interval in a family of `comparisons`, so that all of them together hold at
+    /// 95 %: Bonferroni's 1 - [`FAMILY_ALPHA`] / comparisons.
+    ///
+    /// A study without primary comparisons has a family of 0, which is treated as 1.
+    pub fn for_family(comparisons: u32) -> Self {
+        Confidence(1.0 - FAMILY_ALPHA / f64::from(comparisons.max(1)))
+    }
+
+    /// The level, strictly between 0 and 1.
+    pub fn level(self) -> f64 {
+        self.0
+    }
+
+    /// The probability outside the interval on each side.
+    pub(crate) fn tail(self) -> f64 {
+        (1.0 - self.0) / 2.0
+    }
+}
 
 /// Blocks below which there is no interval. Two would leave one degree of freedom, and an interval
 /// too wide to say anything.
@@ -208,8 +257,8 @@ pub fn mean_interval(differences: &[f64], confidence: Confidence) -> Result<Inte
             least: BLOCKS_MIN,
         });
     }
-    let estimate = moments::mean(differences).ok_or(NoInterval::OutOfRange)?;
-    let deviation = moments::standard_deviation(differences).ok_or(NoInterval::OutOfRange)?;
+    let estimate = summary::mean(differences).ok_or(NoInterval::OutOfRange)?;
+    let deviation = summary::standard_deviation(differences).ok_or(NoInterval::OutOfRange)?;
     // A deviation that has a finite square is far too small to carry an end out of range.
     let half = half_width(deviation, blocks, confidence);
     Ok(Interval {
@@ -227,8 +276,8 @@ pub(crate) fn mean_p(differences: &[f64]) -> Option<f64> {
     if blocks < BLOCKS_MIN {
         return None;
     }
-    let mean = moments::mean(differences)?;
-    let error = moments::standard_deviation(differences)? / (blocks as f64).sqrt();
+    let mean = summary::mean(differences)?;
+    let error = summary::standard_deviation(differences)? / (blocks as f64).sqrt();
     Some(student_p(mean, error, blocks - 1))
 }
 
@@ -299,5 +348,135 @@ fn student(degrees: usize) -> StudentsT {
         .expect("scale 1 and at least one degree of freedom are valid")
 }
 
+/// What is cut off at each end.
+const TRIM: f64 = 0.2;
+/// Below so many values nothing is cut off at this share, or too little is left.
+const TRIMMED_BLOCKS_MIN: usize = 5;
+
+/// The 20 % trimmed mean with its interval. `None` of fewer than five values and of what is not finite.
+pub fn trimmed_interval(differences: &[f64], confidence: Confidence) -> Option<Interval> {
+    let blocks = differences.len();
+    if blocks < TRIMMED_BLOCKS_MIN {
+        return None;
+    }
+    let mut sorted = differences.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let cut = (TRIM * blocks as f64) as usize;
+    let kept = &sorted[cut..blocks - cut];
+    let estimate = summary::mean(kept)?;
+    let (least, greatest) = (kept[0], kept[kept.len() - 1]);
+    // Winsorized: what is cut off counts as the nearest value that is kept.
+    let pulled_in: Vec<f64> = sorted.iter().map(|it| it.clamp(least, greatest)).collect();
+    let deviation = summary::standard_deviation(&pulled_in)?;
+    let error = deviation / ((1.0 - 2.0 * cut as f64 / blocks as f64) * (blocks as f64).sqrt());
+    let half = t_quantile(kept.len() - 1, confidence) * error;
+    Some(Interval {
+        estimate,
+        low: estimate - half,
+        high: estimate + half,
+        confidence,
+        blocks,
+    })
+}
+
+/// The greatest share of events that still leaves so many chances without one, with the probability
+/// outside one end of the confidence (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934; with 95 % about
+/// 3.7 / chances). It takes the events to come one at a time.
+///
+/// 1 of no chances.
+pub fn none_seen_at_most(chances: u64, confidence: Confidence) -> f64 {
+    if chances == 0 {
+        return 1.0;
+    }
+    // 1 - tail^(1/n), in a form that keeps the digits of a small share.
+    -(confidence.tail().ln() / chances as f64).exp_m1()
+}
+
 #[cfg(test)]
-mod tests;
+mod paired_tests;
+
+#[cfg(test)]
+mod confidence_tests {
+    use super::*;
+
+    #[test]
+    fn a_family_shares_its_alpha() {
+        assert_eq!(Confidence::for_family(1), Confidence::PERCENT_95);
+        assert_eq!(Confidence::for_family(4).level(), 0.9875);
+        assert_eq!(Confidence::for_family(5).level(), 0.99);
+        assert_eq!(Confidence::for_family(0), Confidence::PERCENT_95);
+        assert!(Confidence::for_family(u32::MAX).level() < 1.0);
+    }
+
+    #[test]
+    fn a_level_lies_between_0_and_1() {
+        assert_eq!(Confidence::new(0.95), Ok(Confidence::PERCENT_95));
+        for level in [0.0, 1.0, -0.1, 95.0, f64::NAN, f64::INFINITY] {
+            assert!(Confidence::new(level).is_err(), "{level}");
+        }
+        assert_eq!(
+            Confidence::new(95.0).unwrap_err().to_string(),
+            "a confidence level must lie between 0 and 1, and 95 does not"
+        );
+    }
+
+    #[test]
+    fn both_tails_and_the_level_make_one() {
+        let confidence = Confidence::new(0.9).unwrap();
+        assert!((confidence.level() + 2.0 * confidence.tail() - 1.0).abs() < 1e-15);
+    }
+}
+
+#[cfg(test)]
+mod trimmed_tests {
+    use super::*;
+
+    #[test]
+    fn one_outlier_does_not_widen_it() {
+        let even = [0.9, 1.0, 1.1, 0.95, 1.05, 1.0, 0.97, 1.03, 1.0, 1.0];
+        let mut spiked = even;
+        spiked[2] = 100.0;
+        let width = |values: &[f64]| {
+            let interval = trimmed_interval(values, Confidence::PERCENT_95).unwrap();
+            interval.high - interval.low
+        };
+        assert!(width(&spiked) < 1.01 * width(&even));
+    }
+
+    #[test]
+    fn known_interval() {
+        // By hand: of 1..=10 two are cut off at each end; mean of 3..=8 is 5.5. Winsorized: 3 3 3 4 5 6 7
+        // 8 8 8, sum of squares about 5.5: 2 (3 x 6.25 + 2.25 + 0.25) = 42.5, over 9. t(5) = 2.570582.
+        let values: Vec<f64> = (1..=10).map(f64::from).collect();
+        let interval = trimmed_interval(&values, Confidence::PERCENT_95).unwrap();
+        let half = 2.570_581_84 * (42.5f64 / 9.0).sqrt() / (0.6 * 10f64.sqrt());
+        assert!((interval.estimate - 5.5).abs() < 1e-12);
+        assert!((interval.high - interval.estimate - half).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_has_no_interval() {
+        assert_eq!(trimmed_interval(&[1.0; 4], Confidence::PERCENT_95), None);
+        let five = [1.0, 2.0, 3.0, 4.0, 5.0];
+        assert!(trimmed_interval(&five, Confidence::PERCENT_95).is_some());
+        let wild = [1.0, 2.0, 3.0, 4.0, f64::NAN];
+        assert_eq!(trimmed_interval(&wild, Confidence::PERCENT_95), None);
+    }
+}
+
+#[cfg(test)]
+mod none_seen_tests {
+    use super::*;
+
+    #[test]
+    fn tabled_upper_ends() {
+        // Clopper and Pearson's 95 % limits for none of 10, 20 and 100.
+        for (chances, most) in [(10, 0.3085), (20, 0.1684), (100, 0.03622)] {
+            let found = none_seen_at_most(chances, Confidence::PERCENT_95);
+            assert!((found - most).abs() < 5e-5, "{chances}: {found}");
+        }
+        assert_eq!(none_seen_at_most(0, Confidence::PERCENT_95), 1.0);
+        let many = none_seen_at_most(10_000_000_000, Confidence::PERCENT_95);
+        assert!((many * 1e10 - 3.689).abs() < 1e-3, "{many}");
+    }
+}

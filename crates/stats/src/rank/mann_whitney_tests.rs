@@ -133,11 +133,11 @@ fn published_critical_values() {
         ([10, 10], 23),
         ([20, 20], 127),
     ] {
-        assert_eq!(left_out(sizes, 0.025), Some(critical), "{sizes:?}");
+        assert_eq!(shift_left_out(sizes, 0.025), Some(critical), "{sizes:?}");
     }
-    assert_eq!(left_out([3, 3], 0.025), None);
+    assert_eq!(shift_left_out([3, 3], 0.025), None);
     // One division of twenty is 5 % exactly.
-    assert_eq!(left_out([3, 3], 0.05), Some(0));
+    assert_eq!(shift_left_out([3, 3], 0.05), Some(0));
     assert!(!shift_reaches([3, 3], Confidence::PERCENT_95));
     assert!(shift_reaches([3, 5], Confidence::PERCENT_95));
     assert!(!shift_reaches([0, 9], Confidence::PERCENT_95));
@@ -156,11 +156,11 @@ fn many_values_leave_out_rather_less_than_counting_would() {
         ([40, 61], 0.0025, 818, 814),
         ([5, 100], 0.025, 120, 118),
     ] {
-        assert_eq!(left_out(sizes, tail), Some(left), "{sizes:?} {tail}");
+        assert_eq!(shift_left_out(sizes, tail), Some(left), "{sizes:?} {tail}");
         assert!(left <= counted);
     }
     // The most that are counted.
-    assert_eq!(left_out([50, 50], 0.025), Some(965));
+    assert_eq!(shift_left_out([50, 50], 0.025), Some(965));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_shift_is_the_median_of_all_differences() {
         differences.sort_by(f64::total_cmp);
         let last = differences.len() - 1;
         let middle = f64::midpoint(differences[last / 2], differences[last.div_ceil(2)]);
-        let left = left_out([one.len(), other.len()], 0.025).unwrap();
+        let left = shift_left_out([one.len(), other.len()], 0.025).unwrap();
         let interval = shift_interval(&one, other, Confidence::PERCENT_95).unwrap();
         assert_eq!(interval.estimate, middle);
         assert_eq!(

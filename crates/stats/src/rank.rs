@@ -1,0 +1,494 @@
+//! Rank tests and their intervals, for paired values (signed ranks) and unpaired ones (Mann-Whitney).
+//!
+//! Signed ranks: J. L. Hodges and E. L. Lehmann, "Estimates of Location Based on Rank Tests", Annals of Mathematical
+//! Statistics 34 (1963); the interval is the set of shifts that F. Wilcoxon's signed-rank test would not reject (J. W.
+//! Tukey, 1949). It assumes that the differences of blocks are independent and symmetric around the effect, whatever their
+//! distribution and even where each block's differs. Under that assumption the interval misses with at most the
+//! probability that its confidence states; where too few blocks can reach the confidence, there is no interval. A failed
+//! trial makes an infinite difference: the worst or the best rank. The mean of two opposite ones counts as the least for
+//! the lower end and as the greatest for the upper one.
+//!
+//! Unpaired: H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger
+//! than the Other", Annals of Mathematical Statistics 18 (1947). The shift is the median of all differences between the
+//! sets, and its interval the set of shifts that the test does not reject (Hodges and Lehmann, 1963; M. Hollander and D.
+//! A. Wolfe, "Nonparametric Statistical Methods", section 4.3). The test assumes that values are independent; the
+//! interval, that the sets differ by a shift. Up to [`SPLITS_EXACT_MAX`] values the p value counts all ways to divide the
+//! values seen, ties included; the interval takes the distribution without ties, and is then a little too wide.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::interval::{Confidence, Interval, NoInterval};
+
+/// Twice the rank of each value among all, from 2 for the least; equal values share their mean.
+///
+/// The values must not be NaN; infinite ones have ranks too.
+pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |value: f64| {
+        let below = sorted.partition_point(|it| *it < value);
+        let not_above = sorted.partition_point(|it| *it <= value);
+        (below + not_above + 1) as u64
+    };
+    values.iter().map(|value| rank(*value)).collect()
+}
+
+/// The sizes of the groups of equal values.
+pub(crate) fn ties(values: &[f64]) -> Vec<usize> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+        .chunk_by(|one, other| one == other)
+        .map(<[f64]>::len)
+        .collect()
+}
+
+/// Up to so many differences the distribution is counted out; beyond, its normal approximation is off by
+/// less than a thousandth of a tail.
+const EXACT_MAX: usize = 200;
+
+/// The fewest differences with which the interval can reach a confidence: with n of them no shift is
+/// rejected at less than 2 / 2^n, so that n is 1 + log2(1 / (1 - confidence)), rounded up.
+pub fn signed_rank_blocks_min(confidence: Confidence) -> usize {
+    (1..)
+        .find(|&n| least_tail(n) <= confidence.tail())
+        .unwrap_or(usize::MAX)
+}
+
+fn least_tail(n: usize) -> f64 {
+    0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX))
+}
+
+/// The median of all means of two differences, each with itself included, and the interval around it.
+/// Its ends are two of those means; an end may be infinite where differences are.
+///
+/// # Errors
+/// [`NoInterval::TooFewBlocks`] below [`signed_rank_blocks_min`]; [`NoInterval::OutOfRange`] when a
+/// difference is NaN, or so many are infinite that the estimate is no number.
+pub fn signed_rank_interval(
+    differences: &[f64],
+    confidence: Confidence,
+) -> Result<Interval, NoInterval> {
+    let blocks = differences.len();
+    let least = signed_rank_blocks_min(confidence);
+    if blocks < least {
+        return Err(NoInterval::TooFewBlocks { blocks, least });
+    }
+    let (low, high) = ends(differences, left_out(blocks, confidence.tail()));
+    let estimate = hodges_lehmann(differences).ok_or(NoInterval::OutOfRange)?;
+    Ok(Interval {
+        estimate,
+        low,
+        high,
+        confidence,
+        blocks,
+    })
+}
+
+/// The two-sided p value of no difference, to which [`signed_rank_interval`] is the dual: it is at most 1 less
+/// the confidence exactly when the interval leaves 0 out. `None` of nothing and of NaN.
+pub fn signed_rank_p(differences: &[f64]) -> Option<f64> {
+    if differences.is_empty() || differences.iter().any(|difference| difference.is_nan()) {
+        return None;
+    }
+    let means = walsh_averages(differences);
+    // What lies nowhere, and what lies at 0, speaks for neither side.
+    let beyond = |is_beyond: fn(&f64) -> bool| means.iter().filter(|it| !is_beyond(it)).count();
+    let fewest = beyond(|it| *it > 0.0).min(beyond(|it| *it < 0.0));
+    Some((2.0 * tail_at(differences.len(), fewest)).min(1.0))
+}
+
+/// The least that [`signed_rank_p`] can be of so many differences: all of them lie on one side.
+pub(crate) fn signed_rank_p_least(n: usize) -> f64 {
+    (2.0 * least_tail(n)).min(1.0)
+}
+
+/// The probability of a rank sum of at most so much.
+fn tail_at(n: usize, rank_sum: usize) -> f64 {
+    if n > EXACT_MAX {
+        use statrs::distribution::{ContinuousCDF, Normal};
+        let (mean, deviation) = moments_of_sum(n);
+        return Normal::standard().cdf((rank_sum as f64 + 1.0 - mean) / deviation);
+    }
+    let probabilities = rank_sum_probabilities(n).into_iter();
+    probabilities.take(rank_sum + 1).sum()
+}
+
+/// The Hodges-Lehmann estimate alone: infinite when most trials of one side failed. `None` of nothing, of
+/// NaN, and when as many failed on either side.
+pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
+    if differences.iter().any(|difference| difference.is_nan()) {
+        return None;
+    }
+    let mut means = walsh_averages(differences);
+    // What lies nowhere is on neither side of the middle.
+    means.retain(|mean| !mean.is_nan());
+    if means.is_empty() {
+        return None;
+    }
+    let (half, is_odd) = (means.len() / 2, means.len() % 2 == 1);
+    let (below, &mut upper, _) = means.select_nth_unstable_by(half, f64::total_cmp);
+    let lower = match is_odd {
+        true => upper,
+        false => below.iter().copied().max_by(f64::total_cmp)?,
+    };
+    Some(f64::midpoint(lower, upper)).filter(|median| !median.is_nan())
+}
+
+/// The means with so many others below, and above, them.
+fn ends(differences: &[f64], left_out: usize) -> (f64, f64) {
+    let means = walsh_averages(differences);
+    let last = means.len() - 1 - left_out;
+    let high = place(means.clone(), last, f64::INFINITY);
+    (place(means, left_out, f64::NEG_INFINITY), high)
+}
+
+/// The mean with so many others below it.
+pub(crate) fn lower_end(differences: &[f64], left_out: usize) -> f64 {
+    place(walsh_averages(differences), left_out, f64::NEG_INFINITY)
+}
+
+/// The value with so many others below it; what lies nowhere counts as `nowhere`.
+fn place(mut means: Vec<f64>, below: usize, nowhere: f64) -> f64 {
+    for mean in &mut means {
+        if mean.is_nan() {
+            *mean = nowhere;
+        }
+    }
+    *means.select_nth_unstable_by(below, f64::total_cmp).1
+}
+
+/// The means of all pairs (J. E. Walsh), in no order. NaN where one is infinite and the other the opposite.
+fn walsh_averages(differences: &[f64]) -> Vec<f64> {
+    (0..differences.len())
+        .flat_map(|one| {
+            differences[one..]
+                .iter()
+                .map(move |other| f64::midpoint(differences[one], *other))
+        })
+        .collect()
+}
+
+/// How many of the means lie below the interval: the critical value, the greatest k for which the
+/// signed-rank statistic is at most k with a probability of at most `tail`.
+pub(crate) fn left_out(n: usize, tail: f64) -> usize {
+    if n > EXACT_MAX {
+        return left_out_by_normal(n, tail);
+    }
+    let mut below = 0.0;
+    for (rank_sum, probability) in rank_sum_probabilities(n).into_iter().enumerate() {
+        below += probability;
+        // What ties in exact arithmetic must not be told apart by rounding.
+        if below > tail * (1.0 + 1e-9) {
+            return rank_sum.saturating_sub(1);
+        }
+    }
+    0
+}
+
+/// The probability of each sum of the ranks 1 to n whose differences are positive, when each sign is a
+/// fair coin.
+fn rank_sum_probabilities(n: usize) -> Vec<f64> {
+    let mut probabilities = vec![1.0];
+    for rank in 1..=n {
+        let mut next = vec![0.0; probabilities.len() + rank];
+        for (sum, probability) in probabilities.iter().enumerate() {
+            next[sum] += probability / 2.0;
+            next[sum + rank] += probability / 2.0;
+        }
+        probabilities = next;
+    }
+    probabilities
+}
+
+fn left_out_by_normal(n: usize, tail: f64) -> usize {
+    use statrs::distribution::{ContinuousCDF, Normal};
+    let (mean, deviation) = moments_of_sum(n);
+    let end = mean + Normal::standard().inverse_cdf(tail) * deviation - 1.0;
+    end.max(0.0) as usize
+}
+
+/// Mean and standard deviation of the rank sum.
+fn moments_of_sum(n: usize) -> (f64, f64) {
+    let n = n as f64;
+    let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;
+    (n * (n + 1.0) / 4.0, variance.sqrt())
+}
+
+/// The differences of two sets.
+pub(crate) struct Differences {
+    one: Vec<f64>,
+    other: Vec<f64>,
+}
+
+impl Differences {
+    /// Of two sets without NaN.
+    pub fn of(one: &[f64], other: &[f64]) -> Self {
+        let sorted = |values: &[f64]| {
+            let mut values = values.to_vec();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        Differences {
+            one: sorted(one),
+            other: sorted(other),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.one.len() * self.other.len()
+    }
+
+    /// The one with this number by size, from 0 and below [`Differences::count`].
+    pub fn nth(&self, number: usize) -> f64 {
+        let (mut low, mut high) = (key(f64::NEG_INFINITY), key(f64::INFINITY));
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.at_most(value(middle)) > number {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        // What is found of 0 and -0 is -0.
+        value(low) + 0.0
+    }
+
+    /// How many are not above a bound. The greater a value of one set, the fewer of the other are small enough.
+    fn at_most(&self, bound: f64) -> usize {
+        let mut above = 0;
+        let mut count = 0;
+        for value in &self.one {
+            let rest = self.other[above..].iter();
+            above += rest
+                .take_while(|it| difference(*value, **it) > bound)
+                .count();
+            count += self.other.len() - above;
+        }
+        count
+    }
+}
+
+/// Two failures of one kind are alike; their difference is no number.
+fn difference(one: f64, other: f64) -> f64 {
+    if one == other { 0.0 } else { one - other }
+}
+
+/// A number that orders values as they are ordered.
+fn key(value: f64) -> u64 {
+    let bits = value.to_bits();
+    match bits >> 63 {
+        0 => bits | 1 << 63,
+        _ => !bits,
+    }
+}
+
+/// The value of such a number.
+fn value(key: u64) -> f64 {
+    f64::from_bits(match key >> 63 {
+        0 => !key,
+        _ => key & !(1 << 63),
+    })
+}
+
+/// Up to so many values of both sides together all divisions are counted; beyond, the normal approximation
+/// with its correction for ties and for continuity is off by less than a sixteenth of the p value.
+const SPLITS_EXACT_MAX: usize = 100;
+
+/// The two-sided p value: twice the smaller tail of the rank sum of `one`, at most 1.
+///
+/// `None` when a side has no value, or one is NaN.
+pub fn mann_whitney_p(one: &[f64], other: &[f64]) -> Option<f64> {
+    let all = [one, other].concat();
+    if one.is_empty() || other.is_empty() || all.iter().any(|value| value.is_nan()) {
+        return None;
+    }
+    let ranks = doubled_ranks(&all);
+    let seen: u64 = ranks[..one.len()].iter().sum();
+    let tail = if all.len() <= SPLITS_EXACT_MAX {
+        exact_tail(&ranks, one.len(), seen)
+    } else {
+        normal_tail(&all, one.len(), seen as f64)
+    };
+    Some((2.0 * tail).min(1.0))
+}
+
+/// The least that [`mann_whitney_p`] can be of two sets of these sizes: each value of one lies beyond all of the other.
+pub(crate) fn mann_whitney_p_least([one, other]: [usize; 2]) -> f64 {
+    let chosen = (1..=one.min(other)).map(|k| k as f64 / (one.max(other) + k) as f64);
+    (2.0 * chosen.product::<f64>()).min(1.0)
+}
+
+/// The probability of a rank sum at least as far out as `seen`, on the nearer side.
+fn exact_tail(ranks: &[u64], chosen: usize, seen: u64) -> f64 {
+    let ways = ways(ranks, chosen);
+    let total: f64 = ways.iter().sum();
+    let (below, above) = ways.split_at(seen as usize);
+    let below: f64 = below.iter().sum();
+    let at_least: f64 = above.iter().sum();
+    (below + above.first().unwrap_or(&0.0)).min(at_least) / total
+}
+
+/// In how many ways `chosen` of the ranks come to each sum.
+fn ways(ranks: &[u64], chosen: usize) -> Vec<f64> {
+    let greatest: u64 = ranks.iter().sum();
+    let width = greatest as usize + 1;
+    let mut ways = vec![0.0; (chosen + 1) * width];
+    ways[0] = 1.0;
+    let mut reached = 0;
+    for (index, rank) in ranks.iter().enumerate() {
+        let rank = *rank as usize;
+        reached += rank;
+        for count in (1..=chosen.min(index + 1)).rev() {
+            let (fewer, from) = ways.split_at_mut(count * width);
+            let fewer = &fewer[(count - 1) * width..];
+            for sum in rank..=reached {
+                from[sum] += fewer[sum - rank];
+            }
+        }
+    }
+    ways.split_off(chosen * width)
+}
+
+fn normal_tail(all: &[f64], chosen: usize, seen: f64) -> f64 {
+    let (n, m) = (all.len() as f64, chosen as f64);
+    let mean = m * (n + 1.0);
+    let ties = ties(all).into_iter().map(|size| size as f64);
+    let ties: f64 = ties.map(|size| size.powi(3) - size).sum();
+    // Of doubled ranks: four times the variance of the rank sum.
+    let variance = m * (n - m) / 3.0 * ((n + 1.0) - ties / (n * (n - 1.0)));
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    let from_mean = ((seen - mean).abs() - 1.0).max(0.0);
+    Normal::standard().cdf(-from_mean / variance.sqrt())
+}
+
+/// How far the values of `one` lie above those of `other`: the median of all differences, with its interval.
+/// Infinite values, which failed runs have, have ranks too, and an end may be infinite for them.
+///
+/// # Errors
+/// [`NoInterval::TooFewValues`] where so few cannot reach the confidence; [`NoInterval::OutOfRange`] when a
+/// value is NaN, or so many are infinite that the estimate is no number.
+pub fn shift_interval(
+    one: &[f64],
+    other: &[f64],
+    confidence: Confidence,
+) -> Result<Interval, NoInterval> {
+    let sizes = [one.len(), other.len()];
+    let left_out =
+        shift_left_out(sizes, confidence.tail()).ok_or(NoInterval::TooFewValues { sizes })?;
+    if one.iter().chain(other).any(|value| value.is_nan()) {
+        return Err(NoInterval::OutOfRange);
+    }
+    let differences = Differences::of(one, other);
+    let last = differences.count() - 1;
+    let middle = f64::midpoint(
+        differences.nth(last / 2),
+        differences.nth(differences.count() / 2),
+    );
+    if middle.is_nan() {
+        return Err(NoInterval::OutOfRange);
+    }
+    Ok(Interval {
+        estimate: middle,
+        low: differences.nth(left_out),
+        high: differences.nth(last - left_out),
+        confidence,
+        blocks: one.len() + other.len(),
+    })
+}
+
+/// Whether two sets of these sizes can reach a confidence: of all ways to divide the values, the one that is
+/// furthest out must be rare enough. Four and four reach 95 %, three and three do not.
+pub fn shift_reaches(sizes: [usize; 2], confidence: Confidence) -> bool {
+    shift_left_out(sizes, confidence.tail()).is_some()
+}
+
+/// How many differences lie below the interval: the critical value, the greatest k for which the statistic is at
+/// most k with a probability of at most `tail`. `None` when even 0, its least value, is more likely.
+fn shift_left_out([one, other]: [usize; 2], tail: f64) -> Option<usize> {
+    if one == 0 || other == 0 {
+        return None;
+    }
+    if one + other > SPLITS_EXACT_MAX {
+        return Some(shift_left_out_by_normal(one as f64, other as f64, tail));
+    }
+    let ranks: Vec<u64> = (1..=(one + other) as u64).collect();
+    let ways = ways(&ranks, one);
+    let total: f64 = ways.iter().sum();
+    let least = one * (one + 1) / 2;
+    let mut below = 0.0;
+    let more_likely = ways[least..].iter().position(|ways| {
+        below += ways;
+        // What ties in exact arithmetic must not be told apart by rounding.
+        below > total * tail * (1.0 + 1e-9)
+    });
+    // So many values of the statistic are rare enough; below the first of them lies nothing.
+    more_likely.filter(|rare| *rare > 0).map(|rare| rare - 1)
+}
+
+fn shift_left_out_by_normal(one: f64, other: f64, tail: f64) -> usize {
+    let mean = one * other / 2.0;
+    let deviation = (one * other * (one + other + 1.0) / 12.0).sqrt();
+    let end = mean + Normal::standard().inverse_cdf(tail) * deviation - 1.0;
+    end.max(0.0) as usize
+}
+
+#[cfg(test)]
+mod signed_rank_tests;
+
+#[cfg(test)]
+mod mann_whitney_tests;
+
+#[cfg(test)]
+mod ranks_tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_share_their_ranks() {
+        assert_eq!(doubled_ranks(&[3.0, 1.0, 2.0]), [6, 2, 4]);
+        assert_eq!(doubled_ranks(&[5.0, 5.0, 1.0, f64::INFINITY]), [5, 5, 2, 8]);
+        assert_eq!(ties(&[5.0, 1.0, 5.0, 2.0, 5.0]), [1, 1, 3]);
+        // 0 and -0 are equal.
+        assert_eq!(doubled_ranks(&[0.0, -0.0]), [3, 3]);
+        assert_eq!(ties(&[0.0, -0.0]), [2]);
+    }
+}
+
+#[cfg(test)]
+mod differences_tests {
+    use super::*;
+
+    #[test]
+    fn each_difference_is_the_one_that_sorting_finds() {
+        let noise = |index: usize| ((index as f64 * 0.618_034).fract() * 40.0).round() / 8.0;
+        let mut one: Vec<f64> = (0..23).map(noise).collect();
+        let other: Vec<f64> = (30..47)
+            .map(noise)
+            .chain([f64::INFINITY, f64::NEG_INFINITY])
+            .collect();
+        one.extend([f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, -0.0]);
+        let mut all: Vec<f64> = one
+            .iter()
+            .flat_map(|one| other.iter().map(|other| difference(*one, *other)))
+            .collect();
+        all.sort_by(f64::total_cmp);
+        let differences = Differences::of(&one, &other);
+        assert_eq!(differences.count(), all.len());
+        for (number, expected) in all.into_iter().enumerate() {
+            let found = differences.nth(number);
+            assert!(found == expected && found.is_sign_negative() == (expected < 0.0));
+        }
+    }
+
+    #[test]
+    fn sets_are_compared_whose_differences_would_fill_the_memory() {
+        // 10,000,000,000 differences, of which the least is -99,999 and the middle one 0.
+        let values: Vec<f64> = (0..100_000).map(f64::from).collect();
+        let differences = Differences::of(&values, &values);
+        assert_eq!(differences.nth(0), -99_999.0);
+        assert_eq!(differences.nth(differences.count() / 2), 0.0);
+    }
+}
