@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_engine::CheckedStreams;
-use nicpoll_study::check_of;
+use nicpoll_lab::check_of;
 
 const NOW_NS: u64 = 1_000_000_000;
 

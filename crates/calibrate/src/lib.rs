@@ -3,10 +3,11 @@
 //! Published measurements: tables ([`Table`]) hold what others measured, host files what is known of their
 //! hosts. [`fit`] finds the costs that no source states from figures under interrupts, and [`rows_of`] compares
 //! every figure with a simulation: those under polling are predictions. This machine: [`numbers_of`] turns
-//! measured costs into a host, and [`Prediction`] says what a study's traffic does on it.
+//! measured costs into a host, and [`Prediction`] says what a study's traffic does on it. The costs come from
+//! [`measure_costs`], which runs traffic on a lab.
 //!
-//! What must hold: no figure under polling reaches the fit, and every row says whether it was fitted or
-//! predicted. Nothing here reads a file, a clock or a counter.
+//! No figure under polling reaches the fit, and every row says whether it was fitted or predicted. Only `measure` reads a
+//! clock or a counter.
 #![forbid(unsafe_code)]
 
 mod compare;
@@ -14,6 +15,7 @@ mod descent;
 mod fit;
 mod host_file;
 mod library;
+mod measure;
 mod outcome;
 mod quantity;
 mod scenario;
@@ -27,6 +29,8 @@ pub use compare::{CompareError, Done, Job, rows_of};
 pub use fit::{Fit, FitError, FitPlan, Group, GroupFit, Parameter, fit};
 pub use host_file::{fitted_fields, with_fitted};
 pub use library::{Library, LibraryError, MarkError};
+pub use measure::switching::ticks_per_second;
+pub use measure::{HostCosts, PutInForce, measure_costs};
 pub use scenario::Length;
 pub use score::score_of;
 pub use search::{SearchResult, SearchSpan, search};

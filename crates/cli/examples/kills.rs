@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
+use nicpoll_lab::still_runs;
 use nicpoll_model::Study;
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
-use nicpoll_study::still_runs;
 use rand_core::Rng;
 
 /// Kills come after at most so many milliseconds: preparations take about 1,500, a trial about 500.

@@ -45,7 +45,7 @@ pub enum Command {
     #[command(long_about = nicpoll_study::demo::ABOUT)]
     Demo(DemoArgs),
     /// Compare two settings of an interface with the traffic that it has now
-    #[command(long_about = nicpoll_study::ab::ABOUT)]
+    #[command(long_about = nicpoll_ab::ABOUT)]
     Ab(Box<AbArgs>),
     /// Run studies of your own, and list, show, compare and export stored ones
     #[command(long_about = study::ABOUT)]

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use nicpoll_ab::AbError;
 use nicpoll_engine::EngineError;
 use nicpoll_inspect::InspectError;
+use nicpoll_lab::LabError;
 use nicpoll_store::StoreError;
 use nicpoll_study::{Gate, ImportError, ResultError, StudyError, StudyFileError};
 use nicpoll_switch::freebsd::{FreebsdError, TargetError};
@@ -100,14 +102,32 @@ impl From<InspectError> for Failure {
     }
 }
 
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Missing(what) => Failure::Missing(what),
+            LabError::OneCpu => Failure::Missing(error.to_string()),
+            LabError::Switch(error) => error.into(),
+            LabError::Set(error) => error.into(),
+            other => Failure::Failed(other.into()),
+        }
+    }
+}
+
 impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         match error {
-            StudyError::Missing(what) => Failure::Missing(what),
-            StudyError::OneCpu => Failure::Missing(error.to_string()),
-            StudyError::Switch(error) => error.into(),
-            StudyError::Set(error) => error.into(),
+            StudyError::Lab(error) => error.into(),
             other => Failure::Failed(other.into()),
+        }
+    }
+}
+
+impl From<AbError> for Failure {
+    fn from(error: AbError) -> Self {
+        match error {
+            AbError::Lab(error) => error.into(),
+            AbError::Store(error) => error.into(),
         }
     }
 }

@@ -8,8 +8,8 @@ use std::process::Output;
 use std::thread;
 use std::time::Instant;
 
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
-use nicpoll_study::Veth;
 use nicpoll_sys::socket::set_receive_buffer;
 use nicpoll_testkit::{needs, shell};
 use running::{PATIENCE, ended, kill, nicpoll};

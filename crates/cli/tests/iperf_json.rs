@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use described::{assert_described, validator};
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
-use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::{free_port, needs};
 use serde_json::Value;

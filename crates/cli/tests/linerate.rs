@@ -5,8 +5,8 @@ mod described;
 use std::process::{Command, Output};
 
 use described::assert_described;
+use nicpoll_lab::{INTERFACE, Veth};
 use nicpoll_model::Side;
-use nicpoll_study::{INTERFACE, Veth};
 use nicpoll_testkit::needs;
 use serde_json::Value;
 

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
 use nicpoll_observe::HostCounters;
-use nicpoll_study::Veth;
 use nicpoll_testkit::needs;
 use serde_json::Value;
 

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
-use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};

@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
 use nicpoll_observe::{HostCounters, HostSnapshot};
-use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::{free_port, needs};
 use rustix::process::{Pid, Signal, kill_process};

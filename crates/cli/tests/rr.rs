@@ -8,9 +8,9 @@ use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use described::assert_described;
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
 use nicpoll_observe::HostCounters;
-use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::{free_port, needs};
 use rustix::process::{Pid, Signal, kill_process};

@@ -14,8 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
-use nicpoll_study::demo;
-use nicpoll_study::{INTERFACE, Running};
+use nicpoll_lab::{INTERFACE, Running};
 use nicpoll_switch::Journal;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::needs;
@@ -67,7 +66,7 @@ fn variable<'a>(interface: &'a Value, name: &str) -> &'a Value {
 
 /// Runs `look` while UDP traffic runs for longer.
 fn under_traffic<T>(lab: &mut Studied, look: impl FnOnce(&Studied) -> T) -> T {
-    let mut running = Running::start(&mut lab.lab, &demo::udp(64), TRAFFIC).unwrap();
+    let mut running = Running::start(&mut lab.lab, &nicpoll_lab::udp(64), TRAFFIC).unwrap();
     thread::sleep(Duration::from_millis(100));
     let seen = look(lab);
     let cancel = AtomicBool::new(false);
@@ -80,7 +79,7 @@ fn under_traffic<T>(lab: &mut Studied, look: impl FnOnce(&Studied) -> T) -> T {
 
 fn a_few_packets(lab: &mut Studied) {
     let short = Duration::from_millis(10);
-    let mut running = Running::start(&mut lab.lab, &demo::udp(64), short).unwrap();
+    let mut running = Running::start(&mut lab.lab, &nicpoll_lab::udp(64), short).unwrap();
     let cancel = AtomicBool::new(false);
     running.wait_for_sender(&mut lab.lab, &cancel).unwrap();
     running

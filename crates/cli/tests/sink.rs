@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
-use nicpoll_study::Veth;
 use nicpoll_testkit::{needs, shell};
 use running::{PATIENCE, Running, ended, kill};
 use rustix::process::Signal;

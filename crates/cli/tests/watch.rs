@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
+use nicpoll_lab::INTERFACE;
 use nicpoll_model::{LossPlace, WatchEnd, WatchSample, WatchStart};
 use nicpoll_observe::HostCounters;
-use nicpoll_study::INTERFACE;
 use nicpoll_switch::Journal;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::{Need, needs, skip, test_name};

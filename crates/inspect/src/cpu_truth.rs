@@ -14,9 +14,7 @@ use nicpoll_model::{
     CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, TICK_SAMPLED_POINTS_MIN, TruthPhase,
     TruthVerdict,
 };
-use nicpoll_observe::clock::{
-    Spun, monotonic_ns, next_phase, sleep_until, spin_until, tick_ns,
-};
+use nicpoll_observe::clock::{Spun, monotonic_ns, next_phase, sleep_until, spin_until, tick_ns};
 use nicpoll_observe::{CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, start_timing};
 use nicpoll_sys::affinity;
 use rustix::thread::gettid;

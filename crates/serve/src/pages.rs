@@ -1,6 +1,7 @@
 //! Renders pages from what the store holds at that moment. Only reads the store. A study that cannot be shown gives a
 //! sentence that says why.
 
+use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
 use nicpoll_report::{
@@ -8,9 +9,7 @@ use nicpoll_report::{
     render_studies_html,
 };
 use nicpoll_store::{Place, Store, StoreError, Which};
-use nicpoll_study::{
-    ResultError, ResultName, ResultSource, StudyError, compare_results, shown, still_runs,
-};
+use nicpoll_study::{ResultError, ResultName, ResultSource, StudyError, compare_results, shown};
 use thiserror::Error;
 
 use crate::request::{Named, Page};

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use nicpoll_lab::this_runner;
 use nicpoll_model::{Study, StudyKind};
 use nicpoll_serve::StoreServer;
 use nicpoll_store::{Recording, Store};
-use nicpoll_study::{demo, this_runner};
+use nicpoll_study::demo;
 
 const STUDY: &str = include_str!("../../report/tests/golden/demo.json");
 

@@ -8,6 +8,7 @@
 
 mod database;
 mod document;
+mod ended;
 mod error;
 mod place;
 #[cfg(feature = "postgres")]
@@ -18,6 +19,7 @@ mod sqlite;
 mod store;
 
 pub use document::Stored;
+pub use ended::{Ended, StoredPlace};
 pub use error::{Reason, StoreError};
 pub use place::Place;
 pub use recording::Recording;

@@ -8,12 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nicpoll_lab::{Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Veth};
 use nicpoll_model::Side;
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{
-    DemoOptions, Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, TrialPlace,
-    Trials, Veth, plan,
-};
+use nicpoll_study::{DemoOptions, TrialPlace, Trials, plan};
 use nicpoll_switch::{Journal, Owner};
 
 /// Seconds by step, since the last look.

@@ -1,8 +1,19 @@
-//! What a study compares: workloads and settings as data, and which settings are held against which.
+//! What a study compares: workloads and settings as data, and which settings are compared.
+//!
+//! Start with [`file::StudyFile`] for how a TOML file becomes a [`Design`].
+
+pub mod demo;
+pub mod file;
+pub mod ready;
+pub mod simulate;
+pub mod sweep;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nicpoll_lab::{
+    Cpus, EngineRequest, Extent, MACHINE, ROUTER, Topology, Traffic, WorkloadRequest, XdpProgram,
+};
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
     ComparisonName, FactorFacts, LevelFacts, MainEffect, SettingFacts, Side, SweptLoad,
@@ -13,23 +24,14 @@ use nicpoll_switch::{Request, Setting, Value, did_you_mean};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::engine::EngineRequest;
-use crate::extent::Extent;
-use crate::topology::Topology;
-use crate::workload::WorkloadRequest;
-use crate::xdp::XdpProgram;
-
-/// The name of the sending host in settings, as [`Side`] writes it.
-pub const SENDER: &str = "sender";
-/// That of the one that forwards, where there is one.
-pub const ROUTER: &str = "router";
-/// That of the receiving one.
-pub const RECEIVER: &str = "receiver";
-/// The name in settings of the machine that everything runs on.
-pub const MACHINE: &str = "machine";
-/// The interface that stands for the machine where its sysctls are recorded: every machine has it, and nothing of
-/// the interface itself is changed.
-pub const MACHINE_INTERFACE: &str = "lo";
+impl<'a> From<&'a NamedWorkload> for Traffic<'a> {
+    fn from(workload: &'a NamedWorkload) -> Self {
+        Traffic {
+            request: &workload.request,
+            extent: Some(&workload.extent),
+        }
+    }
+}
 
 /// What a study compares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,43 +96,6 @@ pub struct NamedSetting {
     pub levels: Vec<LevelFacts>,
     /// What must be seen of the receiver's polls while it is in force.
     pub evidence: Evidence,
-}
-
-/// The cores that a setting gives the threads of the traffic; those that it does not name stay as the lab has them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Cpus {
-    /// Of the sending thread.
-    #[serde(default)]
-    pub sender: Option<u32>,
-    /// Of the receiving thread.
-    #[serde(default)]
-    pub receiver: Option<u32>,
-}
-
-impl Cpus {
-    /// The core of one side, where it is named.
-    pub fn of(self, side: Side) -> Option<u32> {
-        match side {
-            Side::Sender => self.sender,
-            Side::Receiver => self.receiver,
-        }
-    }
-
-    /// These cores, and others in force over them.
-    #[must_use]
-    pub fn under(self, over: Cpus) -> Cpus {
-        Cpus {
-            sender: over.sender.or(self.sender),
-            receiver: over.receiver.or(self.receiver),
-        }
-    }
-
-    /// A side whose core both name.
-    pub fn common_with(self, other: Cpus) -> Option<Side> {
-        let is_twice = |side: &Side| self.of(*side).is_some() && other.of(*side).is_some();
-        [Side::Sender, Side::Receiver].into_iter().find(is_twice)
-    }
 }
 
 /// What must be seen of the receiver's polls for a setting to be in force.

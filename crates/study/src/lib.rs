@@ -1,108 +1,32 @@
-//! Studies: hosts and the link between them, settings and workloads as data, trials, and the runner.
+//! Studies: settings compared under workloads, in trials on the hosts of a lab.
 //!
-//! What must hold: the host machine's own interfaces are never touched; whatever ends a study, every
-//! setting is put back, and nothing outlives the process unless it was asked to be kept.
+//! The folders are the steps, in order: `design` (what is compared, from a TOML file), `plan` (how long, in which order),
+//! `run` (trials, recorded as they end), `judge` (whether trials count, and what follows from them), `results` (stored
+//! studies and other tools' files, read and compared). Start with [`StudyFile::parse`] and [`Session::run`].
 #![forbid(unsafe_code)]
 
-pub mod ab;
-mod calibrate;
-mod command;
-mod comparisons;
-mod conduct;
-mod confounders;
-mod cost;
-mod cpu_window;
-mod decided;
-pub mod demo;
 mod design;
-mod engine;
-mod error;
-mod evenness;
-mod existing;
-mod extent;
-mod facts;
-mod fail_on;
-mod file;
-mod fit;
-mod foreign;
-mod host;
 mod judge;
-mod keep;
-mod kernel_side;
-mod kernel_time;
-mod lab;
-mod link;
-mod other_end;
-mod packet_check;
 mod plan;
-mod ready;
-mod reckon;
 mod results;
 mod run;
-mod schedule;
-mod seed;
-mod series;
-mod setting_findings;
-mod sitting;
-mod spinner_run;
-mod stop;
-mod study;
-mod sweep;
-mod to_simulate;
-mod topology;
-mod trial;
-mod veth;
-mod warnings;
-mod wiring;
-mod workload;
-mod xdp;
 
-pub use command::{CommandOutputError, CommandRefused, CommandWorkload, FigureUnit};
-pub use decided::is_decided;
-pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, UnknownWorkload, Versus};
-pub use engine::{EngineRefusal, EngineRequest, HZ_DEFAULT};
-pub use error::{Doing, StudyError};
-pub use existing::{Existing, ExistingError};
-pub use extent::{Beside, Extent};
-pub use fail_on::{FailOn, Gate, NoLimit};
-pub use file::{Here, OneLength, StudyFile};
-pub use fit::{HostCosts, measure_costs, ticks_per_second};
-pub use foreign::CoreTime;
-pub use host::{
-    Answer, Changes, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
-    HostRequest, LocalHost, Polls, Timed,
-};
-pub use keep::{Keeper, shown, still_runs, this_runner};
-pub use kernel_side::SwitchSetup;
-pub use kernel_time::{EngineSupport, KernelTime};
-pub use lab::{Lab, require_lab, require_state};
-pub use link::{Link, LocalLink};
+pub use design::demo;
+pub use design::demo::{DemoOptions, QUICK_BLOCKS, QUICK_LIMIT, plan};
+pub use design::file::needs::Here;
+pub use design::file::{OneLength, StudyFile};
+pub use design::ready::{READY, StudyFileError, ready_studies};
+pub use design::simulate::NothingToSimulate;
+pub use design::sweep::{SweepError, SweepRate, SweepRates};
+pub use design::{Design, Evidence, NamedSetting, NamedWorkload, UnknownWorkload, Versus};
+pub use judge::trial::TrialPlace;
+pub use judge::warnings::is_decided;
 pub use nicpoll_import::Correction;
-pub use other_end::{OtherEnd, SinkWithOtherEnd};
-pub use packet_check::check_of;
-pub use plan::{
-    DEFAULT_BLOCKS, DEFAULT_PERIOD, DemoOptions, Lengths, PlanError, QUICK_BLOCKS, QUICK_LIMIT,
-    plan, plan_of,
-};
-pub use ready::{READY, StudyFileError, ready_studies};
-pub use results::{
-    ImportError, ResultError, ResultName, ResultSource, compare_results, import_transcripts,
-};
-pub use run::{Running, Traffic};
-pub use seed::draw_seed;
-pub use sitting::{Ended, Sitting, StoredPlace};
-pub use study::{Identity, Progress, SoFar, run_study};
-pub use sweep::{SweepError, SweepRate, SweepRates};
-pub use to_simulate::NothingToSimulate;
-pub use topology::{
-    ExistingInterfaces, LineRate, LinkDelay, LossShare, OwnInterface, Topology, TopologyError,
-    TopologyKind,
-};
-pub use trial::{TrialPlace, Trials, apply};
-pub use veth::Veth;
-pub use wiring::Addresses;
-pub use workload::{WorkloadMistake, WorkloadRequest};
-pub use xdp::XdpProgram;
-
-/// The name of both ends of the link.
-pub const INTERFACE: &str = "em0";
+pub use plan::{DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, PlanError, plan_of};
+pub use results::compare::compare_results;
+pub use results::gate::{FailOn, Gate, NoLimit};
+pub use results::import::{ImportError, import_transcripts};
+pub use results::read::{ResultError, ResultName, ResultSource, shown};
+pub use run::session::{Identity, Progress, Sitting, SoFar, StudyError, run_study};
+pub use run::timer::apply;
+pub use run::trial::Trials;

@@ -1,4 +1,6 @@
-//! What is decided before the first trial: how long, how often, in which order.
+//! The plan: how long, how often and in which order, fixed before the first trial.
+
+pub mod durations;
 
 use std::time::Duration;
 
@@ -7,40 +9,41 @@ use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 use thiserror::Error;
 
-use crate::cpu_window::CPU_WINDOW;
-use crate::demo;
 use crate::design::{Design, NamedSetting, UnknownWorkload};
-use crate::reckon;
+use crate::plan::durations::{
+    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, limit_seconds, trials,
+};
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
 
 /// Blocks without options.
 pub const DEFAULT_BLOCKS: u32 = 16;
-/// Blocks with `--quick`.
-pub const QUICK_BLOCKS: u32 = 11;
-/// Time in which a demo ends with `--quick`.
-pub const QUICK_LIMIT: Duration = Duration::from_secs(40);
+
 /// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s
 /// and 0.10 with 1.5 s, and in the time of one long trial there are four short ones.
 const DEFAULT_TRIAL: Duration = Duration::from_millis(250);
-const DEFAULT_WARMUP: Duration = Duration::from_millis(100);
+
+pub const DEFAULT_WARMUP: Duration = Duration::from_millis(100);
+
 /// Period without options.
 pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
 
 const TRIAL_MIN: Duration = Duration::from_millis(100);
+
 const TRIAL_MAX: Duration = Duration::from_secs(600);
-/// Time for stragglers of a run to be counted, on a link that delays nothing.
-pub(crate) const DRAIN_MIN: Duration = Duration::from_millis(2);
+
 /// A receiver that hears nothing for longer takes its sender for dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+
 const BLOCKS_MAX: u32 = 1000;
+
 /// Below this the timer's own latency (about 20 us in a virtual machine) leaves nothing of the period.
 const PERIOD_MIN: Duration = Duration::from_micros(20);
+
 /// Rounds that a trial must have for its rhythm to be proven.
 const ROUNDS_MIN: u32 = 50;
-/// Rounds that each step of the calibration looks at, and the number of steps.
-pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
+
 const CALIBRATION_STEPS: u32 = 4;
 
 /// How long a study takes, and how often it repeats.
@@ -77,7 +80,7 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    fn check(&self) -> Result<(), PlanError> {
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
         if !(1..=BLOCKS_MAX).contains(&self.blocks) {
             return Err(PlanError::Blocks { asked: self.blocks });
         }
@@ -91,35 +94,6 @@ impl Lengths {
             return Err(PlanError::Drain { asked });
         }
         Ok(())
-    }
-}
-
-/// What a user may ask of the demo.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DemoOptions {
-    /// Short run that can show large effects only.
-    pub quick: bool,
-    /// Blocks.
-    pub blocks: Option<u32>,
-    /// Length of a trial.
-    pub trial: Option<Duration>,
-    /// Time from round to round under `polling`.
-    pub period: Option<Duration>,
-    /// Workloads; empty means all, or two with `quick`.
-    pub workloads: Vec<String>,
-    /// A setting that is compared with itself, instead of the settings with one another.
-    pub null: Option<String>,
-}
-
-impl DemoOptions {
-    /// Whether the time of the demo as it comes does not hold.
-    fn has_own_time(&self) -> bool {
-        self.blocks.is_some()
-            || self.trial.is_some()
-            || self
-                .period
-                .is_some_and(|period| warmup(period) > DEFAULT_WARMUP)
-            || !self.workloads.is_empty()
     }
 }
 
@@ -183,31 +157,6 @@ pub enum PlanError {
     },
 }
 
-/// Makes the demo's design and plan of options, or says what is wrong with them.
-pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), PlanError> {
-    let demo = demo::file();
-    let (blocks, limit) = if options.quick {
-        (QUICK_BLOCKS, Some(QUICK_LIMIT))
-    } else {
-        (demo.lengths.blocks, demo.lengths.limit)
-    };
-    let period = options.period.unwrap_or(DEFAULT_PERIOD);
-    let lengths = Lengths {
-        quick: options.quick,
-        blocks: options.blocks.unwrap_or(blocks),
-        trial: options.trial.unwrap_or(demo.lengths.trial),
-        warmup: demo.lengths.warmup,
-        drain: demo.lengths.drain,
-        limit: limit.filter(|_| !options.has_own_time()),
-        stop_width: None,
-    };
-    lengths.check()?;
-    check_period(period, lengths.trial)?;
-    let design = design_of(options, period)?;
-    let plan = plan_of(&design, &lengths, seed)?;
-    Ok((design, plan))
-}
-
 /// Makes a plan of a design, or says what is wrong with its lengths.
 ///
 /// # Errors
@@ -236,7 +185,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         .drain
         .unwrap_or(DRAIN_MIN + 2 * design.topology.delay());
     let mut plan = Plan {
-        reckoned_trial_seconds: reckon::trials(design, runs, drain),
+        reckoned_trial_seconds: trials(design, runs, drain),
         quick: lengths.quick,
         blocks,
         trial_seconds: trial.as_secs_f64(),
@@ -262,10 +211,9 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         plan.blocks = blocks_within(lengths, &plan, design)?;
     }
     plan.order = draw_order(design, plan.blocks, seed);
-    plan.limit_seconds = lengths.limit.map_or_else(
-        || reckon::limit_seconds(design, &plan),
-        |limit| limit.as_secs_f64(),
-    );
+    plan.limit_seconds = lengths
+        .limit
+        .map_or_else(|| limit_seconds(design, &plan), |limit| limit.as_secs_f64());
     Ok(plan)
 }
 
@@ -274,11 +222,11 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     let limit = lengths.limit.unwrap_or_default();
     let workloads: f64 = plan.reckoned_trial_seconds.iter().sum();
     let block = design.settings.len() as f64 * workloads;
-    let left = limit.saturating_sub(reckon::BASE).as_secs_f64();
+    let left = limit.saturating_sub(BASE).as_secs_f64();
     let blocks = (left / block) as u32;
     let needed = blocks_for_interval(plan.family);
     if blocks < needed {
-        let seconds = reckon::BASE.as_secs_f64() + f64::from(needed) * block;
+        let seconds = BASE.as_secs_f64() + f64::from(needed) * block;
         return Err(PlanError::StopTooEarly {
             asked: limit,
             needed,
@@ -295,7 +243,7 @@ fn blocks_for_interval(family: u32) -> u32 {
 }
 
 /// Refuses a period that cannot be met, or not be proven in a trial.
-fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
+pub fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
     if period < PERIOD_MIN {
         return Err(PlanError::PeriodTooShort { asked: period });
     }
@@ -309,23 +257,8 @@ fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What is compared: the demo's design, as far as it was asked for.
-fn design_of(options: &DemoOptions, period: Duration) -> Result<Design, UnknownWorkload> {
-    let design = demo::design(period);
-    let design = match (&options.null, options.quick) {
-        (Some(setting), _) => demo::null(design, setting),
-        (None, true) => demo::polling_against_interrupt(design),
-        (None, false) => design,
-    };
-    match (&options.workloads[..], options.quick) {
-        ([], true) => design.with_workloads(&demo::QUICK_WORKLOADS.map(String::from)),
-        ([], false) => Ok(design),
-        (asked, _) => design.with_workloads(asked),
-    }
-}
-
 /// Long periods need a longer look before the timer is right.
-fn warmup(period: Duration) -> Duration {
+pub fn warmup(period: Duration) -> Duration {
     DEFAULT_WARMUP.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS)
 }
 
@@ -356,6 +289,8 @@ fn draw_order(design: &Design, blocks: u32, seed: Seed) -> Vec<(String, String)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::demo::{self, DemoOptions, QUICK_BLOCKS, plan};
+    use crate::plan::durations::trial_seconds;
 
     #[test]
     fn a_block_holds_every_workload_under_every_setting_once() {
@@ -434,7 +369,7 @@ mod tests {
             ..DemoOptions::default()
         };
         let (_, plan) = plan(&long, Seed(1)).unwrap();
-        let of = |trial: &(String, String)| reckon::trial_seconds(&plan, &trial.0);
+        let of = |trial: &(String, String)| trial_seconds(&plan, &trial.0);
         let planned: f64 = plan.order.iter().map(of).sum();
         assert!(plan.limit_seconds > planned && plan.limit_seconds > 150.0);
     }

@@ -3,13 +3,13 @@
 mod common;
 
 use common::TestLab;
+use nicpoll_lab::{Running, WorkloadRequest};
 use nicpoll_model::WorkUnit;
-use nicpoll_study::{StudyFile, WorkloadRequest};
+use nicpoll_study::StudyFile;
 use nicpoll_testkit::needs;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use nicpoll_study::Running;
 use nicpoll_traffic::workload::Books;
 
 /// A study whose only workload is this one, under two words for `{word}`.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_model::Side;
 use nicpoll_observe::PollCounts;
-use nicpoll_study::demo::{self, DEFAULT, INTERRUPT, POLLING};
+use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
@@ -20,7 +20,7 @@ fn polls_during_traffic(test: &mut TestLab) -> (PollCounts, u64) {
     let before = test.polls.read().unwrap();
     // So short that the receive buffer would hold all of it, should the receiver not run meanwhile.
     let duration = Duration::from_millis(50);
-    let books = test.traffic(&demo::udp(64), duration, QUIET);
+    let books = test.traffic(&nicpoll_lab::udp(64), duration, QUIET);
     let fins = books.control[0].received_packets.unwrap();
     let received = books.packets.unwrap().1 + fins;
     assert!(received > 100);

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
+use nicpoll_lab::{Lab, Running, Veth, WorkloadRequest};
 use nicpoll_model::{Side, SwitchValue};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{
-    Here, Lab, Running, StudyFile, TrialPlace, Trials, Veth, WorkloadRequest, apply,
-};
+use nicpoll_study::{StudyFile, TrialPlace, Trials, apply};
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_testkit::needs;
 
@@ -60,7 +59,7 @@ fn values(test: &mut TestLab) -> [String; 4] {
 fn sysctls_features_and_cores_are_in_force_under_their_setting_alone() {
     needs!(Root, PerNapi);
     let file = StudyFile::parse(FILE).unwrap();
-    file.check(FILE, &Here::look(&file).unwrap()).unwrap();
+    file.check(FILE, &file.look().unwrap()).unwrap();
     let mut test = TestLab::build();
     let before = values(&mut test);
     assert_ne!(before[3], "11");
@@ -139,7 +138,7 @@ fn what_this_kernel_or_a_namespace_has_not_is_refused_with_its_line() {
         let text = FILE.replacen(find, replace, 1);
         assert_ne!(text, FILE);
         let file = StudyFile::parse(&text).unwrap();
-        let error = file.check(&text, &Here::look(&file).unwrap()).unwrap_err();
+        let error = file.check(&text, &file.look().unwrap()).unwrap_err();
         assert!(error.message.contains(wanted), "{replace}: {error}");
         assert_eq!(error.line, line, "{replace}: {error}");
     }
@@ -257,7 +256,7 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
     needs!(Root, PerNapi);
     let text = XDP.replacen("[[factor]]", "[topology]\ndelay = \"20ms\"\n[[factor]]", 1);
     let file = StudyFile::parse(&text).unwrap();
-    match file.check(&text, &Here::look(&file).unwrap()) {
+    match file.check(&text, &file.look().unwrap()) {
         Err(error) => {
             assert_eq!(error.line, 3);
             assert!(error.message.contains("modprobe sch_netem"), "{error}");

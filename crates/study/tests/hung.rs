@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::TestLab;
+use nicpoll_lab::{
+    Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost,
+};
 use nicpoll_model::{Origin, Side, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
-use nicpoll_study::{
-    Answer, DemoOptions, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE,
-    Identity, Lab, LocalHost, Progress, Sitting, plan,
-};
+use nicpoll_study::{DemoOptions, Identity, Progress, Sitting, plan};
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
 

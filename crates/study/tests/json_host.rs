@@ -10,12 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use common::TestLab;
+use nicpoll_lab::{
+    Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost,
+};
 use nicpoll_model::{Side, Trial};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{
-    DemoOptions, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost,
-    TrialPlace, Trials, plan,
-};
+use nicpoll_study::{DemoOptions, TrialPlace, Trials, plan};
 use nicpoll_switch::Owner;
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_testkit::needs;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
+use nicpoll_lab::WorkloadRequest;
 use nicpoll_model::{ControlKind, ControlLine, Ledger, LossPlace, Side};
 use nicpoll_observe::{Account, CountedDatagrams, Hosts, packet_ledger};
-use nicpoll_study::WorkloadRequest;
 use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::netrate::NetrateWorkload;

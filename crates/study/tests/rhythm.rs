@@ -8,13 +8,13 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_model::Side;
 use nicpoll_observe::RhythmWatch;
-use nicpoll_study::demo::{self, INTERRUPT, POLLING};
+use nicpoll_study::demo::{INTERRUPT, POLLING};
 use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
 
 fn traffic(test: &mut TestLab) {
-    test.traffic(&demo::udp(64), Duration::from_millis(50), QUIET);
+    test.traffic(&nicpoll_lab::udp(64), Duration::from_millis(50), QUIET);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{SETTINGS, TestLab};
+use nicpoll_lab::INTERFACE;
 use nicpoll_model::Side;
-use nicpoll_study::INTERFACE;
 use nicpoll_study::demo::{DEFAULT, POLLING};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Target, Value};

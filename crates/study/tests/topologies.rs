@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use common::TestLab;
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
+use nicpoll_lab::{Beside, Extent, Lab, Running, Topology, Veth, WorkloadRequest};
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{ControlKind, LossPlace, Protocol, Side};
 use nicpoll_observe::{Account, CountedDatagrams, HostSnapshot, Hosts, packet_ledger};
-use nicpoll_study::{Beside, Extent, Lab, NamedWorkload, Running, Topology, Veth, WorkloadRequest};
+use nicpoll_study::NamedWorkload;
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::rr::RrWorkload;

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
+use nicpoll_lab::WorkloadRequest;
 use nicpoll_model::{ControlKind, Side, WorkUnit};
-use nicpoll_study::WorkloadRequest;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;

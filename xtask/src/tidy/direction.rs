@@ -24,28 +24,48 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("traffic", &["model", "stats", "sys", "wire"]),
     ("iperf", &["model", "stats", "sys", "traffic"]),
     ("sim", &["core", "model", "stats"]),
-    ("calibrate", &["model", "sim", "stats"]),
+    (
+        "calibrate",
+        &[
+            "iperf", "lab", "model", "observe", "sim", "stats", "sys", "traffic",
+        ],
+    ),
     ("engine", &["core", "model", "stats", "sys", "wire"]),
     ("store", &["model", "stats"]),
     ("import", &["model"]),
     ("report", &["model", "stats", "store"]),
     (
-        "study",
+        "lab",
         &[
-            "core", "engine", "import", "inspect", "iperf", "model", "observe", "stats", "store",
-            "switch", "sys", "traffic", "wire",
+            "core", "engine", "import", "inspect", "iperf", "model", "observe", "switch", "sys",
+            "traffic", "wire",
         ],
     ),
-    ("serve", &["model", "report", "store", "study"]),
+    (
+        "ab",
+        &[
+            "inspect", "lab", "model", "observe", "stats", "store", "switch", "sys",
+        ],
+    ),
+    (
+        "study",
+        &[
+            "import", "inspect", "iperf", "lab", "model", "observe", "stats", "store", "switch",
+            "sys", "traffic",
+        ],
+    ),
+    ("serve", &["lab", "model", "report", "store", "study"]),
     (
         "cli",
         &[
+            "ab",
             "calibrate",
             "core",
             "engine",
             "import",
             "inspect",
             "iperf",
+            "lab",
             "model",
             "observe",
             "report",

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
+use nicpoll_lab::{LocalLink, Topology, TopologyKind, Veth};
 use nicpoll_model::Side;
 use nicpoll_observe::{AttachedXdp, XdpMode};
-use nicpoll_study::{LocalLink, Topology, TopologyKind, Veth};
 use nicpoll_switch::Control;
 use nicpoll_switch::knob::table;
 use nicpoll_sys::netns::NetnsThread;

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
 use nicpoll_observe::HostCounters;
 use nicpoll_stats::Summary;
-use nicpoll_study::Veth;
 use nicpoll_sys::affinity;
 
 use crate::peers::spawn;

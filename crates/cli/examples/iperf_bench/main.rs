@@ -18,7 +18,7 @@ mod peers;
 mod rows;
 
 use anyhow::Result;
-use nicpoll_study::Veth;
+use nicpoll_lab::Veth;
 
 use contest::{Contest, Row};
 

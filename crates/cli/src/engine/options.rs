@@ -9,9 +9,9 @@ use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
     Drive, EngineApplication, EngineSettings, KernelSide, Named, RunnerSettings, parse_knob_setting,
 };
+use nicpoll_lab::{EngineSupport, HZ_DEFAULT};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{PageForm, PageTexts, RunPage};
-use nicpoll_study::{EngineSupport, HZ_DEFAULT};
 use nicpoll_sys::affinity;
 use nicpoll_traffic::stop::Stop;
 use serde::Serialize;

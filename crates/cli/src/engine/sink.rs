@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::{DeviceChoice, FRAMES_MAX, Named, PacketCheck, Sink, SinkSettings, Take};
+use nicpoll_lab::{OtherEnd, check_of};
 use nicpoll_report::SINK_TEXTS;
-use nicpoll_study::{OtherEnd, check_of};
 use nicpoll_sys::tell;
 use nicpoll_traffic::stop::Stop;
 

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use nicpoll_ab::{AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty, plan, prepare};
+use nicpoll_lab::draw_seed;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{render_ab_html, render_ab_plan, render_ab_text, render_document};
 use nicpoll_store::Store;
-use nicpoll_study::ab::{
-    AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty, plan, prepare,
-};
-use nicpoll_study::draw_seed;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
 use nicpoll_sys::tell;

@@ -13,16 +13,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_calibrate::{MeasuredMachine, compare, host_of, numbers_of, predict};
+use nicpoll_calibrate::{
+    MeasuredMachine, compare, host_of, measure_costs, numbers_of, predict, ticks_per_second,
+};
 use nicpoll_inspect::host_facts;
+use nicpoll_lab::{Lab, LabError, Veth, require_lab};
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::HostModel;
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{
-    DEFAULT_PERIOD, DemoOptions, Lab, StudyError, TrialPlace, Trials, Veth, demo, measure_costs,
-    plan, require_lab, ticks_per_second,
-};
+use nicpoll_study::demo::{INTERRUPT, POLLING};
+use nicpoll_study::{DEFAULT_PERIOD, DemoOptions, TrialPlace, Trials, apply, demo, plan};
 use nicpoll_switch::{Journal, guard_of_this_program};
 use nicpoll_traffic::stop::Stop;
 
@@ -86,9 +87,25 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let (_guard, mut lab) = Lab::guarded(veth.clone(), &Journal::of_this_machine(), guard)
         .context("building the lab")?;
     let spinner = Spinner::new();
-    let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
-        spinner.show(format!("measuring costs, {repeat} of {of}"));
-    })?;
+    let design = demo::design(DEFAULT_PERIOD);
+    let put_in_force = |lab: &mut Lab, timeout_ns: Option<u64>| {
+        let name = if timeout_ns.is_some() {
+            POLLING
+        } else {
+            INTERRUPT
+        };
+        let unknown = || LabError::Unexpected(format!("the demo has no setting {name}"));
+        apply(lab, design.setting(name).ok_or_else(unknown)?, timeout_ns)
+    };
+    let costs = measure_costs(
+        &mut lab,
+        args.quick,
+        &put_in_force,
+        stop.asked(),
+        |repeat, of| {
+            spinner.show(format!("measuring costs, {repeat} of {of}"));
+        },
+    )?;
     let numbers = numbers_of(
         &costs.costs,
         &MeasuredMachine {
@@ -147,7 +164,7 @@ fn check(
     let count = wanted.clone().count();
     for (index, (workload, setting)) in wanted.enumerate() {
         if stop.asked().load(Ordering::Relaxed) {
-            return Err(StudyError::Cancelled.into());
+            return Err(LabError::Cancelled.into());
         }
         let sequence = index as u32 + 1;
         spinner.show(format!(

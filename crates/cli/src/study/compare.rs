@@ -5,8 +5,7 @@ use nicpoll_model::Compared;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_report::{render_compared_text, render_document};
 use nicpoll_store::Store;
-use nicpoll_study::FailOn;
-use nicpoll_study::{ResultSource, compare_results};
+use nicpoll_study::{FailOn, ResultSource, compare_results};
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::StoreFile;

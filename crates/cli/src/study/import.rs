@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_lab::this_runner;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
 use nicpoll_report::{render_document, render_imported_text};
 use nicpoll_store::Store;
-use nicpoll_study::Correction;
-use nicpoll_study::{ImportError, import_transcripts, this_runner};
+use nicpoll_study::{Correction, ImportError, import_transcripts};
 use nicpoll_sys::tell;
 
 use crate::failure::Failure;

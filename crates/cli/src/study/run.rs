@@ -8,16 +8,15 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{predict, simulated_figures};
+use nicpoll_lab::{draw_seed, require_lab, require_state};
 use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::{render_document, render_html, render_plan_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
 use nicpoll_study::{
-    Design, Identity, PlanError, Sitting, StudyFile, draw_seed, is_decided, plan_of, require_lab,
-    require_state,
+    Design, FailOn, Identity, PlanError, Sitting, StudyFile, SweepRates, is_decided, plan_of,
 };
-use nicpoll_study::{FailOn, SweepRates};
 use nicpoll_switch::{Journal, guard_of_this_program};
 use nicpoll_sys::tell;
 use nicpoll_traffic::stop::Stop;

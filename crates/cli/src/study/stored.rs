@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
 use nicpoll_report::{
@@ -13,7 +14,7 @@ use nicpoll_report::{
     series_as_csv, trials_as_csv,
 };
 use nicpoll_store::{Place, Store, StoreError, Which};
-use nicpoll_study::{ready_studies, shown, still_runs};
+use nicpoll_study::{ready_studies, shown};
 
 use crate::failure::Failure;
 use crate::options::StoreFile;

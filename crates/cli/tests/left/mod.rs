@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
-use nicpoll_study::Veth;
 use nicpoll_switch::{Control, DIRECTORY_VARIABLE};
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_testkit::{needs, shell};

@@ -6,9 +6,9 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_lab::Veth;
 use nicpoll_model::Side;
 use nicpoll_observe::{HostCounters, HostSnapshot};
-use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nicpoll_lab::{Lab, Veth};
 use nicpoll_model::Side;
-use nicpoll_study::{Lab, Veth, apply, demo};
+use nicpoll_study::{apply, demo};
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_sys::netns::NetnsThread;
 

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_lab::{INTERFACE, Lab, Veth};
 use nicpoll_model::Side;
-use nicpoll_study::{INTERFACE, Lab, Veth};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Control, Journal, Kernel, Knob, Owner, Target, Value};
 use nicpoll_sys::netns;

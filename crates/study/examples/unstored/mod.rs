@@ -4,8 +4,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use nicpoll_lab::{Lab, Veth};
 use nicpoll_model::{Origin, Plan, Study};
-use nicpoll_study::{Design, Identity, Lab, Sitting, Veth};
+use nicpoll_study::{Design, Identity, Sitting};
 use nicpoll_switch::{Journal, Owner};
 
 /// Runs it to its end. Its time counts from here.

@@ -1,21 +1,54 @@
-//! A result by its name: a file, or a study of the store.
+//! A result by its name: a file of another tool's output, or a study of the store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use nicpoll_import::{Quantity, ResultFormat, ToolRun};
-use nicpoll_model::{ComparedAlone, FileError, Imported, Study, StudyKind};
-use nicpoll_store::{Store, StoreError, Which};
+use nicpoll_lab::still_runs;
+use nicpoll_model::{
+    ComparedAlone, FileError, Imported, ImportedTrial, Metric, Study, StudyKind, StudyState, Trial,
+    Warning, WarningName,
+};
+use nicpoll_store::{Kept, Store, StoreError, Which};
 use thiserror::Error;
 
-use super::{Values, imported, of_study, of_study_in};
-use crate::keep::still_runs;
+use crate::judge::comparisons::{metrics, value};
+use crate::judge::conclude;
+use crate::run::session::{StudyError, design_of};
+
+/// A stored study as it is shown. Of one that is not finished, what follows from its trials so far, and that it
+/// is not finished.
+///
+/// # Errors
+/// When what is stored of it cannot be read.
+pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
+    let entry = &kept.entry;
+    if entry.state == StudyState::Finished {
+        return Ok(kept.document);
+    }
+    let id = entry.id;
+    let design = design_of(&kept)?;
+    let goes_on = match entry.state {
+        StudyState::Running => String::from("it is running"),
+        _ => format!("'nicpoll study run --resume {id}' goes on with it"),
+    };
+    let unfinished = Warning {
+        name: WarningName::Interrupted,
+        text: format!(
+            "study {id} is not finished: {} of {} trials are stored; {goes_on}",
+            entry.trials_done, entry.trials_planned
+        ),
+    };
+    let mut study = kept.document;
+    study.warnings.push(unfinished);
+    Ok(conclude(&design, study)?)
+}
 
 /// Runs from which on they are the values, and the intervals of a single run are not.
 const RUNS_MIN: usize = 3;
+
 /// Larger files are no results: they would be read into memory whole.
 const FILE_MAX_BYTES: u64 = 256 << 20;
 
@@ -24,7 +57,7 @@ const FILE_MAX_BYTES: u64 = 256 << 20;
 pub struct ResultName {
     text: String,
     which: Which,
-    pub(super) setting: Option<String>,
+    pub(crate) setting: Option<String>,
     workload: Option<String>,
 }
 
@@ -52,17 +85,17 @@ impl fmt::Display for ResultName {
 }
 
 impl ResultName {
-    pub(super) fn takes(&self, workload: &str) -> bool {
+    pub(crate) fn takes(&self, workload: &str) -> bool {
         self.workload.as_ref().is_none_or(|it| it == workload)
     }
 
     /// The setting that is named.
-    pub(super) fn setting_of(&self, held: &Held) -> Result<String, ResultError> {
+    pub(crate) fn setting_of(&self, held: &Held) -> Result<String, ResultError> {
         self.setting_among(&held.settings())
     }
 
     /// The setting that is named, which must be one of these.
-    pub(super) fn setting_among(&self, names: &[&str]) -> Result<String, ResultError> {
+    pub(crate) fn setting_among(&self, names: &[&str]) -> Result<String, ResultError> {
         let named = self
             .setting
             .clone()
@@ -86,14 +119,14 @@ pub enum ResultSource {
 /// A stored study.
 #[derive(Clone, Debug)]
 pub struct StudySource {
-    pub(super) id: i64,
-    pub(super) name: ResultName,
-    pub(super) held: Held,
+    pub(crate) id: i64,
+    pub(crate) name: ResultName,
+    pub(crate) held: Held,
 }
 
 /// What a stored study is.
 #[derive(Clone, Debug)]
-pub(super) enum Held {
+pub(crate) enum Held {
     Study(Box<Study>),
     Imported(Box<Imported>),
 }
@@ -143,15 +176,15 @@ impl Held {
     }
 
     /// The values under a workload and a setting, in the order of the trials.
-    pub(super) fn values(&self, workload: &str, setting: &str) -> Values {
+    pub(crate) fn values(&self, workload: &str, setting: &str) -> Values {
         match self {
             Held::Study(study) => of_study(study, workload, setting),
-            Held::Imported(document) => imported::values(&document.trials, workload, setting),
+            Held::Imported(document) => imported_values(&document.trials, workload, setting),
         }
     }
 
     /// The same in another quantity, where that is one that a study has as well.
-    pub(super) fn values_in(&self, quantity: &str, workload: &str, setting: &str) -> Values {
+    pub(crate) fn values_in(&self, quantity: &str, workload: &str, setting: &str) -> Values {
         let values = self.values(workload, setting);
         match self {
             Held::Study(study) => of_study_in(quantity, study, workload, setting, values),
@@ -180,11 +213,11 @@ impl Held {
 
 /// The workloads and settings of a study that can be compared: by what both sides call the workload, what the study
 /// itself calls it.
-pub(super) type Cells = BTreeMap<(String, String), String>;
+pub(crate) type Cells = BTreeMap<(String, String), String>;
 
 impl StudySource {
     /// The workloads and settings that have trials, of those that the name takes.
-    pub(super) fn cells(&self, other: &StudySource) -> Cells {
+    pub(crate) fn cells(&self, other: &StudySource) -> Cells {
         let is_named = |setting: &str| self.name.setting.as_ref().is_none_or(|it| it == setting);
         let is_mixed = self.held.is_imported() != other.held.is_imported();
         let cells = self.held.pairs().into_iter();
@@ -201,7 +234,7 @@ impl StudySource {
     }
 
     /// A workload and a setting that the other study does not have.
-    pub(super) fn alone(&self, workload: String, setting: String) -> ComparedAlone {
+    pub(crate) fn alone(&self, workload: String, setting: String) -> ComparedAlone {
         ComparedAlone {
             result: self.name.to_string(),
             workload,
@@ -345,7 +378,7 @@ impl ResultSource {
     }
 
     /// The one set of values that it has.
-    pub(super) fn values(&self) -> Result<Values, ResultError> {
+    pub(crate) fn values(&self) -> Result<Values, ResultError> {
         let StudySource { name, held, .. } = match self {
             ResultSource::File(file) => return Ok(file.values.clone()),
             ResultSource::Study(study) => &**study,
@@ -422,4 +455,89 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileErro
         are_intervals,
         is_sent: runs.iter().any(|run| run.is_sent),
     })
+}
+
+/// A set of values with what the text around it says of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    /// What the values are.
+    pub quantity: String,
+    /// How they were read.
+    pub read_as: String,
+    pub values: Vec<f64>,
+    pub are_intervals: bool,
+    pub is_sent: bool,
+}
+
+/// What a study's streams and datagrams are compared by.
+const DELIVERED_BITS: Metric = Metric::DeliveredBitsPerSecond;
+
+/// The values of a study's trials under a workload and a setting, in their order. What an event from outside voids
+/// is left out, as in the study's own comparisons.
+pub(crate) fn of_study(study: &Study, workload: &str, setting: &str) -> Values {
+    let facts = study.workloads.iter().find(|it| it.workload == workload);
+    let metric = facts.map(|it| metrics(it.unit)[0]);
+    let trials = study.trials.iter();
+    let trials = trials.filter(|it| it.workload == workload && it.setting == setting);
+    Values {
+        quantity: metric.map_or("", |it| it.name()).to_owned(),
+        read_as: String::from("study"),
+        values: trials.filter_map(|it| value(it, metric?)).collect(),
+        are_intervals: false,
+        is_sent: false,
+    }
+}
+
+/// The same values as an import has them: payload by its plain name, and datagrams a second where those are counted.
+/// Any other quantity leaves them as they are.
+pub(crate) fn of_study_in(
+    quantity: &str,
+    study: &Study,
+    workload: &str,
+    setting: &str,
+    values: Values,
+) -> Values {
+    let quantity = Quantity::ALL.into_iter().find(|it| it.name() == quantity);
+    match quantity {
+        Some(Quantity::BitsPerSecond) if values.quantity == DELIVERED_BITS.name() => Values {
+            quantity: String::from(Quantity::BitsPerSecond.name()),
+            ..values
+        },
+        Some(Quantity::PacketsPerSecond) if values.quantity == DELIVERED_BITS.name() => {
+            let trials = study.trials.iter();
+            let trials = trials.filter(|it| it.workload == workload && it.setting == setting);
+            // A trial without a result delivered nothing; what was disturbed from outside is left out.
+            let rate = |trial: &Trial| match trial.result() {
+                Some(figures) => figures.delivered_packets_per_second,
+                None => trial.conduct.is_kept().then_some(0.0),
+            };
+            Values {
+                quantity: String::from(Quantity::PacketsPerSecond.name()),
+                values: trials.filter_map(rate).collect(),
+                ..values
+            }
+        }
+        _ => values,
+    }
+}
+
+/// The rates of the trials of a workload under a setting, in the order of the text.
+pub(crate) fn imported_values(trials: &[ImportedTrial], workload: &str, setting: &str) -> Values {
+    let of = trials
+        .iter()
+        .filter(|it| it.workload == workload && it.setting == setting);
+    values_of_trials(&of.collect::<Vec<_>>())
+}
+
+pub fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
+    Values {
+        quantity: trials
+            .first()
+            .map(|it| it.quantity.clone())
+            .unwrap_or_default(),
+        read_as: String::from("imported trials"),
+        values: trials.iter().filter_map(|it| it.value).collect(),
+        are_intervals: false,
+        is_sent: trials.iter().any(|it| it.is_sent),
+    }
 }

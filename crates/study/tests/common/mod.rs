@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nicpoll_lab::{Lab, Running, Veth, WorkloadRequest};
 use nicpoll_model::Side;
 use nicpoll_observe::{HostSnapshot, PollCounter};
+use nicpoll_study::apply;
 use nicpoll_study::demo::{self, DEFAULT, INTERRUPT, POLLING};
-use nicpoll_study::{Lab, Running, Veth, WorkloadRequest, apply};
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_traffic::workload::Books;
 

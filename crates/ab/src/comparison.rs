@@ -1,0 +1,325 @@
+//! A live comparison from its request to its document: plan, guard, run, restore, answer.
+//!
+//! A guard owns every change before the first is made. Whatever ends a run, everything is put back, and the document says
+//! what was put back.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use nicpoll_inspect::host_facts;
+use nicpoll_lab::{LabError, this_runner};
+use nicpoll_model::ab::{AB_SCHEMA, AbAnswer, AbEnd, AbEndCause, AbSetting, AbValue, LiveAb};
+use nicpoll_model::time::show_time;
+use nicpoll_model::{Origin, SwitchRestored, SwitchWrite, Unseen};
+use nicpoll_store::{Ended, Store, StoreError};
+use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
+use nicpoll_switch::{
+    Guard, Journal, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, SwitchError, Target, Turns,
+    Write, client_address, label, recover, require_privileges,
+};
+use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace, NetnsThread};
+use thiserror::Error;
+
+use crate::meter::Meter;
+use crate::plan::AbRequest;
+use crate::run::{AS_IT_IS, AbProgress, Bracket, Keep, Runner, look};
+
+/// Why a comparison cannot begin.
+#[derive(Debug, Error)]
+pub enum AbError {
+    /// Its interface cannot be taken.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// It cannot be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A comparison that has been planned, and nothing changed yet.
+pub struct Prepared {
+    request: AbRequest,
+    switch: Switch,
+    netns_inode: u64,
+    orders: Vec<Order>,
+    turns: Turns,
+    notes: Vec<String>,
+}
+
+/// Plans a comparison: finds the interfaces and what would be written. Nothing is changed.
+///
+/// # Errors
+/// A privilege that is missing, a name that is no interface's, a setting that cannot take turns.
+pub fn prepare(request: AbRequest, journal: Journal) -> Result<Prepared, LabError> {
+    require_privileges()?;
+    let mut switch = Switch::new(journal);
+    let netns_inode = switch.enter(request.netns.as_deref())?;
+    let names = [request.name.clone()];
+    let Resolved { orders, notes } =
+        switch.resolve(&names, &request.values, netns_inode, Needs::Fix)?;
+    let turns = switch.turns(&orders, request.is_disruptive)?;
+    Ok(Prepared {
+        request,
+        switch,
+        netns_inode,
+        orders,
+        turns,
+        notes: notes.iter().map(ToString::to_string).collect(),
+    })
+}
+
+impl Prepared {
+    /// What to know about how the interfaces were found.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The namespace of the interfaces.
+    pub fn netns_inode(&self) -> u64 {
+        self.netns_inode
+    }
+
+    /// The document of a run that has not begun: the settings and the plan.
+    pub fn document(&self, origin: Origin) -> Result<LiveAb, LabError> {
+        let plan = self.request.plan;
+        Ok(LiveAb {
+            schema: String::from(AB_SCHEMA),
+            origin,
+            interface: self.request.name.to_string(),
+            members: self.members(),
+            host: host_facts()?,
+            reference: self.setting(String::from(AS_IT_IS), String::new(), |write| &write.from),
+            judged: self.setting(self.request.words.clone(), self.command(), |write| {
+                &write.to
+            }),
+            prerequisites_cost: None,
+            prerequisites: self.prerequisites(),
+            not_alternated: Vec::new(),
+            unseen: self.counted_joined(),
+            plan,
+            pairs: Vec::new(),
+            end: AbEnd {
+                cause: AbEndCause::Planned,
+                text: None,
+            },
+            restored: Vec::new(),
+            answer: AbAnswer::default(),
+        })
+    }
+
+    /// Runs the comparison, and has it in the store. `guard` starts the process that puts everything back should this
+    /// one be killed.
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    pub fn run(
+        self,
+        origin: Origin,
+        guard: Command,
+        store: Option<Store>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<Ended<LiveAb, LabError>, AbError> {
+        recover(self.switch.journal()).map_err(LabError::from)?;
+        let guard = Guard::start(guard, self.switch.journal(), None).map_err(LabError::from)?;
+        let runner = this_runner().map_err(LabError::from)?;
+        let mut keep = Keep::begin(store, &self.document(origin.clone())?, &runner)?;
+        let outcome = self.compare(origin, &guard, &mut keep, cancel, progress);
+        Ok(keep.ended(outcome))
+    }
+
+    /// Everything is put back before it returns.
+    fn compare(
+        mut self,
+        origin: Origin,
+        guard: &Guard,
+        keep: &mut Keep,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<LiveAb, LabError> {
+        let client = self.client()?;
+        let members: Vec<Target> = self.orders.iter().map(|it| it.target.clone()).collect();
+        let indices: Vec<u32> = members.iter().map(|it| it.interface.ifindex).collect();
+        let room = NetnsThread::enter(self.namespace()?, move || Meter::begin(&indices))?;
+        let plan = self.request.plan;
+        let mut bracket = Bracket::default();
+        if !self.turns.once.is_empty() {
+            let look = look(&room, &members, &plan, cancel)?;
+            look.into_iter().for_each(|look| bracket.without(look));
+        }
+        let disruptive = self.request.is_disruptive;
+        let alternation = self
+            .switch
+            .alternate(&self.orders, disruptive, guard.owner())?;
+        self.turns = alternation.turns().clone();
+        let mut document = self.document(origin)?;
+        let mut runner = Runner {
+            members: members.clone(),
+            request: &self.request,
+            switch: &mut self.switch,
+            alternation,
+            guard: guard.owner(),
+            client,
+            cancel,
+            room: &room,
+            bracket: &mut bracket,
+            keep,
+        };
+        let outcome = runner.measure(&mut document, progress);
+        let targets = runner.alternation.targets();
+        let restored = runner.alternation.restore(&mut self.switch);
+        document.end = outcome.map_err(|error| match restored {
+            Ok(()) => error,
+            Err(ref second) => LabError::Unexpected(format!(
+                "{error}; putting back failed too: {second}. Try again: nicpoll restore"
+            )),
+        })?;
+        document.restored = self.restored(&targets, restored.as_ref().err());
+        if bracket.is_open() && document.end.cause == AbEndCause::Planned {
+            let look = look(&room, &members, &plan, cancel)?;
+            look.into_iter().for_each(|look| bracket.without(look));
+            document.prerequisites_cost = bracket.closed();
+        }
+        document.answer =
+            nicpoll_stats::ab::answer(&document.pairs, &document.plan, Some(document.end.cause));
+        Ok(document)
+    }
+
+    /// What became of the interfaces that were changed.
+    fn restored(
+        &mut self,
+        targets: &[Target],
+        failed: Option<&SwitchError>,
+    ) -> Vec<SwitchRestored> {
+        let machine = self.switch.machine();
+        let is_there = |target: &Target| {
+            let device = target.interface.clone();
+            let asked = machine.run(target.netns_inode, move |control| control.vitals(&device));
+            matches!(asked, Ok(Ok(Some(_))))
+        };
+        restored(targets, self.netns_inode, failed, is_there)
+    }
+
+    /// The host that the user came from by ssh, when that goes by one of the interfaces. Then nothing longer than the
+    /// usual period is tried: a session must stay usable.
+    fn client(&mut self) -> Result<Option<IpAddr>, LabError> {
+        if !self
+            .switch
+            .carries_own_ssh(self.netns_inode, &self.orders)?
+        {
+            return Ok(None);
+        }
+        let period_ns = self.request.values.number(&GRO_FLUSH_TIMEOUT);
+        if period_ns.is_some_and(|period_ns| period_ns > POLLING_PERIOD_NS) {
+            return Err(LabError::Unexpected(format!(
+                "{} carries your ssh connection: a period above {} is not tried on it; name a shorter one, or run \
+                 this from the console",
+                self.request.name,
+                show_time(POLLING_PERIOD_NS)
+            )));
+        }
+        Ok(client_address())
+    }
+
+    fn namespace(&self) -> Result<NetNamespace, LabError> {
+        let namespace = match &self.request.netns {
+            None => NetNamespace::current(),
+            Some(name) => NetNamespace::open(&Path::new(NAMED_DIRECTORY).join(name)),
+        };
+        Ok(namespace?)
+    }
+
+    fn members(&self) -> Vec<String> {
+        let mut members: Vec<String> = Vec::new();
+        for order in &self.orders {
+            let name = &order.target.interface.name;
+            if !members.contains(name) {
+                members.push(name.clone());
+            }
+        }
+        members
+    }
+
+    /// What both settings need: an interface at the other end of a veth may have the name of this one.
+    fn prerequisites(&self) -> Vec<SwitchWrite> {
+        let named = |write: &Write| SwitchWrite {
+            interface: write.target.label(self.netns_inode),
+            ..SwitchWrite::from(write)
+        };
+        self.turns.once.iter().map(named).collect()
+    }
+
+    fn setting(
+        &self,
+        name: String,
+        command: String,
+        value: fn(&Write) -> &nicpoll_switch::Value,
+    ) -> AbSetting {
+        let values = self.turns.each.iter().map(|write| AbValue {
+            interface: write.target.label(self.netns_inode),
+            napi_id: write.knob.napi_id(),
+            name: write.knob.name().into_owned(),
+            value: value(write).into(),
+        });
+        AbSetting {
+            name,
+            command,
+            values: values.collect(),
+        }
+    }
+
+    /// Members whose counters do not show packets as they are on the wire.
+    fn counted_joined(&self) -> Vec<Unseen> {
+        let targets = self.orders.iter().map(|order| &order.target.interface);
+        let joined = targets.filter(|interface| interface.driver == "veth");
+        joined
+            .map(|interface| Unseen {
+                what: format!(
+                    "segments of packets that {} sends joined (TSO)",
+                    interface.name
+                ),
+                why: String::from("a veth counts such a packet once"),
+            })
+            .collect()
+    }
+
+    /// The command line that makes the judged setting stand.
+    fn command(&self) -> String {
+        let AbRequest {
+            name, words, netns, ..
+        } = &self.request;
+        let fix = if self.turns.once.is_empty() {
+            ""
+        } else {
+            " --fix"
+        };
+        let netns = netns
+            .as_ref()
+            .map_or_else(String::new, |netns| format!(" --netns {netns}"));
+        format!("nicpoll set {name} {words}{fix}{netns}")
+    }
+}
+
+/// What became of the interfaces that were changed. `is_there` asks whether one still is.
+pub fn restored(
+    targets: &[Target],
+    netns_inode: u64,
+    failed: Option<&SwitchError>,
+    mut is_there: impl FnMut(&Target) -> bool,
+) -> Vec<SwitchRestored> {
+    let one = |target: &Target| {
+        let is_there = is_there(target);
+        let gone = "it is no more, and its settings went with it";
+        let gone = (!is_there).then(|| String::from(gone));
+        SwitchRestored {
+            interface: label(&target.interface.name, target.netns_inode, netns_inode),
+            is_as_before: is_there && failed.is_none(),
+            notes: gone
+                .into_iter()
+                .chain(failed.map(ToString::to_string))
+                .collect(),
+        }
+    };
+    targets.iter().map(one).collect()
+}

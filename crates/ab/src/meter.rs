@@ -1,0 +1,641 @@
+//! Everything that is counted of a live comparison, read at one moment inside the interface's namespace.
+//!
+//! A counter that cannot be read is absent and is named once, at the start. The counting programs run under both settings
+//! from the first block to the last, so their cost is alike as far as events are alike; it is measured in the part of
+//! each block that is left out. Time stamping of a card is used where it is on, and never switched on here: some drivers
+//! restart their queues for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use nicpoll_inspect::bpf_cpu_ratio;
+use nicpoll_lab::{KERNEL_RECEIVERS, LabError, own_process};
+use nicpoll_model::Unseen;
+use nicpoll_model::ab::AbDelayKind;
+use nicpoll_observe::{
+    BpfError, CardClock, CardClockError, CpuSample, ExactCpu, ExactCpuOptions, ExactSample,
+    Histogram, HostCounters, HostSnapshot, InterruptLine, PacketDelays, PollRhythm, RhythmWatch,
+    RunQueue, Stamped, ThreadTimes, TimedPrograms, parse_interrupts, queue_counters,
+};
+use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
+use nicpoll_switch::Control;
+use nicpoll_sys::ethtool::{ReceiveStamps, receive_stamps};
+use nicpoll_sys::link;
+use thiserror::Error;
+
+/// A NAPI instance of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its interface, by index.
+    pub ifindex: u32,
+    /// Its id.
+    pub napi_id: u32,
+    /// Its interrupt's number, where it has one.
+    pub irq: Option<u32>,
+    /// The receive queue that it serves, where the driver says so.
+    pub queue: Option<u32>,
+}
+
+/// CPU time by events.
+#[derive(Clone, Debug)]
+pub struct ExactReading {
+    /// Of each core.
+    pub cores: ExactSample,
+    /// Of each thread.
+    pub threads: Vec<ThreadTimes>,
+    /// Processes with a socket of the namespace; `None` where processes cannot be told.
+    pub of_traffic: Option<BTreeSet<u32>>,
+    /// This process.
+    pub own_process: u32,
+}
+
+/// The counts of one moment.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// When.
+    pub at: Instant,
+    /// Interfaces and protocols.
+    pub host: HostSnapshot,
+    /// CPU time by events; `None` where the kernel does not allow it.
+    pub exact: Option<ExactReading>,
+    /// CPU time by the clock tick.
+    pub sampled: CpuSample,
+    /// Polls by NAPI instance; `None` where they cannot be watched.
+    pub rhythms: Option<BTreeMap<u32, PollRhythm>>,
+    /// Hardware interrupts.
+    pub interrupts: Option<Vec<InterruptLine>>,
+    /// Soft interrupts that receive, of all CPUs.
+    pub receive_softirqs: Option<u64>,
+    /// Delays of each kind that is seen.
+    pub delays: BTreeMap<AbDelayKind, Histogram>,
+    /// What the time stamps of cards were good for; `None` where no card stamps packets.
+    pub stamped: Option<Stamped>,
+    /// What drivers count for each receive queue.
+    pub queues: Queues,
+}
+
+/// Reads the namespace that its thread is in.
+pub struct Meter {
+    counters: HostCounters,
+    /// Asks for the counters of queues.
+    control: Control,
+    exact: Option<(ExactCpu, u32)>,
+    rhythms: Option<RhythmWatch>,
+    delays: Delays,
+    members: Vec<u32>,
+    instances: Vec<Instance>,
+    packets_per_second: f64,
+    unseen: Vec<Unseen>,
+}
+
+impl Meter {
+    /// Begins to count for the members, by index.
+    pub fn begin(members: &[u32]) -> Self {
+        let mut meter = Meter {
+            counters: HostCounters::of_caller(),
+            control: Control::new(),
+            exact: None,
+            rhythms: None,
+            delays: Delays::default(),
+            members: members.to_vec(),
+            instances: Vec::new(),
+            packets_per_second: 0.0,
+            unseen: Vec::new(),
+        };
+        match begin_exact() {
+            Ok(exact) => meter.exact = Some(exact),
+            Err(error) => meter.cannot_see("exact CPU time", &error.to_string()),
+        }
+        meter.watch_instances();
+        meter
+    }
+
+    /// Watches the polls of the instances that the members have now. Those watched before begin anew.
+    pub fn watch_instances(&mut self) {
+        self.instances = instances(&mut Control::new(), &self.members);
+        let all: Vec<(u32, u64)> = self
+            .instances
+            .iter()
+            .map(|instance| (instance.napi_id, 0))
+            .collect();
+        match RhythmWatch::begin(&all) {
+            Ok(watch) => self.rhythms = Some(watch),
+            Err(error) => self.cannot_see("polls", &error.to_string()),
+        }
+        if let Err(error) = self.delays.watch(self.instances.iter()) {
+            self.cannot_see("delays of packets", &error.to_string());
+        }
+    }
+
+    /// Begins to measure delays, of some of so many packets a second. Returns what cannot be seen of them.
+    pub fn begin_delays(&mut self, packets_per_second: f64) -> Vec<Unseen> {
+        self.packets_per_second = packets_per_second;
+        let own = self.exact.as_ref().map(|(_, own)| *own);
+        let (delays, unseen) = Delays::begin(&self.instances, packets_per_second, own);
+        self.delays = delays;
+        unseen
+    }
+
+    /// Takes the programs that count out of the kernel's way.
+    pub fn pause(&mut self) -> Result<(), LabError> {
+        self.rhythms = None;
+        self.delays = Delays::default();
+        match &mut self.exact {
+            Some((exact, _)) => Ok(exact.detach()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts again what was counted before the pause.
+    pub fn resume(&mut self) -> Result<(), LabError> {
+        if let Some((exact, _)) = &mut self.exact {
+            exact.attach()?;
+        }
+        self.watch_instances();
+        self.begin_delays(self.packets_per_second);
+        Ok(())
+    }
+
+    /// The instances whose polls are watched.
+    pub fn instances(&self) -> &[Instance] {
+        &self.instances
+    }
+
+    /// What cannot be seen, and why.
+    pub fn unseen(&self) -> &[Unseen] {
+        &self.unseen
+    }
+
+    /// Interfaces and protocols alone.
+    pub fn counters(&mut self) -> HostSnapshot {
+        self.counters.snapshot()
+    }
+
+    /// Reads again and again what all instances polled, until a time. Nothing where polls cannot be watched.
+    pub fn follow_polls(&self, since: Instant, until: Instant) -> Result<Vec<PollCount>, LabError> {
+        let mut counts = Vec::new();
+        while let (Some(watch), true) = (&self.rhythms, Instant::now() < until) {
+            let mut all = PollRhythm::default();
+            for instance in &self.instances {
+                all = all.plus(&watch.read(instance.napi_id)?);
+            }
+            counts.push(PollCount {
+                seconds: since.elapsed().as_secs_f64(),
+                polls: all.polls,
+                packets: all.frames,
+            });
+            thread::sleep(Duration::from_secs_f64(STEP_SECONDS));
+        }
+        thread::sleep(until.saturating_duration_since(Instant::now()));
+        Ok(counts)
+    }
+
+    /// Reads everything now.
+    pub fn read(&mut self) -> Result<Reading, LabError> {
+        let exact = match &self.exact {
+            Some((exact, own)) => Some(ExactReading {
+                threads: exact.threads()?,
+                // Last: its length is no part of what was read before.
+                cores: exact.read()?,
+                of_traffic: (*own == std::process::id()).then(with_sockets),
+                own_process: *own,
+            }),
+            None => None,
+        };
+        if let Some(exact) = &exact {
+            self.delays.watch_programs(exact)?;
+        }
+        let rhythms = match &self.rhythms {
+            Some(watch) => {
+                let of = |instance: &Instance| {
+                    let id = instance.napi_id;
+                    Ok::<_, LabError>((id, watch.read(id)?))
+                };
+                Some(self.instances.iter().map(of).collect::<Result<_, _>>()?)
+            }
+            None => None,
+        };
+        let at = Instant::now();
+        let host = self.counters.snapshot();
+        let name = |ifindex: &u32| {
+            let interfaces = host.interfaces.as_ref()?;
+            Some(interfaces.get(ifindex)?.name.as_str())
+        };
+        let named = self.members.iter().map(|index| (*index, name(index)));
+        let queues = read_queues(&mut self.control, named);
+        Ok(Reading {
+            at,
+            exact,
+            sampled: CpuSample::now()?,
+            rhythms,
+            interrupts: interrupts(),
+            receive_softirqs: receive_softirqs(),
+            delays: self.delays.read()?,
+            stamped: self.delays.stamped()?,
+            queues,
+            host,
+        })
+    }
+
+    /// What counting takes now, in cores: the kernel times the programs for so long. 0 when none runs.
+    pub fn counting_cores(&mut self, time: Duration) -> Result<f64, LabError> {
+        match &mut self.exact {
+            Some((exact, _)) => {
+                let polls = self.rhythms.iter().map(|polls| polls as &dyn TimedPrograms);
+                let others: Vec<&dyn TimedPrograms> = polls.chain(self.delays.timed()).collect();
+                Ok(bpf_cpu_ratio(exact, &others, time)?)
+            }
+            None => Ok(0.0),
+        }
+    }
+
+    fn cannot_see(&mut self, what: &str, why: &str) {
+        self.unseen.push(Unseen {
+            what: String::from(what),
+            why: String::from(why),
+        });
+    }
+}
+
+fn begin_exact() -> Result<(ExactCpu, u32), LabError> {
+    let mut exact = ExactCpu::load(&ExactCpuOptions {
+        has_threads: true,
+        ..ExactCpuOptions::default()
+    })?;
+    exact.attach()?;
+    let own = own_process(&exact)?;
+    Ok((exact, own))
+}
+
+/// The instances of the members. One that has gone meanwhile has none.
+pub fn instances(control: &mut Control, members: &[u32]) -> Vec<Instance> {
+    let mut all = Vec::new();
+    for &ifindex in members {
+        let queues = control.rx_queues(ifindex).unwrap_or_default();
+        let napis = control.napis(ifindex).unwrap_or_default();
+        // A veth does not tell, but with one of each there is nothing to tell.
+        let only = match (napis.len(), control.queues(ifindex)) {
+            (1, Ok(all)) if all.iter().filter(|queue| queue.is_rx).count() == 1 => Some(0),
+            _ => None,
+        };
+        all.extend(napis.iter().map(|napi| {
+            let mut serves = queues.iter().filter(|(_, id)| **id == napi.id);
+            Instance {
+                ifindex,
+                napi_id: napi.id,
+                irq: napi.irq,
+                queue: serves.next().map(|(queue, _)| *queue).or(only),
+            }
+        }));
+    }
+    all
+}
+
+fn interrupts() -> Option<Vec<InterruptLine>> {
+    let text = fs::read_to_string("/proc/interrupts").ok()?;
+    parse_interrupts(&text).ok()
+}
+
+fn receive_softirqs() -> Option<u64> {
+    count_receive_softirqs(&fs::read_to_string("/proc/softirqs").ok()?)
+}
+
+/// The sum of the line `NET_RX` of `/proc/softirqs`.
+fn count_receive_softirqs(text: &str) -> Option<u64> {
+    let mut words = text
+        .lines()
+        .map(str::split_ascii_whitespace)
+        .find_map(|mut words| (words.next() == Some("NET_RX:")).then_some(words))?;
+    words.try_fold(0, |sum, word| Some(sum + word.parse::<u64>().ok()?))
+}
+
+/// So many packets a second are followed; more cost CPU time and tell nothing more.
+const FOLLOWED_PER_SECOND: f64 = 2_000.0;
+
+/// What measures delays; nothing where it cannot be.
+#[derive(Default)]
+pub struct Delays {
+    packets: Option<PacketDelays>,
+    stamps: Stamps,
+    waits: Option<RunQueue>,
+}
+
+impl Delays {
+    /// Begins to measure those of packets of the instances, which have so many a second, and of threads. `own` is this
+    /// process, as the account of CPU time numbers it. Returns also what cannot be seen.
+    pub fn begin(
+        instances: &[Instance],
+        packets_per_second: f64,
+        own: Option<u32>,
+    ) -> (Self, Vec<Unseen>) {
+        let (stamps, clocks, mut unseen) = Stamps::of(instances);
+        let mut seen = |what: &str, error: BpfError| {
+            unseen.push(Unseen {
+                what: String::from(what),
+                why: error.to_string(),
+            });
+        };
+        let one_in = (packets_per_second / FOLLOWED_PER_SECOND).ceil() as u32;
+        let packets = PacketDelays::begin(&stamps.by_instance(instances.iter()), one_in, clocks);
+        let packets = packets.map_err(|error| seen("delays of packets", error));
+        let own = own.unwrap_or(std::process::id());
+        let waits = RunQueue::begin(own, own == std::process::id());
+        let waits = waits.map_err(|error| seen(AbDelayKind::RunQueue.describe(), error));
+        let delays = Delays {
+            packets: packets.ok(),
+            stamps,
+            waits: waits.ok(),
+        };
+        unseen.extend(delays.packets.iter().flat_map(PacketDelays::unseen));
+        (delays, unseen)
+    }
+
+    /// Follows packets of these instances from now on.
+    pub fn watch<'a>(
+        &mut self,
+        instances: impl Iterator<Item = &'a Instance>,
+    ) -> Result<(), BpfError> {
+        match &mut self.packets {
+            Some(packets) => packets.watch(&self.stamps.by_instance(instances)),
+            None => Ok(()),
+        }
+    }
+
+    /// Times threads of the programs that have to do with the traffic now.
+    pub fn watch_programs(&mut self, now: &ExactReading) -> Result<(), BpfError> {
+        let (Some(waits), Some(of_traffic)) = (&mut self.waits, &now.of_traffic) else {
+            return Ok(());
+        };
+        let receivers = now.threads.iter().filter(|thread| is_receiver(thread));
+        let all = of_traffic.iter().copied();
+        waits.watch(all.chain(receivers.map(|thread| thread.pid)))
+    }
+
+    /// The programs in the kernel.
+    pub fn timed(&self) -> impl Iterator<Item = &dyn TimedPrograms> {
+        let packets = self.packets.iter().map(|one| one as &dyn TimedPrograms);
+        packets.chain(self.waits.iter().map(|one| one as &dyn TimedPrograms))
+    }
+
+    /// All delays so far.
+    pub fn read(&self) -> Result<BTreeMap<AbDelayKind, Histogram>, BpfError> {
+        let packets = self.packets.as_ref().map(PacketDelays::read).transpose()?;
+        let mut all = packets.unwrap_or_default();
+        if let Some(waits) = &self.waits {
+            all.insert(AbDelayKind::RunQueue, waits.read()?);
+        }
+        Ok(all)
+    }
+
+    /// What the time stamps of cards were good for in the delays that were read before.
+    pub fn stamped(&self) -> Result<Option<Stamped>, BpfError> {
+        let stamped = self.packets.as_ref().map(PacketDelays::stamped);
+        Ok(stamped.transpose()?.flatten())
+    }
+}
+
+/// Why the stamps of a card are of no use.
+#[derive(Debug, Error)]
+enum NoStamps {
+    #[error("{member} has no time stamps for all of them")]
+    None { member: String },
+    #[error(
+        "{member} could stamp them and does not (`hwstamp_ctl -i {member} -r 1` has it do so, and begins the queues of \
+         some cards anew)"
+    )]
+    Off { member: String },
+    #[error("{member} stamps them, but {source}")]
+    Clock {
+        member: String,
+        source: CardClockError,
+    },
+}
+
+/// Clocks of cards, each once.
+#[derive(Default)]
+struct Clocks {
+    open: Vec<CardClock>,
+    /// The place of each, by its number.
+    places: BTreeMap<u32, usize>,
+}
+
+impl Clocks {
+    /// The place of the clock by which a member stamps its packets.
+    fn of_member(&mut self, ifindex: u32) -> Result<usize, NoStamps> {
+        let name = link::control_socket().and_then(|socket| link::name_of(socket, ifindex));
+        let member = name.unwrap_or_else(|_| format!("interface {ifindex}"));
+        let number = clock_of(&member, receive_stamps(&member).ok())?;
+        if let Some(place) = self.places.get(&number) {
+            return Ok(*place);
+        }
+        let clock = CardClock::open(number);
+        self.open
+            .push(clock.map_err(|source| NoStamps::Clock { member, source })?);
+        let place = self.open.len() - 1;
+        self.places.insert(number, place);
+        Ok(place)
+    }
+}
+
+/// The number of the clock by which every packet is stamped.
+fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, NoStamps> {
+    let member = String::from(member);
+    match stamps {
+        Some(ReceiveStamps {
+            clock: Some(clock),
+            stamps_all: true,
+            ..
+        }) => Ok(clock),
+        Some(ReceiveStamps {
+            clock: Some(_),
+            can_stamp_all: true,
+            ..
+        }) => Err(NoStamps::Off { member }),
+        _ => Err(NoStamps::None { member }),
+    }
+}
+
+/// The members whose packets are stamped: by index, the place of the clock.
+#[derive(Default)]
+pub struct Stamps(BTreeMap<u32, usize>);
+
+impl Stamps {
+    /// Asks the cards of the instances, in the caller's namespace. Returns also their clocks, and what is not seen.
+    pub fn of(instances: &[Instance]) -> (Self, Vec<CardClock>, Vec<Unseen>) {
+        let mut clocks = Clocks::default();
+        let mut stamps = Stamps::default();
+        let mut unseen = Vec::new();
+        let members: BTreeSet<u32> = instances.iter().map(|one| one.ifindex).collect();
+        for ifindex in members {
+            match clocks.of_member(ifindex) {
+                Ok(place) => {
+                    stamps.0.insert(ifindex, place);
+                }
+                Err(why) => unseen.push(Unseen {
+                    what: String::from("what packets wait in the card until a poll takes them"),
+                    why: format!(
+                        "no event tells when they came, and {why}; it is half a period on average, where packets come \
+                         independently of the polls"
+                    ),
+                }),
+            }
+        }
+        (stamps, clocks.open, unseen)
+    }
+
+    /// Each instance with the place of the clock by which its packets are stamped.
+    pub fn by_instance<'a>(
+        &self,
+        instances: impl Iterator<Item = &'a Instance>,
+    ) -> BTreeMap<u32, Option<usize>> {
+        let place = |instance: &Instance| self.0.get(&instance.ifindex).copied();
+        instances.map(|one| (one.napi_id, place(one))).collect()
+    }
+}
+
+/// Tables of sockets, with the column of each in which the inode number stands.
+const TABLES: [(&str, usize); 7] = [
+    ("tcp", 9),
+    ("tcp6", 9),
+    ("udp", 9),
+    ("udp6", 9),
+    ("raw", 9),
+    ("raw6", 9),
+    ("packet", 8),
+];
+
+/// Processes with a socket of the calling thread's namespace, by number.
+pub fn with_sockets() -> BTreeSet<u32> {
+    let mut sockets = BTreeSet::new();
+    for (table, column) in TABLES {
+        let text = fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+        sockets.extend(inodes(&text.unwrap_or_default(), column));
+    }
+    let mut found = BTreeSet::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = process.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if has_one_of(&process.path().join("fd"), &sockets) {
+            found.insert(pid);
+        }
+    }
+    found
+}
+
+fn inodes(table: &str, column: usize) -> impl Iterator<Item = u64> {
+    let lines = table.lines().skip(1);
+    lines.filter_map(move |line| line.split_ascii_whitespace().nth(column)?.parse().ok())
+}
+
+fn has_one_of(descriptors: &Path, sockets: &BTreeSet<u64>) -> bool {
+    let mut all = fs::read_dir(descriptors).into_iter().flatten().flatten();
+    all.any(|descriptor| {
+        let link = fs::read_link(descriptor.path()).unwrap_or_default();
+        let inode = link.to_str().and_then(|link| {
+            let number = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+            number.parse().ok()
+        });
+        inode.is_some_and(|inode| sockets.contains(&inode))
+    })
+}
+
+/// Whether a thread is one of the kernel's that receive packets.
+pub fn is_receiver(thread: &ThreadTimes) -> bool {
+    let mut names = KERNEL_RECEIVERS.iter();
+    names.any(|name| thread.name.starts_with(name))
+}
+
+/// Counters by name, of each receive queue: that is its interface's index and its number.
+pub type Queues = BTreeMap<(u32, u32), BTreeMap<String, u64>>;
+
+/// Reads what the drivers of the members count, and what the kernel asks them for. Nothing where they do not tell.
+pub fn read_queues<'a>(
+    control: &mut Control,
+    members: impl Iterator<Item = (u32, Option<&'a str>)>,
+) -> Queues {
+    let mut queues = Queues::new();
+    for (ifindex, name) in members {
+        let own = name.and_then(|name| queue_counters(name).ok());
+        for (queue, counters) in own.unwrap_or_default() {
+            queues.entry((ifindex, queue)).or_default().extend(counters);
+        }
+        let asked = control.queue_statistics(ifindex).unwrap_or_default();
+        for (queue, counters) in asked {
+            let counters = counters
+                .into_iter()
+                .map(|(name, count)| (String::from(name), count));
+            queues.entry((ifindex, queue)).or_default().extend(counters);
+        }
+    }
+    queues
+}
+
+#[cfg(test)]
+mod meter_tests {
+    use super::*;
+
+    #[test]
+    fn receive_softirqs_are_those_of_all_cpus() {
+        let text = "                    CPU0       CPU1\n          HI:         11          6\n      \
+            NET_RX:      77180      89107\n";
+        assert_eq!(count_receive_softirqs(text), Some(166_287));
+        assert_eq!(count_receive_softirqs("CPU0\nHI: 1\n"), None);
+    }
+}
+
+#[cfg(test)]
+mod stamps_tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_used_where_every_packet_has_one() {
+        let all = ReceiveStamps {
+            clock: Some(3),
+            can_stamp_all: true,
+            stamps_all: true,
+        };
+        assert_eq!(clock_of("eth0", Some(all)).unwrap(), 3);
+        let off = ReceiveStamps {
+            stamps_all: false,
+            ..all
+        };
+        let why = clock_of("eth0", Some(off)).unwrap_err().to_string();
+        assert!(why.contains("`hwstamp_ctl -i eth0 -r 1`"), "{why}");
+        let of_none = ReceiveStamps { clock: None, ..all };
+        let of_some = ReceiveStamps {
+            can_stamp_all: false,
+            ..off
+        };
+        for stamps in [Some(of_none), Some(of_some), None] {
+            let why = clock_of("eth0", stamps).unwrap_err().to_string();
+            assert_eq!(why, "eth0 has no time stamps for all of them");
+        }
+    }
+}
+
+#[cfg(test)]
+mod programs_tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn a_process_with_a_socket_is_found() {
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        assert!(with_sockets().contains(&std::process::id()));
+        drop(socket);
+    }
+
+    #[test]
+    fn the_inode_is_the_tenth_column_of_tcp() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+             0: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   105        0 23456 1 0 100\n";
+        assert_eq!(inodes(table, 9).collect::<Vec<_>>(), [23_456]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The length of a comparison and of its blocks.
+//!
+//! What is left out at the start of a block never exceeds a quarter of the shortest block.
+
+use std::time::Duration;
+
+use nicpoll_model::ab::AbPlan;
+use nicpoll_model::time::{TimeError, parse_seconds};
+use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
+use nicpoll_switch::{Name, Values};
+use thiserror::Error;
+
+/// Lengths that a mean block may have. Shorter ones lose too much of their time to what is left out.
+const BLOCK: [Duration; 2] = [Duration::from_millis(400), Duration::from_secs(600)];
+
+/// The shortest and the longest block, in mean ones.
+const SPREAD: [f64; 2] = [0.5, 1.5];
+
+/// Share of the shortest block that is left out at most.
+const LEFT_OUT_SHARE: f64 = 0.25;
+
+/// What is to be compared, and for how long.
+#[derive(Clone, Debug)]
+pub struct AbRequest {
+    /// The interface, or a part of it.
+    pub name: Name,
+    /// What is judged against what is there.
+    pub values: Values,
+    /// The words of `nicpoll set` that follow the interface: `polling --period=50us`.
+    pub words: String,
+    /// Network namespace, by its name for 'ip netns'; `None`: the caller's.
+    pub netns: Option<String>,
+    /// Seed, lengths and limits.
+    pub plan: AbPlan,
+    /// Whether what begins the queues anew may take turns.
+    pub is_disruptive: bool,
+    /// The run is given up when a block loses so many times what is lost under the reference.
+    pub loss_factor: f64,
+}
+
+/// The plan of a comparison of this length, with blocks of this mean length.
+pub fn plan(duration: Duration, block: Duration, duty: Option<Duty>, seed: u64) -> AbPlan {
+    let [shortest, longest] = SPREAD.map(|share| share * block.as_secs_f64());
+    AbPlan {
+        seed,
+        duration_seconds: duration.as_secs_f64(),
+        duty_seconds: duty.map(|duty| [duty.measured, duty.every].map(|time| time.as_secs_f64())),
+        block_seconds: [shortest, longest],
+        left_out_seconds: LEFT_OUT_SECONDS_MIN.min(most_left_out(shortest)),
+        settling_seconds: None,
+        pairs_min: PAIRS_MIN,
+        confidence: 0.95,
+        margin: MARGIN,
+    }
+}
+
+/// How much of the shortest block may be left out, in seconds.
+pub fn most_left_out(shortest: f64) -> f64 {
+    LEFT_OUT_SHARE * shortest
+}
+
+/// What comes next, so many seconds after the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// A pair that lasts as long as was asked.
+    Pair,
+    /// Nothing until so many seconds after the start.
+    Pause(f64),
+    /// The end.
+    End,
+}
+
+/// What a plan has next, when a pair of this length is drawn. A pair never reaches over the end of a stretch.
+pub fn next(plan: &AbPlan, elapsed: f64, pair: f64) -> Next {
+    let [measured, every] = plan.duty_seconds.unwrap_or([plan.duration_seconds; 2]);
+    let stretch = (elapsed / every).floor();
+    let end = (stretch * every + measured).min(plan.duration_seconds);
+    let later = (stretch + 1.0) * every;
+    if elapsed + pair <= end {
+        Next::Pair
+    } else if plan.duty_seconds.is_some() && later + pair <= plan.duration_seconds {
+        Next::Pause(later)
+    } else {
+        Next::End
+    }
+}
+
+/// For how long of each period is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duty {
+    /// Measured time of each period.
+    pub measured: Duration,
+    /// The period.
+    pub every: Duration,
+}
+
+/// Why a text is no duty.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DutyError {
+    /// It has not two times.
+    #[error("give two times, as in 5m/1h: measure for 5 minutes of each hour")]
+    Form,
+    /// One of them is no time.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// Nothing would be left to pause.
+    #[error("the first time has to be the shorter one, and 1s or more")]
+    Range,
+}
+
+/// The least measured time of a period: a pair of the shortest blocks.
+const MEASURED_MIN: Duration = Duration::from_secs(1);
+
+/// Reads how much of each period is measured.
+pub fn parse_duty(text: &str) -> Result<Duty, DutyError> {
+    let (measured, every) = text.split_once('/').ok_or(DutyError::Form)?;
+    let [measured, every] = [parse_seconds(measured)?, parse_seconds(every)?];
+    match MEASURED_MIN <= measured && measured < every {
+        true => Ok(Duty { measured, every }),
+        false => Err(DutyError::Range),
+    }
+}
+
+/// Why a text is not the length of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// It is no time.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// It is too short or too long.
+    #[error("a block lasts from 0.4s to 10m")]
+    Range,
+}
+
+/// Reads the mean length of a block.
+pub fn parse_block(text: &str) -> Result<Duration, BlockError> {
+    let block = parse_seconds(text)?;
+    let [shortest, longest] = BLOCK;
+    match (shortest..=longest).contains(&block) {
+        true => Ok(block),
+        false => Err(BlockError::Range),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_stay_within_the_stretches_of_a_duty() {
+        let duty = parse_duty("1m/10m").unwrap();
+        let plan = |duty| plan(Duration::from_secs(1_800), Duration::from_secs(4), duty, 1);
+        let with = |elapsed| next(&plan(Some(duty)), elapsed, 8.0);
+        assert_eq!(with(0.0), Next::Pair);
+        assert_eq!(with(52.0), Next::Pair);
+        assert_eq!(with(52.1), Next::Pause(600.0));
+        assert_eq!(with(300.0), Next::Pause(600.0));
+        assert_eq!(with(600.0), Next::Pair);
+        assert_eq!(with(1_255.0), Next::End);
+        let without = |elapsed| next(&plan(None), elapsed, 8.0);
+        assert_eq!(without(1_792.0), Next::Pair);
+        assert_eq!(without(1_792.1), Next::End);
+        for (wrong, why) in [
+            ("5m", DutyError::Form),
+            ("1h/5m", DutyError::Range),
+            ("0.5s/1m", DutyError::Range),
+        ] {
+            assert_eq!(parse_duty(wrong), Err(why), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_those_of_the_method_and_short_ones_keep_most_of_their_time() {
+        let of = |millis| {
+            plan(
+                Duration::from_secs(600),
+                Duration::from_millis(millis),
+                None,
+                1,
+            )
+        };
+        let usual = of(4_000);
+        assert_eq!(usual.block_seconds, nicpoll_stats::ab::BLOCK_SECONDS);
+        assert_eq!(usual.left_out_seconds, LEFT_OUT_SECONDS_MIN);
+        assert_eq!(of(400).left_out_seconds, 0.05);
+    }
+}

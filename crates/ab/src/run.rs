@@ -1,0 +1,862 @@
+//! The blocks of a live comparison, one after the other, and what is watched meanwhile.
+//!
+//! A setting is put in force before each block. Anything that harms the traffic or the interface ends the run within a
+//! fifth of a second. Each pair is stored before the next begins. The caller puts everything back, whatever is returned.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
+
+use nicpoll_lab::LabError;
+use nicpoll_model::ab::{
+    AbAnswer, AbBlock, AbBracket, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan, AbTimeNeeded,
+    AbWindow, LiveAb,
+};
+use nicpoll_model::{StudyKind, Unseen};
+use nicpoll_observe::HostSnapshot;
+use nicpoll_stats::ab::{Draw, DrawnPair, PollCount, answer, settling_seconds};
+use nicpoll_store::{Ended, Recording, Store, StoreError};
+use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, Vitals};
+use nicpoll_sys::netns::NetnsThread;
+
+use crate::alarm::{Limits, Lost, disturbed, is_answered};
+use crate::block::{Member, Readings, Times, block, window};
+use crate::meter::Meter;
+use crate::plan::{AbRequest, Next, most_left_out, next};
+
+/// How the setting that is there is called.
+pub const AS_IT_IS: &str = "as it is";
+
+/// How often the traffic and the interface are looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How often a signal is looked for.
+const NAP: Duration = Duration::from_millis(20);
+
+/// How long the programs that count are timed in a block, at most.
+const TIMED_MAX: Duration = Duration::from_millis(100);
+
+/// How long the user's host has to answer, and how often it is asked.
+const ECHO_TIME: Duration = Duration::from_millis(500);
+
+const ECHOES: u16 = 3;
+
+/// After so long it can be told how long a run has to be.
+const FIRST_WORD: Duration = Duration::from_secs(60);
+
+/// What a run tells while it goes on.
+#[derive(Clone, Debug)]
+pub enum AbProgress<'a> {
+    /// It is found out how much is lost under the reference.
+    Begins,
+    /// It is found out whether a change of setting disturbs the interface, and how long the traffic takes to settle.
+    FirstChanges,
+    /// A block begins.
+    Block {
+        /// Pairs that are complete.
+        pairs: usize,
+        /// Whether it is one of the judged setting.
+        is_judged: bool,
+        /// How long the run goes on.
+        left: Duration,
+    },
+    /// Nothing is measured for so long, and the setting that was there is in force.
+    Pause(Duration),
+    /// What the pairs of the first minute say, once.
+    FirstMinute(&'a AbAnswer),
+}
+
+/// Why blocks end before their time.
+enum Halt {
+    /// The run is over.
+    End(AbEnd),
+    /// Nothing can be measured.
+    Failed(LabError),
+}
+
+impl<E: Into<LabError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Halt::Failed(error.into())
+    }
+}
+
+fn end(cause: AbEndCause, text: String) -> Halt {
+    Halt::End(AbEnd {
+        cause,
+        text: Some(text),
+    })
+}
+
+/// Interfaces that are taken for a run.
+pub struct Runner<'a> {
+    /// What is compared.
+    pub request: &'a AbRequest,
+    /// Whose alternation it is.
+    pub switch: &'a mut Switch,
+    /// The two settings.
+    pub alternation: Alternation,
+    /// The interfaces whose traffic is measured.
+    pub members: Vec<Target>,
+    /// Who puts everything back when this process is killed.
+    pub guard: Owner,
+    /// The host that the user works from, when the connection comes by one of the members.
+    pub client: Option<IpAddr>,
+    /// Becomes true when the user asks to stop.
+    pub cancel: &'a AtomicBool,
+    /// What counts.
+    pub room: &'a NetnsThread<Meter>,
+    /// What it costs to have what both settings need.
+    pub bracket: &'a mut Bracket,
+    /// Where pairs are stored.
+    pub keep: &'a mut Keep,
+}
+
+/// A run on its way.
+struct Run<'a, 'b> {
+    runner: &'b mut Runner<'a>,
+    room: &'a NetnsThread<Meter>,
+    left_out: Duration,
+    vitals: Vec<Vitals>,
+    /// `None` until it is known what is usual.
+    limits: Option<Limits>,
+    begin: Instant,
+}
+
+/// The counters of one moment.
+struct Counted {
+    at: Instant,
+    host: HostSnapshot,
+}
+
+impl Counted {
+    fn lost_until(&self, later: &Counted) -> Lost {
+        let seconds = later.at.duration_since(self.at).as_secs_f64();
+        Lost::between(&self.host, &later.host, seconds)
+    }
+}
+
+/// What a block was, and what was lost from the write that began it on.
+type Block = (AbBlock, Lost);
+
+impl Runner<'_> {
+    /// Runs pairs of blocks until the time is over or something ends them, and adds them to the document.
+    ///
+    /// # Errors
+    /// When nothing can be measured.
+    pub fn measure(
+        &mut self,
+        document: &mut LiveAb,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<AbEnd, LabError> {
+        self.room.run(Meter::watch_instances)?;
+        let unseen = self.room.run(|meter| meter.unseen().to_vec())?;
+        document.unseen.extend(unseen);
+        let room = self.room;
+        let left_out = Duration::from_secs_f64(self.request.plan.left_out_seconds);
+        let mut run = Run {
+            runner: self,
+            room,
+            left_out,
+            vitals: Vec::new(),
+            limits: None,
+            begin: Instant::now(),
+        };
+        match run.all(document, progress) {
+            Ok(()) => Ok(AbEnd {
+                cause: AbEndCause::Planned,
+                text: None,
+            }),
+            Err(Halt::End(end)) => Ok(end),
+            Err(Halt::Failed(error)) => Err(error),
+        }
+    }
+}
+
+impl Run<'_, '_> {
+    fn plan(&self) -> AbPlan {
+        self.runner.request.plan
+    }
+
+    fn all(
+        &mut self,
+        document: &mut LiveAb,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(), Halt> {
+        progress(AbProgress::Begins);
+        self.vitals = self.ask_vitals()?;
+        self.try_echo(&mut document.unseen)?;
+        let round_trip_ns = self.learn(&mut document.unseen)?;
+        self.look_with()?;
+        progress(AbProgress::FirstChanges);
+        document.plan.settling_seconds = self.first_turns(&mut document.unseen)?;
+        self.leave_out(round_trip_ns, document);
+        self.pairs(document, progress)?;
+        self.look_with()
+    }
+
+    fn pairs(
+        &mut self,
+        document: &mut LiveAb,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(), Halt> {
+        let plan = document.plan;
+        self.begin = Instant::now();
+        let mut has_said = false;
+        for drawn in Draw::new(&plan) {
+            loop {
+                match next(&plan, self.begin.elapsed().as_secs_f64(), drawn.seconds()) {
+                    Next::Pair => break,
+                    Next::Pause(until) => self.pause(Duration::from_secs_f64(until), progress)?,
+                    Next::End => return Ok(()),
+                }
+            }
+            let (pair, end_of_run) = self.pair(drawn, document.pairs.len(), progress)?;
+            document.pairs.push(pair);
+            let taken = Duration::from_secs_f64(drawn.seconds());
+            if let Err(error) = self.runner.keep.pair(document, taken) {
+                let text = format!("it can no longer be stored: {error}");
+                self.runner.keep.failed_with(error);
+                return Err(end(AbEndCause::Interrupted, text));
+            }
+            if let Some(end) = end_of_run {
+                return Err(Halt::End(end));
+            }
+            if !has_said && self.begin.elapsed() >= FIRST_WORD {
+                has_said = true;
+                let answer = answer(&document.pairs, &plan, None);
+                progress(AbProgress::FirstMinute(&answer));
+            }
+        }
+        Ok(())
+    }
+
+    /// The setting that was there is in force until so long after the start, and nothing is counted.
+    fn pause(
+        &mut self,
+        until: Duration,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(), Halt> {
+        progress(AbProgress::Pause(
+            until.saturating_sub(self.begin.elapsed()),
+        ));
+        self.turn_to(Arm::Reference)?;
+        self.room.run(Meter::pause)??;
+        self.wait_until(self.begin + until, None)?;
+        Ok(self.room.run(Meter::resume)??)
+    }
+
+    /// Runs a pair. Returns also why the run ends with it, when it lost too much.
+    fn pair(
+        &mut self,
+        drawn: DrawnPair,
+        pairs: usize,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(AbPair, Option<AbEnd>), Halt> {
+        let order = match drawn.is_judged_first {
+            true => [Arm::Judged, Arm::Reference],
+            false => [Arm::Reference, Arm::Judged],
+        };
+        let mut set_aside_because = None;
+        let mut blocks = Vec::new();
+        for (arm, seconds) in order.into_iter().zip(drawn.block_seconds) {
+            let all = Duration::from_secs_f64(self.plan().duration_seconds);
+            progress(AbProgress::Block {
+                pairs,
+                is_judged: arm == Arm::Judged,
+                left: all.saturating_sub(self.begin.elapsed()),
+            });
+            blocks.push((arm, self.block(arm, seconds)?));
+            if let Some(words) = self.drift()? {
+                set_aside_because = Some(words);
+            }
+        }
+        blocks.sort_by_key(|(arm, _)| *arm == Arm::Judged);
+        let mut blocks = blocks.into_iter().map(|(_, block)| block);
+        match (blocks.next(), blocks.next()) {
+            (Some((reference, lost)), Some((judged, lost_judged))) => {
+                let limits = self.limits.as_mut();
+                let end = limits.and_then(|limits| limits.pair(&lost, &lost_judged));
+                let pair = AbPair {
+                    is_judged_first: drawn.is_judged_first,
+                    reference,
+                    judged,
+                    set_aside_because,
+                };
+                Ok((pair, end))
+            }
+            _ => Err(LabError::Unexpected(String::from("a pair has two blocks")).into()),
+        }
+    }
+
+    fn block(&mut self, arm: Arm, seconds: f64) -> Result<Block, Halt> {
+        let began = Instant::now();
+        let start_seconds = began.duration_since(self.begin).as_secs_f64();
+        let before = self.counters()?;
+        self.turn_to(arm)?;
+        if self.runner.request.is_disruptive {
+            self.begin_anew()?;
+        }
+        self.check_echo()?;
+        let left_out = self.left_out;
+        let timed = TIMED_MAX.min(left_out / 4);
+        let counting_cores = self.room.run(move |meter| meter.counting_cores(timed))??;
+        self.wait_until(began + left_out, Some(&before))?;
+        let first = self.room.run(Meter::read)??;
+        let length = Duration::from_secs_f64(seconds);
+        let later = if length > 3 * left_out {
+            self.wait_until(began + 2 * left_out, Some(&before))?;
+            Some(self.room.run(Meter::read)??)
+        } else {
+            None
+        };
+        self.wait_until(began + length, Some(&before))?;
+        let last = self.room.run(Meter::read)??;
+        let readings = Readings {
+            first: &first,
+            later: later.as_ref(),
+            last: &last,
+        };
+        let times = Times {
+            start_seconds,
+            duration_seconds: began.elapsed().as_secs_f64(),
+            left_out_seconds: first.at.duration_since(began).as_secs_f64(),
+            counting_cores,
+        };
+        let instances = self.room.run(|meter| meter.instances().to_vec())?;
+        let members = named(&self.runner.members);
+        let lost = before.lost_until(&Counted {
+            at: last.at,
+            host: last.host.clone(),
+        });
+        Ok((block(times, &readings, &members, &instances), lost))
+    }
+
+    fn check_echo(&mut self) -> Result<(), Halt> {
+        match self.runner.client {
+            Some(client) if !self.is_echo_answered(client)? => {
+                let text = format!("{client}, which you came from by ssh, no longer answers");
+                Err(end(AbEndCause::EchoLost, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_echo_answered(&self, client: IpAddr) -> Result<bool, Halt> {
+        let ask = move |_: &mut Meter| {
+            let mut numbers = 1..=ECHOES;
+            // A host that cannot be reached at all does not answer.
+            numbers.any(|number| is_answered(client, number, ECHO_TIME).unwrap_or(false))
+        };
+        Ok(self.room.run(ask)?)
+    }
+
+    /// Queues that begin anew with each turn have other instances from then on.
+    fn begin_anew(&mut self) -> Result<(), Halt> {
+        self.room.run(Meter::watch_instances)?;
+        self.vitals = self.ask_vitals()?;
+        Ok(())
+    }
+
+    fn counters(&mut self) -> Result<Counted, Halt> {
+        let host = self.room.run(Meter::counters)?;
+        Ok(Counted {
+            at: Instant::now(),
+            host,
+        })
+    }
+
+    fn turn_to(&mut self, arm: Arm) -> Result<(), Halt> {
+        let Runner {
+            switch,
+            alternation,
+            ..
+        } = &mut *self.runner;
+        let turned = alternation.turn_to(switch, arm);
+        turned.map_err(|error| self.explained(error))
+    }
+
+    /// What somebody else changed in the block that ended, in words.
+    fn drift(&mut self) -> Result<Option<String>, Halt> {
+        let Runner {
+            switch,
+            alternation,
+            ..
+        } = &mut *self.runner;
+        let drift = match alternation.drift(switch) {
+            Ok(drift) => drift,
+            Err(error) => return Err(self.explained(error)),
+        };
+        let words: Vec<String> = drift
+            .iter()
+            .map(|(target, drift)| drift.describe(&target.interface.name))
+            .collect();
+        Ok((!words.is_empty()).then(|| words.join("; ")))
+    }
+
+    /// A write or a reading that failed, or better what became of the interface.
+    fn explained(&mut self, error: SwitchError) -> Halt {
+        if let Err(halt @ Halt::End(_)) = self.look(None) {
+            return halt;
+        }
+        let error = LabError::from(error).with_causes();
+        end(AbEndCause::SettingFailed, error)
+    }
+
+    /// Waits, and looks meanwhile. Losses are held against the counters of `before`, the beginning of a block.
+    fn wait_until(&mut self, until: Instant, before: Option<&Counted>) -> Result<(), Halt> {
+        loop {
+            let look = (Instant::now() + LOOK).min(until);
+            while let Some(left) = look.checked_duration_since(Instant::now()) {
+                self.check_cancel()?;
+                thread::sleep(left.min(NAP));
+                if left.is_zero() {
+                    break;
+                }
+            }
+            self.look(before)?;
+            if Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    fn check_cancel(&self) -> Result<(), Halt> {
+        match self.runner.cancel.load(Ordering::Relaxed) {
+            true => {
+                let text = String::from("it was stopped before its time was over");
+                Err(end(AbEndCause::Interrupted, text))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Whether all is well.
+    fn look(&mut self, before: Option<&Counted>) -> Result<(), Halt> {
+        let now = self.read_vitals()?;
+        for ((member, then), now) in self.runner.members.iter().zip(&self.vitals).zip(&now) {
+            if let Some(end) = disturbed(&member.interface.name, then, now.as_ref()) {
+                return Err(Halt::End(end));
+            }
+        }
+        if !self.runner.guard.is_alive()? {
+            let text = "the process that puts settings back when this one is killed was ended";
+            return Err(end(AbEndCause::SettingFailed, String::from(text)));
+        }
+        let Some(before) = before else {
+            return Ok(());
+        };
+        let lost = before.lost_until(&self.counters()?);
+        let limits = self.limits.as_ref();
+        match limits.and_then(|limits| limits.at_once(&lost)) {
+            Some(end) => Err(Halt::End(end)),
+            None => Ok(()),
+        }
+    }
+
+    fn read_vitals(&mut self) -> Result<Vec<Option<Vitals>>, Halt> {
+        let mut all = Vec::new();
+        for Target {
+            netns_inode,
+            interface,
+        } in self.runner.members.clone()
+        {
+            let machine = self.runner.switch.machine();
+            all.push(machine.run(netns_inode, move |control| control.vitals(&interface))??);
+        }
+        Ok(all)
+    }
+
+    /// The state of every member, each of which has to be there.
+    fn ask_vitals(&mut self) -> Result<Vec<Vitals>, Halt> {
+        let now = self.read_vitals()?.into_iter();
+        let names = self.runner.members.iter();
+        now.zip(names)
+            .map(|(vitals, member)| {
+                let name = &member.interface.name;
+                let gone = || format!("{name} is no more, or no longer in this network namespace");
+                vitals.ok_or_else(|| end(AbEndCause::InterfaceChanged, gone()))
+            })
+            .collect()
+    }
+}
+
+/// So many of TCP's round trips are left out at the beginning of a block, as far as a block has room for them.
+const ROUND_TRIPS: f64 = 10.0;
+
+/// So many times the time that polls take to settle is left out, likewise.
+const SETTLING_TIMES: f64 = 3.0;
+
+impl Run<'_, '_> {
+    /// What is lost under the reference, before anything else: the limits follow from it. Returns the median of TCP's
+    /// round trips.
+    pub fn learn(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
+        let [shortest, longest] = self.plan().block_seconds;
+        let rate = self.usual_for(LOOK)?.packets_per_second();
+        unseen.extend(self.room.run(move |meter| meter.begin_delays(rate))?);
+        let delays = |meter: &mut Meter| meter.read().map(|now| now.delays);
+        let before = self.room.run(delays)??;
+        let usual = self.usual_for(Duration::from_secs_f64(shortest))?;
+        let factor = self.runner.request.loss_factor;
+        self.limits = Some(Limits::new(factor, longest, &usual));
+        let after = self.room.run(delays)??;
+        let kind = AbDelayKind::SmoothedRoundTrip;
+        let since = after.get(&kind).zip(before.get(&kind));
+        Ok(since.and_then(|(now, then)| now.since(then).quantile_ns(0.5)))
+    }
+
+    fn usual_for(&mut self, time: Duration) -> Result<Lost, Halt> {
+        let before = self.counters()?;
+        self.wait_until(before.at + time, None)?;
+        Ok(before.lost_until(&self.counters()?))
+    }
+
+    /// What is in flight or on its way to the new setting when a setting changes is in no figure.
+    pub fn leave_out(&mut self, round_trip_ns: Option<f64>, document: &mut LiveAb) {
+        let [shortest, _] = self.plan().block_seconds;
+        let most = most_left_out(shortest);
+        let settling = document.plan.settling_seconds.unwrap_or(0.0);
+        let wanted = [
+            (
+                "TCP in the first round trips after a change",
+                "round trips",
+                ROUND_TRIPS,
+                round_trip_ns.unwrap_or(0.0) / 1e9,
+            ),
+            (
+                "polls on their way to another setting",
+                "times what they take to settle",
+                SETTLING_TIMES,
+                settling,
+            ),
+        ];
+        let mut left_out = document.plan.left_out_seconds;
+        for (what, unit, times, seconds) in wanted {
+            let wanted = times * seconds;
+            if wanted > most {
+                document.unseen.push(Unseen {
+                    what: String::from(what),
+                    why: format!(
+                        "{times:.0} {unit} last {wanted:.1} s, and only {most:.1} s of a block are left out; give a \
+                         longer --block"
+                    ),
+                });
+            }
+            left_out = left_out.max(wanted.min(most));
+        }
+        document.plan.left_out_seconds = left_out;
+        self.left_out = Duration::from_secs_f64(left_out);
+    }
+
+    /// A look at the traffic with what both settings need, where they need something.
+    pub fn look_with(&mut self) -> Result<(), Halt> {
+        if self.runner.alternation.turns().once.is_empty() {
+            return Ok(());
+        }
+        self.turn_to(Arm::Reference)?;
+        self.wait_until(Instant::now() + self.left_out, None)?;
+        let plan = self.plan();
+        let Runner {
+            members, cancel, ..
+        } = &*self.runner;
+        match look(self.room, members, &plan, cancel)? {
+            Some(look) => self.runner.bracket.with(look),
+            None => self.wait_until(Instant::now(), None)?,
+        }
+        Ok(())
+    }
+
+    /// A host that does not answer under the reference tells nothing under the other setting.
+    pub fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
+        let Some(client) = self.runner.client else {
+            return Ok(());
+        };
+        if !self.is_echo_answered(client)? {
+            self.runner.client = None;
+            unseen.push(Unseen {
+                what: String::from("whether your connection goes on under the other setting"),
+                why: format!("{client}, which you came from by ssh, answers no echo request"),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// So often each setting is changed to.
+const TURNS: usize = 3;
+
+/// Time after each change; less where blocks are shorter. What takes longer than half of it to settle is not measured.
+const TURN_MAX: Duration = Duration::from_secs(2);
+
+/// What was seen after a change.
+struct Turn {
+    polls: Vec<PollCount>,
+    too_many: Option<AbEnd>,
+}
+
+impl Run<'_, '_> {
+    /// Changes to the judged setting and back a few times. Returns how long polls take to settle, in seconds; `None`
+    /// when it is not known.
+    pub fn first_turns(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
+        let [shortest, _] = self.plan().block_seconds;
+        let time = TURN_MAX.min(Duration::from_secs_f64(shortest));
+        let mut turns = [Vec::new(), Vec::new()];
+        for _ in 0..TURNS {
+            for (arm, turns) in [Arm::Judged, Arm::Reference].into_iter().zip(&mut turns) {
+                let turn = self.turn(arm, time);
+                turns.push(turn.map_err(|halt| self.disturbing(halt))?);
+            }
+        }
+        for turns in &mut turns {
+            let is_each = turns.iter().all(|turn| turn.too_many.is_some());
+            let last = turns.last_mut().and_then(|turn| turn.too_many.take());
+            let is_too_many = is_each && !self.runner.request.is_disruptive;
+            if let Some(end) = last.filter(|_| is_too_many) {
+                return Err(self.disturbing(Halt::End(end)));
+            }
+        }
+        unseen.extend(self.tried().into_iter().map(|name| Unseen {
+            what: format!("what changes of {name} do to packets in the card"),
+            why: String::from(
+                "the first changes showed no loss of carrier, no new queues and no drops",
+            ),
+        }));
+        let polls = turns.map(|turns| turns.into_iter().map(|turn| turn.polls).collect::<Vec<_>>());
+        let is_seen = polls.iter().flatten().all(|polls| !polls.is_empty());
+        let [judged, reference] = polls.map(|polls| settling_seconds(&polls));
+        let settling = judged.zip(reference).map(|(one, other)| one.max(other));
+        if is_seen && settling.is_none() {
+            unseen.push(Unseen {
+                what: String::from("how long polls take to settle after a change of setting"),
+                why: format!(
+                    "they had not settled after {:.1} s",
+                    time.as_secs_f64() / 2.0
+                ),
+            });
+        }
+        Ok(settling)
+    }
+
+    fn turn(&mut self, arm: Arm, time: Duration) -> Result<Turn, Halt> {
+        let before = self.counters()?;
+        let began = before.at;
+        self.turn_to(arm)?;
+        if self.runner.request.is_disruptive {
+            self.begin_anew()?;
+        }
+        let mut polls = Vec::new();
+        while began.elapsed() < time {
+            self.check_cancel()?;
+            let until = (Instant::now() + LOOK).min(began + time);
+            let more = self
+                .room
+                .run(move |meter| meter.follow_polls(began, until))??;
+            polls.extend(more);
+            self.look(Some(&before))?;
+        }
+        let lost = before.lost_until(&self.counters()?);
+        let limits = self.limits.as_ref();
+        Ok(Turn {
+            polls,
+            too_many: limits.and_then(|limits| limits.alone(&lost)),
+        })
+    }
+
+    /// Rows whose change begins queues anew with some drivers.
+    fn tried(&self) -> Vec<&'static str> {
+        if self.runner.request.is_disruptive {
+            return Vec::new();
+        }
+        let rows = self.runner.alternation.turns().to_be_tried();
+        rows.iter().map(|row| row.name).collect()
+    }
+
+    /// What disturbed the interface is put down to the rows that do so with some drivers, where there are any.
+    fn disturbing(&self, halt: Halt) -> Halt {
+        let names = self.tried().join(", ");
+        match halt {
+            Halt::End(AbEnd { cause, text }) if cause.is_abort() && !names.is_empty() => {
+                let what = text.unwrap_or_default();
+                let remedy = "add --disruptive if the traffic may suffer that at every block";
+                let text = format!("a first change of {names} disturbs it: {what}; {remedy}");
+                Halt::End(AbEnd {
+                    cause,
+                    text: Some(text),
+                })
+            }
+            other => other,
+        }
+    }
+}
+
+/// How long the programs that count are timed.
+const TIMED: Duration = Duration::from_millis(100);
+
+/// The looks so far.
+#[derive(Debug, Default)]
+pub struct Bracket {
+    without: Vec<AbWindow>,
+    with: Vec<AbWindow>,
+}
+
+impl Bracket {
+    /// Adds a look at the traffic without what both settings need.
+    pub fn without(&mut self, look: AbWindow) {
+        self.without.push(look);
+    }
+
+    /// Adds a look with it.
+    pub fn with(&mut self, look: AbWindow) {
+        self.with.push(look);
+    }
+
+    /// Whether there was a first look without it.
+    pub fn is_open(&self) -> bool {
+        !self.without.is_empty()
+    }
+
+    /// Both looks at both.
+    pub fn closed(&self) -> Option<AbBracket> {
+        Some(AbBracket {
+            without: self.without.as_slice().try_into().ok()?,
+            with: self.with.as_slice().try_into().ok()?,
+        })
+    }
+}
+
+/// Looks at what the members carry and what is used for it, for as long as a mean block lasts. `None` when the user
+/// asks to stop meanwhile.
+pub fn look(
+    room: &NetnsThread<Meter>,
+    members: &[Target],
+    plan: &AbPlan,
+    cancel: &AtomicBool,
+) -> Result<Option<AbWindow>, LabError> {
+    let [shortest, longest] = plan.block_seconds;
+    let counting_cores = room.run(|meter| meter.counting_cores(TIMED))??;
+    let first = room.run(Meter::read)??;
+    let until = Instant::now() + Duration::from_secs_f64(f64::midpoint(shortest, longest));
+    while Instant::now() < until {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        thread::sleep(NAP);
+    }
+    let last = room.run(Meter::read)??;
+    Ok(Some(window(&first, &last, &named(members), counting_cores)))
+}
+
+/// Members by index, with their names.
+pub fn named(members: &[Target]) -> Vec<Member> {
+    let all = members.iter();
+    all.map(|one| (one.interface.ifindex, one.interface.name.clone()))
+        .collect()
+}
+
+/// A comparison that is stored, or not.
+#[derive(Default)]
+pub struct Keep {
+    recording: Option<Recording>,
+    failed: Option<StoreError>,
+}
+
+impl Keep {
+    /// Stores a comparison from now on, when there is a store.
+    pub fn begin(
+        store: Option<Store>,
+        document: &LiveAb,
+        runner: &str,
+    ) -> Result<Self, StoreError> {
+        let mut keep = Keep::default();
+        if let Some(store) = store {
+            let plan = &document.plan;
+            let [measured, every] = plan.duty_seconds.unwrap_or([1.0; 2]);
+            let of_pair: f64 = plan.block_seconds.iter().sum();
+            let pairs = plan.duration_seconds * measured / every / of_pair;
+            let head = head(document);
+            keep.recording = Some(store.begin(StudyKind::Ab, &head, pairs as u32, "{}", runner)?);
+        }
+        Ok(keep)
+    }
+
+    /// Stores how it ended.
+    pub fn ended(self, outcome: Result<LiveAb, LabError>) -> Ended<LiveAb, LabError> {
+        let ended = Ended::of(outcome, self.recording);
+        Ended {
+            unstored: self.failed.or(ended.unstored),
+            ..ended
+        }
+    }
+
+    /// Stores the last pair.
+    pub fn pair(&mut self, document: &LiveAb, taken: Duration) -> Result<(), StoreError> {
+        match (&mut self.recording, document.pairs.last()) {
+            (Some(recording), Some(last)) => recording.trial(&head(document), last, taken),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers why a pair could not be stored.
+    pub fn failed_with(&mut self, error: StoreError) {
+        self.failed = Some(error);
+    }
+}
+
+/// The document without its pairs, as it is while the run goes on.
+fn head(document: &LiveAb) -> LiveAb {
+    LiveAb {
+        pairs: Vec::new(),
+        end: AbEnd {
+            cause: AbEndCause::Interrupted,
+            text: Some(String::from("it was killed, or it still runs")),
+        },
+        answer: answer(&document.pairs, &document.plan, None),
+        ..document.clone()
+    }
+}
+
+impl fmt::Display for AbProgress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AbProgress::Begins => f.write_str("counting what is lost as it is"),
+            AbProgress::FirstChanges => {
+                f.write_str("changing to and fro, to see how long the traffic takes to settle")
+            }
+            AbProgress::Block {
+                pairs,
+                is_judged,
+                left,
+            } => {
+                let setting = if *is_judged {
+                    "the other setting"
+                } else {
+                    AS_IT_IS
+                };
+                let left = left.as_secs();
+                write!(
+                    f,
+                    "{left} s left, {pairs} pairs of blocks done; now: {setting}"
+                )
+            }
+            AbProgress::Pause(left) => {
+                let minutes = left.as_secs().div_ceil(60);
+                write!(f, "a pause of {minutes} min; now: {AS_IT_IS}")
+            }
+            AbProgress::FirstMinute(answer) => {
+                let needed = answer.cpu.and_then(|cpu| cpu.time_needed);
+                match needed {
+                    Some(AbTimeNeeded {
+                        aim_cores, seconds, ..
+                    }) => write!(
+                        f,
+                        "after the first minute: {seconds:.0} s in all are needed to know the difference to \
+                         {aim_cores:.3} cores"
+                    ),
+                    None => f.write_str(
+                        "after the first minute: it cannot be told yet how long it takes",
+                    ),
+                }
+            }
+        }
+    }
+}

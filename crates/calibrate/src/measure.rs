@@ -1,0 +1,238 @@
+//! Measures what the running kernel's receive path costs, by kind of work.
+//!
+//! One run shows only the total cost of all work on a packet. These runs mix the kinds in different proportions: polls
+//! without packets, packets with a poll each, many packets a poll, receivers that sleep for each packet and receivers that
+//! never do. Least squares then give the cost of each kind, separately for each repeat.
+//!
+//! No run polls by timer at the load of one sender at full speed, nor runs request and response: those are what is later
+//! predicted. Settings are put back whatever happens.
+
+mod costs;
+mod probe;
+pub mod switching;
+
+use std::net::IpAddr;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nicpoll_iperf::UdpWorkload;
+use nicpoll_lab::{
+    Doing, HostRequest, Lab, LabError, RECEIVE_BUFFER_BYTES, Running, WorkloadRequest, udp, watched,
+};
+use nicpoll_model::sim_fit_host::MeasuredCost;
+use nicpoll_observe::{CpuSample, ExactCpu, ExactCpuOptions, PollCounter, start_timing};
+use nicpoll_traffic::rr::RrWorkload;
+use nicpoll_traffic::workload::Books;
+
+use crate::measure::costs::{collect, measured_costs, others_ratio, steal_ratio, stolen_ratio};
+use crate::measure::probe::{
+    Block, Instruments, Probe, QUIET, look, look_at, look_at_nobody, touch,
+};
+use crate::measure::switching::{switch_ns, tick_ns, wake_ns};
+
+const REPEATS: u32 = 5;
+
+const RUN: Duration = Duration::from_millis(200);
+
+const QUICK_REPEATS: u32 = 3;
+
+const QUICK_RUN: Duration = Duration::from_millis(100);
+
+/// Kernel timeouts of polling without traffic.
+const EMPTY_NS: [u64; 3] = [100_000, 300_000, 1_000_000];
+
+/// Kernel timeouts and packets a second of polling with some traffic.
+const TIMED: [(u64, u64); 2] = [(300_000, 40_000), (500_000, 80_000)];
+
+/// Packets a second with a poll each.
+const PACED: [u64; 2] = [50_000, 100_000];
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct HostCosts {
+    /// Times that everything was measured.
+    pub repeats: u32,
+    /// What other programs took of the two processors meanwhile, 0 to 1; `None` without any look.
+    pub others_ratio: Option<f64>,
+    /// What the hypervisor kept of them; `None` when it was not seen.
+    pub steal_ratio: Option<f64>,
+    /// Every kind, in the order of [`nicpoll_model::sim_fit_host::HostCost::ALL`].
+    pub costs: Vec<MeasuredCost>,
+}
+
+/// Puts a setting in force on a lab: interrupts, or polling with this kernel timeout in nanoseconds.
+pub type PutInForce<'a> = dyn Fn(&mut Lab, Option<u64>) -> Result<(), LabError> + 'a;
+
+/// Measures every kind of cost on a lab whose settings are as they came up, and leaves them so. Tells the
+/// repeat that begins, and how many are planned by then.
+///
+/// # Errors
+/// [`LabError::Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails;
+/// when other programs or the hypervisor take too much of the processors time and again.
+pub fn measure_costs(
+    lab: &mut Lab,
+    quick: bool,
+    put_in_force: &PutInForce<'_>,
+    cancel: &AtomicBool,
+    mut progress: impl FnMut(u32, u32),
+) -> Result<HostCosts, LabError> {
+    let exact = ExactCpu::load(&ExactCpuOptions {
+        has_threads: true,
+        ..ExactCpuOptions::default()
+    })
+    .map_err(|refused| LabError::NoExactCpu(refused.to_string()))?;
+    let nobody = lab.link.nobody().ok_or_else(|| {
+        let what = "costs are measured on a link that nobody else is on";
+        LabError::Unexpected(String::from(what))
+    })?;
+    let (nobody, mac) = nobody;
+    let netns_inode = lab.receiver.facts()?.netns_inode;
+    let neighbour = HostRequest::Neighbour {
+        address: nobody,
+        mac,
+    };
+    lab.sender.tell(neighbour)?;
+    let mut fit = Fit {
+        lab,
+        instruments: Instruments {
+            exact,
+            polls: PollCounter::load()?,
+        },
+        put_in_force,
+        netns_inode,
+        cancel,
+        nobody,
+        run: if quick { QUICK_RUN } else { RUN },
+    };
+    let repeats = if quick { QUICK_REPEATS } else { REPEATS };
+    let blocks = collect(repeats, |repeat, of| {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
+        progress(repeat, of);
+        let block = fit.block();
+        let detached = fit.instruments.exact.detach();
+        // Also after an error: the link must be as it came up.
+        let restored = fit.lab.restore();
+        let block = block.doing(|| format!("measuring costs, repeat {repeat}"))?;
+        detached?;
+        restored?;
+        Ok(block)
+    })?;
+    Ok(HostCosts {
+        repeats: blocks.len() as u32,
+        others_ratio: others_ratio(&blocks),
+        steal_ratio: steal_ratio(&blocks),
+        costs: measured_costs(&blocks),
+    })
+}
+
+struct Fit<'a> {
+    lab: &'a mut Lab,
+    instruments: Instruments,
+    put_in_force: &'a PutInForce<'a>,
+    /// The receiver's namespace.
+    netns_inode: u64,
+    cancel: &'a AtomicBool,
+    nobody: IpAddr,
+    /// Length of the traffic of a run.
+    run: Duration,
+}
+
+impl Fit<'_> {
+    fn block(&mut self) -> Result<Block, LabError> {
+        let begin = CpuSample::now()?;
+        let mut block = Block {
+            switch_ns: switch_ns(self.lab.receiver_cpu)?,
+            wake_ns: wake_ns(self.lab.sender_cpu, self.lab.receiver_cpu)?,
+            ..Block::default()
+        };
+        self.apply(None)?;
+        self.without_account(&mut block)?;
+        self.instruments.exact.attach()?;
+        self.one_packet_a_poll(&mut block)?;
+        self.lab.restore()?;
+        self.by_timer(&mut block)?;
+        let exact = &self.instruments.exact;
+        block.tick_ns = tick_ns(exact, self.lab.sender_cpu, self.run)?;
+        let sampled = CpuSample::now()?.since(&begin, &self.lab.cpus());
+        block.steal_ratio = stolen_ratio(&sampled.states);
+        Ok(block)
+    }
+
+    /// Interrupts, or polling with this timeout.
+    fn apply(&mut self, timeout_ns: Option<u64>) -> Result<(), LabError> {
+        (self.put_in_force)(self.lab, timeout_ns)?;
+        let napi_id = watched(&self.lab.receiver.napis()?);
+        self.instruments.polls.watch(self.netns_inode, napi_id)?;
+        Ok(())
+    }
+
+    /// The account would lengthen a round trip.
+    fn without_account(&mut self, block: &mut Block) -> Result<(), LabError> {
+        self.instruments.exact.detach()?;
+        let rr = WorkloadRequest::Rr(RrWorkload {
+            receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+            ..RrWorkload::default()
+        });
+        let trips = self.unobserved(&rr)?.round_trip;
+        block.round_trip_ns = trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64));
+        Ok(())
+    }
+
+    /// The kernel times the account's programs, where they have most to do.
+    fn event_ns(&mut self) -> Result<Option<f64>, LabError> {
+        let timing = start_timing()?;
+        let before = self.instruments.exact.timed_runs()?;
+        self.unobserved(&udp(64))?;
+        let runs = self.instruments.exact.timed_runs()?.since(before);
+        drop(timing);
+        Ok(runs.map(|runs| runs.ns_per_run))
+    }
+
+    fn unobserved(&mut self, workload: &WorkloadRequest) -> Result<Books, LabError> {
+        let mut running = Running::start(self.lab, workload, self.run)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        running.drain(self.lab, QUIET)
+    }
+
+    fn one_packet_a_poll(&mut self, block: &mut Block) -> Result<(), LabError> {
+        block.event_ns = self.event_ns()?;
+        block.small = self.look_at(&udp(64))?;
+        block.large = self.look_at(&udp(1470))?;
+        let (lab, instruments) = (&mut *self.lab, &self.instruments);
+        block.nobody = look_at_nobody(lab, instruments, self.run, self.nobody, self.cancel)?;
+        for pps in PACED {
+            block.paced.push(self.look_at(&paced(pps))?);
+        }
+        Ok(())
+    }
+
+    fn by_timer(&mut self, block: &mut Block) -> Result<(), LabError> {
+        for timeout_ns in EMPTY_NS {
+            self.apply(Some(timeout_ns))?;
+            touch(self.lab, self.nobody, self.cancel)?;
+            let probe = look(self.lab, &self.instruments, self.run / 2)?;
+            block.empty.push((timeout_ns, probe));
+        }
+        for (timeout_ns, pps) in TIMED {
+            self.apply(Some(timeout_ns))?;
+            block.timed.push(self.look_at(&paced(pps))?);
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, workload: &WorkloadRequest) -> Result<Probe, LabError> {
+        look_at(self.lab, &self.instruments, workload, self.run, self.cancel)
+    }
+}
+
+/// Datagrams of 64 bytes at a rate.
+fn paced(packets_per_second: u64) -> WorkloadRequest {
+    WorkloadRequest::Udp(UdpWorkload {
+        payload_bytes: 64,
+        packets_per_second: NonZeroU64::new(packets_per_second),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+    })
+}

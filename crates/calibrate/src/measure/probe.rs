@@ -1,0 +1,238 @@
+//! One look at running traffic: what the kernel and both programs spent between two moments.
+//!
+//! Every figure of a probe covers the same stretch of time, in which traffic was at full speed: its start and end are
+//! outside.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_lab::{
+    Lab, LabError, RECEIVER_THREAD, Running, SENDER_THREAD, WorkloadRequest, own_process,
+};
+use nicpoll_observe::{
+    CpuTimes, ExactCpu, ExactSample, InterruptSource, Interrupts, PollCounter, PollCounts,
+    SOFTIRQ_NAMES, ThreadTimes,
+};
+use nicpoll_traffic::netrate::NetrateWorkload;
+
+/// Everything measured once.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// With the kernel's timeout.
+    pub empty: Vec<(u64, Probe)>,
+    pub timed: Vec<Probe>,
+    pub paced: Vec<Probe>,
+    pub small: Probe,
+    pub large: Probe,
+    pub nobody: Probe,
+    /// What one event of the account of CPU time takes.
+    pub event_ns: Option<f64>,
+    pub round_trip_ns: Option<f64>,
+    pub switch_ns: f64,
+    pub wake_ns: f64,
+    pub tick_ns: Option<f64>,
+    /// The part of the two processors that the hypervisor kept over the whole repeat, 0 to 1.
+    pub steal_ratio: Option<f64>,
+}
+
+impl Block {
+    pub fn probes(&self) -> impl Iterator<Item = &Probe> {
+        let empty = self.empty.iter().map(|(_, probe)| probe);
+        let paced = self.timed.iter().chain(&self.paced);
+        empty
+            .chain(paced)
+            .chain([&self.small, &self.large, &self.nobody])
+    }
+}
+
+type Result<T> = std::result::Result<T, LabError>;
+
+/// The processors' own timer, as the account calls it.
+const TIMER: &str = "local_timer";
+
+/// For stragglers of a run to be read.
+pub const QUIET: Duration = Duration::from_millis(5);
+
+/// Any port will do where nobody is.
+const DISCARD: u16 = 9;
+
+const SMALL: WorkloadRequest = WorkloadRequest::Netrate(NetrateWorkload { payload_bytes: 64 });
+
+/// Time in which some datagrams are sent, and not many.
+const TOUCH: Duration = Duration::from_micros(100);
+
+/// What happened between two moments.
+#[derive(Clone, Debug, Default)]
+pub struct Probe {
+    /// Polls of the receiver's NAPI.
+    pub polls: PollCounts,
+    /// The processors together: receiving in software interrupts.
+    pub net_rx_ns: f64,
+    /// Interrupts of the processors' own timers, and their time; `None` where the kernel shows none.
+    pub timer: Option<(u64, f64)>,
+    /// The sender's program.
+    pub sender: ThreadWork,
+    /// The receiver's program.
+    pub receiver: ThreadWork,
+    /// How long.
+    pub wall_ns: f64,
+    /// Time that other processes had, of the processors together.
+    pub others_ns: f64,
+}
+
+impl Probe {
+    /// The part of the two processors that other processes had; `None` in no time.
+    pub fn others_ratio(&self) -> Option<f64> {
+        (self.wall_ns > 0.0).then(|| self.others_ns / (2.0 * self.wall_ns))
+    }
+}
+
+/// What a program's threads did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadWork {
+    /// In user mode.
+    pub user_ns: f64,
+    /// In the kernel, interrupts left out.
+    pub system_ns: f64,
+    /// How often it left a processor.
+    pub slices: f64,
+}
+
+impl ThreadWork {
+    pub fn total_ns(&self) -> f64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// What a probe is read from. The lab's own account leaves threads out, which makes it cheaper; here their
+/// times are needed.
+pub struct Instruments {
+    /// CPU time, with that of threads.
+    pub exact: ExactCpu,
+    /// Polls of the receiver's NAPI.
+    pub polls: PollCounter,
+}
+
+/// What has been counted so far.
+struct Edge {
+    at: Instant,
+    threads: Vec<ThreadTimes>,
+    cpus: ExactSample,
+    interrupts: Interrupts,
+    polls: PollCounts,
+}
+
+impl Edge {
+    fn now(instruments: &Instruments) -> Result<Self> {
+        let Instruments { exact, polls } = instruments;
+        Ok(Edge {
+            // The list of threads takes longest: what follows is read together, at both edges alike.
+            threads: exact.threads()?,
+            at: Instant::now(),
+            cpus: exact.read()?,
+            interrupts: exact.interrupts()?,
+            polls: polls.read()?,
+        })
+    }
+}
+
+/// Looks at what goes on for a while. The account is attached.
+pub fn look(lab: &Lab, instruments: &Instruments, time: Duration) -> Result<Probe> {
+    let process = own_process(&instruments.exact)?;
+    let before = Edge::now(instruments)?;
+    thread::sleep(time);
+    let after = Edge::now(instruments)?;
+    let cpus = after.cpus.since(&before.cpus, &lab.cpus());
+    let sum = |of: fn(&CpuTimes) -> u64| cpus.iter().map(of).sum::<u64>() as f64;
+    Ok(Probe {
+        polls: after.polls.since(&before.polls),
+        net_rx_ns: sum(net_rx_ns),
+        timer: timer(&before.interrupts, &after.interrupts),
+        sender: work(&before, &after, process, SENDER_THREAD),
+        receiver: work(&before, &after, process, RECEIVER_THREAD),
+        wall_ns: (after.at - before.at).as_nanos() as f64,
+        others_ns: (sum(|times| times.user_ns + times.nice_ns + times.system_ns)
+            - work(&before, &after, process, "").total_ns())
+        .max(0.0),
+    })
+}
+
+/// Starts traffic that lasts `time`, and looks at its middle part.
+pub fn look_at(
+    lab: &mut Lab,
+    instruments: &Instruments,
+    workload: &WorkloadRequest,
+    time: Duration,
+    cancel: &AtomicBool,
+) -> Result<Probe> {
+    let mut running = Running::start(lab, workload, time)?;
+    thread::sleep(time / 5);
+    let probe = look(lab, instruments, time * 3 / 5)?;
+    running.wait_for_sender(lab, cancel)?;
+    running.drain(lab, QUIET)?;
+    Ok(probe)
+}
+
+/// Looks at datagrams to an address that no host has, sent as fast as it goes.
+pub fn look_at_nobody(
+    lab: &mut Lab,
+    instruments: &Instruments,
+    time: Duration,
+    nobody: IpAddr,
+    cancel: &AtomicBool,
+) -> Result<Probe> {
+    let peer = SocketAddr::new(nobody, DISCARD);
+    let mut running = Running::start_to_nobody(lab, &SMALL, peer, time)?;
+    thread::sleep(time / 5);
+    let probe = look(lab, instruments, time * 3 / 5)?;
+    running.wait_for_sender(lab, cancel)?;
+    Ok(probe)
+}
+
+/// Sends a few datagrams to an address that no host has, so that the receiver's NAPI runs.
+pub fn touch(lab: &mut Lab, nobody: IpAddr, cancel: &AtomicBool) -> Result<()> {
+    let peer = SocketAddr::new(nobody, DISCARD);
+    Running::start_to_nobody(lab, &SMALL, peer, TOUCH)?.wait_for_sender(lab, cancel)?;
+    thread::sleep(QUIET);
+    Ok(())
+}
+
+fn net_rx_ns(times: &CpuTimes) -> u64 {
+    let index = SOFTIRQ_NAMES.iter().position(|name| *name == "NET_RX");
+    index.map_or(0, |index| times.softirq_ns[index])
+}
+
+/// What the processors' own timers interrupted between two counts.
+pub fn timer(before: &Interrupts, after: &Interrupts) -> Option<(u64, f64)> {
+    let of = |interrupts: &Interrupts| {
+        let mut all = interrupts.0.iter();
+        let timer = all.find(|of| of.source == InterruptSource::Vector(TIMER))?;
+        Some((timer.entries, timer.ns))
+    };
+    let (entries, ns) = of(after)?;
+    let (entries_before, ns_before) = of(before).unwrap_or_default();
+    let entries = entries.saturating_sub(entries_before);
+    (entries > 0).then(|| (entries, ns.saturating_sub(ns_before) as f64))
+}
+
+/// Sums up the process's threads of a name, which may be cut short. One that has not left a processor yet has no name; there is one
+/// at most, the sender at full speed.
+fn work(before: &Edge, after: &Edge, process: u32, name: &str) -> ThreadWork {
+    let is_meant = |thread: &&ThreadTimes| {
+        let is_nameless = thread.name.is_empty() && name != RECEIVER_THREAD;
+        thread.pid == process && (thread.name.starts_with(name) || is_nameless)
+    };
+    let mut work = ThreadWork::default();
+    for thread in after.threads.iter().filter(is_meant) {
+        let earlier = before.threads.iter().find(|other| other.tid == thread.tid);
+        let then = earlier.map(|earlier| (earlier.times, earlier.slices));
+        let (times, slices) = then.unwrap_or_default();
+        work.user_ns += (thread.times.user_ns + thread.times.nice_ns) as f64
+            - (times.user_ns + times.nice_ns) as f64;
+        work.system_ns += thread.times.system_ns as f64 - times.system_ns as f64;
+        work.slices += thread.slices.saturating_sub(slices) as f64;
+    }
+    work
+}

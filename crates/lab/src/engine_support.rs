@@ -1,0 +1,542 @@
+//! What the program gives its engines (`sink`, `forward` and others): the kernel's side of receiving, changed through the
+//! switch and held by a guard; the account of the kernel's CPU time; changes at the other end of a veth; packet checks.
+//!
+//! Nothing is changed on an interface that carries the caller's own ssh connection.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
+use std::io;
+use std::process::Command;
+use std::sync::Arc;
+
+use nicpoll_engine::{
+    CpuAccount, CpuAccounts, Drive, EngineApplication, EngineError, GrantedSetup, Helpers,
+    KernelSide, MarkIds, Named, NoAccounts, PacketCheck, ReceiveSetup, ReceiveWish, SetupError,
+    Sink, UnknownName,
+};
+use nicpoll_iperf::udp::ClientIds;
+use nicpoll_model::engine::KernelSideFacts;
+use nicpoll_model::sink::{SinkEnd, SinkInterval, SinkStart};
+use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{
+    Guard, Held, InterfaceFacts, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Peer, Resolved,
+    Switch, Value, Values, guard_of_this_program, recover, require_privileges,
+};
+use nicpoll_sys::schedule::{self, Policy};
+use nicpoll_sys::xdp::AttachMode;
+use nicpoll_sys::{affinity, usage};
+use nicpoll_traffic::netrate::NetrateIds;
+
+/// Changes the kernel's side by the switch.
+pub struct SwitchSetup {
+    guard: fn() -> io::Result<Command>,
+}
+
+impl SwitchSetup {
+    /// `guard` is what starts a guard: [`nicpoll_switch::guard_of_this_program`], in a program that has one.
+    pub fn new(guard: fn() -> io::Result<Command>) -> Self {
+        SwitchSetup { guard }
+    }
+}
+
+/// What is set, and who puts it back.
+struct Granted {
+    switch: Switch,
+    held: Option<Held>,
+    facts: KernelSideFacts,
+    // Ends last: it finds nothing left to undo.
+    _guard: Guard,
+}
+
+impl ReceiveSetup for SwitchSetup {
+    fn set_up(&self, wish: &ReceiveWish) -> Result<Box<dyn GrantedSetup>, SetupError> {
+        let ReceiveWish {
+            interface, side, ..
+        } = *wish;
+        require_privileges()?;
+        let journal = Journal::of_this_machine();
+        recover(&journal)?;
+        let mut switch = Switch::new(journal.clone());
+        let cpus = match wish.kernel_cpus {
+            [] => thread_cpus(&affinity::allowed_cpus()?, wish.engine_cpus),
+            cpus => cpus.to_vec(),
+        };
+        let wanted = values(side, &cpus, wish.engine_cpus);
+        let mut orders = orders(&mut switch, interface, &wanted)?;
+        let facts = switch.survey(&orders)?;
+        for (order, facts) in orders.iter_mut().zip(&facts) {
+            if facts.napis().is_empty() {
+                order.values.insert(&table::GRO, Value::Number(1));
+            }
+        }
+        let netns_inode = orders.first().map_or(0, |order| order.target.netns_inode);
+        if switch.carries_own_ssh(netns_inode, &orders)? {
+            return Err("it carries your ssh connection".into());
+        }
+        let guard = Guard::start((self.guard)()?, &journal, None)?;
+        // The engine's XDP program keeps offloads at the other end of a veth off.
+        let held = switch.hold(&orders, Needs::Trust, guard.owner())?;
+        let changes = orders.iter().flat_map(|order| order.values.list());
+        let changes = changes.map(|(name, value)| format!("{name} {value}"));
+        Ok(Box::new(Granted {
+            facts: KernelSideFacts {
+                name: String::from(side.name()),
+                thread_cpus: match side {
+                    KernelSide::Threaded => cpus,
+                    KernelSide::Polling | KernelSide::AsIs => Vec::new(),
+                },
+                changes: changes.collect(),
+            },
+            switch,
+            held: Some(held),
+            _guard: guard,
+        }))
+    }
+}
+
+impl Granted {
+    fn restore(&mut self) -> Result<(), SetupError> {
+        match self.held.take() {
+            Some(held) => Ok(held.restore(&mut self.switch)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl GrantedSetup for Granted {
+    fn facts(&self) -> KernelSideFacts {
+        self.facts.clone()
+    }
+
+    fn put_back(mut self: Box<Self>) -> Result<(), SetupError> {
+        self.restore()
+    }
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        // What fails here the guard does.
+        let _ = self.restore();
+    }
+}
+
+/// What there is to know of an interface of the calling thread's network namespace.
+pub fn facts_of(interface: &str) -> Result<Vec<InterfaceFacts>, SetupError> {
+    let mut switch = Switch::new(Journal::of_this_machine());
+    let orders = orders(&mut switch, interface, &Values::new())?;
+    Ok(switch.survey(&orders)?)
+}
+
+/// Threads of the kernel that poll an interface of the calling thread's network namespace.
+pub fn napi_threads(interface: &str) -> Result<Vec<u32>, SetupError> {
+    let facts = facts_of(interface)?;
+    let napis = facts.iter().flat_map(|facts| facts.napis());
+    Ok(napis.filter_map(|napi| napi.thread_pid).collect())
+}
+
+fn orders(switch: &mut Switch, interface: &str, values: &Values) -> Result<Vec<Order>, SetupError> {
+    let netns_inode = switch.enter(None)?;
+    let names = [Name::whole(interface)];
+    let resolved = switch.resolve(&names, values, netns_inode, Needs::Trust);
+    let Resolved { orders, .. } = resolved?;
+    match orders
+        .iter()
+        .any(|order| order.target.interface.name != interface)
+    {
+        true => Err("its packets arrive at other interfaces; name one of those".into()),
+        false => Ok(orders),
+    }
+}
+
+/// What each side is, in the switch's knobs.
+fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> Values {
+    match side {
+        KernelSide::AsIs => Values::new(),
+        KernelSide::Threaded => {
+            let mut values = Values::new().with(&table::THREADED, 1);
+            values.insert(&table::THREAD_CPUS, Value::Cpus(cpus.to_vec()));
+            if is_held_back(cpus, engine_cpus) {
+                // The engine lets them run in the network's part of each tick.
+                values.insert(&table::THREAD_POLICY, Value::Policy(Policy::Idle));
+            }
+            values
+        }
+        KernelSide::Polling => Values::polling(POLLING_PERIOD_NS),
+    }
+}
+
+/// Whether the kernel's threads share their only CPU with the engine, which then says when they run.
+pub fn is_held_back(kernel_cpus: &[u32], engine_cpus: &[u32]) -> bool {
+    matches!(kernel_cpus, [cpu] if engine_cpus.contains(cpu))
+}
+
+/// The CPUs that the engine leaves free; the engine's own where there are no others.
+fn thread_cpus(allowed: &[u32], engine_cpus: &[u32]) -> Vec<u32> {
+    let free = allowed.iter().filter(|cpu| !engine_cpus.contains(cpu));
+    let free: Vec<u32> = free.copied().collect();
+    if free.is_empty() {
+        engine_cpus.to_vec()
+    } else {
+        free
+    }
+}
+
+/// How NAPI threads are scheduled in the network's part of a tick: before ordinary programs, after the engine.
+const RECEIVING: Policy = Policy::Fifo { priority: 2 };
+
+/// Accounts of the CPUs of an engine at interfaces of the calling thread's network namespace.
+pub struct KernelTime {
+    interfaces: Vec<String>,
+    /// Loaded for the first engine: each event costs the CPUs something.
+    events: OnceCell<Option<Arc<ExactCpu>>>,
+    holds_back: bool,
+    gap: RefCell<Option<String>>,
+}
+
+impl KernelTime {
+    /// Counts from when the first engine asks: by programs that see interrupts and soft interrupts; where those cannot be
+    /// had, NAPI threads alone. With `side` threaded, threads that were bound to an engine's CPU for it are told when to
+    /// run.
+    pub fn of(interfaces: &[&str], side: KernelSide) -> Self {
+        KernelTime {
+            interfaces: interfaces.iter().map(|name| String::from(*name)).collect(),
+            events: OnceCell::new(),
+            holds_back: side == KernelSide::Threaded,
+            gap: RefCell::new(None),
+        }
+    }
+
+    fn events(&self) -> Option<Arc<ExactCpu>> {
+        let load = || match attached() {
+            Ok(exact) => Some(Arc::new(exact)),
+            Err(error) => {
+                *self.gap.borrow_mut() = Some(error.to_string());
+                None
+            }
+        };
+        self.events.get_or_init(load).clone()
+    }
+
+    /// Why not everything is counted; `None` when it is, or there is no engine.
+    pub fn gap(&self) -> Option<String> {
+        self.gap.borrow().clone()
+    }
+}
+
+/// What this crate gives an engine of a program that has a guard.
+pub struct EngineSupport {
+    accounts: Option<KernelTime>,
+    setup: SwitchSetup,
+}
+
+impl EngineSupport {
+    /// For an engine at interfaces of the calling thread's network namespace. Only one that polls by the clock is
+    /// charged for the kernel's work. What an engine left that was killed together with its guard is put back first.
+    pub fn of(interfaces: &[&str], drive: Drive, side: KernelSide) -> Self {
+        // Without the privilege nothing can be put back; whoever has it tries again.
+        let _ = recover(&Journal::of_this_machine());
+        EngineSupport {
+            accounts: drive.polls().then(|| KernelTime::of(interfaces, side)),
+            setup: SwitchSetup::new(guard_of_this_program),
+        }
+    }
+
+    /// As the engine takes it.
+    pub fn helpers(&self) -> Helpers<'_> {
+        Helpers {
+            accounts: match &self.accounts {
+                Some(accounts) => accounts,
+                None => &NoAccounts,
+            },
+            setup: Some(&self.setup),
+        }
+    }
+
+    /// What is not counted, in a sentence; `None` when nothing is missing.
+    pub fn gap(&self) -> Option<String> {
+        let why = self.accounts.as_ref()?.gap()?;
+        Some(format!(
+            "the kernel's soft interrupts on the engine's CPUs are not counted, nor charged to polling: {why}"
+        ))
+    }
+}
+
+fn attached() -> Result<ExactCpu, BpfError> {
+    let mut exact = ExactCpu::load(&ExactCpuOptions {
+        passes_over_syscalls: true,
+        ..ExactCpuOptions::default()
+    })?;
+    exact.attach()?;
+    Ok(exact)
+}
+
+impl CpuAccounts for KernelTime {
+    fn of_cpu(&self, cpu: u32) -> Option<Box<dyn CpuAccount>> {
+        let threads = self.interfaces.iter().map(|it| napi_threads(it));
+        let threads: Vec<u32> = match threads.collect::<Result<Vec<_>, _>>() {
+            Ok(threads) => threads.into_iter().flatten().collect(),
+            Err(error) => {
+                *self.gap.borrow_mut() = Some(format!("looking for NAPI threads: {error}"));
+                Vec::new()
+            }
+        };
+        let is_bound = |pid: &u32| schedule::cpus(*pid).is_ok_and(|cpus| cpus == [cpu]);
+        let threads: Vec<u32> = threads.into_iter().filter(is_bound).collect();
+        let events = self.events();
+        if events.is_none() && threads.is_empty() {
+            return None;
+        }
+        // Only what was recorded, and is put back, may be scheduled otherwise.
+        let is_idle = |pid: &u32| schedule::policy(*pid).is_ok_and(|policy| policy == Policy::Idle);
+        let can_hold_back = self.holds_back && !threads.is_empty() && threads.iter().all(is_idle);
+        let first = events.as_ref().and_then(|exact| exact.read().ok());
+        Some(Box::new(KernelTimeOfCpu {
+            cpu,
+            events: events.zip(first),
+            threads,
+            can_hold_back,
+            latest_ns: 0,
+        }))
+    }
+}
+
+struct KernelTimeOfCpu {
+    cpu: u32,
+    /// With what it counted when the account began.
+    events: Option<(Arc<ExactCpu>, ExactSample)>,
+    /// NAPI threads that run on this CPU alone.
+    threads: Vec<u32>,
+    can_hold_back: bool,
+    latest_ns: u64,
+}
+
+impl CpuAccount for KernelTimeOfCpu {
+    fn kernel_ns(&mut self) -> u64 {
+        let by_events = self.events.as_ref().and_then(|(exact, first)| {
+            let times = exact.read().ok()?.since(first, &[self.cpu]);
+            let times = times.first()?;
+            let soft = times.softirq_ns.iter().zip(SOFTIRQ_NAMES);
+            // Timers, RCU and the scheduler are not the network's.
+            let soft = soft.filter(|(_, name)| name.starts_with("NET_"));
+            Some(times.irq_ns + soft.map(|(ns, _)| ns).sum::<u64>())
+        });
+        let of_threads = self
+            .threads
+            .iter()
+            .filter_map(|pid| usage::cpu_ns_of(*pid).ok());
+        let now_ns = by_events.unwrap_or(0) + of_threads.sum::<u64>();
+        // A thread that ends takes its time along.
+        self.latest_ns = self.latest_ns.max(now_ns);
+        self.latest_ns
+    }
+
+    fn can_hold_back(&self) -> bool {
+        self.can_hold_back
+    }
+
+    fn let_run(&mut self, on: bool) {
+        for pid in self.threads.iter().filter(|_| self.can_hold_back) {
+            let policy = if on { RECEIVING } else { Policy::Idle };
+            // One that is gone receives nothing.
+            let _ = schedule::set_policy(*pid, policy);
+        }
+    }
+}
+
+/// The other end of a veth, as it was.
+pub struct OtherEnd {
+    interface: String,
+    before: Option<State>,
+}
+
+/// What may be changed there.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    interface: String,
+    features_on: BTreeSet<String>,
+    max_mtu_bytes: Option<u32>,
+}
+
+impl OtherEnd {
+    /// As it is now, of an interface of the calling thread's network namespace. Nothing is known where that is no veth,
+    /// or the other end cannot be found.
+    pub fn of(interface: &str) -> Self {
+        OtherEnd {
+            interface: interface.to_owned(),
+            before: State::of(interface),
+        }
+    }
+
+    /// A sink that also says what its XDP program changes there.
+    pub fn around(&self, sink: Sink) -> SinkWithOtherEnd<'_> {
+        SinkWithOtherEnd::new(sink, self)
+    }
+
+    /// What is otherwise now, one value each.
+    fn changes(&self) -> Vec<String> {
+        match (&self.before, State::of(&self.interface)) {
+            (Some(before), Some(now)) => before.until(&now),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A sink that says what its XDP program changes at the other end of a veth, and what is still so when it has ended.
+pub struct SinkWithOtherEnd<'a> {
+    sink: Sink,
+    start: SinkStart,
+    /// Of a program in the driver: one in the kernel's generic code changes nothing.
+    other_end: Option<&'a OtherEnd>,
+}
+
+impl<'a> SinkWithOtherEnd<'a> {
+    fn new(sink: Sink, other_end: &'a OtherEnd) -> Self {
+        let mut start = sink.facts().clone();
+        let is_in_driver = start.program_mode.as_deref() == Some(AttachMode::Driver.name());
+        let other_end = is_in_driver.then_some(other_end);
+        start.other_end_changes = other_end.map_or_else(Vec::new, OtherEnd::changes);
+        SinkWithOtherEnd {
+            sink,
+            start,
+            other_end,
+        }
+    }
+}
+
+impl EngineApplication for SinkWithOtherEnd<'_> {
+    type Start = SinkStart;
+    type Interval = SinkInterval;
+    type End = SinkEnd;
+
+    fn facts(&self) -> &SinkStart {
+        &self.start
+    }
+
+    fn interval(&mut self) -> Result<SinkInterval, EngineError> {
+        self.sink.interval()
+    }
+
+    fn end(self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
+        let end = self.sink.end(signal)?;
+        Ok(SinkEnd {
+            other_end_left: self.other_end.map_or_else(Vec::new, OtherEnd::changes),
+            ..end
+        })
+    }
+}
+
+impl State {
+    fn of(interface: &str) -> Option<Self> {
+        let facts = facts_of(interface).ok()?;
+        let Peer {
+            target: Some(target),
+            features_on,
+            max_mtu_bytes,
+            ..
+        } = facts.into_iter().next()?.peer?
+        else {
+            return None;
+        };
+        Some(State {
+            interface: target.interface.name,
+            features_on,
+            max_mtu_bytes,
+        })
+    }
+
+    /// What changed until a later state.
+    fn until(&self, now: &State) -> Vec<String> {
+        let name = &self.interface;
+        let became = |feature: &String| match now.features_on.contains(feature) {
+            true => format!("{name} {feature} off -> on"),
+            false => format!("{name} {feature} on -> off"),
+        };
+        let features = self.features_on.symmetric_difference(&now.features_on);
+        let mut changes: Vec<String> = features.map(became).collect();
+        if let (Some(before), Some(now)) = (self.max_mtu_bytes, now.max_mtu_bytes)
+            && before != now
+        {
+            changes.push(format!("{name} greatest MTU {before} -> {now}"));
+        }
+        changes
+    }
+}
+
+const CHECKS: [PacketCheck; 3] = [
+    PacketCheck {
+        name: "netrate",
+        ids: || Box::new(NetrateIds::default()),
+    },
+    PacketCheck {
+        name: "iperf",
+        ids: || Box::new(ClientIds::default()),
+    },
+    PacketCheck {
+        name: "mark",
+        ids: || Box::new(MarkIds),
+    },
+];
+
+/// The check of a name.
+///
+/// # Errors
+/// When there is none.
+pub fn check_of(name: &str) -> Result<PacketCheck, UnknownName> {
+    let mut checks = CHECKS.into_iter();
+    let check = checks.find(|check| check.name == name);
+    check.ok_or_else(|| UnknownName::among(CHECKS.iter().map(|check| check.name)))
+}
+
+#[cfg(test)]
+mod kernel_side_tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_threads_keep_off_the_engines_cpus() {
+        assert_eq!(thread_cpus(&[0, 1, 2], &[2]), [0, 1]);
+        assert_eq!(thread_cpus(&[0, 1], &[0, 1]), [0, 1]);
+    }
+}
+
+#[cfg(test)]
+mod other_end_tests {
+    use super::*;
+
+    #[test]
+    fn what_is_otherwise_is_named_and_nothing_else() {
+        let state = |features: &[&str], max_mtu_bytes| State {
+            interface: String::from("em0"),
+            features_on: features.iter().map(|name| String::from(*name)).collect(),
+            max_mtu_bytes: Some(max_mtu_bytes),
+        };
+        let before = state(&["rx-gro", "tx-udp-segmentation"], 65_535);
+        let with_program = state(&["rx-gro"], 3506);
+        assert_eq!(
+            before.until(&with_program),
+            [
+                "em0 tx-udp-segmentation on -> off",
+                "em0 greatest MTU 65535 -> 3506"
+            ]
+        );
+        assert!(with_program.until(&with_program).is_empty());
+    }
+}
+
+#[cfg(test)]
+mod packet_check_tests {
+    use super::*;
+
+    #[test]
+    fn each_name_reads_its_own_numbers() {
+        let mut netrate = (check_of("netrate").unwrap().ids)();
+        let first = netrate.id(&7u32.to_be_bytes()).unwrap();
+        assert_eq!(netrate.id(&8u32.to_be_bytes()), Some(first + 1));
+        // A number alone is neither iperf's nor nicpoll's own.
+        for name in ["iperf", "mark"] {
+            assert_eq!((check_of(name).unwrap().ids)().id(&[0; 4]), None);
+        }
+        let refusal = check_of("ping").unwrap_err().to_string();
+        assert!(refusal.contains("netrate, iperf, mark"), "{refusal}");
+    }
+}

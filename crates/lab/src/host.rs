@@ -1,0 +1,618 @@
+//! A host: a machine or a network namespace at one end of a link. [`Host`] carries requests and events, all of which can
+//! be serialised, so a host may be anywhere; [`HostClient`] turns them into calls.
+//!
+//! No closure, clock or flag of this process crosses to a host. Times are durations, or nanoseconds of the host's own
+//! monotonic clock, used only for differences. A host restores what it has changed on request and when it goes.
+
+pub mod changes;
+pub mod cpu;
+pub mod local;
+pub mod threads;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::line::IpVersion;
+use nicpoll_model::{HostFacts, Side, SwitchWrite};
+use nicpoll_observe::{CpuSample, FlowReading, HostSnapshot, PollCounts, RunTime};
+use nicpoll_switch::Request;
+use nicpoll_traffic::workload::{End, EndBooks};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Doing, HostFailure, LabError};
+use crate::host::changes::Changes;
+use crate::host::cpu::CoreTime;
+use crate::receive::{EngineRequest, XdpProgram};
+use crate::workload::WorkloadRequest;
+
+/// The name of both ends of the link.
+pub const INTERFACE: &str = "em0";
+
+/// Where requests go and events come from.
+pub trait Host: Send {
+    /// Hands over a request. What comes of it is an event.
+    ///
+    /// # Errors
+    /// When the host cannot be reached.
+    fn send(&mut self, message: HostMessage) -> Result<(), HostFailure>;
+
+    /// The next event; `None` when none came within `timeout`.
+    ///
+    /// # Errors
+    /// When the host cannot be reached.
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure>;
+}
+
+/// A request, with the number by which its answer is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostMessage {
+    /// The number.
+    pub id: u64,
+    /// The request.
+    pub request: HostRequest,
+}
+
+/// What a host can be told to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostRequest {
+    /// Say what you are.
+    Facts,
+    /// Read every value of the interface that bears on receiving.
+    Values,
+    /// Say what was changed on the interface or in its namespace since the last time.
+    Changes,
+    /// List the NAPI instances of the interface.
+    Napis,
+    /// Change settings of the interface, in one transaction with what is in force already.
+    Apply(Request),
+    /// Say what was changed so, with what was there before.
+    Writes,
+    /// Put an XDP program on every interface, for as long as settings are in force.
+    AttachXdp(XdpProgram),
+    /// Receive the datagrams of workloads by the engine, for as long as settings are in force.
+    ReceiveBy {
+        /// How.
+        engine: EngineRequest,
+        /// The core of its thread.
+        cpu: u32,
+    },
+    /// End what traffic still runs, and put back every setting.
+    Restore,
+    /// Believe for good that an address of the link has a hardware address.
+    Neighbour {
+        /// The address.
+        address: IpAddr,
+        /// The hardware address.
+        mac: [u8; 6],
+    },
+    /// Load the counters that the kernel keeps by BPF.
+    LoadCounters,
+    /// Let a counter count, or take it out of the kernel's way.
+    Count {
+        /// Which.
+        counter: Counter,
+        /// Whether it counts from now on.
+        is_on: bool,
+    },
+    /// Count the polls of one NAPI instance from now on, or of every one when null.
+    WatchPolls {
+        /// The instance.
+        napi_id: Option<u32>,
+    },
+    /// Read the polls.
+    Polls,
+    /// Read what is read at the edges of a measured window.
+    Edge,
+    /// Read the counters of the interface, its queues and protocols.
+    Counters,
+    /// Read again and again what passes, from now on.
+    OpenSeries {
+        /// From reading to reading.
+        step: Duration,
+        /// The protocol of the datagrams that count.
+        ip: IpVersion,
+        /// The cores whose time is read, too; none: nothing of the machine is.
+        cores: Vec<u32>,
+    },
+    /// End that.
+    CloseSeries,
+    /// Begin a window of exact CPU time.
+    OpenCpuWindow,
+    /// End it.
+    CloseCpuWindow {
+        /// The cores that are asked about: the sender's and the receiver's.
+        cpus: Vec<u32>,
+        /// Programs beside this one whose time is the study's, by name.
+        programs: Vec<String>,
+    },
+    /// Compute beside the traffic.
+    StartSpinner {
+        /// On which core.
+        cpu: u32,
+        /// For how long.
+        duration: Duration,
+    },
+    /// Wait for the end of that, and say what share of the core it got.
+    EndSpinner,
+    /// Let the kernel time the runs of a counter's programs.
+    OpenTiming {
+        /// The counter.
+        counter: Counter,
+    },
+    /// End that.
+    CloseTiming {
+        /// The counter.
+        counter: Counter,
+    },
+    /// Make one end of a workload ready, on a thread bound to a core.
+    Prepare {
+        /// The number by which it is known from then on.
+        end: u32,
+        /// The traffic.
+        workload: WorkloadRequest,
+        /// Which end, where and for how long.
+        terms: End,
+        /// Which host this is: the sender's receives what goes the other way.
+        at: Side,
+        /// The core.
+        cpu: u32,
+    },
+    /// Run an end that is ready.
+    Start {
+        /// Its number.
+        end: u32,
+    },
+    /// The other end has sent everything: end when the socket is empty.
+    SenderDone {
+        /// The end's number.
+        end: u32,
+    },
+}
+
+/// What a host has to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostEvent {
+    /// A request is done, or failed.
+    Answered {
+        /// The request's number.
+        id: u64,
+        /// What came of it.
+        answer: Result<Answer, HostFailure>,
+    },
+    /// An end of a workload has run, or failed.
+    Ended {
+        /// Its number.
+        end: u32,
+        /// What it counted.
+        books: Result<Box<EndBooks>, HostFailure>,
+    },
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// Of [`HostRequest::Facts`].
+    Facts(Box<Facts>),
+    /// Of [`HostRequest::Values`], by name.
+    Values(BTreeMap<String, String>),
+    /// Of [`HostRequest::Writes`].
+    Writes(Vec<SwitchWrite>),
+    /// Of [`HostRequest::Napis`].
+    Napis(Vec<u32>),
+    /// Of [`HostRequest::LoadCounters`]: why CPU time cannot be accounted for exactly; null when it can.
+    Loaded {
+        /// The kernel's reason.
+        exact_cpu_refused: Option<String>,
+    },
+    /// Of [`HostRequest::Polls`].
+    Polls(Polls),
+    /// Of [`HostRequest::Edge`].
+    Edge(Box<Edge>),
+    /// Of [`HostRequest::Counters`].
+    Counters(Box<HostSnapshot>),
+    /// Of [`HostRequest::Changes`].
+    Changes(Changes),
+    /// Of [`HostRequest::CloseSeries`].
+    Series(Vec<FlowReading>),
+    /// Of [`HostRequest::CloseCpuWindow`].
+    CpuTimes(Vec<CoreTime>),
+    /// Of [`HostRequest::EndSpinner`], 0 to 1.
+    Spun(f64),
+    /// Of [`HostRequest::CloseTiming`].
+    Timed(Timed),
+}
+
+/// One of a host's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// Counts polls.
+    Polls,
+    /// Accounts for CPU time.
+    Cpu,
+}
+
+/// What a host is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The machine.
+    pub machine: HostFacts,
+    /// Inode number of its network namespace.
+    pub netns_inode: u64,
+    /// Driver of the interface.
+    pub driver: String,
+}
+
+/// Polls so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Polls {
+    /// When, by the host's monotonic clock.
+    pub at_ns: u64,
+    /// How many.
+    pub counts: PollCounts,
+}
+
+/// What is read at the very edges of the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// Polls so far, and when.
+    pub polls: Polls,
+    /// CPU time so far.
+    pub cpu: CpuSample,
+    /// How far the host's wall clock is ahead of its monotonic one.
+    pub wall_ahead_ns: i64,
+    /// The kernel's load average over the last minute.
+    pub load_average_1min: Option<f64>,
+}
+
+/// What the runs of a counter's programs took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// The runs; null without any.
+    pub runs: Option<RunTime>,
+    /// How long they were timed.
+    pub seconds: f64,
+}
+
+/// A host that takes longer than this for an answer is taken for dead.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// A host by its name, and what it has said that nobody has asked for yet.
+pub struct HostClient {
+    name: String,
+    host: Box<dyn Host>,
+    last_id: u64,
+    ended: BTreeMap<u32, Result<Box<EndBooks>, HostFailure>>,
+}
+
+impl HostClient {
+    /// A host, by the name that settings know it by.
+    pub fn new(name: &str, host: Box<dyn Host>) -> Self {
+        HostClient {
+            name: String::from(name),
+            host,
+            last_id: 0,
+            ended: BTreeMap::new(),
+        }
+    }
+
+    /// The host's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is.
+    pub fn facts(&mut self) -> Result<Facts, LabError> {
+        self.ask(HostRequest::Facts, |answer| match answer {
+            Answer::Facts(facts) => Some(*facts),
+            _ => None,
+        })
+    }
+
+    /// Every value of its interface that bears on receiving, by name.
+    pub fn values(&mut self) -> Result<BTreeMap<String, String>, LabError> {
+        self.ask(HostRequest::Values, |answer| match answer {
+            Answer::Values(values) => Some(values),
+            _ => None,
+        })
+    }
+
+    /// What was changed there since the last time.
+    pub fn changes(&mut self) -> Result<Changes, LabError> {
+        self.ask(HostRequest::Changes, |answer| match answer {
+            Answer::Changes(changes) => Some(changes),
+            _ => None,
+        })
+    }
+
+    /// The NAPI instances of its interface.
+    pub fn napis(&mut self) -> Result<Vec<u32>, LabError> {
+        self.ask(HostRequest::Napis, |answer| match answer {
+            Answer::Napis(ids) => Some(ids),
+            _ => None,
+        })
+    }
+
+    /// Changes settings of its interface.
+    pub fn apply(&mut self, request: Request) -> Result<(), LabError> {
+        self.tell(HostRequest::Apply(request))
+    }
+
+    /// What that changed, with what was there before.
+    pub fn writes(&mut self) -> Result<Vec<SwitchWrite>, LabError> {
+        self.ask(HostRequest::Writes, |answer| match answer {
+            Answer::Writes(writes) => Some(writes),
+            _ => None,
+        })
+    }
+
+    /// Puts an XDP program on its interfaces until its settings are put back.
+    pub fn attach_xdp(&mut self, program: XdpProgram) -> Result<(), LabError> {
+        self.tell(HostRequest::AttachXdp(program))
+    }
+
+    /// Has the engine receive the datagrams of workloads until its settings are put back.
+    pub fn receive_by(&mut self, engine: EngineRequest, cpu: u32) -> Result<(), LabError> {
+        self.tell(HostRequest::ReceiveBy { engine, cpu })
+    }
+
+    /// Ends its traffic and puts back its settings.
+    pub fn restore(&mut self) -> Result<(), LabError> {
+        self.ended.clear();
+        self.tell(HostRequest::Restore)
+    }
+
+    /// Loads its counters; returns why CPU time cannot be accounted for exactly, if it cannot.
+    pub fn load_counters(&mut self) -> Result<Option<String>, LabError> {
+        self.ask(HostRequest::LoadCounters, |answer| match answer {
+            Answer::Loaded { exact_cpu_refused } => Some(exact_cpu_refused),
+            _ => None,
+        })
+    }
+
+    /// Lets a counter count or not.
+    pub fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
+        self.tell(HostRequest::Count { counter, is_on })
+    }
+
+    /// Counts the polls of one NAPI instance from now on, or of all.
+    pub fn watch_polls(&mut self, napi_id: Option<u32>) -> Result<(), LabError> {
+        self.tell(HostRequest::WatchPolls { napi_id })
+    }
+
+    /// Polls so far.
+    pub fn polls(&mut self) -> Result<Polls, LabError> {
+        self.ask(HostRequest::Polls, |answer| match answer {
+            Answer::Polls(polls) => Some(polls),
+            _ => None,
+        })
+    }
+
+    /// What is read at an edge of the measured window.
+    pub fn edge(&mut self) -> Result<Edge, LabError> {
+        self.ask(HostRequest::Edge, |answer| match answer {
+            Answer::Edge(edge) => Some(*edge),
+            _ => None,
+        })
+    }
+
+    /// The counters of its interface, queues and protocols.
+    pub fn counters(&mut self) -> Result<HostSnapshot, LabError> {
+        self.ask(HostRequest::Counters, |answer| match answer {
+            Answer::Counters(counters) => Some(*counters),
+            _ => None,
+        })
+    }
+
+    /// Has it read what passes, and what these cores do, again and again.
+    pub fn open_series(
+        &mut self,
+        step: Duration,
+        ip: IpVersion,
+        cores: Vec<u32>,
+    ) -> Result<(), LabError> {
+        self.tell(HostRequest::OpenSeries { step, ip, cores })
+    }
+
+    /// Ends that: what it read.
+    pub fn close_series(&mut self) -> Result<Vec<FlowReading>, LabError> {
+        self.ask(HostRequest::CloseSeries, |answer| match answer {
+            Answer::Series(readings) => Some(readings),
+            _ => None,
+        })
+    }
+
+    /// Begins a window of exact CPU time.
+    pub fn open_cpu_window(&mut self) -> Result<(), LabError> {
+        self.tell(HostRequest::OpenCpuWindow)
+    }
+
+    /// Ends it: what `cpus` did, of which the time of `programs` is the study's.
+    pub fn close_cpu_window(
+        &mut self,
+        cpus: Vec<u32>,
+        programs: Vec<String>,
+    ) -> Result<Vec<CoreTime>, LabError> {
+        self.ask(
+            HostRequest::CloseCpuWindow { cpus, programs },
+            |answer| match answer {
+                Answer::CpuTimes(times) => Some(times),
+                _ => None,
+            },
+        )
+    }
+
+    /// Has a program compute beside the traffic, for so long.
+    pub fn start_spinner(&mut self, cpu: u32, duration: Duration) -> Result<(), LabError> {
+        self.tell(HostRequest::StartSpinner { cpu, duration })
+    }
+
+    /// The share of the core that it got, 0 to 1.
+    pub fn end_spinner(&mut self) -> Result<f64, LabError> {
+        self.ask(HostRequest::EndSpinner, |answer| match answer {
+            Answer::Spun(share) => Some(share),
+            _ => None,
+        })
+    }
+
+    /// Has the kernel time a counter's programs.
+    pub fn open_timing(&mut self, counter: Counter) -> Result<(), LabError> {
+        self.tell(HostRequest::OpenTiming { counter })
+    }
+
+    /// Ends that: what they took.
+    pub fn close_timing(&mut self, counter: Counter) -> Result<Timed, LabError> {
+        self.ask(
+            HostRequest::CloseTiming { counter },
+            |answer| match answer {
+                Answer::Timed(timed) => Some(timed),
+                _ => None,
+            },
+        )
+    }
+
+    /// Makes an end of a workload ready.
+    pub fn prepare(
+        &mut self,
+        end: u32,
+        workload: WorkloadRequest,
+        terms: End,
+        at: Side,
+        cpu: u32,
+    ) -> Result<(), LabError> {
+        self.tell(HostRequest::Prepare {
+            end,
+            workload,
+            terms,
+            at,
+            cpu,
+        })
+    }
+
+    /// Runs an end that is ready.
+    pub fn start(&mut self, end: u32) -> Result<(), LabError> {
+        self.tell(HostRequest::Start { end })
+    }
+
+    /// Tells an end that the other one has sent everything.
+    pub fn sender_done(&mut self, end: u32) -> Result<(), LabError> {
+        self.tell(HostRequest::SenderDone { end })
+    }
+
+    /// What an end counted; `None` when it goes on for `timeout` yet.
+    pub fn ended(&mut self, end: u32, timeout: Duration) -> Result<Option<EndBooks>, LabError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(books) = self.ended.remove(&end) {
+                return books
+                    .map(|books| Some(*books))
+                    .map_err(|failure| LabError::Traffic(format!("the {}: {failure}", self.name)));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.host.next_event(left)? {
+                Some(event) => self.keep(event),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Sends a request that is answered by its being done.
+    pub fn tell(&mut self, request: HostRequest) -> Result<(), LabError> {
+        self.ask(request, |answer| (answer == Answer::Done).then_some(()))
+    }
+
+    fn ask<T>(
+        &mut self,
+        request: HostRequest,
+        pick: impl FnOnce(Answer) -> Option<T>,
+    ) -> Result<T, LabError> {
+        let answer = self
+            .answer(request)
+            .doing(|| format!("at the {}", self.name))?;
+        pick(answer).ok_or_else(|| {
+            let what = format!("the {} answered another question", self.name);
+            LabError::Host(HostFailure::new(what))
+        })
+    }
+
+    fn answer(&mut self, request: HostRequest) -> Result<Answer, HostFailure> {
+        self.last_id += 1;
+        let asked = self.last_id;
+        self.host.send(HostMessage { id: asked, request })?;
+        let deadline = Instant::now() + ANSWER_MAX;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.host.next_event(left)? {
+                Some(HostEvent::Answered { id, answer }) if id == asked => return answer,
+                Some(event) => self.keep(event),
+                None => return Err(HostFailure::new("no answer came")),
+            }
+        }
+    }
+
+    /// An answer to a question that was given up is of no use any more.
+    fn keep(&mut self, event: HostEvent) {
+        if let HostEvent::Ended { end, books } = event {
+            self.ended.insert(end, books);
+        }
+    }
+}
+
+/// The name of the sending host in settings, as [`Side`] writes it.
+pub const SENDER: &str = "sender";
+
+/// That of the one that forwards, where there is one.
+pub const ROUTER: &str = "router";
+
+/// That of the receiving one.
+pub const RECEIVER: &str = "receiver";
+
+/// The name in settings of the machine that everything runs on.
+pub const MACHINE: &str = "machine";
+
+/// The interface that stands for the machine where its sysctls are recorded: every machine has it, and nothing of
+/// the interface itself is changed.
+pub const MACHINE_INTERFACE: &str = "lo";
+
+/// The cores that a setting gives the threads of the traffic; those that it does not name stay as the lab has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpus {
+    /// Of the sending thread.
+    #[serde(default)]
+    pub sender: Option<u32>,
+    /// Of the receiving thread.
+    #[serde(default)]
+    pub receiver: Option<u32>,
+}
+
+impl Cpus {
+    /// The core of one side, where it is named.
+    pub fn of(self, side: Side) -> Option<u32> {
+        match side {
+            Side::Sender => self.sender,
+            Side::Receiver => self.receiver,
+        }
+    }
+
+    /// These cores, and others in force over them.
+    #[must_use]
+    pub fn under(self, over: Cpus) -> Cpus {
+        Cpus {
+            sender: over.sender.or(self.sender),
+            receiver: over.receiver.or(self.receiver),
+        }
+    }
+
+    /// A side whose core both name.
+    pub fn common_with(self, other: Cpus) -> Option<Side> {
+        let is_twice = |side: &Side| self.of(*side).is_some() && other.of(*side).is_some();
+        [Side::Sender, Side::Receiver].into_iter().find(is_twice)
+    }
+}

@@ -1,0 +1,535 @@
+//! A network namespace of this machine as a host.
+//!
+//! Everything that reads or changes its network runs on the thread that lives in the namespace, so an interface of the
+//! same name in another namespace can never be touched.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use nicpoll_model::Side;
+use nicpoll_observe::{
+    AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, FlowReader, HostCounters,
+    PollCounter, ThreadTimes, TimedRuns, start_timing,
+};
+use nicpoll_switch::{
+    Control, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
+};
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_traffic::workload::End;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::{Doing, HostFailure, LabError};
+use crate::host::changes::Listener;
+use crate::host::cpu::{of_study, own_process, split};
+use crate::host::threads::{
+    ENGINE_THREAD, Ends, RECEIVER_THREAD, SENDER_THREAD, Sampling, Spinner,
+};
+use crate::host::{
+    Answer, Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed,
+};
+use crate::link::veth::add_neighbour;
+use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
+
+/// A namespace, with a thread that lives in it.
+pub struct LocalHost {
+    // Declared first: traffic ends before what it runs in goes.
+    ends: Ends,
+    thread: NetnsThread<Resident>,
+    outbox: mpsc::Sender<HostEvent>,
+    inbox: mpsc::Receiver<HostEvent>,
+}
+
+impl LocalHost {
+    /// The host that `namespace` is, of which one interface is studied. See [`LocalHost::of`].
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn new(
+        namespace: NetNamespace,
+        interface: &str,
+        journal: &Journal,
+        owner: Owner,
+    ) -> io::Result<Self> {
+        LocalHost::of(namespace, vec![String::from(interface)], journal, owner)
+    }
+
+    /// The host that `namespace` is. A setting is put in force on every one of `interfaces`; polls and NAPI instances
+    /// are those of the first. Changes are recorded in `journal`, and are `owner`'s: this process or its guard.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn of(
+        namespace: NetNamespace,
+        interfaces: Vec<String>,
+        journal: &Journal,
+        owner: Owner,
+    ) -> io::Result<Self> {
+        let journal = journal.clone();
+        let netns_inode = namespace.inode();
+        let thread = NetnsThread::enter(namespace, move || Resident {
+            netns_inode,
+            counters: HostCounters::explained_on_demand(),
+            interfaces,
+            control: Control::new(),
+            switch: Switch::new(journal),
+            owner,
+            xdp: Vec::new(),
+            held: None,
+            polls: None,
+            exact_cpu: None,
+            cpu_window: None,
+            own_process: None,
+            engine: None,
+            spinner: None,
+            listener: None,
+            sampling: None,
+            timing: None,
+        })?;
+        let (outbox, inbox) = mpsc::channel();
+        Ok(LocalHost {
+            ends: Ends::new(outbox.clone()),
+            thread,
+            outbox,
+            inbox,
+        })
+    }
+
+    fn answer(&mut self, request: HostRequest) -> Result<Answer, HostFailure> {
+        match request {
+            HostRequest::Prepare {
+                end,
+                workload,
+                terms,
+                at,
+                cpu,
+            } => {
+                let inlet = match terms.side {
+                    Side::Receiver => self.thread.run(|resident| resident.inlet()),
+                    Side::Sender => Ok(None),
+                };
+                let inlet = inlet.map_err(|error| HostFailure::of(&error))?;
+                let workload = move |terms: &End| match inlet {
+                    Some(inlet) => inlet.prepare(workload.workload(), terms),
+                    None => workload.workload().prepare(terms),
+                };
+                self.ends
+                    .prepare(&self.thread, end, workload, terms, (at, cpu))?;
+            }
+            HostRequest::Start { end } => self.ends.start(end)?,
+            HostRequest::SenderDone { end } => self.ends.sender_done(end)?,
+            request => {
+                if request == HostRequest::Restore {
+                    self.ends.cancel();
+                }
+                let answer = self.thread.run(move |resident| resident.answer(request));
+                return answer
+                    .map_err(LabError::from)
+                    .and_then(|answer| answer)
+                    .map_err(|error| HostFailure::of(&error));
+            }
+        }
+        Ok(Answer::Done)
+    }
+}
+
+impl Host for LocalHost {
+    fn send(&mut self, HostMessage { id, request }: HostMessage) -> Result<(), HostFailure> {
+        let answer = self.answer(request);
+        let event = HostEvent::Answered { id, answer };
+        // The other end of the channel is this value's own.
+        self.outbox
+            .send(event)
+            .map_err(|error| HostFailure::of(&error))
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure> {
+        Ok(self.inbox.recv_timeout(timeout).ok())
+    }
+}
+
+/// What the thread in the namespace works with.
+struct Resident {
+    netns_inode: u64,
+    /// The studied one first.
+    interfaces: Vec<String>,
+    control: Control,
+    switch: Switch,
+    /// Whose the changes are.
+    owner: Owner,
+    counters: HostCounters,
+    /// The XDP program of each interface, while there is one.
+    xdp: Vec<AttachedXdp>,
+    /// What is changed on the interface at present.
+    held: Option<Held>,
+    polls: Option<PollCounter>,
+    exact_cpu: Option<ExactCpu>,
+    /// What the account had at the beginning of the window that is open.
+    cpu_window: Option<(ExactSample, Vec<ThreadTimes>)>,
+    /// The number of this process as the account of CPU time tells it, once it is known.
+    own_process: Option<u32>,
+    /// Receives in place of sockets, while a setting says so.
+    engine: Option<EngineReceiver>,
+    spinner: Option<Spinner>,
+    /// Hears of changes, from the first question on.
+    listener: Option<Listener>,
+    /// Reads what passes, while a series is open.
+    sampling: Option<Sampling>,
+    timing: Option<Timing>,
+}
+
+/// The kernel times BPF programs while the descriptor is open.
+struct Timing {
+    _enabled: OwnedFd,
+    before: TimedRuns,
+    since: Instant,
+}
+
+impl Resident {
+    fn answer(&mut self, request: HostRequest) -> Result<Answer, LabError> {
+        match request {
+            HostRequest::Facts => return self.facts(),
+            HostRequest::Values => {
+                let values = interface_values(&mut self.control, &self.interfaces)?;
+                return Ok(Answer::Values(values));
+            }
+            HostRequest::Changes => return self.changes(),
+            HostRequest::Napis => return Ok(Answer::Napis(self.napis()?)),
+            HostRequest::Writes => {
+                let held = self.held.as_ref();
+                return Ok(Answer::Writes(held.map_or_else(Vec::new, Held::writes)));
+            }
+            HostRequest::Polls => return Ok(Answer::Polls(self.polls()?)),
+            HostRequest::Edge => return Ok(Answer::Edge(Box::new(self.edge()?))),
+            HostRequest::Counters => {
+                let counters = self.counters.snapshot();
+                return Ok(Answer::Counters(Box::new(counters)));
+            }
+            HostRequest::LoadCounters => return self.load_counters(),
+            HostRequest::CloseCpuWindow { cpus, programs } => {
+                return self.close_cpu_window(&cpus, &programs);
+            }
+            HostRequest::CloseTiming { counter } => return self.close_timing(counter),
+            HostRequest::CloseSeries => return self.close_series(),
+            HostRequest::OpenSeries { step, ip, cores } => {
+                let polls = self.polls.as_ref().map(PollCounter::reader);
+                let reader = FlowReader::of_caller(ip, polls, &cores)?;
+                self.sampling = Some(Sampling::start(reader, step)?);
+            }
+            HostRequest::Apply(request) => self.apply(&request)?,
+            HostRequest::AttachXdp(program) => self.attach_xdp(&program)?,
+            HostRequest::ReceiveBy { engine, cpu } => self.receive_by(&engine, cpu)?,
+            HostRequest::Restore => self.restore()?,
+            HostRequest::Neighbour { address, mac } => self.add_neighbour(address, mac)?,
+            HostRequest::Count { counter, is_on } => self.count(counter, is_on)?,
+            HostRequest::WatchPolls { napi_id } => {
+                let netns_inode = self.netns_inode;
+                self.poll_counter()?.watch(netns_inode, napi_id)?;
+            }
+            HostRequest::OpenCpuWindow => {
+                let threads = self.exact_cpu()?.threads()?;
+                self.cpu_window = Some((self.exact_cpu()?.read()?, threads));
+            }
+            HostRequest::StartSpinner { cpu, duration } => {
+                self.spinner = Some(Spinner::start(cpu, duration)?);
+            }
+            HostRequest::EndSpinner => {
+                let spinner = self.spinner.take().ok_or_else(|| not_loaded("a spinner"))?;
+                return Ok(Answer::Spun(spinner.end()?));
+            }
+            HostRequest::OpenTiming { counter } => self.open_timing(counter)?,
+            HostRequest::Prepare { .. }
+            | HostRequest::Start { .. }
+            | HostRequest::SenderDone { .. } => {
+                let what = "traffic does not run on the thread in the namespace";
+                return Err(LabError::Unexpected(String::from(what)));
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    fn facts(&mut self) -> Result<Answer, LabError> {
+        Ok(Answer::Facts(Box::new(Facts {
+            machine: nicpoll_inspect::host_facts()?,
+            netns_inode: self.netns_inode,
+            driver: self.first()?.driver,
+        })))
+    }
+
+    /// The studied interface.
+    fn first(&mut self) -> Result<Interface, LabError> {
+        Ok(self.control.interface(&self.interfaces[0])?)
+    }
+
+    fn napis(&mut self) -> Result<Vec<u32>, LabError> {
+        let ifindex = self.first()?.ifindex;
+        let napis = self.control.napis(ifindex)?;
+        Ok(napis.iter().map(|napi| napi.id).collect())
+    }
+
+    fn apply(&mut self, request: &Request) -> Result<(), LabError> {
+        self.switch.enter(None)?;
+        let name = &request.interface;
+        let mut orders = Vec::new();
+        for interface in &self.interfaces {
+            orders.push(Order {
+                target: Target {
+                    netns_inode: self.netns_inode,
+                    interface: self.control.interface(interface)?,
+                },
+                part: name.part.clone(),
+                values: request.set.clone(),
+            });
+        }
+        if let Some(held) = &mut self.held {
+            return Ok(held.change(&mut self.switch, &orders, Needs::Trust)?);
+        }
+        self.switch.require_unchanged(&orders)?;
+        // What polling needs of the other end is in that host's own request.
+        let held = self.switch.hold(&orders, Needs::Trust, self.owner)?;
+        self.held = Some(held);
+        Ok(())
+    }
+
+    fn close_series(&mut self) -> Result<Answer, LabError> {
+        let sampling = self.sampling.take();
+        let sampling = sampling.ok_or_else(|| not_loaded("a series of readings"))?;
+        Ok(Answer::Series(sampling.end()?))
+    }
+
+    /// A setting is put in force again to move its timeout; its program then stays as it is.
+    fn attach_xdp(&mut self, program: &XdpProgram) -> Result<(), LabError> {
+        if !self.xdp.is_empty() {
+            return Ok(());
+        }
+        for interface in self.interfaces.clone() {
+            let ifindex = self.control.interface(&interface)?.ifindex;
+            let attached = program.attach(ifindex);
+            let attached = attached.doing(|| format!("putting an XDP program on {interface}"))?;
+            self.xdp.push(attached);
+        }
+        Ok(())
+    }
+
+    /// A setting is put in force again to move its timeout; its receiver then stays as it is.
+    fn receive_by(&mut self, request: &EngineRequest, cpu: u32) -> Result<(), LabError> {
+        if self.engine.is_none() {
+            let interface = &self.interfaces[0];
+            let engine = EngineReceiver::start(interface, request, cpu);
+            let engine = engine.doing(|| format!("starting the engine at {interface}"))?;
+            self.engine = Some(engine);
+        }
+        Ok(())
+    }
+
+    /// Where datagrams come out that no socket receives; `None` while sockets do.
+    fn inlet(&self) -> Option<Inlet> {
+        self.engine.as_ref().map(EngineReceiver::inlet)
+    }
+
+    fn restore(&mut self) -> Result<(), LabError> {
+        // These came last: offloads that they took from the other end are back before those are put back.
+        self.engine = None;
+        self.xdp.clear();
+        self.sampling = None;
+        match self.held.take() {
+            Some(held) => held
+                .restore(&mut self.switch)
+                .doing(|| "putting back its settings"),
+            None => Ok(()),
+        }
+    }
+
+    fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) -> Result<(), LabError> {
+        let ifindex = self.first()?.ifindex;
+        Ok(add_neighbour(ifindex, address, &mac)?)
+    }
+
+    fn load_counters(&mut self) -> Result<Answer, LabError> {
+        self.polls = Some(PollCounter::load()?);
+        let loaded = ExactCpu::load(&ExactCpuOptions {
+            has_threads: true,
+            ..ExactCpuOptions::default()
+        });
+        let exact_cpu_refused = loaded.as_ref().err().map(ToString::to_string);
+        self.exact_cpu = loaded.ok();
+        Ok(Answer::Loaded { exact_cpu_refused })
+    }
+
+    fn changes(&mut self) -> Result<Answer, LabError> {
+        let mut ifindexes = Vec::new();
+        for interface in &self.interfaces {
+            ifindexes.push(self.control.interface(interface)?.ifindex);
+        }
+        let listener = match self.listener.take() {
+            Some(listener) => listener,
+            None => Listener::new()?,
+        };
+        let changes = listener.changes(&ifindexes)?;
+        self.listener = Some(listener);
+        Ok(Answer::Changes(changes))
+    }
+
+    fn poll_counter(&mut self) -> Result<&mut PollCounter, LabError> {
+        let counter = self.polls.as_mut();
+        counter.ok_or_else(|| not_loaded("the counter of polls"))
+    }
+
+    fn exact_cpu(&mut self) -> Result<&mut ExactCpu, LabError> {
+        let exact = self.exact_cpu.as_mut();
+        exact.ok_or_else(|| not_loaded("the account of CPU time"))
+    }
+
+    fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
+        match (counter, is_on) {
+            (Counter::Polls, true) => self.poll_counter()?.attach()?,
+            (Counter::Polls, false) => self.poll_counter()?.detach()?,
+            (Counter::Cpu, true) => self.exact_cpu()?.attach()?,
+            (Counter::Cpu, false) => self.exact_cpu()?.detach()?,
+        }
+        Ok(())
+    }
+
+    fn polls(&mut self) -> Result<Polls, LabError> {
+        Ok(Polls {
+            at_ns: clock_ns(ClockId::Monotonic) as u64,
+            counts: self.poll_counter()?.read()?,
+        })
+    }
+
+    fn edge(&mut self) -> Result<Edge, LabError> {
+        Ok(Edge {
+            polls: self.polls()?,
+            cpu: CpuSample::now().doing(|| "reading /proc/stat")?,
+            wall_ahead_ns: (clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic)) as i64,
+            load_average_1min: load_average(),
+        })
+    }
+
+    fn close_cpu_window(&mut self, cpus: &[u32], programs: &[String]) -> Result<Answer, LabError> {
+        let after = self.exact_cpu()?.read()?;
+        let threads = self.exact_cpu()?.threads()?;
+        let before = self.cpu_window.take();
+        let (before, threads_before) = before.ok_or_else(|| not_loaded("a window of CPU time"))?;
+        let process = match self.own_process {
+            Some(process) => process,
+            None => own_process(self.exact_cpu()?)?,
+        };
+        self.own_process = Some(process);
+        let study = of_study(&threads_before, &threads, process, programs);
+        // The ends are bound to the cores that are asked about; a sender at full speed may not have left
+        // its core yet, and has no name then.
+        let core_of = |name: &str| match name {
+            "" => cpus.first().copied(),
+            _ if name.starts_with(ENGINE_THREAD) => cpus.get(1).copied(),
+            _ if name.starts_with(SENDER_THREAD) => cpus.first().copied(),
+            _ if name.starts_with(RECEIVER_THREAD) => cpus.get(1).copied(),
+            _ => None,
+        };
+        let cores = after.since(&before, cpus);
+        Ok(Answer::CpuTimes(split(cores, &study, core_of)))
+    }
+
+    fn timed_runs(&mut self, counter: Counter) -> Result<TimedRuns, LabError> {
+        Ok(match counter {
+            Counter::Polls => self.poll_counter()?.timed_runs()?,
+            Counter::Cpu => self.exact_cpu()?.timed_runs()?,
+        })
+    }
+
+    fn open_timing(&mut self, counter: Counter) -> Result<(), LabError> {
+        self.timing = Some(Timing {
+            _enabled: start_timing()?,
+            before: self.timed_runs(counter)?,
+            since: Instant::now(),
+        });
+        Ok(())
+    }
+
+    fn close_timing(&mut self, counter: Counter) -> Result<Answer, LabError> {
+        let timing = self.timing.take();
+        let timing = timing.ok_or_else(|| not_loaded("a timing of counters"))?;
+        let seconds = timing.since.elapsed().as_secs_f64();
+        let runs = self.timed_runs(counter)?.since(timing.before);
+        Ok(Answer::Timed(Timed { runs, seconds }))
+    }
+}
+
+impl Drop for Resident {
+    /// The way out when nobody asked to put back: an error or a panic elsewhere. The guard, or the next
+    /// start, recovers what cannot be put back here.
+    fn drop(&mut self) {
+        let _ = self.restore();
+    }
+}
+
+fn not_loaded(what: &str) -> LabError {
+    LabError::Unexpected(format!("{what} was asked for and is not there"))
+}
+
+fn load_average() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+fn clock_ns(clock: ClockId) -> i128 {
+    let time = clock_gettime(clock);
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+/// The values of interfaces in the caller's namespace, the studied one first, and of its sysctls.
+pub fn interface_values(
+    control: &mut Control,
+    interfaces: &[String],
+) -> Result<BTreeMap<String, String>, LabError> {
+    let mut values = BTreeMap::new();
+    for (index, interface) in interfaces.iter().enumerate() {
+        let own = values_of(control, interface)?.into_iter();
+        values.extend(own.map(|(name, value)| match index {
+            0 => (name, value),
+            // The others are told apart by their names.
+            _ => (name.replacen(' ', &format!(" {interface} "), 1), value),
+        }));
+    }
+    for (name, value) in nicpoll_inspect::sysctls() {
+        values.insert(format!("sysctl {name}"), value);
+    }
+    Ok(values)
+}
+
+fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, String>, LabError> {
+    let link = control.link_named(interface)?;
+    let ifindex = link.interface.ifindex;
+    let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(interface))?;
+    if let Some(most) = link.max_mtu_bytes {
+        values.insert(String::from("greatest mtu"), most.to_string());
+    }
+    let features = control.features(ifindex)?;
+    for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
+        for (name, on) in set {
+            values.insert(format!("feature {name} ({kind})"), on.to_string());
+        }
+    }
+    for (index, napi) in control.napis(ifindex)?.into_iter().enumerate() {
+        values.insert(format!("NAPI {index}"), format!("{napi:?}"));
+    }
+    Ok(values)
+}
+
+/// The readable files of an interface's directory; those of a state that makes no sense for the
+/// device give an error and are left out.
+fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut attributes = BTreeMap::new();
+    for file in fs::read_dir(directory)? {
+        let path = file?.path();
+        if let (true, Ok(value)) = (path.is_file(), fs::read_to_string(&path)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            attributes.insert(format!("sysfs {name}"), String::from(value.trim_end()));
+        }
+    }
+    Ok(attributes)
+}

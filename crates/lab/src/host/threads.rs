@@ -1,0 +1,407 @@
+//! Threads that run at a local host: the ends of workloads, periodic readings, and a program that computes.
+//!
+//! No end is waited for without a limit. One that does not respond is abandoned, because a thread cannot be ended from
+//! outside; it ends with the process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{hint, io};
+
+use nicpoll_model::{STEPS_MAX, Side};
+use nicpoll_observe::{FlowReader, FlowReading};
+use nicpoll_sys::affinity;
+use nicpoll_sys::netns::NetnsThread;
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, WorkloadError};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::HostFailure;
+use crate::host::HostEvent;
+
+/// An end that is not ready after this is given up: a connection takes a thousandth of it.
+const READY_MAX: Duration = Duration::from_secs(2);
+
+/// How often is looked whether an end has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// How long ends that were told to end may take, all together.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Threads of the two ends, by their names' beginnings: the account of CPU time knows them by these. The
+/// kernel keeps 15 letters.
+pub const SENDER_THREAD: &str = "nicpoll-send";
+
+/// The receiver's.
+pub const RECEIVER_THREAD: &str = "nicpoll-receive";
+
+/// The engine's, which is on the receiver's core.
+pub const ENGINE_THREAD: &str = "nicpoll-engine";
+
+/// The ends that have not been waited for.
+pub struct Ends {
+    running: BTreeMap<u32, Running>,
+    events: mpsc::Sender<HostEvent>,
+}
+
+struct Running {
+    signals: Arc<Signals>,
+    go: Option<mpsc::Sender<()>>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Ends {
+    /// None yet; what they end with goes to `events`.
+    pub fn new(events: mpsc::Sender<HostEvent>) -> Self {
+        Ends {
+            running: BTreeMap::new(),
+            events,
+        }
+    }
+
+    /// Makes an end ready on a thread of `place` at a host that is bound to a core: `workload` prepares it there.
+    ///
+    /// # Errors
+    /// When it cannot be made ready, or is not within a time that is ample.
+    pub fn prepare<S: 'static>(
+        &mut self,
+        place: &NetnsThread<S>,
+        end: u32,
+        workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
+        terms: End,
+        (at, cpu): (Side, u32),
+    ) -> Result<(), HostFailure> {
+        self.running
+            .retain(|_, running| !running.thread.is_finished());
+        let signals = Arc::new(Signals::default());
+        let (go, may_go) = mpsc::channel();
+        let (ready, is_ready) = mpsc::channel();
+        let report = Report {
+            end,
+            events: self.events.clone(),
+            is_due: false,
+        };
+        // The account of CPU time of `fit` knows the threads by these names.
+        let name = match at {
+            Side::Sender => "send",
+            Side::Receiver => "receive",
+        };
+        let shared = Arc::clone(&signals);
+        let thread = place
+            .spawn_pinned(cpu, name, move || {
+                run(workload, &terms, &shared, &ready, &may_go, report);
+            })
+            .map_err(|error| HostFailure::of(&error))?;
+        match is_ready.recv_timeout(READY_MAX) {
+            Ok(prepared) => prepared?,
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(HostFailure::new(format!(
+                    "it was not ready after {READY_MAX:?}"
+                )));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let failure = match thread.join() {
+                    Ok(Err(error)) => HostFailure::of(&error),
+                    _ => HostFailure::new("the traffic's thread panicked"),
+                };
+                return Err(failure);
+            }
+        }
+        let running = Running {
+            signals,
+            go: Some(go),
+            thread,
+        };
+        self.running.insert(end, running);
+        Ok(())
+    }
+
+    /// Lets an end run.
+    pub fn start(&mut self, end: u32) -> Result<(), HostFailure> {
+        let go = self.find(end)?.go.take();
+        go.and_then(|go| go.send(()).ok())
+            .ok_or_else(|| HostFailure::new(format!("end {end} cannot be started again")))
+    }
+
+    /// Tells an end that everything is sent.
+    pub fn sender_done(&mut self, end: u32) -> Result<(), HostFailure> {
+        let running = self.find(end)?;
+        running.signals.sender_done.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends all of them, and waits until they have, or are seen to hang.
+    pub fn cancel(&mut self) {
+        for running in self.running.values_mut() {
+            running.signals.cancel.store(true, Ordering::Relaxed);
+            running.go = None;
+        }
+        let deadline = Instant::now() + GRACE;
+        for (_, running) in std::mem::take(&mut self.running) {
+            while !running.thread.is_finished() && Instant::now() < deadline {
+                thread::sleep(LOOK_EVERY);
+            }
+            if running.thread.is_finished() {
+                // Whatever it ended with no longer matters.
+                let _ = running.thread.join();
+            }
+        }
+    }
+
+    fn find(&mut self, end: u32) -> Result<&mut Running, HostFailure> {
+        self.running
+            .get_mut(&end)
+            .ok_or_else(|| HostFailure::new(format!("no end {end} was prepared")))
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+fn run(
+    workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError>,
+    terms: &End,
+    signals: &Signals,
+    ready: &mpsc::Sender<Result<(), HostFailure>>,
+    may_go: &mpsc::Receiver<()>,
+    mut report: Report,
+) {
+    let prepared = match workload(terms) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let _ = ready.send(Err(HostFailure::of(&error)));
+            return;
+        }
+    };
+    let _ = ready.send(Ok(()));
+    // Without a start it was cancelled, and nobody waits for it.
+    if may_go.recv().is_ok() {
+        report.is_due = true;
+        report.send(prepared.run(signals));
+    }
+}
+
+/// Sends what an end came to, and says so if the end panicked instead.
+struct Report {
+    end: u32,
+    events: mpsc::Sender<HostEvent>,
+    is_due: bool,
+}
+
+impl Report {
+    fn send(&mut self, books: Result<EndBooks, WorkloadError>) {
+        let books = books.map(Box::new);
+        let books = books.map_err(|error| HostFailure::of(&error));
+        self.event(books);
+    }
+
+    fn event(&mut self, books: Result<Box<EndBooks>, HostFailure>) {
+        self.is_due = false;
+        // Nobody may be there to hear it any more.
+        let _ = self.events.send(HostEvent::Ended {
+            end: self.end,
+            books,
+        });
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if self.is_due {
+            self.event(Err(HostFailure::new("the traffic's thread panicked")));
+        }
+    }
+}
+
+/// Steps that are read at most, of a run that takes longer than it was to.
+const READINGS_MAX: usize = 2 * STEPS_MAX as usize;
+
+/// Readings that are being taken.
+pub struct Sampling {
+    /// Ends the readings when it is dropped.
+    go_on: mpsc::Sender<()>,
+    thread: JoinHandle<io::Result<Vec<FlowReading>>>,
+}
+
+impl Sampling {
+    /// Reads now, and once a step from now on. The thread is in the network namespace of the caller, as the reader is.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn start(mut reader: FlowReader, step: Duration) -> io::Result<Self> {
+        let (go_on, ended) = mpsc::channel::<()>();
+        let thread = thread::Builder::new()
+            .name(String::from("nicpoll-series"))
+            .spawn(move || {
+                let mut readings = vec![reader.read()?];
+                let mut next = Instant::now() + step;
+                loop {
+                    let left = next.saturating_duration_since(Instant::now());
+                    let is_over = ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
+                    if readings.len() < READINGS_MAX {
+                        readings.push(reader.read()?);
+                    }
+                    if is_over {
+                        return Ok(readings);
+                    }
+                    while next <= Instant::now() {
+                        next += step;
+                    }
+                }
+            })?;
+        Ok(Sampling { go_on, thread })
+    }
+
+    /// Reads a last time; all readings.
+    ///
+    /// # Errors
+    /// When the counters could not be read.
+    pub fn end(self) -> io::Result<Vec<FlowReading>> {
+        drop(self.go_on);
+        let readings = self.thread.join();
+        readings.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Rounds between two looks at the clock.
+const ROUNDS: u32 = 1000;
+
+/// A spinner at work.
+pub struct Spinner(JoinHandle<io::Result<f64>>);
+
+impl Spinner {
+    /// Computes on `cpu` for so long.
+    ///
+    /// # Errors
+    /// When there can be no further thread.
+    pub fn start(cpu: u32, duration: Duration) -> io::Result<Self> {
+        let thread = thread::Builder::new().name(String::from("nicpoll-spinner"));
+        let thread = thread.spawn(move || {
+            affinity::pin(cpu)?;
+            Ok(spin(duration))
+        });
+        thread.map(Spinner)
+    }
+
+    /// Waits for its end: the share of the time that it got, 0 to 1.
+    ///
+    /// # Errors
+    /// When it may not run on that core.
+    pub fn end(self) -> io::Result<f64> {
+        let share = self.0.join();
+        share.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn spin(duration: Duration) -> f64 {
+    let (begun, used) = (Instant::now(), cpu_time());
+    while begun.elapsed() < duration {
+        (0..ROUNDS).for_each(|_| hint::spin_loop());
+    }
+    let share = (cpu_time() - used).as_secs_f64() / begun.elapsed().as_secs_f64();
+    share.clamp(0.0, 1.0)
+}
+
+/// What the calling thread has used.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod ends_tests {
+    use super::*;
+    use nicpoll_sys::netns::NetNamespace;
+    use nicpoll_testkit::needs;
+    use std::net::SocketAddr;
+
+    /// An end that heeds no signal.
+    struct Deaf;
+
+    impl PreparedEnd for Deaf {
+        fn run(self: Box<Self>, _: &Signals) -> Result<EndBooks, WorkloadError> {
+            loop {
+                thread::park();
+            }
+        }
+    }
+
+    fn prepare(
+        ends: &mut Ends,
+        workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
+    ) -> Result<(), HostFailure> {
+        let place = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
+        let terms = End {
+            side: Side::Sender,
+            receiver: SocketAddr::from(([127, 0, 0, 1], 9)),
+            duration: Duration::from_millis(1),
+            link_delay: Duration::ZERO,
+        };
+        let cpu = nicpoll_sys::affinity::allowed_cpus().unwrap()[0];
+        ends.prepare(&place, 1, workload, terms, (Side::Sender, cpu))
+    }
+
+    #[test]
+    fn an_end_that_heeds_nothing_is_left_to_itself() {
+        needs!(Root);
+        let (events, heard) = mpsc::channel();
+        let mut ends = Ends::new(events);
+        prepare(&mut ends, |_| Ok(Box::new(Deaf))).unwrap();
+        ends.start(1).unwrap();
+        ends.cancel();
+        assert!(heard.try_recv().is_err(), "it has not ended");
+        assert!(ends.running.is_empty());
+    }
+
+    #[test]
+    fn an_end_that_is_never_ready_is_an_error() {
+        needs!(Root);
+        let mut ends = Ends::new(mpsc::channel().0);
+        let never = |_: &End| loop {
+            thread::park();
+        };
+        let error = prepare(&mut ends, never).unwrap_err().to_string();
+        assert!(error.contains("not ready after 2s"), "{error}");
+    }
+}
+
+#[cfg(test)]
+mod sampling_tests {
+    use super::*;
+    use nicpoll_model::line::IpVersion;
+
+    #[test]
+    fn readings_are_a_step_apart_until_they_are_ended() {
+        let reader = FlowReader::of_caller(IpVersion::V4, None, &[0]).unwrap();
+        let step = Duration::from_millis(2);
+        let sampling = Sampling::start(reader, step).unwrap();
+        thread::sleep(10 * step);
+        let readings = sampling.end().unwrap();
+        assert!((3..=12).contains(&readings.len()), "{}", readings.len());
+        // The last one was not waited for.
+        for pair in readings[..readings.len() - 1].windows(2) {
+            assert!(pair[1].at_ns > pair[0].at_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod spinner_tests {
+    use super::*;
+
+    #[test]
+    fn it_ends_by_itself_with_its_share_and_says_when_there_is_no_such_core() {
+        let cpu = affinity::allowed_cpus().unwrap()[0];
+        let share = Spinner::start(cpu, Duration::from_millis(20)).unwrap();
+        let share = share.end().unwrap();
+        assert!(share > 0.0 && share <= 1.0, "{share}");
+        let nowhere = Spinner::start(1_000, Duration::from_secs(60)).unwrap();
+        nowhere.end().unwrap_err();
+    }
+}

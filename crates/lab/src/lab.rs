@@ -1,0 +1,309 @@
+//! A lab: two hosts, perhaps a router between them, and the link that joins them.
+//!
+//! Settings are put back in the reverse order of a packet's path when a lab is restored or dropped.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side};
+use nicpoll_switch::{Guard, Journal, Owner};
+use nicpoll_sys::netns::NetNamespace;
+
+use crate::error::{Doing, LabError};
+use crate::host::changes::Changes;
+use crate::host::local::LocalHost;
+use crate::host::{Cpus, Host, HostClient, MACHINE, MACHINE_INTERFACE, ROUTER};
+use crate::link::{Link, LocalLink};
+use crate::machine::{recover, two_cpus};
+
+/// Two hosts and the link between them, for as long as this value lives.
+pub struct Lab {
+    /// The host that sends.
+    pub sender: HostClient,
+    /// The host that receives, and whose receive discipline is what is studied. Its counters are those
+    /// of the study.
+    pub receiver: HostClient,
+    /// The machine that both are part of, for values that no namespace has of its own; `None` where the hosts are
+    /// machines of their own.
+    machine: Option<HostClient>,
+    /// The host that forwards between them, where there is one. Then its receive discipline is what is studied.
+    pub router: Option<HostClient>,
+    /// What joins them.
+    pub link: Arc<dyn Link>,
+    /// Why CPU time cannot be accounted for exactly: then trials say that theirs is sampled.
+    pub exact_cpu_refused: Option<String>,
+    /// The core of the sending thread.
+    pub sender_cpu: u32,
+    /// The core of the receiving thread.
+    pub receiver_cpu: u32,
+    /// The cores of both unless a setting has others.
+    own_cpus: [u32; 2],
+    /// Names under which namespaces outlive the lab.
+    pub kept_as: Vec<String>,
+    /// When traffic is no longer waited for, whatever hangs; `None` without a limit.
+    pub deadline: Option<Instant>,
+    /// Ends of workloads so far.
+    ends: u32,
+    /// Ends that were given up. Such a thread may still be there, with its port.
+    pub hung_ends: u16,
+}
+
+impl Lab {
+    /// Builds a lab of this machine's namespaces. What an earlier run left in the journal is put back or
+    /// closed first. Changes are `owner`'s: this process or its guard.
+    ///
+    /// # Errors
+    /// With fewer than two CPUs, or when the kernel lacks a feature.
+    pub fn local(
+        link: Arc<dyn LocalLink>,
+        journal: &Journal,
+        owner: Owner,
+    ) -> Result<Self, LabError> {
+        recover(journal)?;
+        let host = |side| -> Result<Box<dyn Host>, LabError> {
+            let namespace = link.namespace(side).try_clone()?;
+            let host = LocalHost::of(namespace, link.interfaces(side), journal, owner)
+                .doing(|| format!("entering the {side}'s namespace"))?;
+            Ok(Box::new(host))
+        };
+        let (sender, receiver) = (host(Side::Sender)?, host(Side::Receiver)?);
+        let mut lab = match link.router() {
+            None => Lab::of(sender, receiver, link.clone())?,
+            Some((namespace, interfaces)) => {
+                let router = LocalHost::of(namespace.try_clone()?, interfaces, journal, owner)
+                    .doing(|| "entering the router's namespace")?;
+                let router = HostClient::new(ROUTER, Box::new(router));
+                Lab::build(sender, Some(router), receiver, link.clone())?
+            }
+        };
+        let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
+        let machine = LocalHost::new(namespace, MACHINE_INTERFACE, journal, owner)
+            .doing(|| "entering the network namespace")?;
+        lab.machine = Some(HostClient::new(MACHINE, Box::new(machine)));
+        Ok(lab)
+    }
+
+    /// The same, with a guard that closes the records should this process be killed: `program` calls
+    /// [`nicpoll_switch::watch_over`]. The lab has to go before the guard.
+    ///
+    /// # Errors
+    /// As [`Lab::local`]; when the guard does not start.
+    pub fn guarded(
+        link: Arc<dyn LocalLink>,
+        journal: &Journal,
+        program: Command,
+    ) -> Result<(Guard, Self), LabError> {
+        let guard = Guard::start(program, journal, None)?;
+        let lab = Lab::local(link, journal, guard.owner())?;
+        Ok((guard, lab))
+    }
+
+    /// A lab of two hosts of one machine that `link` joins.
+    ///
+    /// # Errors
+    /// With fewer than two CPUs, or when the receiver cannot count.
+    pub fn of(
+        sender: Box<dyn Host>,
+        receiver: Box<dyn Host>,
+        link: Arc<dyn Link>,
+    ) -> Result<Self, LabError> {
+        Lab::build(sender, None, receiver, link)
+    }
+
+    fn build(
+        sender: Box<dyn Host>,
+        mut router: Option<HostClient>,
+        receiver: Box<dyn Host>,
+        link: Arc<dyn Link>,
+    ) -> Result<Self, LabError> {
+        let [sender_cpu, receiver_cpu] = two_cpus()?;
+        let mut receiver = HostClient::new(&Side::Receiver.to_string(), receiver);
+        let exact_cpu_refused = router.as_mut().unwrap_or(&mut receiver).load_counters()?;
+        Ok(Lab {
+            sender: HostClient::new(&Side::Sender.to_string(), sender),
+            router,
+            receiver,
+            machine: None,
+            link,
+            exact_cpu_refused,
+            sender_cpu,
+            receiver_cpu,
+            own_cpus: [sender_cpu, receiver_cpu],
+            kept_as: Vec::new(),
+            deadline: None,
+            ends: 0,
+            hung_ends: 0,
+        })
+    }
+
+    /// The host at one end.
+    pub fn host(&mut self, side: Side) -> &mut HostClient {
+        match side {
+            Side::Sender => &mut self.sender,
+            Side::Receiver => &mut self.receiver,
+        }
+    }
+
+    /// The host whose receive discipline is studied, and whose polls and CPU time are counted.
+    pub fn studied(&mut self) -> &mut HostClient {
+        self.router.as_mut().unwrap_or(&mut self.receiver)
+    }
+
+    /// The cores of the traffic, the sender's first.
+    pub fn cpus(&self) -> [u32; 2] {
+        [self.sender_cpu, self.receiver_cpu]
+    }
+
+    /// Gives the traffic from now on the cores of a setting, and the lab's own where it names none.
+    pub fn give_cpus(&mut self, cpus: Cpus) {
+        let [sender, receiver] = self.own_cpus;
+        self.sender_cpu = cpus.sender.unwrap_or(sender);
+        self.receiver_cpu = cpus.receiver.unwrap_or(receiver);
+    }
+
+    /// Ends what traffic still runs and puts back every setting of both hosts, the receiver's first: its
+    /// NAPI must go on being fed as it was until it is gone.
+    pub fn restore(&mut self) -> Result<(), LabError> {
+        self.receiver.restore()?;
+        if let Some(router) = &mut self.router {
+            router.restore()?;
+        }
+        self.sender.restore()?;
+        self.machine.as_mut().map_or(Ok(()), HostClient::restore)
+    }
+
+    /// Every host that a setting may concern, in the order in which it is put in force: the machine first, and then
+    /// in the order of a packet's way.
+    pub fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
+        let machine = self.machine.iter_mut();
+        let way = [
+            Some(&mut self.sender),
+            self.router.as_mut(),
+            Some(&mut self.receiver),
+        ];
+        machine.chain(way.into_iter().flatten())
+    }
+
+    /// The hosts that a packet passes, in the order of its way.
+    pub fn way(&mut self) -> impl Iterator<Item = &mut HostClient> {
+        let way = [
+            Some(&mut self.sender),
+            self.router.as_mut(),
+            Some(&mut self.receiver),
+        ];
+        way.into_iter().flatten()
+    }
+
+    /// What was changed at either end since the last time.
+    pub fn changes(&mut self) -> Result<Changes, LabError> {
+        let changes = self.sender.changes()?.and(self.receiver.changes()?);
+        match &mut self.router {
+            Some(router) => Ok(changes.and(router.changes()?)),
+            None => Ok(changes),
+        }
+    }
+
+    /// What a setting, which is in force, changed at each host.
+    pub fn changed_by(&mut self, setting: &str) -> Result<Vec<SettingChanges>, LabError> {
+        let mut all = Vec::new();
+        for host in self.hosts() {
+            let writes = host.writes()?;
+            if !writes.is_empty() {
+                all.push(SettingChanges {
+                    setting: String::from(setting),
+                    host: String::from(host.name()),
+                    writes,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Every setting of both interfaces that can bear on receiving, by name: features, NAPI values, and
+    /// what the interface's directory in sysfs shows.
+    pub fn settings(&mut self) -> Result<BTreeMap<String, String>, LabError> {
+        let mut all = BTreeMap::new();
+        for host in self.way() {
+            let name = String::from(host.name());
+            let values = host
+                .values()
+                .doing(|| format!("reading the {name}'s settings"))?;
+            let values = values.into_iter();
+            all.extend(values.map(|(value, text)| (format!("{name}: {value}"), text)));
+        }
+        Ok(all)
+    }
+
+    /// What the receiver's machine is.
+    pub fn machine(&mut self) -> Result<HostFacts, LabError> {
+        Ok(self.receiver.facts()?.machine)
+    }
+
+    /// What the lab is, for the record.
+    pub fn facts(&mut self) -> Result<LabFacts, LabError> {
+        let receiver = self.receiver.facts()?;
+        let sender_inode = self.sender.facts()?.netns_inode;
+        let link = &self.link;
+        let addresses = |side: Side| {
+            let of_host = link.addresses(&side.to_string()).into_iter();
+            of_host.map(move |(address, prefix)| (side, format!("{address}/{prefix}")))
+        };
+        let line = link.line();
+        let interface = link.interface(self.receiver.name());
+        Ok(LabFacts {
+            is_virtual: link.is_virtual(),
+            interface: interface.unwrap_or_default().to_owned(),
+            driver: receiver.driver,
+            line_bits_per_second: line.ok().map(|line| line.bits_per_second.get()),
+            no_line_because: line.err().map(String::from),
+            mtu_bytes: link.mtu_bytes(),
+            ring_slots: link.ring_slots(),
+            netns_inodes: vec![
+                (Side::Sender, sender_inode),
+                (Side::Receiver, receiver.netns_inode),
+            ],
+            addresses: addresses(Side::Sender)
+                .chain(addresses(Side::Receiver))
+                .collect(),
+            kept_as: self.kept_as.clone(),
+            sender_cpu: self.sender_cpu,
+            receiver_cpu: self.receiver_cpu,
+            send_mode: String::from("one datagram a send call; no UDP_SEGMENT"),
+            receive_mode: String::from(
+                "up to 32 datagrams a recvmmsg call, payload copied; no UDP_GRO",
+            ),
+        })
+    }
+
+    /// When traffic that should end within `longest` is given up.
+    pub fn give_up_at(&self, longest: Duration) -> Instant {
+        let own = Instant::now() + longest;
+        self.deadline.map_or(own, |deadline| deadline.min(own))
+    }
+
+    /// Takes note of an end that was given up. The error says `what`, unless the study's time is over: then it is
+    /// not known whether it hung.
+    pub fn hung(&mut self, what: String) -> LabError {
+        self.hung_ends += 1;
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => LabError::OutOfTime,
+            _ => LabError::Traffic(what),
+        }
+    }
+
+    /// A number for an end of a workload that no other one of this lab has.
+    pub fn next_end(&mut self) -> u32 {
+        self.ends += 1;
+        self.ends
+    }
+}
+
+/// The NAPI instance whose polls are counted: the only one, or every one where there are others.
+pub fn watched(napis: &[u32]) -> Option<u32> {
+    match napis {
+        [only] => Some(*only),
+        _ => None,
+    }
+}

@@ -1,0 +1,47 @@
+//! Places where traffic runs.
+//!
+//! [`Lab`] is two hosts (perhaps with a router between them) and the link that joins them. A [`Host`] takes serialisable
+//! requests and returns events; a network namespace of this machine ([`LocalHost`]) is the first kind. A [`Link`] is made
+//! of veth pairs ([`Veth`]) or taken as it is ([`Existing`]). [`Running`] is a workload's traffic on its way between the
+//! hosts of a lab.
+//!
+//! The machine's own interfaces are touched only where a file names them. Whatever ends a lab, every setting is put
+//! back, and nothing outlives the process unless it was asked to be kept.
+#![forbid(unsafe_code)]
+
+mod engine_support;
+mod error;
+mod host;
+mod lab;
+mod link;
+mod machine;
+mod receive;
+mod run;
+mod workload;
+
+pub use engine_support::{
+    EngineSupport, KernelTime, OtherEnd, SinkWithOtherEnd, SwitchSetup, check_of,
+};
+pub use error::{Doing, HostFailure, LabError};
+pub use host::changes::Changes;
+pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
+pub use host::local::LocalHost;
+pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
+pub use host::{
+    Answer, Counter, Cpus, Edge, Facts, Host, HostClient, HostEvent, HostMessage, HostRequest,
+    INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
+};
+pub use lab::{Lab, watched};
+pub use link::existing::Existing;
+pub use link::veth::{Addresses, Veth, try_netem};
+pub use link::{
+    ExistingInterfaces, LineRate, Link, LinkDelay, LocalLink, LossShare, OwnInterface, Topology,
+    TopologyError, TopologyKind,
+};
+pub use machine::{draw_seed, require_lab, require_state, still_runs, this_runner};
+pub use receive::{EngineRefusal, EngineRequest, HZ_DEFAULT, XdpProgram};
+pub use run::{Running, Traffic};
+pub use workload::command::{
+    CommandOutputError, CommandRefused, CommandWorkload, FigureUnit, whole_seconds,
+};
+pub use workload::{Beside, Extent, RECEIVE_BUFFER_BYTES, WorkloadMistake, WorkloadRequest, udp};

@@ -1,0 +1,406 @@
+//! Links: what joins two hosts, and the topology that a study file asks for.
+//!
+//! A topology that cannot be built is refused when it is read. Reports describe the link from here, and a virtual link
+//! says that it is virtual.
+
+pub mod existing;
+pub mod veth;
+
+use std::net::IpAddr;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use nicpoll_model::Side;
+use nicpoll_model::line::Line;
+use nicpoll_model::time::parse_time;
+use nicpoll_model::units::parse_speed;
+use nicpoll_sys::netns::NetNamespace;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::error::LabError;
+
+/// What joins two hosts.
+pub trait Link: Send {
+    /// Whether there is no card and no line.
+    fn is_virtual(&self) -> bool;
+
+    /// Whether others may send on it, too: then their packets are in the counters of a study.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Name of the interface at a host; `None` for a host that is at neither end.
+    fn interface(&self, host: &str) -> Option<&str>;
+
+    /// Paths between the hosts that share nothing.
+    fn paths(&self) -> usize {
+        1
+    }
+
+    /// Addresses of a host on the link, with their prefix lengths; those of the first path first.
+    fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)>;
+
+    /// Link MTU.
+    fn mtu_bytes(&self) -> u32;
+
+    /// Slots of the receive ring; `None` when the driver does not say.
+    fn ring_slots(&self) -> Option<u32>;
+
+    /// How much later each packet arrives than it would, each way, because the link was made so.
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// The line between the hosts, or why there is none.
+    fn line(&self) -> Result<Line, &'static str>;
+
+    /// An address of the link that belongs to no host, with a hardware address: frames to it end as the
+    /// receiving host's IP layer looks at them. `None` on a link that others share.
+    fn nobody(&self) -> Option<(IpAddr, [u8; 6])>;
+}
+
+/// A link between network namespaces of this machine.
+pub trait LocalLink: Link {
+    /// The namespace of an end.
+    fn namespace(&self, side: Side) -> &NetNamespace;
+
+    /// The interfaces of an end.
+    fn interfaces(&self, side: Side) -> Vec<String>;
+
+    /// The namespace of the router and its interfaces, the sender's side first; `None` without one.
+    fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
+        None
+    }
+
+    /// Gives namespaces that would go with the process names, for a look with ip-netns(8), and returns them.
+    ///
+    /// # Errors
+    /// When a name is taken.
+    fn keep(&self) -> Result<Vec<String>, LabError> {
+        Ok(Vec::new())
+    }
+}
+
+/// Links side by side.
+const LINKS_MAX: u8 = 8;
+
+/// The slowest and the fastest line that is shaped.
+const RATES: std::ops::RangeInclusive<u64> = 64_000..=100_000_000_000;
+
+/// Delays that are made. Over the longest one, the end of a TCP stream and one retransmission still fit into the time
+/// that a sender waits for it.
+const DELAY_MIN: Duration = Duration::from_micros(10);
+
+const DELAY_MAX: Duration = Duration::from_millis(500);
+
+/// Losses that are made, in percent.
+const LOSS_MIN: f64 = 0.0001;
+
+const LOSS_MAX: f64 = 50.0;
+
+const TWO_TO_32: f64 = 4_294_967_296.0;
+
+/// How sender and receiver are joined. Without anything else: by one veth pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// What is between them.
+    #[serde(default)]
+    pub kind: TopologyKind,
+    /// Links side by side, all of which carry the same traffic; one when null.
+    #[serde(default)]
+    pub links: Option<u8>,
+    /// The rate of the line, with everything that a frame takes on the wire: `"10Mbit/s"`. As fast as the machine
+    /// goes when null. What both hosts send is shaped to it.
+    #[serde(default)]
+    pub rate: Option<LineRate>,
+    /// How much later each packet arrives than it would: `"20ms"`. Each way.
+    #[serde(default)]
+    pub delay: Option<LinkDelay>,
+    /// The share of the packets that is lost at random: `"0.1%"`. Each way.
+    #[serde(default)]
+    pub loss: Option<LossShare>,
+    /// The sender's interface, where both exist already.
+    #[serde(default)]
+    pub sender: Option<OwnInterface>,
+    /// The receiver's.
+    #[serde(default)]
+    pub receiver: Option<OwnInterface>,
+    /// Whether one of them may carry the user's ssh connection.
+    #[serde(default)]
+    pub even_with_ssh: bool,
+}
+
+/// An interface that this machine has already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnInterface {
+    /// Its name.
+    pub interface: String,
+    /// The network namespace that it is in, by the name that ip-netns(8) lists; that of the program when null.
+    #[serde(default)]
+    pub netns: Option<String>,
+}
+
+/// Two interfaces that this machine has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingInterfaces {
+    /// The sender's.
+    pub sender: OwnInterface,
+    /// The receiver's.
+    pub receiver: OwnInterface,
+    /// Whether one of them may carry the user's ssh connection.
+    pub even_with_ssh: bool,
+}
+
+/// What is between sender and receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TopologyKind {
+    /// Nothing but the link.
+    #[default]
+    Pair,
+    /// A third namespace whose kernel forwards. Its receiving is what is studied.
+    Router,
+    /// Whatever is between two interfaces that this machine has already.
+    Existing,
+}
+
+/// Why a topology cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TopologyError {
+    /// Too many, or none.
+    #[error("links = {links} is out of range; give 1 to {LINKS_MAX}")]
+    Links {
+        /// What was asked for.
+        links: u8,
+    },
+    /// Several ways through one router.
+    #[error("a router joins one link on either side; leave out links, or take kind = \"pair\"")]
+    RoutedLinks,
+    /// Nothing says which interfaces.
+    #[error(
+        "kind = \"existing\" needs both interfaces, such as sender = {{ interface = \"eth1\" }} and receiver = {{ \
+         interface = \"eth2\", netns = \"far\" }}"
+    )]
+    NoInterfaces,
+    /// Interfaces of a link that the study makes.
+    #[error("sender, receiver and even_with_ssh of a topology are for kind = \"existing\"")]
+    OwnInterfaces,
+    /// Something of a link that the study does not make.
+    #[error(
+        "links, rate, delay and loss are for links that the study makes; interfaces that exist already stay as they are"
+    )]
+    NotMade,
+}
+
+impl Topology {
+    /// Whether it can be built.
+    ///
+    /// # Errors
+    /// With what is possible.
+    pub fn check(&self) -> Result<(), TopologyError> {
+        let links = self.links();
+        if !(1..=LINKS_MAX).contains(&links) {
+            return Err(TopologyError::Links { links });
+        }
+        if self.is_routed() && links > 1 {
+            return Err(TopologyError::RoutedLinks);
+        }
+        if self.kind == TopologyKind::Existing {
+            let is_made = self.links.is_some() || self.rate.is_some() || self.impairs();
+            self.existing().ok_or(TopologyError::NoInterfaces)?;
+            return (!is_made).then_some(()).ok_or(TopologyError::NotMade);
+        }
+        if self.sender.is_some() || self.receiver.is_some() || self.even_with_ssh {
+            return Err(TopologyError::OwnInterfaces);
+        }
+        Ok(())
+    }
+
+    /// Whether there is a router between them.
+    pub fn is_routed(&self) -> bool {
+        self.kind == TopologyKind::Router
+    }
+
+    /// Whether packets are delayed or lost on purpose.
+    pub fn impairs(&self) -> bool {
+        self.delay.is_some() || self.loss.is_some()
+    }
+
+    /// How much later a packet arrives than it would.
+    pub fn delay(&self) -> Duration {
+        self.delay.map_or(Duration::ZERO, |delay| delay.0)
+    }
+
+    /// The interfaces that the study takes as they are.
+    pub fn existing(&self) -> Option<ExistingInterfaces> {
+        let both = self.sender.clone().zip(self.receiver.clone());
+        let (sender, receiver) = both.filter(|_| self.kind == TopologyKind::Existing)?;
+        Some(ExistingInterfaces {
+            sender,
+            receiver,
+            even_with_ssh: self.even_with_ssh,
+        })
+    }
+
+    /// Links side by side.
+    pub fn links(&self) -> u8 {
+        self.links.unwrap_or(1)
+    }
+}
+
+/// Bits a second on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LineRate(NonZeroU64);
+
+impl LineRate {
+    /// Bits a second.
+    pub fn bits_per_second(self) -> NonZeroU64 {
+        self.0
+    }
+}
+
+/// A rate that no line here has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("rate = \"{text}\" cannot be shaped; give 64kbit/s to 100Gbit/s, such as \"10Mbit/s\"")]
+pub struct LineRateError {
+    text: String,
+}
+
+impl TryFrom<String> for LineRate {
+    type Error = LineRateError;
+
+    fn try_from(text: String) -> Result<Self, LineRateError> {
+        let rate = parse_speed(&text).ok().filter(|rate| RATES.contains(rate));
+        let rate = rate.and_then(NonZeroU64::new);
+        rate.map(LineRate).ok_or(LineRateError { text })
+    }
+}
+
+impl From<LineRate> for String {
+    fn from(rate: LineRate) -> String {
+        format!("{}bit/s", rate.0)
+    }
+}
+
+/// A time that a packet takes longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LinkDelay(Duration);
+
+/// A delay that no link here has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("delay = \"{text}\" cannot be made; give {DELAY_MIN:?} to {DELAY_MAX:?}, such as \"20ms\"")]
+pub struct LinkDelayError {
+    text: String,
+}
+
+impl TryFrom<String> for LinkDelay {
+    type Error = LinkDelayError;
+
+    fn try_from(text: String) -> Result<Self, LinkDelayError> {
+        let delay = parse_time(&text).ok();
+        let delay = delay.filter(|delay| (DELAY_MIN..=DELAY_MAX).contains(delay));
+        delay.map(LinkDelay).ok_or(LinkDelayError { text })
+    }
+}
+
+impl From<LinkDelay> for String {
+    fn from(delay: LinkDelay) -> String {
+        format!("{}us", delay.0.as_micros())
+    }
+}
+
+/// A share of packets, of 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LossShare(u32);
+
+impl LossShare {
+    /// The share as the kernel counts it: of 2^32.
+    pub fn of_2_32(self) -> u32 {
+        self.0
+    }
+}
+
+/// A loss that no link here has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("loss = \"{text}\" cannot be made; give {LOSS_MIN}% to {LOSS_MAX}%, such as \"0.1%\"")]
+pub struct LossShareError {
+    text: String,
+}
+
+impl TryFrom<String> for LossShare {
+    type Error = LossShareError;
+
+    fn try_from(text: String) -> Result<Self, LossShareError> {
+        let percent = text.strip_suffix('%');
+        let percent: Option<f64> = percent.and_then(|number| number.trim().parse().ok());
+        let percent = percent.filter(|percent| (LOSS_MIN..=LOSS_MAX).contains(percent));
+        let share = percent.map(|percent| (percent / 100.0 * TWO_TO_32).round() as u32);
+        share.map(LossShare).ok_or(LossShareError { text })
+    }
+}
+
+impl From<LossShare> for String {
+    fn from(share: LossShare) -> String {
+        format!("{:.6}%", f64::from(share.0) / TWO_TO_32 * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Topology, String> {
+        let topology: Topology = toml::from_str(text).map_err(|error| error.to_string())?;
+        topology.check().map_err(|error| error.to_string())?;
+        Ok(topology)
+    }
+
+    #[test]
+    fn a_topology_is_read_as_it_is_written() {
+        assert_eq!(read("").unwrap(), Topology::default());
+        let shaped = read("rate = \"10Mbit/s\"").unwrap();
+        let rate = shaped.rate.unwrap();
+        assert_eq!(rate.bits_per_second().get(), 10_000_000);
+        let json = serde_json::to_string(&shaped).unwrap();
+        assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), shaped);
+        let far = read("delay = \"20ms\"\nloss = \"0.1%\"").unwrap();
+        assert_eq!((far.delay().as_millis(), far.impairs()), (20, true));
+        assert_eq!(far.loss.unwrap().of_2_32(), 4_294_967);
+        let json = serde_json::to_string(&far).unwrap();
+        assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), far);
+        assert!(read("kind = \"router\"").unwrap().is_routed());
+        assert_eq!(read("links = 4").unwrap().links(), 4);
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_refused_with_what_can() {
+        for (text, words) in [
+            ("links = 0", "1 to 8"),
+            ("links = 9", "1 to 8"),
+            ("kind = \"router\"\nlinks = 2", "one link on either side"),
+            ("kind = \"ring\"", "`pair`, `router`, `existing`"),
+            ("kind = \"existing\"", "needs both"),
+            ("sender = { interface = \"a\" }", "kind = \"existing\""),
+            (
+                "kind = \"existing\"\nlinks = 2\nsender = { interface = \"a\" }\nreceiver = { interface = \"b\" }",
+                "stay as they are",
+            ),
+            ("rate = \"10\"", "10Mbit/s"),
+            ("rate = \"9m/s\"", "10Mbit/s"),
+            ("delay = \"9\"", "such as \"20ms\""),
+            ("delay = \"9s\"", "10µs to 500ms"),
+            ("loss = \"0.1\"", "such as \"0.1%\""),
+            ("loss = \"80%\"", "50%"),
+            ("jitter = \"9ms\"", "unknown field"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

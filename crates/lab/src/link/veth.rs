@@ -1,0 +1,720 @@
+//! A link of veth pairs between network namespaces made for it, built over netlink.
+//!
+//! No interface of the machine is touched, and everything goes with the value unless it is kept by name. Both ends know
+//! each other's hardware addresses permanently and IPv6 autoconfiguration is off, so no ARP, neighbour discovery or
+//! multicast report disturbs a trial.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use netlink_bindings::rt_neigh::NudState;
+use netlink_bindings::rt_route::RtmType;
+use netlink_bindings::tc::{self, TcNetemQopt, TcRatespec, TcTbfQopt, Tcmsg};
+use netlink_bindings::traits::Pusher;
+use netlink_bindings::{rt_addr, rt_link, rt_neigh, rt_route};
+use netlink_socket2::NetlinkSocket;
+use nicpoll_model::line::Line;
+use nicpoll_model::{LossPlace, Side};
+use nicpoll_switch::{Control, VETH_RING_SLOTS};
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+
+use crate::error::{Doing, LabError};
+use crate::host::{INTERFACE, ROUTER};
+use crate::link::{Link, LocalLink, LossShare, Topology};
+
+/// The feature of a device that sends batches of datagrams whole.
+const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
+
+/// Link MTU of a veth pair as it comes up.
+const MTU_BYTES: u32 = 1500;
+
+/// By then the reports have been sent.
+const QUIET_AFTER: Duration = Duration::from_millis(100);
+
+/// One end: a namespace, and a thread in it.
+struct VethEnd {
+    host: String,
+    namespace: NetNamespace,
+    inside: NetnsThread<()>,
+}
+
+/// Namespaces and the veth pairs between them. They end with this value unless they are kept.
+pub struct Veth {
+    sender: VethEnd,
+    receiver: VethEnd,
+    router: Option<VethEnd>,
+    topology: Topology,
+}
+
+/// An end of a cable: where it is, and what it is called and addressed there.
+#[derive(Clone)]
+struct Plug<'a> {
+    end: &'a VethEnd,
+    interface: String,
+    addresses: Addresses,
+}
+
+impl Veth {
+    /// Makes two namespaces, joins them by one pair, gives each end its addresses, and brings it up.
+    ///
+    /// # Errors
+    /// Without the privileges that [`nicpoll_sys::privilege`] names. Nothing is left behind then.
+    pub fn build() -> Result<Self, LabError> {
+        Veth::of(&Topology::default())
+    }
+
+    /// The same for any topology.
+    ///
+    /// # Errors
+    /// As [`Veth::build`]; when the kernel cannot shape or forward.
+    pub fn of(topology: &Topology) -> Result<Self, LabError> {
+        let router = topology.is_routed().then(|| VethEnd::new(ROUTER));
+        let veth = Veth {
+            sender: VethEnd::new(&Side::Sender.to_string())?,
+            receiver: VethEnd::new(&Side::Receiver.to_string())?,
+            router: router.transpose()?,
+            topology: topology.clone(),
+        };
+        if let Some(router) = &veth.router {
+            let forwarding = router.inside.run(|()| forward())?;
+            forwarding.doing(|| "turning on the router's forwarding")?;
+        }
+        for [one, other] in veth.cables() {
+            one.join(&other)?;
+        }
+        if veth.router.is_some() {
+            veth.route()?;
+        }
+        if topology.rate.is_some() || topology.impairs() {
+            veth.shape()?;
+        }
+        thread::sleep(QUIET_AFTER);
+        Ok(veth)
+    }
+
+    /// The pairs, those of the first path first.
+    fn cables(&self) -> Vec<[Plug<'_>; 2]> {
+        let plug = |end, interface: u8, network, own| Plug {
+            end,
+            interface: interface_name(interface),
+            addresses: Addresses::at(network, own),
+        };
+        match &self.router {
+            Some(router) => vec![
+                [
+                    plug(&self.sender, 0, 0, SENDER_NUMBER),
+                    plug(router, 0, 0, ROUTER_NUMBER),
+                ],
+                [
+                    plug(router, 1, 1, ROUTER_NUMBER),
+                    plug(&self.receiver, 0, 1, RECEIVER_NUMBER),
+                ],
+            ],
+            None => (0..self.topology.links())
+                .map(|link| {
+                    [
+                        plug(&self.sender, link, link, SENDER_NUMBER),
+                        plug(&self.receiver, link, link, RECEIVER_NUMBER),
+                    ]
+                })
+                .collect(),
+        }
+    }
+
+    /// Sends what the hosts have for each other by the router.
+    fn route(&self) -> Result<(), LabError> {
+        let (near, far) = (0, 1);
+        for (end, own, others, host) in [
+            (&self.sender, near, far, RECEIVER_NUMBER),
+            (&self.receiver, far, near, SENDER_NUMBER),
+        ] {
+            let gateway = Addresses::at(own, ROUTER_NUMBER);
+            end.inside
+                .run(move |()| add_routes(Addresses::at(others, host), gateway))?
+                .doing(|| format!("adding the {}'s routes", end.host))?;
+        }
+        Ok(())
+    }
+
+    /// Shapes what both hosts send.
+    fn shape(&self) -> Result<(), LabError> {
+        for side in [Side::Sender, Side::Receiver] {
+            for interface in LocalLink::interfaces(self, side) {
+                self.inside(side)
+                    .run({
+                        let topology = self.topology.clone();
+                        move |()| shape(&interface, &topology)
+                    })?
+                    .doing(|| format!("shaping what the {side} sends"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn interfaces_of(&self, end: &VethEnd) -> Vec<String> {
+        let plugs = self.cables().into_iter().flatten();
+        plugs
+            .filter(|plug| plug.end.host == end.host)
+            .map(|plug| plug.interface)
+            .collect()
+    }
+
+    /// The namespace of an end.
+    pub fn namespace(&self, side: Side) -> &NetNamespace {
+        &self.end(side).namespace
+    }
+
+    /// A thread in the namespace of an end, for work that belongs to no host.
+    pub fn inside(&self, side: Side) -> &NetnsThread<()> {
+        &self.end(side).inside
+    }
+
+    /// Has batches of datagrams (`UDP_SEGMENT`) be cut before the link, at both ends, so that it carries
+    /// single frames and counts them as such. A veth carries whole batches otherwise.
+    pub fn cut_batches(&self) -> Result<(), LabError> {
+        for side in [Side::Sender, Side::Receiver] {
+            self.inside(side)
+                .run(|()| {
+                    let mut control = Control::new();
+                    let ifindex = control.interface(INTERFACE)?.ifindex;
+                    let off = BTreeMap::from([(String::from(UDP_SEGMENTATION), false)]);
+                    control.set_features(ifindex, &off)
+                })?
+                .doing(|| format!("turning off {UDP_SEGMENTATION} of the {side}"))?;
+        }
+        Ok(())
+    }
+
+    /// Where the link itself loses packets and counts them: the place, and the counter.
+    pub fn losses(&self) -> &'static [(LossPlace, &'static str)] {
+        &[
+            (
+                LossPlace::RxRing,
+                "tx_dropped of both ends less softnet_stat's dropped",
+            ),
+            (LossPlace::Backlog, "softnet_stat dropped"),
+        ]
+    }
+
+    fn end(&self, side: Side) -> &VethEnd {
+        match side {
+            Side::Sender => &self.sender,
+            Side::Receiver => &self.receiver,
+        }
+    }
+
+    fn side(&self, host: &str) -> Option<Side> {
+        [Side::Sender, Side::Receiver]
+            .into_iter()
+            .find(|side| self.end(*side).host == host)
+    }
+}
+
+impl Plug<'_> {
+    /// Joins both ends of a cable and brings them up.
+    fn join(&self, other: &Plug<'_>) -> Result<(), LabError> {
+        let netns_fd = other.end.namespace.as_fd().as_raw_fd() as u32;
+        let pair = [self, other].map(|plug| (plug.interface.clone(), plug.addresses));
+        self.end
+            .inside
+            .run(move |()| {
+                let [one, other] = &pair;
+                create_pair((&one.0, one.1), (&other.0, other.1), netns_fd)
+            })?
+            .doing(|| "making the veth pair")?;
+        for (own, peer) in [(self, other), (other, self)] {
+            let (interface, addresses, peer) =
+                (own.interface.clone(), own.addresses, peer.addresses);
+            own.end
+                .inside
+                .run(move |()| configure(&interface, addresses, peer))?
+                .doing(|| format!("configuring the {}'s {}", own.end.host, own.interface))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of an end's n-th interface.
+fn interface_name(number: u8) -> String {
+    match number {
+        0 => String::from(INTERFACE),
+        number => format!("em{number}"),
+    }
+}
+
+impl VethEnd {
+    fn new(host: &str) -> Result<Self, LabError> {
+        let namespace = NetNamespace::create().doing(|| "making a network namespace")?;
+        let inside = NetnsThread::enter(namespace.try_clone()?, || ())
+            .doing(|| format!("entering the {host}'s namespace"))?;
+        Ok(VethEnd {
+            host: String::from(host),
+            namespace,
+            inside,
+        })
+    }
+}
+
+impl LocalLink for Veth {
+    fn namespace(&self, side: Side) -> &NetNamespace {
+        &self.end(side).namespace
+    }
+
+    fn interfaces(&self, side: Side) -> Vec<String> {
+        self.interfaces_of(self.end(side))
+    }
+
+    fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
+        let router = self.router.as_ref()?;
+        Some((&router.namespace, self.interfaces_of(router)))
+    }
+
+    fn keep(&self) -> Result<Vec<String>, LabError> {
+        let pid = std::process::id();
+        let mut names = Vec::new();
+        for end in [
+            Some(&self.sender),
+            self.router.as_ref(),
+            Some(&self.receiver),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            let name = format!("nicpoll-{}-{pid}", end.host);
+            end.namespace
+                .keep_as(&name)
+                .doing(|| format!("naming the {}'s namespace {name}", end.host))?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+impl Link for Veth {
+    fn is_virtual(&self) -> bool {
+        true
+    }
+
+    fn interface(&self, host: &str) -> Option<&str> {
+        let is_router = self.router.as_ref().is_some_and(|end| end.host == host);
+        (is_router || self.side(host).is_some()).then_some(INTERFACE)
+    }
+
+    fn paths(&self) -> usize {
+        self.topology.links().into()
+    }
+
+    fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)> {
+        let plugs = self.cables().into_iter().flatten();
+        plugs
+            .filter(|plug| plug.end.host == host)
+            .flat_map(|plug| plug.addresses.in_use())
+            .collect()
+    }
+
+    fn mtu_bytes(&self) -> u32 {
+        MTU_BYTES
+    }
+
+    fn ring_slots(&self) -> Option<u32> {
+        Some(VETH_RING_SLOTS)
+    }
+
+    fn delay(&self) -> Duration {
+        self.topology.delay()
+    }
+
+    fn line(&self) -> Result<Line, &'static str> {
+        let rate = self.topology.rate.map(|rate| rate.bits_per_second().get());
+        rate.and_then(Line::new)
+            .ok_or("a veth pair has no line; the speed that its driver tells is nominal")
+    }
+
+    fn nobody(&self) -> Option<(IpAddr, [u8; 6])> {
+        let nobody = Addresses::at(0, NOBODY_NUMBER);
+        Some((IpAddr::V4(nobody.ipv4), nobody.mac))
+    }
+}
+
+/// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
+const IFLA_INFO_DATA: u16 = 2;
+
+/// `VETH_INFO_PEER`, include/uapi/linux/veth.h.
+const VETH_INFO_PEER: u16 = 1;
+
+/// `NLA_F_NESTED`: the attribute holds attributes.
+const NLA_F_NESTED: u16 = 1 << 15;
+
+/// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
+const IFA_F_NODAD: u8 = 0x02;
+
+/// `RT_TABLE_MAIN` and `RTPROT_STATIC`, include/uapi/linux/rtnetlink.h.
+const MAIN_TABLE: u8 = 254;
+
+const PROTOCOL_STATIC: u8 = 4;
+
+/// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's outermost qdisc.
+const TC_H_ROOT: u32 = 0xFFFF_FFFF;
+
+/// The handle of the queue that delays, and what it hands on to: 1: and 1:1.
+const IMPAIRING: u32 = 0x1_0000;
+
+const IMPAIRED: u32 = 0x1_0001;
+
+/// Packets that may be on the way: of a second at a million.
+const IMPAIRED_PACKETS_MAX: u32 = 1_000_000;
+
+/// The loopback is the first interface of a network namespace.
+const LOOPBACK: u32 = 1;
+
+/// `TC_LINKLAYER_ETHERNET`.
+const LINK_LAYER_ETHERNET: u8 = 1;
+
+/// What a frame takes on the wire beside what the kernel counts of it: check sequence, preamble and gap.
+const FRAME_OVERHEAD_BYTES: u8 = 24;
+
+/// What the shortest frame takes on the wire.
+const FRAME_BYTES_MIN: u8 = 84;
+
+/// The longest frame of the link, with what it takes on the wire.
+const FRAME_BYTES_MAX: u64 = 1538;
+
+/// What may go out at once: of this much time, and three frames at least.
+const BURST_SECONDS: f64 = 1e-3;
+
+/// What may wait: of this much time, and twenty frames at least.
+const QUEUE_SECONDS: f64 = 50e-3;
+
+/// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
+/// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
+/// seconds later.
+const QUIET_IPV6: [(&str, &str); 6] = [
+    // IN6_ADDR_GEN_MODE_NONE
+    ("addr_gen_mode", "1"),
+    ("accept_ra", "0"),
+    ("router_solicitations", "0"),
+    ("dad_transmits", "0"),
+    ("mldv1_unsolicited_report_interval", "1"),
+    ("mldv2_unsolicited_report_interval", "1"),
+];
+
+const IPV4_PREFIX: u8 = 24;
+
+const IPV6_PREFIX: u8 = 64;
+
+/// The sender on each of its networks.
+pub const SENDER_NUMBER: u8 = 1;
+
+/// The receiver.
+pub const RECEIVER_NUMBER: u8 = 2;
+
+/// Nobody.
+pub const NOBODY_NUMBER: u8 = 3;
+
+/// The router.
+pub const ROUTER_NUMBER: u8 = 4;
+
+/// The addresses of one end of a veth pair.
+///
+/// They are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180 section 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4.
+    pub ipv4: Ipv4Addr,
+    /// IPv6.
+    pub ipv6: Ipv6Addr,
+    /// Hardware address.
+    pub mac: [u8; 6],
+}
+
+impl Addresses {
+    /// The addresses of `side` on the first network.
+    pub fn of(side: Side) -> Self {
+        Addresses::at(
+            0,
+            match side {
+                Side::Sender => SENDER_NUMBER,
+                Side::Receiver => RECEIVER_NUMBER,
+            },
+        )
+    }
+
+    /// The addresses of an end on one of the networks.
+    pub fn at(network: u8, end: u8) -> Self {
+        Addresses {
+            ipv4: Ipv4Addr::new(198, 18, network, end),
+            ipv6: Ipv6Addr::new(0x2001, 2, 0, network.into(), 0, 0, 0, end.into()),
+            // A locally administered address: the second bit of the first byte is set.
+            mac: [0x02, 0x6e, 0x70, 0, network, end],
+        }
+    }
+
+    /// The addresses that are used, with their prefix lengths. IPv6 is left out where the kernel was
+    /// started without it.
+    pub fn in_use(&self) -> Vec<(IpAddr, u8)> {
+        let ipv4 = (IpAddr::V4(self.ipv4), IPV4_PREFIX);
+        let ipv6 = (IpAddr::V6(self.ipv6), IPV6_PREFIX);
+        if Path::new("/proc/sys/net/ipv6").exists() {
+            vec![ipv4, ipv6]
+        } else {
+            vec![ipv4]
+        }
+    }
+}
+
+/// Makes a veth pair of one name in the caller's namespace and one in another.
+pub fn create_pair(
+    (name, own): (&str, Addresses),
+    (peer_name, peer): (&str, Addresses),
+    peer_netns_fd: u32,
+) -> io::Result<()> {
+    let mut far = vec![0; rt_link::Ifinfomsg::len()];
+    drop(
+        rt_link::PushLinkAttrs::new(&mut far)
+            .push_ifname_bytes(peer_name.as_bytes())
+            .push_address(&peer.mac)
+            .push_net_ns_fd(peer_netns_fd),
+    );
+    let mut data = Vec::new();
+    push_nested(&mut data, VETH_INFO_PEER, &far);
+
+    let mut request = rt_link::Request::new()
+        .set_create()
+        .set_excl()
+        .op_newlink_do(&Default::default());
+    let mut info = request
+        .encode()
+        .push_ifname_bytes(name.as_bytes())
+        .push_address(&own.mac)
+        .nested_linkinfo()
+        .push_kind(c"veth");
+    push_nested(info.as_vec_mut(), IFLA_INFO_DATA, &data);
+    info.end_nested();
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
+    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
+    attributes.resize(attributes.len().next_multiple_of(4), 0);
+    let length = (4 + payload.len()) as u16;
+    attributes.extend_from_slice(&length.to_ne_bytes());
+    attributes.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+    attributes.extend_from_slice(payload);
+}
+
+/// The sysctls shown to a thread are those of the namespace that it is in. A kernel without IPv6, or
+/// without one of them, is no reason to stop: control packets have lines of their own in the ledger.
+fn quieten_ipv6(interface: &str) {
+    for (name, value) in QUIET_IPV6 {
+        let path = format!("/proc/sys/net/ipv6/conf/{interface}/{name}");
+        let _ = fs::write(path, value);
+    }
+}
+
+/// Gives an interface of the caller's namespace its addresses, brings it up, and tells it the other end's.
+pub fn configure(interface: &str, own: Addresses, peer: Addresses) -> Result<(), LabError> {
+    quieten_ipv6(interface);
+    let ifindex = Control::new().interface(interface)?.ifindex;
+    let mut socket = NetlinkSocket::new();
+    for (address, prefix) in own.in_use() {
+        let header = rt_addr::Ifaddrmsg {
+            ifa_family: family(address),
+            ifa_prefixlen: prefix,
+            ifa_flags: IFA_F_NODAD,
+            ifa_index: ifindex,
+            ..Default::default()
+        };
+        let mut request = rt_addr::Request::new().set_create().op_newaddr_do(&header);
+        request.encode().push_local(address).push_address(address);
+        socket
+            .request(&request)?
+            .recv_ack()
+            .map_err(io::Error::from)?;
+    }
+
+    let up = rt_link::IfinfoFlags::Up as u32;
+    let header = rt_link::Ifinfomsg {
+        ifi_index: ifindex as i32,
+        ifi_flags: up,
+        ifi_change: up,
+        ..Default::default()
+    };
+    let request = rt_link::Request::new().op_setlink_do(&header);
+    socket
+        .request(&request)?
+        .recv_ack()
+        .map_err(io::Error::from)?;
+
+    for (address, _) in peer.in_use() {
+        add_neighbour(ifindex, address, &peer.mac)?;
+    }
+    Ok(())
+}
+
+/// Gives an address of the link a hardware address for good, in the caller's namespace.
+pub fn add_neighbour(ifindex: u32, address: IpAddr, mac: &[u8; 6]) -> io::Result<()> {
+    let header = rt_neigh::Ndmsg {
+        ndm_family: family(address),
+        ndm_ifindex: ifindex as i32,
+        ndm_state: NudState::Permanent as u16,
+        ..Default::default()
+    };
+    let mut request = rt_neigh::Request::new()
+        .set_create()
+        .op_newneigh_do(&header);
+    request.encode().push_dst(address).push_lladdr(mac);
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+/// Sends what is for the network of `far` by `gateway`, in the caller's namespace.
+pub fn add_routes(far: Addresses, gateway: Addresses) -> io::Result<()> {
+    let gateways = gateway.in_use();
+    for ((address, prefix), (gateway, _)) in far.in_use().into_iter().zip(gateways) {
+        let header = rt_route::Rtmsg {
+            rtm_family: family(address),
+            rtm_dst_len: prefix,
+            rtm_table: MAIN_TABLE,
+            rtm_protocol: PROTOCOL_STATIC,
+            rtm_type: RtmType::Unicast as u8,
+            ..Default::default()
+        };
+        let mut request = rt_route::Request::new()
+            .set_create()
+            .op_newroute_do(&header);
+        request
+            .encode()
+            .push_dst(network(address))
+            .push_gateway(gateway);
+        NetlinkSocket::new().request(&request)?.recv_ack()?;
+    }
+    Ok(())
+}
+
+/// The address of the network that a host's address is of.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, 0))
+        }
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+/// Has the caller's namespace forward packets of both versions of IP.
+pub fn forward() -> io::Result<()> {
+    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    let ipv6 = Path::new("/proc/sys/net/ipv6/conf/all/forwarding");
+    match ipv6.exists() {
+        true => fs::write(ipv6, "1"),
+        false => Ok(()),
+    }
+}
+
+/// Has an interface of the caller's namespace send as the links of a topology do: late, with losses, and no faster
+/// than a line of its rate carries Ethernet frames.
+pub fn shape(interface: &str, topology: &Topology) -> Result<(), LabError> {
+    let ifindex = Control::new().interface(interface)?.ifindex;
+    let mut parent = TC_H_ROOT;
+    if topology.impairs() {
+        let loss = topology.loss.map_or(0, LossShare::of_2_32);
+        impair(ifindex, topology.delay(), loss)?;
+        parent = IMPAIRED;
+    }
+    match topology.rate {
+        Some(rate) => Ok(limit(ifindex, parent, rate.bits_per_second())?),
+        None => Ok(()),
+    }
+}
+
+/// Whether this kernel can delay and lose packets: tried in a namespace of its own.
+pub fn try_netem() -> io::Result<()> {
+    let namespace = NetNamespace::create()?;
+    let inside = NetnsThread::enter(namespace, || ())?;
+    let tried = inside.run(|()| impair(LOOPBACK, Duration::from_millis(1), 0));
+    tried.map_err(io::Error::other)?
+}
+
+/// Delays what an interface sends, and loses a share of 2^32 of it (netem).
+fn impair(ifindex: u32, delay: Duration, loss: u32) -> io::Result<()> {
+    let options = TcNetemQopt {
+        limit: IMPAIRED_PACKETS_MAX,
+        loss,
+        ..Default::default()
+    };
+    add_qdisc(ifindex, TC_H_ROOT, IMPAIRING, |queue| {
+        queue
+            .nested_options_netem(&options)
+            .push_latency64(delay.as_nanos() as i64)
+            .end_nested();
+    })
+}
+
+/// Adds a queueing discipline below `parent`. `options` names its kind and says what it is to do.
+fn add_qdisc(
+    ifindex: u32,
+    parent: u32,
+    handle: u32,
+    options: impl FnOnce(tc::PushAttrs<&mut Vec<u8>>),
+) -> io::Result<()> {
+    let header = Tcmsg {
+        ifindex: ifindex as i32,
+        handle,
+        parent,
+        ..Default::default()
+    };
+    let mut request = tc::Request::new()
+        .set_create()
+        .set_excl()
+        .op_newqdisc_do(&header);
+    options(request.encode());
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+/// Lets what goes by `parent` leave no faster than a line of this rate carries Ethernet frames (tbf).
+fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> io::Result<()> {
+    let bytes_per_second = bits_per_second.get() / 8;
+    let of = |seconds: f64, frames: u64| {
+        let bytes = (bytes_per_second as f64 * seconds) as u64;
+        bytes.max(frames * FRAME_BYTES_MAX).min(u32::MAX.into()) as u32
+    };
+    let bucket = TcTbfQopt {
+        rate: TcRatespec {
+            linklayer: LINK_LAYER_ETHERNET,
+            overhead: FRAME_OVERHEAD_BYTES,
+            mpu: FRAME_BYTES_MIN,
+            rate: bytes_per_second.min(u32::MAX.into()) as u32,
+            ..Default::default()
+        },
+        limit: of(QUEUE_SECONDS, 20),
+        ..Default::default()
+    };
+    // The kernel chooses its handle.
+    add_qdisc(ifindex, parent, 0, |queue| {
+        queue
+            .nested_options_tbf()
+            .push_parms(bucket)
+            .push_rate64(bytes_per_second)
+            .push_burst(of(BURST_SECONDS, 3))
+            .end_nested();
+    })
+}
+
+/// The address family as netlink headers carry it, include/linux/socket.h.
+fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 2,
+        IpAddr::V6(_) => 10,
+    }
+}

@@ -1,0 +1,141 @@
+//! What a lab requires of this machine: privileges, two CPUs, a description of the kernel's types and a folder for the
+//! journal. Also names this process, so that a store can tell later whether the runner of a study still lives.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::time::SystemTime;
+use std::{fs, io};
+
+use nicpoll_switch::{Journal, Owner, Recovered, boot_id};
+use nicpoll_sys::{affinity, privilege};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Doing, LabError};
+
+/// One that is short enough to type, from the hasher that the standard library seeds by chance.
+pub fn draw_seed() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    hasher.write_u128(now.unwrap_or_default().as_nanos());
+    hasher.finish() % 1_000_000
+}
+
+/// Where the kernel describes its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// Refuses to go on without the privileges and the kernel that a lab takes. `what` is to run, as `command`.
+///
+/// # Errors
+/// [`LabError::Missing`], with the remedy.
+pub fn require_lab(what: &str, command: &str) -> Result<(), LabError> {
+    privilege::require_proc().map_err(|error| LabError::Missing(error.to_string()))?;
+    let missing = privilege::missing_for_lab().doing(|| "asking for privileges")?;
+    if missing.is_empty() {
+        two_cpus()?;
+        if !Path::new(KERNEL_TYPES).exists() {
+            return Err(LabError::Missing(format!(
+                "{what} counts the kernel's polls, which takes a description of the kernel's types: \
+                 {KERNEL_TYPES} is missing; a kernel with CONFIG_DEBUG_INFO_BTF=y has it"
+            )));
+        }
+        // Values of single instances are not needed: an interface of a lab takes its values as a whole.
+        let listed = nicpoll_switch::napi_list();
+        return listed.map_err(|error| LabError::Missing(error.to_string()));
+    }
+    Err(LabError::Missing(format!(
+        "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\
+         Run it as root: sudo {command} (from a source tree: cargo build --release, then \
+         sudo target/release/{command})",
+        missing.join(", ")
+    )))
+}
+
+/// Refuses to go on where the records of what is changed cannot be written.
+///
+/// # Errors
+/// [`LabError::Missing`], with another folder that may do.
+pub fn require_state(journal: &Journal) -> Result<(), LabError> {
+    let folder = journal.directory();
+    let had_folder = folder.exists();
+    let probe = folder.join(format!("writable-{}", std::process::id()));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&probe, ""));
+    let _ = fs::remove_file(&probe);
+    if !had_folder {
+        let _ = fs::remove_dir(folder);
+    }
+    written.map_err(|error| {
+        LabError::Missing(format!(
+            "what is changed is recorded in {} first, and nothing can be written there: {error}; name \
+             another folder: NICPOLL_STATE_DIR=/run/nicpoll",
+            folder.display()
+        ))
+    })
+}
+
+pub fn two_cpus() -> Result<[u32; 2], LabError> {
+    match affinity::allowed_cpus()?[..] {
+        [sender, receiver, ..] => Ok([sender, receiver]),
+        _ => Err(LabError::OneCpu),
+    }
+}
+
+/// Puts back what earlier runs left. A record that cannot be dealt with stops the run: its interface
+/// may not be what a study would take it for.
+pub fn recover(journal: &Journal) -> Result<(), LabError> {
+    for (path, outcome) in nicpoll_switch::recover(journal)? {
+        if let Recovered::Failed(error) = outcome {
+            return Err(error).doing(|| format!("putting back what {} records", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// A process of one boot, as a store names who runs a study.
+#[derive(Serialize, Deserialize)]
+struct Runner {
+    boot_id: String,
+    process: Owner,
+}
+
+/// This process, as a store names who runs a study.
+///
+/// # Errors
+/// When `/proc` does not tell.
+pub fn this_runner() -> io::Result<String> {
+    let runner = Runner {
+        boot_id: boot_id()?,
+        process: Owner::this_process()?,
+    };
+    Ok(serde_json::to_string(&runner)?)
+}
+
+/// Whether the process that a store names still runs. One that cannot be looked at is taken for one that does.
+pub fn still_runs(runner: &str) -> bool {
+    let Ok(Runner {
+        boot_id: boot,
+        process,
+    }) = serde_json::from_str(runner)
+    else {
+        return false;
+    };
+    boot_id().is_ok_and(|now| now == boot) && process.is_alive().unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_is_told_from_its_successor_and_from_another_boots() {
+        let runner = this_runner().unwrap();
+        assert!(still_runs(&runner));
+        let other = |change: fn(&mut Runner)| {
+            let mut runner: Runner = serde_json::from_str(&runner).unwrap();
+            change(&mut runner);
+            serde_json::to_string(&runner).unwrap()
+        };
+        assert!(!still_runs(&other(|it| it.process.start_time_ticks += 1)));
+        assert!(!still_runs(&other(|it| it.boot_id.push('0'))));
+        assert!(!still_runs("nobody"));
+    }
+}

@@ -1,0 +1,475 @@
+//! What can receive at a host in front of, or in place of, the kernel's sockets: XDP programs and the engine.
+//!
+//! A setting carries both as data, checked when the file is read. While such a setting is in force the engine takes the
+//! study's own ports at the interface, bypassing the kernel's stack, and hands datagrams to the receiving end of the
+//! workload. Its XDP program stays attached as long as the setting, so no trial's traffic meets a change of program.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use nicpoll_core::{Controller, Knob, Poller};
+use nicpoll_engine::{
+    Drive, Engine, EngineError, FRAMES_MAX, KnobNameError, KnobRefusal, Named, PacketInput,
+    PortRunner, RunnerSettings, Take, Taker, UnknownName, XdpPort, parse_knob, write_knob,
+};
+use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
+use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
+use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, Workload, WorkloadError};
+use nicpoll_traffic::{LOOK_EVERY, Signals};
+use nicpoll_wire::frame::Frame;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// iperf 2's port. Each run has the receiver to itself; an end that hung may hold its port for good, and the
+/// runs after it use the next one.
+pub const PORT: u16 = 5001;
+
+/// Between the ports of runs, so that no two streams of two runs share one.
+pub const PORTS_A_RUN: u16 = 64;
+
+/// Runs whose ends hung before ports are used again.
+pub const HUNG_RUNS: u16 = 512;
+
+/// Every port at which the receiver of a run's one stream may listen.
+pub fn receiver_ports() -> impl Iterator<Item = u16> {
+    (0..HUNG_RUNS).map(|hung| PORT + hung * PORTS_A_RUN)
+}
+
+/// Ticks a second, as `nicpoll sink` takes them.
+const HZ: std::ops::RangeInclusive<u32> = 100..=10_000;
+
+/// The same where nobody says.
+pub const HZ_DEFAULT: u32 = 1000;
+
+/// How the engine receives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Entry")]
+pub struct EngineRequest {
+    /// How it learns of packets, by its name.
+    pub discipline: String,
+    /// Ticks a second.
+    pub hz: u32,
+    /// How the burst follows the load, by its name.
+    pub controller: String,
+    /// Passes back to back after which an interrupt is throttled; 0: never.
+    pub storm_threshold: u32,
+    /// Knobs of `kern.polling` that are written before it begins.
+    pub knobs: BTreeMap<String, u32>,
+}
+
+/// What a file says: a discipline, or a discipline with the rest.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a discipline such as \"polling\", or { discipline = \"polling\" } with any of hz, controller, \
+                 storm_threshold and knobs = { burst_max = 1000 }"
+)]
+enum Entry {
+    Name(String),
+    Table(Table),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    discipline: String,
+    hz: Option<u32>,
+    controller: Option<String>,
+    storm_threshold: Option<u32>,
+    #[serde(default)]
+    knobs: BTreeMap<String, u32>,
+}
+
+impl From<Entry> for EngineRequest {
+    fn from(entry: Entry) -> Self {
+        let table = match entry {
+            Entry::Table(table) => table,
+            Entry::Name(discipline) => Table {
+                discipline,
+                hz: None,
+                controller: None,
+                storm_threshold: None,
+                knobs: BTreeMap::new(),
+            },
+        };
+        let controller = || String::from(Controller::default().name());
+        EngineRequest {
+            discipline: table.discipline,
+            hz: table.hz.unwrap_or(HZ_DEFAULT),
+            controller: table.controller.unwrap_or_else(controller),
+            storm_threshold: table.storm_threshold.unwrap_or(0),
+            knobs: table.knobs,
+        }
+    }
+}
+
+/// Why the engine cannot receive so.
+#[derive(Debug, Error)]
+pub enum EngineRefusal {
+    /// There is no such discipline.
+    #[error("the engine has no discipline '{0}'; {1}")]
+    Discipline(String, UnknownName),
+    /// There is no such controller.
+    #[error("the engine has no controller '{0}'; it has {names}", names = Controller::ALL.map(Controller::name).join(", "))]
+    Controller(String),
+    /// Too few ticks, or too many.
+    #[error("hz = {0} is out of range; give {least} to {most}", least = HZ.start(), most = HZ.end())]
+    Hz(u32),
+    /// There is no such knob.
+    #[error(transparent)]
+    Name(#[from] KnobNameError),
+    /// A value is out of range.
+    #[error(transparent)]
+    Knob(#[from] KnobRefusal),
+}
+
+impl EngineRequest {
+    /// What the engine is told.
+    ///
+    /// # Errors
+    /// With what is out of range, and what is possible.
+    pub fn settings(&self) -> Result<(RunnerSettings, Vec<(Knob, u32)>), EngineRefusal> {
+        let drive = Drive::by_name(&self.discipline)
+            .map_err(|unknown| EngineRefusal::Discipline(self.discipline.clone(), unknown))?;
+        let controller = Controller::from_name(&self.controller);
+        let controller =
+            controller.ok_or_else(|| EngineRefusal::Controller(self.controller.clone()))?;
+        let poller = HZ.contains(&self.hz).then(|| Poller::new(self.hz).ok());
+        let mut poller = poller.flatten().ok_or(EngineRefusal::Hz(self.hz))?;
+        let mut knobs = Vec::new();
+        // In alphabetical order burst_max comes first, which bounds the others.
+        for (name, value) in &self.knobs {
+            let knob = parse_knob(name)?;
+            write_knob(&mut poller, knob, *value)?;
+            knobs.push((knob, *value));
+        }
+        let settings = RunnerSettings {
+            drive,
+            hz: self.hz,
+            controller,
+            storm_threshold: self.storm_threshold,
+        };
+        Ok((settings, knobs))
+    }
+
+    /// What it is, for the record.
+    pub fn words(&self) -> String {
+        let mut words = format!("{} at {} Hz", self.discipline, self.hz);
+        if self.controller != Controller::default().name() {
+            words += &format!(", controller {}", self.controller);
+        }
+        if self.storm_threshold > 0 {
+            words += &format!(", storm threshold {}", self.storm_threshold);
+        }
+        for (name, value) in &self.knobs {
+            words += &format!(", {name}={value}");
+        }
+        words
+    }
+}
+
+/// An XDP program: one of the user's, or one that lets every frame pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct XdpProgram {
+    /// Where it runs.
+    #[serde(default)]
+    pub mode: XdpMode,
+    /// The object file that has it; null for the one that lets every frame pass.
+    #[serde(default)]
+    pub object: Option<PathBuf>,
+    /// Its name there.
+    #[serde(default)]
+    pub program: Option<String>,
+}
+
+/// A program without its file, or a file without its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "object and program belong together, such as {{ mode = \"native\", object = \"filter.bpf.o\", program = \"filter\" \
+     }}; without both, a program that lets every frame pass is attached"
+)]
+pub struct HalfAProgram;
+
+impl XdpProgram {
+    /// Whether it says which program it is.
+    ///
+    /// # Errors
+    /// When the file is given without the program's name, or the name without the file.
+    pub fn check(&self) -> Result<(), HalfAProgram> {
+        match self.object.is_some() == self.program.is_some() {
+            true => Ok(()),
+            false => Err(HalfAProgram),
+        }
+    }
+
+    /// Puts it on an interface of the caller's namespace.
+    pub fn attach(&self, ifindex: u32) -> Result<AttachedXdp, BpfError> {
+        match (&self.object, &self.program) {
+            (Some(object), Some(name)) => AttachedXdp::of_file(object, name, ifindex, self.mode),
+            _ => AttachedXdp::pass(ifindex, self.mode),
+        }
+    }
+
+    /// What it is, for the record.
+    pub fn words(&self) -> String {
+        let mode = match self.mode {
+            XdpMode::Native => "native",
+            XdpMode::Generic => "generic",
+        };
+        match (&self.object, &self.program) {
+            (Some(object), Some(name)) => format!("{name} of {}, {mode}", object.display()),
+            _ => format!("passes every frame, {mode}"),
+        }
+    }
+}
+
+/// Ticks without a datagram after which nothing waits in the ring any more.
+const QUIET_TICKS: u32 = 3;
+
+/// The least time without one.
+const QUIET_MIN: Duration = Duration::from_millis(5);
+
+/// The longest time to empty the ring after the sender is done.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+
+/// The engine cannot receive at the interface.
+#[derive(Debug, Error)]
+pub enum ReceiveError {
+    /// It was asked for what it does not have.
+    #[error(transparent)]
+    Refused(#[from] EngineRefusal),
+    /// It cannot have the interface.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// The engine at an interface.
+pub struct EngineReceiver {
+    // Declared first: the engine's thread ends before the program leaves the interface.
+    _engine: Engine<XdpPort<Inlet>>,
+    _taker: Taker,
+    inlet: Inlet,
+}
+
+impl EngineReceiver {
+    /// Begins to receive at an interface of the calling thread's network namespace, on `cpu`.
+    ///
+    /// # Errors
+    /// When the interface cannot be had.
+    pub fn start(interface: &str, request: &EngineRequest, cpu: u32) -> Result<Self, ReceiveError> {
+        let (settings, knobs) = request.settings()?;
+        let take = Take::Ports(receiver_ports().collect());
+        let tick = Duration::from_secs(1) / request.hz;
+        let inlet = Inlet(Arc::new(Shared {
+            quiet: QUIET_MIN.max(tick * QUIET_TICKS),
+            ..Shared::default()
+        }));
+        let (taker, ports) = XdpPort::open(interface, &take, FRAMES_MAX, || inlet.clone())?;
+        let mut runner = PortRunner::new(settings, ports)?;
+        for (knob, value) in knobs {
+            write_knob(runner.poller_mut(), knob, value).map_err(EngineRefusal::from)?;
+        }
+        Ok(EngineReceiver {
+            _engine: Engine::start(runner, cpu)?,
+            _taker: taker,
+            inlet,
+        })
+    }
+
+    /// Where its datagrams come out.
+    pub fn inlet(&self) -> Inlet {
+        self.inlet.clone()
+    }
+}
+
+/// Where the engine hands over datagrams, and a workload's end picks them up.
+#[derive(Clone, Default)]
+pub struct Inlet(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    /// Frames that have come.
+    frames: AtomicU64,
+    /// Without a frame for so long the ring is empty.
+    quiet: Duration,
+    /// Who receives, while somebody does.
+    receiver: Mutex<Option<Receiver>>,
+}
+
+struct Receiver {
+    datagrams: Box<dyn DatagramReceiver>,
+    /// Answers leave through it. Nothing comes to it: the engine takes what is for its port.
+    socket: UdpSocket,
+}
+
+impl Inlet {
+    /// Makes the receiving end of a workload ready.
+    ///
+    /// # Errors
+    /// When it cannot be received without a socket, or its address is not here.
+    pub fn prepare(
+        self,
+        workload: &dyn Workload,
+        end: &End,
+    ) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+        let unfit = || io::Error::other("the engine cannot receive this traffic");
+        let datagrams = workload.datagram_receiver();
+        let datagrams = datagrams.ok_or_else(|| WorkloadError::failed(unfit()))?;
+        let socket = UdpSocket::bind(end.receiver).and_then(|socket| {
+            // The engine's thread waits for nothing.
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        });
+        let socket = socket.map_err(WorkloadError::failed)?;
+        *self.receiver() = Some(Receiver { datagrams, socket });
+        Ok(Box::new(EngineEnd(self)))
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Option<Receiver>> {
+        let receiver = self.0.receiver.lock();
+        receiver.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn frames(&self) -> u64 {
+        self.0.frames.load(Ordering::Relaxed)
+    }
+}
+
+impl PacketInput for Inlet {
+    fn packet(&mut self, frame: &[u8]) {
+        self.0.frames.fetch_add(1, Ordering::Relaxed);
+        let Some((source, payload)) = datagram(frame) else {
+            return;
+        };
+        let at = Instant::now();
+        if let Some(receiver) = &mut *self.receiver() {
+            let arrival = Arrival {
+                source,
+                payload,
+                at,
+            };
+            if let Some(answer) = receiver.datagrams.take(&arrival) {
+                // One that is lost is asked for again.
+                let _ = receiver.socket.send_to(&answer, source);
+            }
+        }
+    }
+}
+
+/// The receiving end of a workload whose datagrams the engine takes.
+struct EngineEnd(Inlet);
+
+impl PreparedEnd for EngineEnd {
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        while !signals.is_sender_done() {
+            if signals.is_cancelled() {
+                return Err(WorkloadError::Cancelled);
+            }
+            thread::sleep(LOOK_EVERY.min(self.0.0.quiet));
+        }
+        let deadline = Instant::now() + DRAIN_MAX;
+        let mut frames = None;
+        while frames != Some(self.0.frames()) && Instant::now() < deadline {
+            frames = Some(self.0.frames());
+            thread::sleep(self.0.0.quiet);
+        }
+        let books = self.0.receiver().as_ref().map(|it| it.datagrams.books());
+        books.ok_or(WorkloadError::Cancelled)
+    }
+}
+
+impl Drop for EngineEnd {
+    fn drop(&mut self) {
+        *self.0.receiver() = None;
+    }
+}
+
+/// Who sent the UDP datagram of a frame, and its payload.
+fn datagram(frame: &[u8]) -> Option<(SocketAddr, &[u8])> {
+    let frame = Frame::parse(frame).ok()?;
+    let (ip, udp) = frame.udp()?;
+    Some((SocketAddr::new(ip.source, udp.source), udp.payload))
+}
+
+#[cfg(test)]
+mod engine_tests {
+    use super::*;
+
+    fn parsed(text: &str) -> EngineRequest {
+        #[derive(Deserialize)]
+        struct File {
+            engine: EngineRequest,
+        }
+        let file: File = toml::from_str(&format!("engine = {text}")).unwrap();
+        file.engine
+    }
+
+    #[test]
+    fn a_name_stands_for_a_discipline_with_what_the_sink_has_without_options() {
+        let short = parsed("\"adaptive\"");
+        assert_eq!(short, parsed("{ discipline = \"adaptive\" }"));
+        let (settings, knobs) = short.settings().unwrap();
+        assert_eq!((settings.drive, settings.hz), (Drive::Adaptive, 1000));
+        assert!(knobs.is_empty());
+        assert_eq!(short.words(), "adaptive at 1000 Hz");
+        // It crosses to another host as it is.
+        let json = serde_json::to_string(&short).unwrap();
+        assert_eq!(serde_json::from_str::<EngineRequest>(&json).unwrap(), short);
+    }
+
+    #[test]
+    fn knobs_are_written_in_an_order_in_which_they_are_allowed() {
+        let request = parsed(
+            "{ discipline = \"polling\", hz = 2000, knobs = { each_burst = 400, burst_max = 500 } }",
+        );
+        let (_, knobs) = request.settings().unwrap();
+        assert_eq!(knobs, [(Knob::BurstMax, 500), (Knob::EachBurst, 400)]);
+        assert_eq!(
+            request.words(),
+            "polling at 2000 Hz, burst_max=500, each_burst=400"
+        );
+    }
+
+    #[test]
+    fn what_the_engine_would_refuse_is_refused_in_its_words() {
+        let refused = |text: &str| parsed(text).settings().unwrap_err().to_string();
+        assert!(refused("\"poll\"").contains("polling, interrupt, busy-poll, adaptive"));
+        assert!(refused("{ discipline = \"polling\", hz = 50 }").contains("100 to 10000"));
+        let controller = refused("{ discipline = \"polling\", controller = \"pid\" }");
+        assert!(controller.contains("freebsd, share"), "{controller}");
+        let knob = refused("{ discipline = \"polling\", knobs = { burst_max = 5 } }");
+        assert!(knob.contains("10 to 20000"), "{knob}");
+        let name = refused("{ discipline = \"polling\", knobs = { bust_max = 5 } }");
+        assert!(name.contains("unknown oid"), "{name}");
+    }
+}
+
+#[cfg(test)]
+mod receiver_tests {
+    use super::*;
+    use nicpoll_wire::frame::FRAME_BYTES_MIN;
+    use nicpoll_wire::frame::Mac;
+    use nicpoll_wire::frame::UdpPath;
+
+    #[test]
+    fn a_datagram_is_read_without_the_padding_of_its_frame() {
+        let path = UdpPath {
+            source_mac: Mac([2, 0, 0, 0, 0, 1]),
+            destination_mac: Mac([2, 0, 0, 0, 0, 2]),
+            source: "198.18.0.1:4000".parse().unwrap(),
+            destination: "198.18.0.2:5001".parse().unwrap(),
+        };
+        let mut frame = [0; 128];
+        path.write(b"abc", &mut frame).unwrap();
+        let read = datagram(&frame[..FRAME_BYTES_MIN]).unwrap();
+        assert_eq!(read, (path.source, &b"abc"[..]));
+        // What is cut off is none.
+        assert_eq!(datagram(&frame[..44]), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! One run of a workload's traffic between the hosts of a lab: one stream, or several at once.
+//!
+//! Every receiver is up before the first sender starts, and the caller may do other work while traffic runs. A run that is
+//! abandoned ends with [`Lab::restore`](crate::Lab::restore). An end that hangs is waited for no longer than its own time
+//! and the study's.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::Side;
+use nicpoll_model::line::IpVersion;
+use nicpoll_traffic::workload::{Books, End, EndBooks, IDLE_TIMEOUT};
+
+use crate::error::{HostFailure, LabError};
+use crate::lab::Lab;
+use crate::receive::{HUNG_RUNS, PORT, PORTS_A_RUN};
+use crate::workload::{Extent, WorkloadRequest};
+
+/// How often the runner looks for a signal while it waits.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How long a sender may take beyond its time: iperf asks for its server's report for 2.5 s.
+const SENDER_MAX: Duration = IDLE_TIMEOUT;
+
+/// A receiver that knows that everything is sent ends within this.
+const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
+
+/// What is to run: a workload, and how far it reaches.
+#[derive(Clone, Copy)]
+pub struct Traffic<'a> {
+    /// The traffic that is measured.
+    pub request: &'a WorkloadRequest,
+    /// Version of IP, directions and background traffic; IPv4, one way and nothing else when `None`.
+    pub extent: Option<&'a Extent>,
+}
+
+impl<'a> From<&'a WorkloadRequest> for Traffic<'a> {
+    fn from(request: &'a WorkloadRequest) -> Self {
+        Traffic {
+            request,
+            extent: None,
+        }
+    }
+}
+
+/// One sender and one receiver.
+#[derive(Clone, Copy)]
+struct Stream<'a> {
+    request: &'a WorkloadRequest,
+    from: Side,
+    path: usize,
+    is_counted: bool,
+}
+
+impl<'a> Traffic<'a> {
+    fn ip(self) -> IpVersion {
+        self.extent.map_or(IpVersion::V4, |extent| extent.ip)
+    }
+
+    /// The streams, that which is asked about first: one on each of so many paths, and what runs beside.
+    fn streams(self, paths: usize) -> Vec<Stream<'a>> {
+        let of_path = |path| {
+            let mut own = vec![(self.request, Side::Sender, true)];
+            if self.extent.is_some_and(|extent| extent.both_ways) {
+                own.push((self.request, Side::Receiver, true));
+            }
+            let beside = self.extent.map_or(&[][..], |extent| &extent.beside[..]);
+            own.extend(beside.iter().map(|one| (&one.traffic, one.from, false)));
+            own.into_iter()
+                .map(move |(request, from, is_counted)| Stream {
+                    request,
+                    from,
+                    path,
+                    is_counted,
+                })
+        };
+        (0..paths).flat_map(of_path).collect()
+    }
+}
+
+/// Traffic on its way.
+pub struct Running {
+    streams: Vec<RunningStream>,
+    duration: Duration,
+}
+
+struct RunningStream {
+    from: Side,
+    is_counted: bool,
+    sender: u32,
+    receiver: u32,
+    sent: Option<EndBooks>,
+}
+
+impl Running {
+    /// Starts traffic for `duration`, on every path of the link. What runs beside it begins first.
+    pub fn start<'a>(
+        lab: &mut Lab,
+        traffic: impl Into<Traffic<'a>>,
+        duration: Duration,
+    ) -> Result<Self, LabError> {
+        let traffic = traffic.into();
+        let streams = traffic.streams(lab.link.paths());
+        let port = PORT + (lab.hung_ends % HUNG_RUNS) * PORTS_A_RUN;
+        let link_delay = lab.link.delay();
+        let mut running = Vec::new();
+        for (stream, port) in streams.iter().zip(port..) {
+            let to = stream.from.other();
+            let receiver = SocketAddr::new(address_of(lab, to, stream.path, traffic.ip())?, port);
+            let terms = End {
+                side: Side::Receiver,
+                receiver,
+                duration,
+                link_delay,
+            };
+            let end = prepare(lab, stream.request, terms, to)?;
+            lab.host(to).start(end)?;
+            running.push((receiver, end));
+        }
+        let mut started = Vec::new();
+        for (stream, (address, receiver)) in streams.iter().zip(running).rev() {
+            let terms = End {
+                side: Side::Sender,
+                receiver: address,
+                duration,
+                link_delay,
+            };
+            let sender = prepare(lab, stream.request, terms, stream.from)?;
+            started.push(RunningStream {
+                from: stream.from,
+                is_counted: stream.is_counted,
+                sender,
+                receiver,
+                sent: None,
+            });
+        }
+        // All are ready before the first begins, so that they begin together.
+        for stream in &started {
+            lab.host(stream.from).start(stream.sender)?;
+        }
+        started.reverse();
+        Ok(Running {
+            streams: started,
+            duration,
+        })
+    }
+
+    /// Starts the sender alone, towards an address that no host has.
+    pub fn start_to_nobody(
+        lab: &mut Lab,
+        workload: &WorkloadRequest,
+        peer: SocketAddr,
+        duration: Duration,
+    ) -> Result<Self, LabError> {
+        let terms = End {
+            side: Side::Sender,
+            receiver: peer,
+            duration,
+            link_delay: lab.link.delay(),
+        };
+        let sender = prepare(lab, workload, terms, Side::Sender)?;
+        lab.sender.start(sender)?;
+        let alone = RunningStream {
+            from: Side::Sender,
+            is_counted: true,
+            sender,
+            receiver: 0,
+            sent: None,
+        };
+        Ok(Running {
+            streams: vec![alone],
+            duration,
+        })
+    }
+
+    /// Waits until every sender has ended.
+    ///
+    /// # Errors
+    /// [`LabError::Cancelled`] when `cancel` became true; the sender's own error.
+    pub fn wait_for_sender(&mut self, lab: &mut Lab, cancel: &AtomicBool) -> Result<(), LabError> {
+        let longest = self.duration + SENDER_MAX;
+        let deadline = lab.give_up_at(longest);
+        for stream in &mut self.streams {
+            while stream.sent.is_none() {
+                if Instant::now() > deadline {
+                    return Err(lab.hung(format!(
+                        "the sender hung: it was to send for {:.1} s and had not ended after {:.1} s",
+                        self.duration.as_secs_f64(),
+                        longest.as_secs_f64()
+                    )));
+                }
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(LabError::Cancelled);
+                }
+                stream.sent = lab.host(stream.from).ended(stream.sender, LOOK_EVERY)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives stragglers `quiet` time to arrive, ends the receivers, and puts all figures together.
+    pub fn drain(self, lab: &mut Lab, quiet: Duration) -> Result<Books, LabError> {
+        thread::sleep(quiet);
+        for stream in &self.streams {
+            lab.host(stream.from.other()).sender_done(stream.receiver)?;
+        }
+        let deadline = lab.give_up_at(DRAIN_MAX);
+        let mut all: Option<Books> = None;
+        for stream in self.streams {
+            let sent = stream.sent.ok_or_else(|| {
+                LabError::Unexpected(String::from("the sender has not been waited for"))
+            })?;
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let host = lab.host(stream.from.other());
+            let Some(received) = host.ended(stream.receiver, patience)? else {
+                return Err(lab.hung(format!(
+                    "the receiver hung: it had not ended {:.1} s after everything was sent",
+                    DRAIN_MAX.as_secs_f64()
+                )));
+            };
+            let books = Books::of(sent, received);
+            let books = match stream.from {
+                Side::Sender => books,
+                Side::Receiver => books.reversed(),
+            };
+            all = Some(match all {
+                Some(all) => all.and(books, stream.is_counted),
+                None => books,
+            });
+        }
+        all.ok_or_else(|| LabError::Unexpected(String::from("the link has no path")))
+    }
+}
+
+fn prepare(
+    lab: &mut Lab,
+    workload: &WorkloadRequest,
+    terms: End,
+    at: Side,
+) -> Result<u32, LabError> {
+    let (end, [sender_cpu, receiver_cpu]) = (lab.next_end(), lab.cpus());
+    let cpu = match at {
+        Side::Sender => sender_cpu,
+        Side::Receiver => receiver_cpu,
+    };
+    let host = lab.host(at);
+    host.prepare(end, workload.clone(), terms, at, cpu)
+        .map_err(|error| {
+            LabError::Traffic(format!(
+                "starting the {}: {}",
+                terms.side,
+                HostFailure::of(&error)
+            ))
+        })?;
+    Ok(end)
+}
+
+/// The address of a host on one of the link's paths.
+fn address_of(lab: &Lab, side: Side, path: usize, ip: IpVersion) -> Result<IpAddr, LabError> {
+    let addresses = lab.link.addresses(&side.to_string()).into_iter();
+    let mut addresses = addresses
+        .map(|(address, _)| address)
+        .filter(|address| address.is_ipv4() == (ip == IpVersion::V4));
+    addresses.nth(path).ok_or_else(|| {
+        let family = match ip {
+            IpVersion::V4 => "IPv4",
+            IpVersion::V6 => "IPv6; the kernel may have been started without it",
+        };
+        LabError::Traffic(format!("the link gives the {side} no address of {family}"))
+    })
+}

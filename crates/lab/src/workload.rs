@@ -1,0 +1,345 @@
+//! Workloads as data: the traffic, the version of IP, one way or both, and background traffic.
+//!
+//! Background traffic is load and not part of the result. It starts before the measured traffic, and the account of
+//! losses counts the datagrams of both.
+
+pub mod command;
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
+
+use nicpoll_iperf::{TcpWorkload, UdpWorkload};
+use nicpoll_model::Side;
+use nicpoll_model::line::IpVersion;
+use nicpoll_traffic::netrate::NetrateWorkload;
+use nicpoll_traffic::rr::RrWorkload;
+use nicpoll_traffic::scheduled::{PulseWorkload, ReplayError, ReplayWorkload};
+use nicpoll_traffic::workload::Workload;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::workload::command::{CommandRefused, CommandWorkload};
+
+/// The least datagram with room for what each kind of workload writes into it.
+const PAYLOAD_BYTES_MIN: u16 = 20;
+
+/// The largest payload of UDP over IPv4.
+const PAYLOAD_BYTES_MAX: u16 = 65_507;
+
+/// The largest payload of UDP over IPv6.
+const PAYLOAD_BYTES_MAX_IPV6: u16 = 65_487;
+
+/// Clients of a workload: each is a thread.
+const CLIENTS_MAX: u16 = 256;
+
+/// Datagrams of a pulse: as many as one core sends in its time.
+const PULSE_PACKETS_MAX: u32 = 4096;
+
+/// Pulses come a millisecond apart.
+const PULSES_PER_SECOND: u32 = 1000;
+
+/// Why traffic cannot be made.
+#[derive(Debug, Error)]
+pub enum WorkloadMistake {
+    /// A length that datagrams of a workload cannot have.
+    #[error("payload_bytes = {payload_bytes} is out of range; give {PAYLOAD_BYTES_MIN} to {most}")]
+    PayloadBytes {
+        /// What was asked for.
+        payload_bytes: u16,
+        /// The most that this version of IP carries.
+        most: u16,
+    },
+    /// More clients than there may be threads.
+    #[error("clients = {clients} is out of range; give 1 to {CLIENTS_MAX}")]
+    Clients {
+        /// What was asked for.
+        clients: u16,
+    },
+    /// A pulse that never ends.
+    #[error("packets_per_pulse = {packets} is out of range; give 1 to {PULSE_PACKETS_MAX}")]
+    Pulse {
+        /// What was asked for.
+        packets: u32,
+    },
+    /// More at once than one link takes.
+    #[error("{asked} workloads beside another are out of range; give at most {}", STREAMS_MAX - 1)]
+    Beside {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// A capture that cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// A command that is none, or cannot be read.
+    #[error(transparent)]
+    Command(#[from] CommandRefused),
+}
+
+/// What traffic to make. A new kind of workload is a row here and its implementation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum WorkloadRequest {
+    /// One TCP stream of iperf's.
+    Tcp(TcpWorkload),
+    /// One UDP stream of iperf's.
+    Udp(UdpWorkload),
+    /// Request and response.
+    Rr(RrWorkload),
+    /// netblast to netreceive.
+    Netrate(NetrateWorkload),
+    /// Datagrams in pulses of a millisecond.
+    Pulses(PulseWorkload),
+    /// The datagrams of a capture.
+    Replay(ReplayWorkload),
+    /// A program of the user's.
+    Command(CommandWorkload),
+}
+
+impl WorkloadRequest {
+    /// What it is, in a line.
+    pub fn describe(&self) -> String {
+        match self {
+            WorkloadRequest::Tcp(_) => String::from("one TCP stream, one way, as fast as it goes"),
+            WorkloadRequest::Udp(udp) => {
+                let rate = udp.packets_per_second.map_or_else(
+                    || String::from("as fast as one sender goes"),
+                    |rate| format!("{rate} a second"),
+                );
+                format!("UDP with {} bytes of payload, {rate}", udp.payload_bytes)
+            }
+            WorkloadRequest::Rr(rr) => {
+                let pace = match (rr.requests_per_second, rr.clients()) {
+                    (None, _) => String::from("one at a time"),
+                    (Some(rate), 1) => format!("{rate} a second"),
+                    (Some(rate), _) => format!("{rate} a second together"),
+                };
+                let clients = match rr.clients() {
+                    1 => String::new(),
+                    clients => format!(" of {clients} clients"),
+                };
+                format!(
+                    "request and response{clients} over {}, 64 bytes each, {pace}",
+                    rr.protocol().name()
+                )
+            }
+            WorkloadRequest::Pulses(pulses) => format!(
+                "every ms {} datagrams at once with {} bytes of payload",
+                pulses.packets_per_pulse, pulses.payload_bytes
+            ),
+            WorkloadRequest::Replay(replay) => {
+                format!(
+                    "the UDP datagrams of {}, as recorded",
+                    replay.file.display()
+                )
+            }
+            WorkloadRequest::Netrate(netrate) => format!(
+                "netblast to netreceive, {} bytes of payload, as fast as it goes",
+                netrate.payload_bytes
+            ),
+            WorkloadRequest::Command(command) => command.to_string(),
+        }
+    }
+
+    /// Whether it can be made over this version of IP.
+    ///
+    /// # Errors
+    /// With what is out of range, and what is possible.
+    pub fn check(&self, ip: IpVersion) -> Result<(), WorkloadMistake> {
+        let payload_bytes = match self {
+            WorkloadRequest::Tcp(_) => return Ok(()),
+            WorkloadRequest::Rr(rr) => {
+                let clients = rr.clients();
+                let is_in_range = clients <= CLIENTS_MAX;
+                return is_in_range
+                    .then_some(())
+                    .ok_or(WorkloadMistake::Clients { clients });
+            }
+            WorkloadRequest::Replay(replay) => return Ok(replay.check()?),
+            WorkloadRequest::Udp(workload) => workload.payload_bytes,
+            WorkloadRequest::Netrate(workload) => workload.payload_bytes,
+            WorkloadRequest::Pulses(workload) => {
+                let packets = workload.packets_per_pulse.get();
+                if packets > PULSE_PACKETS_MAX {
+                    return Err(WorkloadMistake::Pulse { packets });
+                }
+                workload.payload_bytes
+            }
+            WorkloadRequest::Command(workload) => return Ok(workload.check()?),
+        };
+        let most = match ip {
+            IpVersion::V4 => PAYLOAD_BYTES_MAX,
+            IpVersion::V6 => PAYLOAD_BYTES_MAX_IPV6,
+        };
+        if (PAYLOAD_BYTES_MIN..=most).contains(&payload_bytes) {
+            return Ok(());
+        }
+        Err(WorkloadMistake::PayloadBytes {
+            payload_bytes,
+            most,
+        })
+    }
+
+    /// The same at so many datagrams (`rr`: requests) a second, as near as its pulses allow; `None` for traffic that
+    /// goes as fast as it can.
+    pub fn at_rate(self, per_second: u64) -> Option<Self> {
+        let at_most_32_bits = || u32::try_from(per_second).unwrap_or(u32::MAX);
+        Some(match self {
+            WorkloadRequest::Udp(udp) => WorkloadRequest::Udp(UdpWorkload {
+                packets_per_second: NonZeroU64::new(per_second),
+                ..udp
+            }),
+            WorkloadRequest::Rr(rr) => WorkloadRequest::Rr(RrWorkload {
+                requests_per_second: NonZeroU32::new(at_most_32_bits()),
+                ..rr
+            }),
+            WorkloadRequest::Pulses(pulses) => {
+                let of_pulse = (at_most_32_bits() / PULSES_PER_SECOND).clamp(1, PULSE_PACKETS_MAX);
+                WorkloadRequest::Pulses(PulseWorkload {
+                    packets_per_pulse: NonZeroU32::new(of_pulse)?,
+                    ..pulses
+                })
+            }
+            _ => return None,
+        })
+    }
+
+    /// What it asks for a second; `None` when it goes as fast as it can.
+    pub fn asked_per_second(&self) -> Option<u64> {
+        match self {
+            WorkloadRequest::Udp(udp) => udp.packets_per_second.map(NonZeroU64::get),
+            WorkloadRequest::Rr(rr) => rr.requests_per_second.map(|rate| rate.get().into()),
+            WorkloadRequest::Pulses(pulses) => {
+                Some(u64::from(pulses.packets_per_pulse.get()) * u64::from(PULSES_PER_SECOND))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same with the words that a setting gives the user's own command.
+    #[must_use]
+    pub fn with(self, variant: &BTreeMap<String, String>) -> Self {
+        match self {
+            WorkloadRequest::Command(command) => WorkloadRequest::Command(command.with(variant)),
+            other => other,
+        }
+    }
+
+    /// The programs of its own that make it, by the names that the kernel shows.
+    pub fn programs(&self) -> Vec<String> {
+        match self {
+            WorkloadRequest::Command(command) => command.programs(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What carries it out.
+    pub fn workload(&self) -> &dyn Workload {
+        match self {
+            WorkloadRequest::Tcp(workload) => workload,
+            WorkloadRequest::Udp(workload) => workload,
+            WorkloadRequest::Rr(workload) => workload,
+            WorkloadRequest::Netrate(workload) => workload,
+            WorkloadRequest::Pulses(workload) => workload,
+            WorkloadRequest::Replay(workload) => workload,
+            WorkloadRequest::Command(workload) => workload,
+        }
+    }
+}
+
+/// How far a workload's traffic reaches. Without anything else it is one way over IPv4, and nothing beside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Version of IP that carries all of it.
+    #[serde(default)]
+    pub ip: IpVersion,
+    /// Whether the same traffic goes the other way at the same time. Its rate is that of both.
+    #[serde(default)]
+    pub both_ways: bool,
+    /// What runs at the same time and is no part of the result.
+    #[serde(default)]
+    pub beside: Vec<Beside>,
+    /// Whether a run of its own shows what a program gets that computes on the receiver's core.
+    #[serde(default)]
+    pub spinner: bool,
+}
+
+/// Traffic that runs beside the one that is asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// The traffic.
+    pub traffic: WorkloadRequest,
+    /// The host that sends it.
+    #[serde(default = "from_sender")]
+    pub from: Side,
+}
+
+fn from_sender() -> Side {
+    Side::Sender
+}
+
+/// Streams of a workload that run at once on one path.
+pub const STREAMS_MAX: usize = 8;
+
+impl Extent {
+    /// Whether it can be made of this traffic.
+    ///
+    /// # Errors
+    /// With what is out of range, and what is possible.
+    pub fn check(&self, request: &WorkloadRequest) -> Result<(), WorkloadMistake> {
+        if self.beside.len() >= STREAMS_MAX {
+            return Err(WorkloadMistake::Beside {
+                asked: self.beside.len(),
+            });
+        }
+        let beside = self.beside.iter().map(|beside| &beside.traffic);
+        for request in std::iter::once(request).chain(beside) {
+            request.check(self.ip)?;
+        }
+        Ok(())
+    }
+
+    /// Streams of the same traffic on each path: one each way.
+    pub fn ways(&self) -> u64 {
+        match self.both_ways {
+            true => 2,
+            false => 1,
+        }
+    }
+
+    /// What is to be said of it behind what the traffic is.
+    pub fn words(&self) -> String {
+        let mut words = String::new();
+        if self.ip == IpVersion::V6 {
+            words += ", over IPv6";
+        }
+        if self.both_ways {
+            words += ", and the same the other way";
+        }
+        for (index, beside) in self.beside.iter().enumerate() {
+            let joint = if index == 0 { "; beside it" } else { " and" };
+            words += &format!(
+                "{joint} {} from the {}",
+                beside.traffic.describe(),
+                beside.from
+            );
+        }
+        if self.spinner {
+            words += "; in a run of its own a program computes beside the receiver";
+        }
+        words
+    }
+}
+
+/// Large enough that datagrams are not lost for want of buffer while the receiver is preempted: what
+/// is studied is the path to the socket.
+pub const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
+
+/// One UDP stream, as fast as one sender goes.
+pub fn udp(payload_bytes: u16) -> WorkloadRequest {
+    WorkloadRequest::Udp(UdpWorkload {
+        payload_bytes,
+        packets_per_second: None,
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+    })
+}

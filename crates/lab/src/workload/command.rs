@@ -1,0 +1,738 @@
+//! Traffic made by a user's program, whose output is read by a named parser.
+//!
+//! A program runs in its host's namespace, on the CPU of its side, and no longer than its time; it never outlives its
+//! value. A bounded part of its output is kept. An error quotes the program's own last words or what the output lacks.
+//! Its figures are its own: nicpoll cannot count a packet inside it, so the account of losses stays open.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
+
+use nicpoll_import::{Quantity, ResultFormat};
+use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
+use nicpoll_traffic::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
+use nicpoll_traffic::{Signals, SocketBuffer};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Words of a command, and letters of one.
+const WORDS_MAX: usize = 64;
+
+const WORD_MAX: usize = 4096;
+
+/// Letters of a name by which the kernel shows a program.
+const COMM_MAX: usize = 15;
+
+/// A program on one or both sides, and how its output is read.
+///
+/// In its words `{receiver}` stands for the receiver's address, `{port}` for a free port, `{seconds}` for how long to
+/// send in whole seconds, and a name of a setting's `variant` for its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandWorkload {
+    /// The program that sends, with its arguments.
+    pub sender: Vec<String>,
+    /// The program that receives, which is ended once the sender has; none where the sender needs none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receiver: Vec<String>,
+    /// Whose output has the figures.
+    #[serde(default = "sender")]
+    pub output: Side,
+    /// The parser of that output: a format of [`nicpoll_import`], or `regex`.
+    pub parser: String,
+    /// What finds the figure, of the parser `regex`: its first group is the number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// What that number is; `transactions/s` of the parsers netperf and sockperf, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<FigureUnit>,
+    /// Bytes of payload of each datagram or request, where the figure counts those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_bytes: Option<u16>,
+}
+
+fn sender() -> Side {
+    Side::Sender
+}
+
+/// Why a command cannot be a workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CommandRefused(String);
+
+impl CommandWorkload {
+    /// Whether it can be made.
+    ///
+    /// # Errors
+    /// With what is missing or wrong.
+    pub fn check(&self) -> Result<(), CommandRefused> {
+        let refused = |why: String| Err(CommandRefused(why));
+        if self.sender.is_empty() {
+            return refused(String::from(
+                "sender = [...] needs a program and its arguments",
+            ));
+        }
+        for words in [&self.sender, &self.receiver] {
+            if words.len() > WORDS_MAX || words.iter().any(|word| word.len() > WORD_MAX) {
+                return refused(format!(
+                    "a command has at most {WORDS_MAX} words of {WORD_MAX} letters"
+                ));
+            }
+            if words.iter().any(|word| word.contains('\0')) {
+                return refused(String::from("a word of a command cannot hold a NUL"));
+            }
+        }
+        if self.output == Side::Receiver && self.receiver.is_empty() {
+            let why = "output = \"receiver\" needs a receiver = [...] to read it from";
+            return refused(String::from(why));
+        }
+        check_parser(self)
+    }
+
+    /// The command with a setting's variant in its words.
+    #[must_use]
+    pub fn with(mut self, variant: &BTreeMap<String, String>) -> Self {
+        for word in self.sender.iter_mut().chain(&mut self.receiver) {
+            for (name, value) in variant {
+                *word = word.replace(&format!("{{{name}}}"), value);
+            }
+        }
+        self
+    }
+
+    /// A name in braces that nothing stands for: neither the command's own nor of `names`.
+    pub fn unknown_name<'a>(&'a self, names: &[&str]) -> Option<&'a str> {
+        let own = ["receiver", "port", "seconds"];
+        let words = self.sender.iter().chain(&self.receiver);
+        words.flat_map(|word| in_braces(word)).find(|name| {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+            !name.is_empty()
+                && name.chars().all(is_name)
+                && !own.contains(name)
+                && !names.contains(name)
+        })
+    }
+
+    /// The names by which the kernel shows the programs.
+    pub fn programs(&self) -> Vec<String> {
+        let of = |words: &Vec<String>| {
+            let name = Path::new(words.first()?).file_name()?;
+            Some(name.to_string_lossy().chars().take(COMM_MAX).collect())
+        };
+        [&self.sender, &self.receiver]
+            .into_iter()
+            .filter_map(of)
+            .collect()
+    }
+
+    fn words(&self, end: &End) -> Vec<String> {
+        let seconds = whole_seconds(end.duration).to_string();
+        let words = match end.side {
+            Side::Sender => &self.sender,
+            Side::Receiver => &self.receiver,
+        };
+        let words = words.iter().map(|word| {
+            word.replace("{receiver}", &end.receiver.ip().to_string())
+                .replace("{port}", &end.receiver.port().to_string())
+                .replace("{seconds}", &seconds)
+        });
+        words.collect()
+    }
+}
+
+/// Programs are told whole seconds.
+pub fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs_f64().ceil().max(1.0) as u64
+}
+
+/// What stands in braces in a word.
+fn in_braces(word: &str) -> impl Iterator<Item = &str> {
+    word.split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+}
+
+impl Workload for CommandWorkload {
+    fn unit(&self) -> WorkUnit {
+        match (self.unit, self.payload_bytes) {
+            (Some(FigureUnit::Transactions), _) => WorkUnit::Transactions,
+            (_, Some(_)) => WorkUnit::Datagrams,
+            (_, None) => WorkUnit::Bytes,
+        }
+    }
+
+    fn datagram_bytes(&self) -> Option<u32> {
+        let payload_bytes = self.payload_bytes.map(u32::from);
+        payload_bytes.filter(|_| self.unit() == WorkUnit::Datagrams)
+    }
+
+    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+        let words = self.words(end);
+        let child = match (end.side, &words[..]) {
+            (Side::Receiver, []) => None,
+            (Side::Receiver, words) => {
+                let mut child = Child::start(words)?;
+                child.wait_for_port(end.receiver.port())?;
+                Some(child)
+            }
+            (Side::Sender, _) => None,
+        };
+        Ok(Box::new(Prepared {
+            workload: self.clone(),
+            words,
+            side: end.side,
+            seconds: whole_seconds(end.duration),
+            child,
+        }))
+    }
+}
+
+impl fmt::Display for CommandWorkload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.sender.join(" "))?;
+        if !self.receiver.is_empty() {
+            write!(f, " to {}", self.receiver.join(" "))?;
+        }
+        write!(f, ", read as {}", self.parser)
+    }
+}
+
+/// The parser that a pattern of the user's is.
+const REGEX: &str = "regex";
+
+/// How much longer than it is told a program may take: connecting, and the other end's report.
+const BEYOND: Duration = Duration::from_millis(1500);
+
+const LOOK_AT_CHILD_EVERY: Duration = Duration::from_millis(2);
+
+/// Letters of an output that an error shows.
+const SHOWN: usize = 200;
+
+/// Parsers that read transactions as well.
+const RESPONDERS: [&str; 2] = ["netperf", "sockperf"];
+
+/// No buffer is known of a socket inside another program.
+const NO_BUFFER: SocketBuffer = SocketBuffer {
+    asked_bytes: None,
+    granted_bytes: 0,
+};
+
+const NO_ACCOUNT: &str = "a program of its own made the traffic, and its packets cannot be counted";
+
+/// What a number is that a pattern finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FigureUnit {
+    /// Payload, bits a second.
+    #[serde(rename = "bit/s")]
+    Bits,
+    /// 10^3 bits a second.
+    #[serde(rename = "kbit/s")]
+    Kilobits,
+    /// 10^6 bits a second.
+    #[serde(rename = "Mbit/s")]
+    Megabits,
+    /// 10^9 bits a second.
+    #[serde(rename = "Gbit/s")]
+    Gigabits,
+    /// Datagrams a second.
+    #[serde(rename = "packets/s")]
+    Packets,
+    /// Requests that were answered, a second.
+    #[serde(rename = "transactions/s")]
+    Transactions,
+}
+
+/// Why a program's run has no figure.
+#[derive(Debug, Error)]
+pub enum CommandOutputError {
+    /// It did not start.
+    #[error("'{program}' cannot be run: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It ended with an error.
+    #[error("'{program}' ended with {status}, and said: {said}")]
+    Ended {
+        /// The program.
+        program: String,
+        /// How.
+        status: String,
+        /// Its last line.
+        said: String,
+    },
+    /// It did not end.
+    #[error(
+        "'{program}' was to send for {seconds} s and had not ended {beyond:?} later; it was ended"
+    )]
+    Slow {
+        /// The program.
+        program: String,
+        /// What it was told.
+        seconds: u64,
+        /// What it was given beyond.
+        beyond: Duration,
+    },
+    /// What was looked for is not in its output.
+    #[error("{why}; the output of '{program}', {bytes} bytes, begins with: {shown}")]
+    NotFound {
+        /// The program.
+        program: String,
+        /// What was looked for.
+        why: String,
+        /// Length of the output.
+        bytes: usize,
+        /// Its beginning.
+        shown: String,
+    },
+}
+
+/// Whether the parser of a command is one, and has what it needs.
+pub fn check_parser(command: &CommandWorkload) -> Result<(), CommandRefused> {
+    wrong(command).map_or(Ok(()), |why| Err(CommandRefused(why)))
+}
+
+/// What is wrong with the parser of a command.
+fn wrong(command: &CommandWorkload) -> Option<String> {
+    let parser = command.parser.as_str();
+    let is_regex = parser == REGEX;
+    let has_transactions = command.unit == Some(FigureUnit::Transactions);
+    let may_have_unit = is_regex || has_transactions && RESPONDERS.contains(&parser);
+    if !is_regex && command.pattern.is_some() || command.unit.is_some() && !may_have_unit {
+        return Some(format!(
+            "pattern and unit are of the parser {REGEX}, and this one is {parser}; {} take unit = \"transactions/s\"",
+            RESPONDERS.join(" and ")
+        ));
+    }
+    let counts_packets = match (is_regex, ResultFormat::named(parser)) {
+        (true, _) => {
+            let (Some(pattern), Some(unit)) = (&command.pattern, command.unit) else {
+                return Some(String::from(
+                    "the parser regex needs a pattern with one group, such as pattern = \"rate ([0-9.]+)\", and a unit: \
+                     bit/s, kbit/s, Mbit/s, Gbit/s, packets/s or transactions/s",
+                ));
+            };
+            let pattern = match Regex::new(pattern) {
+                Ok(pattern) => pattern,
+                Err(error) => return Some(format!("pattern: {error}")),
+            };
+            if pattern.captures_len() != 2 {
+                return Some(format!(
+                    "pattern has {} groups; the one group of a pattern is the number, and (?:...) groups without being one",
+                    pattern.captures_len() - 1
+                ));
+            }
+            [FigureUnit::Packets, FigureUnit::Transactions].contains(&unit)
+        }
+        (false, Some(_)) if has_transactions => true,
+        (false, Some(format)) if format.word != "numbers" => {
+            format.word.starts_with("net") && format.word != "netperf"
+        }
+        (false, _) => {
+            let known = nicpoll_import::RESULT_FORMATS
+                .iter()
+                .map(|format| format.word);
+            let known: Vec<&str> = known.filter(|word| *word != "numbers").collect();
+            return Some(format!(
+                "there is no parser '{parser}'; there are {} and {REGEX}",
+                known.join(", ")
+            ));
+        }
+    };
+    match (counts_packets, command.payload_bytes) {
+        (true, None) => Some(format!(
+            "the parser {parser} reads {} a second here: give their payload, such as payload_bytes = 64",
+            match has_transactions {
+                true => "requests",
+                false => "datagrams",
+            }
+        )),
+        (false, Some(_)) => Some(format!(
+            "payload_bytes is for figures in datagrams, and the parser {parser} reads bits a second here"
+        )),
+        _ => None,
+    }
+}
+
+/// What is not in an output.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct Absent(String);
+
+impl<T: Into<String>> From<T> for Absent {
+    fn from(what: T) -> Self {
+        Absent(what.into())
+    }
+}
+
+/// A figure that was read.
+struct Figure {
+    /// Payload.
+    bits_per_second: f64,
+    packets_per_second: Option<f64>,
+    /// Whether it is what was sent.
+    is_sent: bool,
+    jitter_seconds: Option<f64>,
+    /// Answered requests a second, with what is known of their round trips.
+    transactions: Option<(f64, RoundTripQuantiles)>,
+}
+
+impl CommandWorkload {
+    /// What an output says.
+    fn figure(&self, output: &str) -> Result<Figure, Absent> {
+        let payload_bits = 8.0 * f64::from(self.payload_bytes.unwrap_or(0));
+        let of_packets = |rate: f64| (rate * payload_bits, Some(rate));
+        if let (Some(pattern), Some(unit)) = (&self.pattern, self.unit) {
+            let pattern_of = Regex::new(pattern).map_err(|error| error.to_string())?;
+            let found = pattern_of.captures(output).and_then(|found| found.get(1));
+            let found = found.ok_or_else(|| format!("the pattern '{pattern}' is nowhere in it"))?;
+            let number: f64 = found
+                .as_str()
+                .parse()
+                .ok()
+                .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+                .ok_or_else(|| {
+                    format!(
+                        "the pattern '{pattern}' found '{}', which is no rate",
+                        found.as_str()
+                    )
+                })?;
+            let (bits_per_second, packets_per_second) = match unit {
+                FigureUnit::Bits => (number, None),
+                FigureUnit::Kilobits => (1e3 * number, None),
+                FigureUnit::Megabits => (1e6 * number, None),
+                FigureUnit::Gigabits => (1e9 * number, None),
+                FigureUnit::Packets => of_packets(number),
+                FigureUnit::Transactions => (number * payload_bits, None),
+            };
+            let has_transactions = unit == FigureUnit::Transactions;
+            return Ok(Figure {
+                bits_per_second,
+                packets_per_second,
+                is_sent: false,
+                jitter_seconds: None,
+                transactions: has_transactions.then(|| (number, RoundTripQuantiles::default())),
+            });
+        }
+        let format = ResultFormat::named(&self.parser).ok_or("there is no such parser")?;
+        let runs = format
+            .read(output, 1)
+            .map_err(|error| format!("read as {}: {error}", format.name))?;
+        let run = runs.last().ok_or("there is no result in it")?;
+        let value = run
+            .value
+            .ok_or_else(|| format!("its run at line {} was cut off", run.line))?;
+        let has_transactions = run.quantity == Quantity::TransactionsPerSecond;
+        if has_transactions != (self.unit == Some(FigureUnit::Transactions)) {
+            let why = match has_transactions {
+                true => "it counts transactions: give unit = \"transactions/s\" and payload_bytes",
+                false => {
+                    "it counts no transactions: leave out unit, or have the program ask and answer"
+                }
+            };
+            return Err(why.into());
+        }
+        let (bits_per_second, packets_per_second) = match run.quantity {
+            Quantity::PacketsPerSecond if self.payload_bytes.is_none() => {
+                return Err("it counts datagrams: give payload_bytes".into());
+            }
+            Quantity::PacketsPerSecond => of_packets(value),
+            Quantity::TransactionsPerSecond => (value * payload_bits, None),
+            Quantity::BitsPerSecond | Quantity::Number => (value, None),
+        };
+        Ok(Figure {
+            bits_per_second,
+            packets_per_second,
+            is_sent: run.is_sent,
+            jitter_seconds: run.jitter_seconds,
+            transactions: has_transactions.then_some((value, run.round_trip)),
+        })
+    }
+}
+
+/// One end of a command that can run at once.
+pub struct Prepared {
+    pub workload: CommandWorkload,
+    pub words: Vec<String>,
+    pub side: Side,
+    pub seconds: u64,
+    /// Of a receiver: it runs already.
+    pub child: Option<Child>,
+}
+
+impl PreparedEnd for Prepared {
+    fn run(mut self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let ended = match self.side {
+            Side::Sender => Some(self.send(signals)?),
+            Side::Receiver => self.receive(signals)?,
+        };
+        let is_read = self.workload.output == self.side;
+        match ended.filter(|_| is_read) {
+            Some(ended) => self.books(&ended.output),
+            None => Ok(EndBooks {
+                undrained: Some(String::from(NO_ACCOUNT)),
+                ..self.empty()
+            }),
+        }
+    }
+}
+
+impl Prepared {
+    fn program(&self) -> String {
+        self.words.first().cloned().unwrap_or_default()
+    }
+
+    fn send(&self, signals: &Signals) -> Result<Ended, WorkloadError> {
+        let deadline = Instant::now() + Duration::from_secs(self.seconds) + BEYOND;
+        let mut child = Child::start(&self.words)?;
+        while !child.has_ended()? {
+            if signals.is_cancelled() {
+                return Err(WorkloadError::Cancelled);
+            }
+            if Instant::now() > deadline {
+                return Err(WorkloadError::failed(CommandOutputError::Slow {
+                    program: self.program(),
+                    seconds: self.seconds,
+                    beyond: BEYOND,
+                }));
+            }
+            thread::sleep(LOOK_AT_CHILD_EVERY);
+        }
+        let ended = child.end()?;
+        match ended.status.success() {
+            true => Ok(ended),
+            false => Err(ended.failed(&self.program())),
+        }
+    }
+
+    /// Lets the receiver go on until the sender is done. How it ends does not matter: it is ended.
+    fn receive(&mut self, signals: &Signals) -> Result<Option<Ended>, WorkloadError> {
+        while !signals.sender_done.load(Ordering::Acquire) {
+            if signals.is_cancelled() {
+                return Err(WorkloadError::Cancelled);
+            }
+            thread::sleep(LOOK_AT_CHILD_EVERY);
+        }
+        self.child.take().map(|mut child| child.end()).transpose()
+    }
+
+    fn empty(&self) -> EndBooks {
+        let nothing = Payload {
+            packets: (self.workload.unit() == WorkUnit::Datagrams).then_some(0),
+            bytes: 0,
+        };
+        EndBooks::of_sender(nothing, self.seconds as f64, NO_BUFFER)
+    }
+
+    fn books(&self, output: &str) -> Result<EndBooks, WorkloadError> {
+        let figure = self.workload.figure(output).map_err(|Absent(why)| {
+            WorkloadError::failed(CommandOutputError::NotFound {
+                program: self.program(),
+                why,
+                bytes: output.len(),
+                shown: output.chars().take(SHOWN).collect(),
+            })
+        })?;
+        let seconds = self.seconds as f64;
+        let payload = Payload {
+            packets: figure
+                .packets_per_second
+                .map(|rate| (rate * seconds) as u64),
+            bytes: (figure.bits_per_second / 8.0 * seconds) as u64,
+        };
+        let rates = WindowRates::new(payload.packets, payload.bytes, seconds);
+        let why = match figure.is_sent {
+            true => format!("{NO_ACCOUNT}; its figure is what it sent"),
+            false => String::from(NO_ACCOUNT),
+        };
+        Ok(EndBooks {
+            received: payload,
+            receiver_rates: Some(rates),
+            jitter_seconds: figure.jitter_seconds,
+            round_trip: figure.transactions.map(|(rate, quantiles)| RoundTrip {
+                transactions: (rate * seconds) as u64,
+                transactions_per_second: rate,
+                timeouts: 0,
+                quantiles,
+            }),
+            undrained: Some(why),
+            ..self.empty()
+        })
+    }
+}
+
+/// Bytes of a program's output that are kept.
+const OUTPUT_MAX: usize = 1 << 20;
+
+/// How long a receiver may take until it listens.
+const LISTEN_MAX: Duration = Duration::from_secs(1);
+
+/// A receiver whose port is not seen is given this long.
+const LISTEN_BLIND: Duration = Duration::from_millis(100);
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Between being asked to end and being ended.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// A program that runs.
+pub struct Child {
+    name: String,
+    process: std::process::Child,
+    output: Option<[JoinHandle<Vec<u8>>; 2]>,
+}
+
+/// What a program ended with.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub output: String,
+    pub errors: String,
+}
+
+impl Child {
+    /// Starts a program with its arguments, in the calling thread's namespace and on its core.
+    pub fn start(words: &[String]) -> Result<Self, WorkloadError> {
+        let (program, arguments) = words
+            .split_first()
+            .ok_or_else(|| WorkloadError::failed(io::Error::from(io::ErrorKind::InvalidInput)))?;
+        let started = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut process = started.map_err(|source| {
+            WorkloadError::failed(CommandOutputError::Start {
+                program: program.clone(),
+                source,
+            })
+        })?;
+        let stdout = process.stdout.take();
+        let stderr = process.stderr.take();
+        Ok(Child {
+            name: program.clone(),
+            process,
+            output: Some([
+                thread::spawn(|| kept(stdout)),
+                thread::spawn(|| kept(stderr)),
+            ]),
+        })
+    }
+
+    /// Waits until something listens at a port of this namespace, or the program has had its time for that.
+    pub fn wait_for_port(&mut self, port: u16) -> Result<(), WorkloadError> {
+        let begin = Instant::now();
+        while begin.elapsed() < LISTEN_MAX {
+            let is_over = self.process.try_wait().map_err(WorkloadError::failed)?;
+            if is_over.is_some() {
+                let ended = self.end()?;
+                return Err(ended.failed(&self.name));
+            }
+            if is_bound(port) {
+                return Ok(());
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        // It may listen at a port of its own.
+        thread::sleep(LISTEN_BLIND);
+        Ok(())
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> Result<bool, WorkloadError> {
+        let status = self.process.try_wait().map_err(WorkloadError::failed)?;
+        Ok(status.is_some())
+    }
+
+    /// Asks it to end, ends it if it does not, and returns what it said.
+    pub fn end(&mut self) -> Result<Ended, WorkloadError> {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        let begin = Instant::now();
+        let mut is_asked = false;
+        let status = loop {
+            if let Some(status) = self.process.try_wait().map_err(WorkloadError::failed)? {
+                break status;
+            }
+            if !is_asked {
+                is_asked = true;
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+            if begin.elapsed() > GRACE {
+                let _ = self.process.kill();
+            }
+            thread::sleep(LOOK_EVERY);
+        };
+        let [output, errors] = match self.output.take() {
+            Some(readers) => readers.map(|reader| reader.join().unwrap_or_default()),
+            None => Default::default(),
+        };
+        Ok(Ended {
+            status,
+            output: String::from_utf8_lossy(&output).into_owned(),
+            errors: String::from_utf8_lossy(&errors).into_owned(),
+        })
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Ended {
+    /// That a program ended with an error, in its own last words.
+    pub fn failed(&self, name: &str) -> WorkloadError {
+        let said = [&self.errors, &self.output];
+        let last = said.iter().find_map(|text| {
+            let mut lines = text.lines().map(str::trim);
+            lines.rfind(|line| !line.is_empty())
+        });
+        WorkloadError::failed(CommandOutputError::Ended {
+            program: String::from(name),
+            status: self.status.to_string(),
+            said: String::from(last.unwrap_or("nothing")),
+        })
+    }
+}
+
+/// Reads to the end, and keeps the beginning.
+fn kept(pipe: Option<impl Read>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let Some(mut pipe) = pipe else {
+        return kept;
+    };
+    let mut buffer = [0; 8192];
+    loop {
+        match pipe.read(&mut buffer) {
+            Ok(0) => return kept,
+            Ok(length) => {
+                let room = OUTPUT_MAX - kept.len();
+                kept.extend(&buffer[..length.min(room)]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return kept,
+        }
+    }
+}
+
+/// Whether a socket of this namespace has a port: the second column of the kernel's tables ends with it.
+fn is_bound(port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    ["tcp", "tcp6", "udp", "udp6"].iter().any(|table| {
+        let text = fs::read_to_string(format!("/proc/thread-self/net/{table}"));
+        text.unwrap_or_default()
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .any(|address| address.ends_with(&wanted))
+    })
+}

@@ -1,0 +1,291 @@
+//! Study files: a question, settings, workloads and comparisons in TOML.
+//!
+//! A file is refused before anything is built, with the line and what would be right there. `reader` has the file's keys
+//! and the checks of names, `setting` makes settings of entries, `compared` crosses factors and pairs settings, `needs`
+//! checks what the file asks of the machine.
+
+pub mod compared;
+pub mod needs;
+pub mod reader;
+pub mod setting;
+
+use std::io;
+
+use nicpoll_lab::{Extent, Topology, TopologyError, WorkloadRequest};
+use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
+use nicpoll_stats::order::Seed;
+use thiserror::Error;
+use toml::Spanned;
+
+use crate::design::file::compared::Compared;
+use crate::design::file::needs::{Claim, Here, Wanted, check};
+use crate::design::file::reader::{Document, LengthsEntry, Reader, WorkloadEntry};
+use crate::design::sweep::{SweepError, SweepRates};
+use crate::design::{Design, NamedSetting, NamedWorkload, UnknownWorkload, drop_order};
+use crate::plan::{Lengths, PlanError, plan_of};
+
+/// Bytes of a file.
+const BYTES_MAX: usize = 1 << 20;
+
+/// A study as its file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyFile {
+    /// What it compares, and to answer what.
+    pub design: Design,
+    /// How long, and how often.
+    pub lengths: Lengths,
+    /// How long, and how often, at full length; `None` where the file has one length only.
+    pub full: Option<Lengths>,
+    /// Seed of the order, where the file fixes it.
+    pub seed: Option<u64>,
+    /// What the machine has to have.
+    claims: Vec<Claim>,
+}
+
+/// The file says nothing of a full length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the study has one length only; leave out --full, or say in its file what is full: \
+     full = {{ blocks = 16, trial = \"60s\" }}"
+)]
+pub struct OneLength;
+
+impl StudyFile {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// [`FileError`] with the line: an unknown key, knob or name, a value out of range, a number without its unit, no
+    /// two settings to compare.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        if text.len() > BYTES_MAX {
+            let message = format!("a study file has at most {BYTES_MAX} bytes");
+            return Err(FileError { line: 1, message });
+        }
+        let document: Document = toml::from_str(text).map_err(|error| {
+            FileError::at(
+                text,
+                error.span().unwrap_or_default(),
+                error.message().to_owned(),
+            )
+        })?;
+        let topology = document.topology.as_ref();
+        let kind = topology.map(|topology| topology.get_ref().kind);
+        let kind = kind.unwrap_or_default();
+        let links = topology.map_or(1, |topology| topology.get_ref().links());
+        Reader { text, kind, links }.study(document)
+    }
+}
+
+impl StudyFile {
+    /// Looks at this machine as far as the file needs something of it.
+    ///
+    /// # Errors
+    /// When the kernel does not say which cores may be used.
+    pub fn look(&self) -> io::Result<Here> {
+        Here::look(&self.claims)
+    }
+
+    /// Refuses what the machine cannot do. `text` is what the file was read from.
+    ///
+    /// # Errors
+    /// With the line, and what would be possible.
+    pub fn check(&self, text: &str, here: &Here) -> Result<(), FileError> {
+        check(&self.claims, text, here)
+    }
+
+    /// The study at full length.
+    ///
+    /// # Errors
+    /// [`OneLength`] where the file names none.
+    pub fn at_full_length(self) -> Result<Self, OneLength> {
+        let lengths = self.full.clone().ok_or(OneLength)?;
+        Ok(StudyFile { lengths, ..self })
+    }
+
+    /// The study under some of its workloads only.
+    ///
+    /// # Errors
+    /// As [`Design::with_workloads`].
+    pub fn with_workloads(self, names: &[String]) -> Result<Self, UnknownWorkload> {
+        let design = self.design.with_workloads(names)?;
+        Ok(StudyFile { design, ..self })
+    }
+
+    /// The study with every workload that has a rate swept over these.
+    ///
+    /// # Errors
+    /// When none has a rate, or the file has a sweep of its own.
+    pub fn swept_over(self, rates: &SweepRates) -> Result<Self, SweepError> {
+        let design = self.design.swept_over(rates)?;
+        Ok(StudyFile { design, ..self })
+    }
+
+    /// What the study would do.
+    ///
+    /// # Errors
+    /// As [`plan_of`].
+    pub fn plan(&self, seed: Seed) -> Result<StudyPlan, PlanError> {
+        let design = &self.design;
+        Ok(StudyPlan {
+            schema: String::from(STUDY_PLAN_SCHEMA),
+            question: design.question.clone(),
+            seed: seed.0,
+            plan: plan_of(design, &self.lengths, seed)?,
+            workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+            settings: design.settings.iter().map(NamedSetting::facts).collect(),
+        })
+    }
+}
+
+impl Reader<'_> {
+    fn study(&self, document: Document) -> Result<StudyFile, FileError> {
+        let workloads: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
+        self.names("workloads", &workloads, 1)?;
+        for name in &document.give_up_first {
+            self.known("workload", name, &workloads)?;
+        }
+        let reduced = LengthsEntry {
+            blocks: document.blocks,
+            trial: document.trial,
+            warmup: document.warmup,
+            drain: document.drain,
+            time: document.time,
+        };
+        let mut lengths = reduced.over(&Lengths::default(), self.text)?;
+        let full = document.full.map(|full| full.over(&lengths, self.text));
+        if let Some(stop) = &document.stop {
+            self.stop(stop, &mut lengths)?;
+        }
+        let mut claims = Vec::new();
+        let topology = self.topology(document.topology, &mut claims)?;
+        let first = document.give_up_first.iter();
+        let ordered = first.chain(workloads.into_iter().rev());
+        let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();
+        let Compared {
+            settings,
+            factors,
+            contrasts,
+            claims: of_settings,
+        } = self.compared(
+            document.common,
+            document.setting,
+            document.factor,
+            &document.compare,
+        )?;
+        claims.extend(of_settings);
+        let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
+        for entry in &document.workload {
+            self.names_in_command(entry, &settings)?;
+            self.received_by_engine(entry, &settings)?;
+        }
+        let sweeps = sweeps_of(&document.workload);
+        let workloads = document.workload.into_iter();
+        let design = Design {
+            question: document.question,
+            topology,
+            workloads: workloads
+                .map(|entry| self.workload(entry))
+                .collect::<Result<_, _>>()?,
+            settings,
+            factors,
+            contrasts,
+            drop_order,
+        };
+        Ok(StudyFile {
+            design: self.swept(design, &sweeps)?,
+            lengths,
+            full: full.transpose()?,
+            seed: document.seed,
+            claims,
+        })
+    }
+
+    fn topology(
+        &self,
+        entry: Option<Spanned<Topology>>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Topology, FileError> {
+        let Some(entry) = entry else {
+            return Ok(Topology::default());
+        };
+        let refused = |error: TopologyError| self.error(entry.span(), error.to_string());
+        entry.get_ref().check().map_err(refused)?;
+        let asked = entry.get_ref();
+        let existing = asked.existing().map(Wanted::Existing);
+        let netem = asked.impairs().then_some(Wanted::Netem);
+        let wanted = existing.into_iter().chain(netem);
+        claims.extend(wanted.map(|wanted| Claim::new(entry.span(), wanted)));
+        Ok(entry.into_inner())
+    }
+
+    /// Refuses a name in braces in a command that some setting has no word for.
+    fn names_in_command(
+        &self,
+        entry: &WorkloadEntry,
+        settings: &[NamedSetting],
+    ) -> Result<(), FileError> {
+        let WorkloadRequest::Command(command) = entry.traffic.get_ref() else {
+            return Ok(());
+        };
+        for setting in settings {
+            let names: Vec<&str> = setting.variant.keys().map(String::as_str).collect();
+            if let Some(name) = command.unknown_name(&names) {
+                let message = format!(
+                    "nothing stands for {{{name}}} under the setting {}: a command has {{receiver}}, {{port}} and \
+                     {{seconds}}, and what each setting gives it, such as variant = {{ {name} = \"...\" }}",
+                    setting.name()
+                );
+                return Err(self.error(entry.traffic.span(), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The design with the sweeps of the file.
+    fn swept(&self, design: Design, sweeps: &[Swept]) -> Result<Design, FileError> {
+        let of = |workload: &NamedWorkload| {
+            let sweep = sweeps.iter().find(|(name, _)| *name == workload.name)?;
+            Some(sweep.1.get_ref().clone())
+        };
+        let swept = design.swept(of);
+        swept.map_err(|error| {
+            let is_of = |(name, _): &&Swept| error.of_workload().is_none_or(|own| own == name);
+            let span = sweeps.iter().find(is_of).map(|(_, rates)| rates.span());
+            self.error(span.unwrap_or_default(), error.to_string())
+        })
+    }
+
+    fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {
+        let span = entry.traffic.span();
+        let request = entry.traffic.into_inner();
+        let extent = Extent {
+            ip: entry.ip,
+            both_ways: entry.both_ways,
+            beside: entry.beside,
+            spinner: entry.spinner,
+        };
+        extent
+            .check(&request)
+            .map_err(|error| self.error(span, error.to_string()))?;
+        Ok(NamedWorkload {
+            name: entry.name.into_inner(),
+            description: entry
+                .description
+                .unwrap_or_else(|| request.describe() + &extent.words()),
+            request,
+            extent,
+            load: None,
+        })
+    }
+}
+
+/// A workload and what it is swept over.
+type Swept = (String, Spanned<SweepRates>);
+
+fn sweeps_of(entries: &[WorkloadEntry]) -> Vec<Swept> {
+    let of = |entry: &WorkloadEntry| Some((entry.name.get_ref().clone(), entry.sweep.clone()?));
+    entries.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+pub mod tests;

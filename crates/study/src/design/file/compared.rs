@@ -1,0 +1,354 @@
+//! What a file compares: settings as they stand or levels of factors crossed, and their pairs.
+//!
+//! Two settings that are compared as levels of a factor differ in that factor alone.
+
+use std::collections::BTreeMap;
+
+use nicpoll_model::{FactorFacts, FileError, LevelFacts};
+use toml::Spanned;
+
+use crate::design::file::needs::Claim;
+use crate::design::file::reader::{
+    CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Parts, Reader, SettingEntry, names_of,
+};
+use crate::design::file::setting::{NamedPiece, Piece};
+use crate::design::{NamedSetting, Versus};
+
+/// As a reference: every setting against every other.
+const ALL: &str = "*";
+
+/// Comparisons of a file, each under every workload.
+const COMPARISONS_MAX: usize = 64;
+
+/// Factors of a file: four with two levels each make sixteen settings.
+const FACTORS_MAX: usize = 4;
+
+/// What a file compares.
+pub(crate) struct Compared {
+    pub settings: Vec<NamedSetting>,
+    pub factors: Vec<FactorFacts>,
+    pub contrasts: Vec<Versus>,
+    pub claims: Vec<Claim>,
+}
+
+/// A factor with what each of its levels sets.
+struct Factor {
+    name: Spanned<String>,
+    levels: Vec<NamedPiece>,
+}
+
+impl Reader<'_> {
+    /// Makes settings of entries or of factors, and says what is held against what.
+    pub(crate) fn compared(
+        &self,
+        common: Option<Parts>,
+        settings: Vec<SettingEntry>,
+        factors: Vec<FactorEntry>,
+        compare: &[CompareEntry],
+    ) -> Result<Compared, FileError> {
+        if compare.len() > COMPARISONS_MAX {
+            let message = format!("a study has at most {COMPARISONS_MAX} comparisons");
+            return Err(self.error(compare[COMPARISONS_MAX].reference.span(), message));
+        }
+        let mut claims = Vec::new();
+        let common = self.common(common, &mut claims)?;
+        let made = match (&settings[..], &factors[..]) {
+            (_, []) => self.of_settings(&common, settings, compare, &mut claims),
+            ([], _) => self.of_factors(&common, factors, compare, &mut claims),
+            ([setting, ..], _) => {
+                let message = String::from(
+                    "a study has [[setting]] or [[factor]], not both: a level of a factor holds what a setting does",
+                );
+                Err(self.error(setting.name.span(), message))
+            }
+        };
+        Ok(Compared { claims, ..made? })
+    }
+
+    fn of_settings(
+        &self,
+        common: &Piece,
+        entries: Vec<SettingEntry>,
+        compare: &[CompareEntry],
+        claims: &mut Vec<Claim>,
+    ) -> Result<Compared, FileError> {
+        let names: Vec<Spanned<String>> = names_of(&entries).into_iter().cloned().collect();
+        let names: Vec<&Spanned<String>> = names.iter().collect();
+        self.names("settings", &names, 2)?;
+        let mut contrasts: Vec<Versus> = Vec::new();
+        for entry in compare {
+            let meant = self.meant(entry, &names)?;
+            let is_known = |versus| contrasts.contains(versus);
+            if meant.iter().any(is_known) || meant.iter().any(|it| it.setting == it.reference) {
+                let message = String::from("a comparison is of two settings, and stands once");
+                return Err(self.error(entry.reference.span(), message));
+            }
+            contrasts.extend(meant);
+        }
+        if contrasts.len() > COMPARISONS_MAX {
+            let message = format!(
+                "these are {} comparisons, and a study has at most {COMPARISONS_MAX}: name those that you need",
+                contrasts.len()
+            );
+            return Err(self.error(compare[0].reference.span(), message));
+        }
+        if contrasts.is_empty() {
+            contrasts.extend(names[1..].iter().map(|setting| Versus {
+                setting: setting.get_ref().clone(),
+                reference: names[0].get_ref().clone(),
+            }));
+        }
+        if let Some(unused) = names
+            .iter()
+            .find(|name| !is_used(&contrasts, name.get_ref()))
+        {
+            let message = format!(
+                "no comparison has the setting {}: add a [[compare]], or leave it out",
+                unused.get_ref()
+            );
+            return Err(self.error(unused.span(), message));
+        }
+        let settings = entries.into_iter();
+        let settings = settings.map(|entry| self.setting(common, self.piece(entry, claims)?));
+        Ok(Compared {
+            settings: settings.collect::<Result<_, _>>()?,
+            factors: Vec::new(),
+            contrasts,
+            claims: Vec::new(),
+        })
+    }
+
+    /// What an entry holds against what: two settings, every other one against a reference, or all pairs.
+    fn meant(
+        &self,
+        entry: &CompareEntry,
+        names: &[&Spanned<String>],
+    ) -> Result<Vec<Versus>, FileError> {
+        let versus = |setting: &str, reference: &str| Versus {
+            setting: setting.to_owned(),
+            reference: reference.to_owned(),
+        };
+        if entry.factor.is_some() || entry.level.is_some() {
+            return Err(self.needs(entry, "setting", "[[factor]] of this file: it has none"));
+        }
+        let all: Vec<&str> = names.iter().map(|name| name.get_ref().as_str()).collect();
+        let reference = entry.reference.get_ref();
+        if let Some(setting) = &entry.setting {
+            let setting = self.known("setting", setting, names)?;
+            let reference = self.known("setting", &entry.reference, names)?;
+            return Ok(vec![versus(&setting, &reference)]);
+        }
+        if reference == ALL {
+            // The earlier of two is the reference.
+            let earlier = |at: usize| all[..at].iter().map(move |it| (at, *it));
+            let pairs = (0..all.len()).flat_map(earlier);
+            return Ok(pairs.map(|(at, it)| versus(all[at], it)).collect());
+        }
+        self.known("setting", &entry.reference, names)?;
+        let others = all.iter().filter(|name| *name != reference);
+        Ok(others.map(|name| versus(name, reference)).collect())
+    }
+
+    fn of_factors(
+        &self,
+        common: &Piece,
+        entries: Vec<FactorEntry>,
+        compare: &[CompareEntry],
+        claims: &mut Vec<Claim>,
+    ) -> Result<Compared, FileError> {
+        let factors = self.factors(entries, claims)?;
+        let mut settings = Vec::new();
+        for levels in crossed(&factors) {
+            let setting = self.crossed(common, &levels)?;
+            if setting.name().len() > CROSSED_NAME_MAX {
+                let message = format!(
+                    "the levels make a setting '{}': the names of a level of each factor have {} letters together, \
+                     with a '+' between; shorten this one",
+                    setting.name(),
+                    CROSSED_NAME_MAX
+                );
+                let (_, level) = levels[0];
+                return Err(self.error(level.name.span(), message));
+            }
+            settings.push(setting);
+        }
+        let pairs = self.pairs(&factors, compare)?;
+        let contrasts: Vec<Versus> = pairs
+            .iter()
+            .flat_map(|pair| within(&settings, pair))
+            .collect();
+        if contrasts.len() > COMPARISONS_MAX {
+            let message = format!(
+                "the factors make {} comparisons, and a study has at most {COMPARISONS_MAX}: name those that you \
+                 need with [[compare]]",
+                contrasts.len()
+            );
+            return Err(self.error(factors[0].name.span(), message));
+        }
+        settings.retain(|setting| is_used(&contrasts, setting.name()));
+        let facts = factors.iter().map(|factor| FactorFacts {
+            factor: factor.name.get_ref().clone(),
+            levels: factor
+                .levels
+                .iter()
+                .map(|level| level.name.get_ref().clone())
+                .collect(),
+        });
+        Ok(Compared {
+            settings,
+            factors: facts.collect(),
+            contrasts,
+            claims: Vec::new(),
+        })
+    }
+
+    fn factors(
+        &self,
+        entries: Vec<FactorEntry>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Vec<Factor>, FileError> {
+        if let Some(entry) = entries.get(FACTORS_MAX) {
+            let message = format!("a study has at most {FACTORS_MAX} factors");
+            return Err(self.error(entry.name.span(), message));
+        }
+        let names: Vec<_> = entries.iter().map(|entry| &entry.name).collect();
+        self.names("factors", &names, 1)?;
+        for entry in &entries {
+            if entry.levels.len() < 2 {
+                let message = format!(
+                    "the factor {} has {} level(s), and nothing to compare with fewer than 2",
+                    entry.name.get_ref(),
+                    entry.levels.len()
+                );
+                return Err(self.error(entry.name.span(), message));
+            }
+            self.names("levels", &names_of(&entry.levels), 2)?;
+        }
+        let settings: usize = entries.iter().map(|entry| entry.levels.len()).product();
+        if settings > ENTRIES_MAX {
+            let counts = entries.iter().map(|entry| entry.levels.len().to_string());
+            let message = format!(
+                "{} levels make {settings} settings, and a study has at most {ENTRIES_MAX}: leave levels out, or make \
+                 a study of each factor",
+                counts.collect::<Vec<_>>().join(" x ")
+            );
+            return Err(self.error(names[0].span(), message));
+        }
+        let mut factor = |entry: FactorEntry| {
+            let levels = entry.levels.into_iter();
+            let levels = levels.map(|level| self.piece(level, claims));
+            Ok(Factor {
+                name: entry.name,
+                levels: levels.collect::<Result<_, FileError>>()?,
+            })
+        };
+        entries.into_iter().map(&mut factor).collect()
+    }
+
+    /// The pairs of levels that are compared: every level with the first one of its factor, unless the file says
+    /// otherwise.
+    fn pairs(
+        &self,
+        factors: &[Factor],
+        compare: &[CompareEntry],
+    ) -> Result<Vec<(LevelFacts, String)>, FileError> {
+        if compare.is_empty() {
+            let of = |factor: &Factor| {
+                let name = |level: &NamedPiece| level.name.get_ref().clone();
+                let reference = name(&factor.levels[0]);
+                let rest = factor.levels[1..].iter().map(|level| {
+                    let level_of = LevelFacts {
+                        factor: factor.name.get_ref().clone(),
+                        level: name(level),
+                    };
+                    (level_of, reference.clone())
+                });
+                rest.collect::<Vec<_>>()
+            };
+            return Ok(factors.iter().flat_map(of).collect());
+        }
+        let names: Vec<_> = factors.iter().map(|factor| &factor.name).collect();
+        let mut pairs: Vec<(LevelFacts, String)> = Vec::new();
+        for entry in compare {
+            let (Some(factor), Some(level)) = (&entry.factor, &entry.level) else {
+                let what = "a setting by its name: this file has factors";
+                return Err(self.needs(entry, "factor and a level", what));
+            };
+            self.known("factor", factor, &names)?;
+            let own = factors
+                .iter()
+                .find(|own| own.name.get_ref() == factor.get_ref());
+            let levels = own.map_or(&[][..], |own| &own.levels);
+            let levels: Vec<_> = levels.iter().map(|level| &level.name).collect();
+            let pair = (
+                LevelFacts {
+                    factor: factor.get_ref().clone(),
+                    level: self.known("level", level, &levels)?,
+                },
+                self.known("level", &entry.reference, &levels)?,
+            );
+            if pair.0.level == pair.1 || pairs.contains(&pair) {
+                let message = String::from("a comparison is of two levels, and stands once");
+                return Err(self.error(level.span(), message));
+            }
+            pairs.push(pair);
+        }
+        Ok(pairs)
+    }
+
+    fn needs(&self, entry: &CompareEntry, wanted: &str, given: &str) -> FileError {
+        let message = format!("this [[compare]] needs a {wanted}, and cannot be of a {given}");
+        self.error(entry.reference.span(), message)
+    }
+}
+
+fn is_used(contrasts: &[Versus], name: &str) -> bool {
+    let mut contrasts = contrasts.iter();
+    contrasts.any(|versus| versus.setting == name || versus.reference == name)
+}
+
+/// Every combination of a level of each factor; the last factor changes fastest.
+fn crossed(factors: &[Factor]) -> Vec<Vec<(&str, &NamedPiece)>> {
+    let mut all: Vec<Vec<(&str, &NamedPiece)>> = vec![Vec::new()];
+    for factor in factors {
+        let mut longer = Vec::new();
+        for begun in &all {
+            for level in &factor.levels {
+                let mut levels = begun.clone();
+                levels.push((factor.name.get_ref().as_str(), level));
+                longer.push(levels);
+            }
+        }
+        all = longer;
+    }
+    all
+}
+
+/// A pair of levels within each combination of the other factors' levels.
+fn within(settings: &[NamedSetting], (level, reference): &(LevelFacts, String)) -> Vec<Versus> {
+    let others = |setting: &NamedSetting| -> BTreeMap<String, String> {
+        let others = setting
+            .levels
+            .iter()
+            .filter(|one| one.factor != level.factor);
+        others
+            .map(|one| (one.factor.clone(), one.level.clone()))
+            .collect()
+    };
+    let has = |setting: &NamedSetting, word: &str| {
+        let mut levels = setting.levels.iter();
+        levels.any(|one| one.factor == level.factor && one.level == word)
+    };
+    let judged = settings.iter().filter(|one| has(one, &level.level));
+    judged
+        .filter_map(|judged| {
+            let is_like =
+                |one: &&NamedSetting| has(one, reference) && others(one) == others(judged);
+            let reference = settings.iter().find(is_like)?;
+            Some(Versus {
+                setting: judged.name().to_owned(),
+                reference: reference.name().to_owned(),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,230 @@
+//! What a study file needs of the machine that runs it: CPUs, sysctls, offload features, files and interfaces.
+//!
+//! Reading a file asks nothing of the machine, so a file can be read anywhere. What the machine lacks is reported with its
+//! line before anything is built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use nicpoll_lab::{Cpus, Existing, ExistingInterfaces, MACHINE, try_netem};
+use nicpoll_model::{FileError, Side};
+use nicpoll_switch::knob::{Kind, KnobRow};
+use nicpoll_switch::{Control, SysctlOwner, Value, Values, did_you_mean};
+use nicpoll_sys::privilege::missing_for_lab;
+use toml::Spanned;
+
+/// The loopback is the first interface of a network namespace.
+const LOOPBACK_INDEX: u32 = 1;
+
+/// Something that the machine has to have, and where the file asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    span: Range<usize>,
+    wanted: Wanted,
+}
+
+/// What the machine has to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Cores for the traffic.
+    Cpus(Cpus),
+    /// A sysctl of a network namespace, or of the machine.
+    Sysctl {
+        /// Its name.
+        name: &'static str,
+        /// Whether it is asked of the machine.
+        is_of_machine: bool,
+    },
+    /// An offload feature that some interface may have.
+    Feature(&'static str),
+    /// The object file of an XDP program.
+    Object(PathBuf),
+    /// Interfaces that exist already, and reach each other.
+    Existing(ExistingInterfaces),
+    /// The kernel's queue that delays and loses packets.
+    Netem,
+}
+
+impl Claim {
+    /// Something that stands at `span`.
+    pub fn new(span: Range<usize>, wanted: Wanted) -> Self {
+        Claim { span, wanted }
+    }
+
+    /// What the values of a host take.
+    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Claim> {
+        let span = values.span();
+        let of = |(row, _): (&'static KnobRow, &Value)| {
+            let wanted = match row.named_kind()? {
+                Kind::Sysctl => Wanted::Sysctl {
+                    name: row.name,
+                    is_of_machine: host == MACHINE,
+                },
+                Kind::Feature => Wanted::Feature(row.name),
+            };
+            Some(Claim::new(span.clone(), wanted))
+        };
+        values.get_ref().iter().filter_map(of).collect()
+    }
+}
+
+/// What the machine has, as far as files may ask for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Here {
+    /// The cores that this process may use, ascending.
+    pub cpus: Vec<u32>,
+    /// Whose the sysctls are that the file names; those that are not there could not be asked for.
+    pub sysctls: BTreeMap<String, SysctlOwner>,
+    /// Every offload feature that this kernel knows; empty when it does not say.
+    pub features: BTreeSet<String>,
+    /// What was tried and cannot be had, and why.
+    pub(crate) refused: Vec<(Wanted, String)>,
+}
+
+impl Here {
+    /// Looks at this machine as far as a file asks for something of it.
+    ///
+    /// # Errors
+    /// When the kernel does not say which cores may be used.
+    pub(crate) fn look(claims: &[Claim]) -> io::Result<Self> {
+        let wanted = || claims.iter().map(|claim| &claim.wanted);
+        let names = wanted().filter_map(|wanted| match wanted {
+            Wanted::Sysctl { name, .. } => Some(String::from(*name)),
+            _ => None,
+        });
+        let names: Vec<String> = names.collect();
+        let owners = match names.is_empty() {
+            true => Vec::new(),
+            // Without the privilege to look, the change itself is refused later.
+            false => SysctlOwner::of(names.clone()).unwrap_or_default(),
+        };
+        let features = match wanted().any(|wanted| matches!(wanted, Wanted::Feature(_))) {
+            true => Control::new().features(LOOPBACK_INDEX).ok(),
+            false => None,
+        };
+        Ok(Here {
+            cpus: nicpoll_sys::affinity::allowed_cpus()?,
+            sysctls: names.into_iter().zip(owners).collect(),
+            features: features.map_or_else(BTreeSet::new, |features| {
+                features.wanted.into_keys().collect()
+            }),
+            refused: wanted()
+                .filter_map(|wanted| Some((wanted.clone(), refusal(wanted)?)))
+                .collect(),
+        })
+    }
+}
+
+/// Refuses what the machine cannot do. `text` is what the file was read from.
+///
+/// # Errors
+/// With the line, and what would be possible.
+pub fn check(claims: &[Claim], text: &str, here: &Here) -> Result<(), FileError> {
+    for Claim { span, wanted } in claims {
+        let missing = match wanted {
+            Wanted::Cpus(cpus) => missing_cpus(*cpus, &here.cpus),
+            Wanted::Sysctl {
+                name,
+                is_of_machine,
+            } => {
+                let owner = here.sysctls.get(*name);
+                owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner))
+            }
+            Wanted::Feature(name) => missing_feature(name, &here.features),
+            Wanted::Object(_) | Wanted::Existing(_) | Wanted::Netem => {
+                let mut refused = here.refused.iter();
+                let own = refused.find(|(other, _)| other == wanted);
+                own.map(|(_, why)| why.clone())
+            }
+        };
+        if let Some(message) = missing {
+            return Err(FileError::at(text, span.clone(), message));
+        }
+    }
+    Ok(())
+}
+
+/// Why something cannot be had that only trying tells. Without the privilege to try, the study itself is refused later.
+fn refusal(wanted: &Wanted) -> Option<String> {
+    let is_privileged = missing_for_lab().is_ok_and(|missing| missing.is_empty());
+    match wanted {
+        Wanted::Object(path) => {
+            let error = File::open(path).err()?;
+            Some(format!("cannot read {}: {error}", path.display()))
+        }
+        Wanted::Existing(interfaces) if is_privileged => {
+            Some(Existing::open(interfaces).err()?.to_string())
+        }
+        Wanted::Netem if is_privileged => {
+            let error = try_netem().err()?;
+            Some(format!(
+                "this kernel cannot delay or lose packets of a link ({error}): load its module (modprobe sch_netem), or \
+                 leave out delay and loss"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn misplaced_sysctl(name: &str, is_of_machine: bool, owner: SysctlOwner) -> Option<String> {
+    match (owner, is_of_machine) {
+        (SysctlOwner::Namespace, false) | (SysctlOwner::Machine, true) => None,
+        (SysctlOwner::Namespace, true) => Some(format!(
+            "each network namespace has its own {name}, and that of the machine would change nothing for the traffic; \
+             write it at the sender or the receiver"
+        )),
+        (SysctlOwner::Machine, false) => Some(format!(
+            "{name} is the whole machine's: every interface and program here would be concerned while a trial runs. If \
+             that may be, write it as machine = {{ sysctl = {{ \"{name}\" = ... }} }}; it is put back after each \
+             trial"
+        )),
+        (SysctlOwner::Nobody, _) => Some(format!(
+            "this kernel has no sysctl {name} that can be written; sysctl -a lists those that there are"
+        )),
+    }
+}
+
+fn missing_feature(name: &str, known: &BTreeSet<String>) -> Option<String> {
+    if known.is_empty() || known.contains(name) {
+        return None;
+    }
+    let meant = did_you_mean(name, known.iter().map(String::as_str));
+    Some(format!(
+        "this kernel has no feature {name}; ethtool -k IF lists those of an interface{meant}"
+    ))
+}
+
+fn missing_cpus(asked: Cpus, here: &[u32]) -> Option<String> {
+    let list = || {
+        let cpus: Vec<String> = here.iter().map(ToString::to_string).collect();
+        cpus.join(", ")
+    };
+    // The lab takes the first two where nothing is asked for.
+    let [first, second, ..] = here else {
+        return None;
+    };
+    let own = Cpus {
+        sender: Some(*first),
+        receiver: Some(*second),
+    };
+    let in_force = own.under(asked);
+    for side in [Side::Sender, Side::Receiver] {
+        let cpu = in_force.of(side)?;
+        if !here.contains(&cpu) {
+            return Some(format!(
+                "cpu {cpu} cannot run the {side}: this program may use {}",
+                list()
+            ));
+        }
+    }
+    (in_force.sender == in_force.receiver).then(|| {
+        format!(
+            "sender and receiver would share cpu {}, and their CPU time is told apart by core; give both, of {}",
+            in_force.sender.unwrap_or_default(),
+            list()
+        )
+    })
+}

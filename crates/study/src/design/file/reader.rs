@@ -1,0 +1,411 @@
+//! A study file's keys as TOML has them, and the checks that every part shares.
+//!
+//! Every key that a file may have is listed here; any other is refused with the known ones.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use nicpoll_lab::{
+    Beside, Cpus, EngineRequest, Topology, TopologyKind, WorkloadRequest, XdpProgram,
+};
+use nicpoll_model::FileError;
+use nicpoll_model::line::IpVersion;
+use nicpoll_model::time::{TimeError, parse_length, parse_time};
+use nicpoll_switch::{Values, did_you_mean};
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::design::NamedSetting;
+use crate::design::sweep::SweepRates;
+use crate::plan::Lengths;
+
+/// Settings or workloads of a file.
+pub const ENTRIES_MAX: usize = 16;
+
+/// Characters of a name: it heads columns.
+const NAME_MAX: usize = 24;
+
+/// Characters of the name of a setting that levels make.
+pub const CROSSED_NAME_MAX: usize = 32;
+
+/// The text that a document was read from, to tell where things stand in it.
+pub struct Reader<'a> {
+    pub text: &'a str,
+    /// What is between the hosts.
+    pub kind: TopologyKind,
+    /// Links side by side.
+    pub links: u8,
+}
+
+impl Reader<'_> {
+    /// Whether there is a router, whose receiving is then what is studied.
+    pub fn is_routed(&self) -> bool {
+        self.kind == TopologyKind::Router
+    }
+
+    pub fn error(&self, span: Range<usize>, message: String) -> FileError {
+        FileError::at(self.text, span, message)
+    }
+
+    /// Refuses names that are too few, too many, not names, or not unique.
+    pub fn names(
+        &self,
+        what: &str,
+        names: &[&Spanned<String>],
+        min: usize,
+    ) -> Result<(), FileError> {
+        if !(min..=ENTRIES_MAX).contains(&names.len()) {
+            let message = format!(
+                "{} {what} are out of range; a study has {min} to {ENTRIES_MAX}",
+                names.len()
+            );
+            return Err(self.error(0..0, message));
+        }
+        for (index, name) in names.iter().enumerate() {
+            let word = name.get_ref();
+            let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+            if word.is_empty() || word.len() > NAME_MAX || !word.chars().all(is_of_name) {
+                let message = format!(
+                    "a name has 1 to {NAME_MAX} letters, digits, '-', '_', '.' and '+', such as udp64"
+                );
+                return Err(self.error(name.span(), message));
+            }
+            if names[..index].iter().any(|other| other.get_ref() == word) {
+                let message = format!("two {what} have the name {word}; give one of them another");
+                return Err(self.error(name.span(), message));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn known(
+        &self,
+        what: &str,
+        name: &Spanned<String>,
+        known: &[&Spanned<String>],
+    ) -> Result<String, FileError> {
+        let word = name.get_ref();
+        let known: Vec<&str> = known.iter().map(|name| name.get_ref().as_str()).collect();
+        if known.contains(&word.as_str()) {
+            return Ok(word.clone());
+        }
+        let meant = did_you_mean(word, known.iter().copied());
+        let message = format!(
+            "there is no {what} {word}; the file has {}{meant}",
+            known.join(", ")
+        );
+        Err(self.error(name.span(), message))
+    }
+}
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Document {
+    pub question: String,
+    pub blocks: Option<u32>,
+    pub trial: Option<Spanned<String>>,
+    pub warmup: Option<Spanned<String>>,
+    pub drain: Option<Spanned<String>>,
+    pub time: Option<Spanned<String>>,
+    pub full: Option<LengthsEntry>,
+    pub stop: Option<StopEntry>,
+    pub seed: Option<u64>,
+    #[serde(default)]
+    pub give_up_first: Vec<Spanned<String>>,
+    pub topology: Option<Spanned<Topology>>,
+    pub common: Option<Parts>,
+    #[serde(default)]
+    pub setting: Vec<SettingEntry>,
+    #[serde(default)]
+    pub factor: Vec<FactorEntry>,
+    pub workload: Vec<WorkloadEntry>,
+    #[serde(default)]
+    pub compare: Vec<CompareEntry>,
+}
+
+/// What an entry sets at each host; `[common]` is one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Parts {
+    pub sender: Option<Spanned<Values>>,
+    pub router: Option<Spanned<Values>>,
+    pub receiver: Option<Spanned<Values>>,
+    pub machine: Option<Spanned<Values>>,
+    pub cpus: Option<Spanned<Cpus>>,
+    pub xdp: Option<Spanned<XdpEntry>>,
+    pub engine: Option<Spanned<EngineRequest>>,
+}
+
+/// The XDP programs of an entry, by host.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct XdpEntry {
+    pub sender: Option<XdpProgram>,
+    pub router: Option<XdpProgram>,
+    pub receiver: Option<XdpProgram>,
+}
+
+/// A setting, or a level of a factor: one part of a setting.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SettingEntry {
+    pub name: Spanned<String>,
+    pub noun: Option<String>,
+    #[serde(default)]
+    pub description: String,
+    pub sender: Option<Spanned<Values>>,
+    pub router: Option<Spanned<Values>>,
+    pub receiver: Option<Spanned<Values>>,
+    pub machine: Option<Spanned<Values>>,
+    pub cpus: Option<Spanned<Cpus>>,
+    pub xdp: Option<Spanned<XdpEntry>>,
+    #[serde(default)]
+    pub variant: BTreeMap<String, String>,
+    pub engine: Option<Spanned<EngineRequest>>,
+}
+
+/// One thing that differs between settings.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FactorEntry {
+    pub name: Spanned<String>,
+    pub levels: Vec<SettingEntry>,
+}
+
+/// Traffic.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkloadEntry {
+    pub name: Spanned<String>,
+    pub description: Option<String>,
+    pub traffic: Spanned<WorkloadRequest>,
+    #[serde(default)]
+    pub ip: IpVersion,
+    #[serde(default)]
+    pub both_ways: bool,
+    #[serde(default)]
+    pub beside: Vec<Beside>,
+    #[serde(default)]
+    pub spinner: bool,
+    pub sweep: Option<Spanned<SweepRates>>,
+}
+
+/// What is held against what: two settings, or two levels of a factor.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompareEntry {
+    pub setting: Option<Spanned<String>>,
+    pub factor: Option<Spanned<String>>,
+    pub level: Option<Spanned<String>>,
+    pub reference: Spanned<String>,
+}
+
+/// Names with where they stand.
+pub(crate) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
+    entries.iter().map(|entry| &entry.name).collect()
+}
+
+/// How a time is read.
+type Parse = fn(&str) -> Result<Duration, TimeError>;
+
+/// How long and how often, as a file says it. What it leaves out is as it was.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthsEntry {
+    pub blocks: Option<u32>,
+    pub trial: Option<Spanned<String>>,
+    pub warmup: Option<Spanned<String>>,
+    pub drain: Option<Spanned<String>>,
+    pub time: Option<Spanned<String>>,
+}
+
+impl LengthsEntry {
+    /// `base` with what the entry says; the entry stands in `text`.
+    ///
+    /// # Errors
+    /// With the line of a time without its unit.
+    pub fn over(&self, base: &Lengths, text: &str) -> Result<Lengths, FileError> {
+        let read = |entry: &Option<Spanned<String>>, parse: Parse| {
+            let read = |time: &Spanned<String>| {
+                let refused =
+                    |error: TimeError| FileError::at(text, time.span(), error.to_string());
+                parse(time.get_ref()).map_err(refused)
+            };
+            entry.as_ref().map(read).transpose()
+        };
+        Ok(Lengths {
+            blocks: self.blocks.unwrap_or(base.blocks),
+            trial: read(&self.trial, parse_time)?.unwrap_or(base.trial),
+            warmup: read(&self.warmup, parse_time)?.or(base.warmup),
+            drain: read(&self.drain, parse_time)?.or(base.drain),
+            limit: read(&self.time, parse_length)?,
+            ..base.clone()
+        })
+    }
+}
+
+/// The narrowest interval that may be asked for, in percent: noise of the machine does not average out below.
+const WIDTH_MIN: f64 = 0.1;
+
+/// The widest.
+const WIDTH_MAX: f64 = 100.0;
+
+/// The stop rule as a file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StopEntry {
+    width: Spanned<String>,
+    at_most: Spanned<String>,
+}
+
+impl Reader<'_> {
+    /// Puts a stop rule into the lengths.
+    pub(crate) fn stop(&self, entry: &StopEntry, lengths: &mut Lengths) -> Result<(), FileError> {
+        let StopEntry { width, at_most } = entry;
+        let percent = width.get_ref().strip_suffix('%');
+        let percent: Option<f64> = percent.and_then(|number| number.trim().parse().ok());
+        let percent = percent.filter(|percent| (WIDTH_MIN..=WIDTH_MAX).contains(percent));
+        let Some(percent) = percent else {
+            let message = format!(
+                "a width is a share of the estimate, from {WIDTH_MIN}% to {WIDTH_MAX}%, such as \"5%\""
+            );
+            return Err(self.error(width.span(), message));
+        };
+        if lengths.limit.is_some() {
+            let message = String::from(
+                "a study has time or stop; at_most is the time of one with a stop rule",
+            );
+            return Err(self.error(at_most.span(), message));
+        }
+        let limit = parse_length(at_most.get_ref())
+            .map_err(|error| self.error(at_most.span(), error.to_string()))?;
+        lengths.limit = Some(limit);
+        lengths.stop_width = Some(percent / 100.0);
+        Ok(())
+    }
+}
+
+impl Reader<'_> {
+    /// Refuses what no engine does.
+    pub(crate) fn engine_possible(&self, engine: &Spanned<EngineRequest>) -> Result<(), FileError> {
+        if self.is_routed() {
+            let message = String::from(
+                "the engine receives datagrams at the receiver, and here the router's receiving is what is studied; \
+                 leave out topology.kind = \"router\"",
+            );
+            return Err(self.error(engine.span(), message));
+        }
+        let settings = engine.get_ref().settings();
+        let refused = |error: nicpoll_lab::EngineRefusal| error.to_string();
+        settings
+            .map(|_| ())
+            .map_err(|error| self.error(engine.span(), refused(error)))
+    }
+
+    /// Refuses traffic that needs sockets at the receiver under a setting that has none.
+    pub(crate) fn received_by_engine(
+        &self,
+        entry: &WorkloadEntry,
+        settings: &[NamedSetting],
+    ) -> Result<(), FileError> {
+        let Some(setting) = settings.iter().find(|setting| setting.engine.is_some()) else {
+            return Ok(());
+        };
+        let fits = entry.traffic.get_ref().workload().datagram_receiver();
+        let why = if fits.is_none() {
+            "traffic of kind udp"
+        } else if entry.both_ways || !entry.beside.is_empty() {
+            "one stream one way, without both_ways and beside"
+        } else if self.links > 1 {
+            "one link"
+        } else {
+            return Ok(());
+        };
+        let message = format!(
+            "under the setting {} the engine receives, which takes {why}; make a study of its own of this workload",
+            setting.name()
+        );
+        Err(self.error(entry.traffic.span(), message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::design::Evidence;
+    use crate::design::file::StudyFile;
+    use crate::design::file::tests::assert_refused;
+    use nicpoll_model::Side;
+    use nicpoll_stats::order::Seed;
+
+    const ENGINES: &str = r#"
+question = "What does the engine's polling cost?"
+[[factor]]
+name = "receiver"
+levels = [
+  { name = "socket", receiver = { gro = "on" } },
+  { name = "engine", engine = { discipline = "polling", hz = 2000, knobs = { burst_max = 1000 } } },
+]
+[[workload]]
+name = "udp"
+spinner = true
+traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
+"#;
+
+    #[test]
+    fn an_engine_is_a_level_that_the_plan_names() {
+        let file = StudyFile::parse(ENGINES).unwrap();
+        let engine = file.design.setting("engine").unwrap();
+        assert_eq!(engine.evidence, Evidence::Polls);
+        let plan = file.plan(Seed(1)).unwrap();
+        let words = "polling at 2000 Hz, burst_max=1000";
+        let write = (Side::Receiver, String::from("engine"), String::from(words));
+        assert_eq!(plan.settings[1].writes, [write]);
+        assert!(plan.workloads[0].description.contains("computes beside"));
+        // The run with a program beside it takes its time.
+        let without = StudyFile::parse(&ENGINES.replace("spinner = true\n", "")).unwrap();
+        let without = without.plan(Seed(1)).unwrap().plan;
+        assert!(plan.plan.reckoned_trial_seconds[0] > without.reckoned_trial_seconds[0] + 0.1);
+    }
+
+    #[test]
+    fn what_the_engine_cannot_receive_is_refused_with_its_line() {
+        let changes = [
+            ("burst_max = 1000", "burst_max = 5", 7, "10 to 20000"),
+            ("hz = 2000", "hertz = 2000", 7, "discipline such as"),
+            (
+                "traffic = { kind = \"udp\", payload_bytes = 64, packets_per_second = 1000 }",
+                "traffic = { kind = \"rr\" }",
+                12,
+                "traffic of kind udp",
+            ),
+            ("spinner = true", "both_ways = true", 12, "one way"),
+            (
+                "[[factor]]",
+                "[topology]\nlinks = 2\n[[factor]]",
+                14,
+                "one link",
+            ),
+            (
+                "[[factor]]",
+                "[topology]\nkind = \"router\"\n[[factor]]",
+                9,
+                "router's",
+            ),
+            (
+                "name = \"engine\", ",
+                "name = \"engine\", xdp = { receiver = {} }, ",
+                7,
+                "one program",
+            ),
+            (
+                "[[workload]]",
+                "[[factor]]\nname = \"two\"\nlevels = [{ name = \"a\", engine = \"polling\" }, { name = \"b\" }]\n[[workload]]",
+                11,
+                "two factors set engine",
+            ),
+        ];
+        assert_refused(ENGINES, &changes);
+    }
+}

@@ -1,0 +1,381 @@
+//! Makes settings of a file's entries: of one entry each, or of one level of each factor.
+//!
+//! No value is set twice in a setting. Whatever cannot work on the link is refused with the line of the entry that asks
+//! for it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use nicpoll_lab::{
+    Cpus, EngineRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER, SENDER,
+    TopologyKind, XdpProgram,
+};
+use nicpoll_model::{FileError, LevelFacts};
+use nicpoll_observe::XdpMode;
+use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO, GRO_FLUSH_TIMEOUT};
+use nicpoll_switch::knob::{Kind, KnobRow};
+use nicpoll_switch::{Request, Setting, Values, needs_napi};
+use toml::Spanned;
+
+use crate::design::file::needs::{Claim, Wanted};
+use crate::design::file::reader::{Parts, Reader, SettingEntry, XdpEntry};
+use crate::design::{Evidence, NamedSetting};
+
+/// What is said of a router's part where there is none.
+const NO_ROUTER: &str = "there is no router here; add topology = { kind = \"router\" }";
+
+/// What an entry sets, with where the part of the host that is studied stands.
+#[derive(Clone, Default)]
+pub(crate) struct Piece {
+    span: Range<usize>,
+    hosts: BTreeMap<HostName, Values>,
+    cpus: Cpus,
+    xdp: BTreeMap<HostName, XdpProgram>,
+    variant: BTreeMap<String, String>,
+    engine: Option<EngineRequest>,
+}
+
+/// Whose values they are, as settings name hosts.
+type HostName = &'static str;
+
+/// A piece with what it is called.
+#[derive(Clone)]
+pub(crate) struct NamedPiece {
+    pub name: Spanned<String>,
+    noun: Option<String>,
+    description: String,
+    piece: Piece,
+}
+
+impl Piece {
+    /// This piece with another one in force over it.
+    pub fn under(&self, over: &Piece) -> Piece {
+        let mut hosts = self.hosts.clone();
+        for (host, values) in &over.hosts {
+            let own = hosts.entry(host).or_default();
+            for (row, value) in values.iter() {
+                own.insert(row, value.clone());
+            }
+        }
+        Piece {
+            span: over.span.clone(),
+            hosts,
+            cpus: self.cpus.under(over.cpus),
+            xdp: under(&self.xdp, &over.xdp),
+            variant: under(&self.variant, &over.variant),
+            engine: over.engine.clone().or_else(|| self.engine.clone()),
+        }
+    }
+
+    fn of(&self, host: HostName) -> Option<&Values> {
+        self.hosts.get(host)
+    }
+
+    /// What both of two pieces set, in words.
+    fn common_with(&self, other: &Piece) -> Option<String> {
+        for (host, values) in &self.hosts {
+            let others = other.of(host);
+            let is_twice =
+                |row: &&'static KnobRow| others.is_some_and(|own| own.get(row).is_some());
+            if let Some(row) = values.iter().map(|(row, _)| row).find(is_twice) {
+                return Some(format!("{} of the {host}", row.name));
+            }
+        }
+        let mut names = self.variant.keys();
+        if let Some(name) = names.find(|name| other.variant.contains_key(*name)) {
+            return Some(format!("{name} of the command"));
+        }
+        let mut hosts = self.xdp.keys();
+        if let Some(host) = hosts.find(|host| other.xdp.contains_key(*host)) {
+            return Some(format!("xdp of the {host}"));
+        }
+        if self.engine.is_some() && other.engine.is_some() {
+            return Some(String::from("engine"));
+        }
+        let side = self.cpus.common_with(other.cpus)?;
+        Some(format!("cpus of the {side}"))
+    }
+}
+
+/// What one map says, with what another one says in force over it.
+fn under<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, over: &BTreeMap<K, V>) -> BTreeMap<K, V> {
+    map.clone().into_iter().chain(over.clone()).collect()
+}
+
+impl Reader<'_> {
+    /// What every setting has.
+    pub(crate) fn common(
+        &self,
+        parts: Option<Parts>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Piece, FileError> {
+        match parts {
+            Some(parts) => self.parts(parts, 0..0, claims),
+            None => Ok(Piece::default()),
+        }
+    }
+
+    /// What an entry says.
+    pub(crate) fn piece(
+        &self,
+        entry: SettingEntry,
+        claims: &mut Vec<Claim>,
+    ) -> Result<NamedPiece, FileError> {
+        let parts = Parts {
+            sender: entry.sender,
+            router: entry.router,
+            receiver: entry.receiver,
+            machine: entry.machine,
+            cpus: entry.cpus,
+            xdp: entry.xdp,
+            engine: entry.engine,
+        };
+        let mut piece = self.parts(parts, entry.name.span(), claims)?;
+        piece.variant = entry.variant;
+        Ok(NamedPiece {
+            name: entry.name,
+            noun: entry.noun,
+            description: entry.description,
+            piece,
+        })
+    }
+
+    /// What the parts of an entry set; `span` is where it stands if it has none for the receiver.
+    fn parts(
+        &self,
+        parts: Parts,
+        span: Range<usize>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Piece, FileError> {
+        let mut piece = Piece {
+            span,
+            ..Piece::default()
+        };
+        let studied = match self.is_routed() {
+            true => &parts.router,
+            false => &parts.receiver,
+        };
+        if let Some(studied) = studied {
+            piece.span = studied.span();
+        }
+        let all = [
+            (SENDER, parts.sender),
+            (ROUTER, parts.router),
+            (RECEIVER, parts.receiver),
+            (MACHINE, parts.machine),
+        ];
+        for (host, values) in all {
+            let Some(values) = values else { continue };
+            self.possible(host, &values)?;
+            claims.extend(Claim::of_values(host, &values));
+            piece.hosts.insert(host, values.into_inner());
+        }
+        if let Some(cpus) = parts.cpus {
+            let wanted = Wanted::Cpus(*cpus.get_ref());
+            claims.push(Claim::new(cpus.span(), wanted));
+            piece.cpus = cpus.into_inner();
+        }
+        if let Some(xdp) = parts.xdp {
+            let span = xdp.span();
+            piece.xdp = self.xdp(xdp)?;
+            let objects = piece
+                .xdp
+                .values()
+                .filter_map(|program| program.object.clone());
+            claims.extend(objects.map(|object| Claim::new(span.clone(), Wanted::Object(object))));
+        }
+        if let Some(engine) = parts.engine {
+            self.engine_possible(&engine)?;
+            piece.engine = Some(engine.into_inner());
+        }
+        Ok(piece)
+    }
+
+    /// The XDP programs that an entry names.
+    fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<HostName, XdpProgram>, FileError> {
+        let span = entry.span();
+        let entry = entry.into_inner();
+        if entry.router.is_some() && !self.is_routed() {
+            return Err(self.error(span, String::from(NO_ROUTER)));
+        }
+        let all = [
+            (SENDER, entry.sender),
+            (ROUTER, entry.router),
+            (RECEIVER, entry.receiver),
+        ];
+        let mut programs = BTreeMap::new();
+        for (host, program) in all {
+            let Some(program) = program else { continue };
+            let checked = program.check();
+            checked.map_err(|error| self.error(span.clone(), error.to_string()))?;
+            programs.insert(host, program);
+        }
+        Ok(programs)
+    }
+
+    /// Refuses what no host of its kind has, whatever the kernel.
+    fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
+        if host == ROUTER && !self.is_routed() {
+            return Err(self.error(values.span(), String::from(NO_ROUTER)));
+        }
+        for (row, _) in values.get_ref().iter() {
+            let is_sysctl = row.named_kind() == Some(Kind::Sysctl);
+            let message = if host == MACHINE && !is_sysctl {
+                format!(
+                    "{} is an interface's: write it at the sender or the receiver; machine = {{ sysctl = {{ ... }} }} \
+                     is for sysctls of the whole machine",
+                    row.name
+                )
+            } else if row.is_of_card() && self.kind != TopologyKind::Existing {
+                format!(
+                    "{} is a card's, and the study runs on a veth pair, which has neither rings of a size to choose nor \
+                     interrupts to moderate",
+                    row.name
+                )
+            } else {
+                continue;
+            };
+            return Err(self.error(values.span(), message));
+        }
+        Ok(())
+    }
+
+    /// The host whose receiving is studied.
+    fn studied(&self) -> HostName {
+        match self.is_routed() {
+            true => ROUTER,
+            false => RECEIVER,
+        }
+    }
+
+    /// One setting of one entry.
+    pub(crate) fn setting(
+        &self,
+        common: &Piece,
+        named: NamedPiece,
+    ) -> Result<NamedSetting, FileError> {
+        let NamedPiece {
+            name,
+            noun,
+            description,
+            piece,
+        } = named;
+        let name = name.into_inner();
+        let noun = noun.unwrap_or_else(|| name.clone());
+        self.named(common.under(&piece), name, noun, description, Vec::new())
+    }
+
+    /// One setting of a level of each factor, in the order of the factors.
+    pub(crate) fn crossed(
+        &self,
+        common: &Piece,
+        levels: &[(&str, &NamedPiece)],
+    ) -> Result<NamedSetting, FileError> {
+        let mut whole = Piece::default();
+        for (factor, level) in levels {
+            if let Some(what) = whole.common_with(&level.piece) {
+                let message = format!(
+                    "two factors set {what}, and one of them is {factor}: a value belongs to one factor"
+                );
+                return Err(self.error(level.piece.span.clone(), message));
+            }
+            let span = level.piece.span.clone();
+            let is_of_receiver = level.piece.of(self.studied()).is_some();
+            let before = whole.span.clone();
+            whole = whole.under(&level.piece);
+            whole.span = if is_of_receiver { span } else { before };
+        }
+        if whole.span.is_empty() {
+            whole.span = levels.first().map_or(0..0, |(_, level)| level.name.span());
+        }
+        let join = |between: &str, of: &dyn Fn(&NamedPiece) -> String| {
+            let words = levels.iter().map(|(_, level)| of(level));
+            let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+            words.join(between)
+        };
+        let name = join("+", &|level| level.name.get_ref().clone());
+        let noun = join(" with ", &|level| {
+            let name = || level.name.get_ref().clone();
+            level.noun.clone().unwrap_or_else(name)
+        });
+        let description = join("; ", &|level| level.description.clone());
+        let level_of = |(factor, level): &(&str, &NamedPiece)| LevelFacts {
+            factor: String::from(*factor),
+            level: level.name.get_ref().clone(),
+        };
+        let levels = levels.iter().map(level_of).collect();
+        self.named(common.under(&whole), name, noun, description, levels)
+    }
+
+    fn named(
+        &self,
+        piece: Piece,
+        name: String,
+        noun: String,
+        description: String,
+        levels: Vec<LevelFacts>,
+    ) -> Result<NamedSetting, FileError> {
+        let studied = piece.hosts.get(self.studied()).cloned();
+        let studied = studied.unwrap_or_default();
+        let xdp = piece.xdp.get(self.studied());
+        if piece.engine.is_some() && xdp.is_some() {
+            let message = format!(
+                "the setting {name} has the engine and an XDP program at the receiver, and an interface has one \
+                 program: the engine's own takes its packets there"
+            );
+            return Err(self.error(piece.span, message));
+        }
+        let has_napi = studied.number(&GRO) == Some(1)
+            || piece.engine.is_some()
+            || xdp.is_some_and(|program| program.mode == XdpMode::Native);
+        let is_made = self.kind != TopologyKind::Existing;
+        let evidence = match evidence_of(&studied, has_napi) {
+            Evidence::NoNapi if !is_made => Evidence::AsItIs,
+            evidence => evidence,
+        };
+        if is_made && evidence != Evidence::NoNapi && !has_napi {
+            let message = format!(
+                "a veth has no NAPI while GRO is off and no native XDP program is there; add gro = \"on\" to the {}, \
+                 and to that of the setting that it is compared with",
+                self.studied()
+            );
+            return Err(self.error(piece.span, message));
+        }
+        let hosts = piece.hosts.into_iter();
+        let hosts = hosts.filter(|(_, set)| !set.is_empty());
+        let interface = |host| match host {
+            MACHINE => MACHINE_INTERFACE,
+            _ => INTERFACE,
+        };
+        Ok(NamedSetting {
+            noun,
+            setting: Setting {
+                name,
+                description,
+                hosts: hosts
+                    .map(|(host, set)| (String::from(host), Request::of(interface(host), set)))
+                    .collect::<BTreeMap<_, _>>(),
+            },
+            cpus: piece.cpus,
+            xdp: piece
+                .xdp
+                .into_iter()
+                .map(|(host, program)| (String::from(host), program))
+                .collect(),
+            variant: piece.variant,
+            engine: piece.engine,
+            levels,
+            evidence,
+        })
+    }
+}
+
+/// What must be seen of a veth's polls for these values to be in force.
+fn evidence_of(studied: &Values, has_napi: bool) -> Evidence {
+    let above_zero = |row| studied.number(row).filter(|number| *number > 0);
+    match (above_zero(&DEFER_HARD_IRQS), above_zero(&GRO_FLUSH_TIMEOUT)) {
+        (Some(_), Some(period_ns)) => Evidence::Rounds { period_ns },
+        _ if has_napi || needs_napi(studied) => Evidence::Polls,
+        _ => Evidence::NoNapi,
+    }
+}

@@ -1,0 +1,381 @@
+//! The comparisons of a plan.
+//!
+//! A trial counts for the setting that was asked for, whatever happened in it. One without a result has the worst value of
+//! each metric. Only an external event makes a value missing, and drops the pairs of this trial alone. What is compared, at
+//! which level and by which method, is fixed before the first trial.
+
+use std::collections::BTreeMap;
+
+use nicpoll_model::{
+    Comparison, ComparisonName, Conduct, CountingCost, DroppedComparison, EventCounter, MainEffect,
+    Metric, MetricKind, Plan, Trial, TrialCpu, WorkUnit,
+};
+use nicpoll_stats::order::Seed;
+use nicpoll_stats::{
+    Confidence, Contrast, InvalidMargin, Pair, Proofs, compare, holm, ratio_interval,
+};
+
+use crate::design::{Design, Versus};
+use crate::plan::family_confidence;
+
+/// Adds what trials show of the account of CPU time: what was delivered in its window over what was
+/// delivered without it. The windows of a trial take turns in coming first.
+pub fn add_pairs_of_trials(costs: &mut [CountingCost], trials: &[Trial]) {
+    let mut pairs: BTreeMap<(&str, &str), Vec<Pair>> = BTreeMap::new();
+    for trial in trials {
+        let figures = trial.result();
+        let cpu = figures.and_then(|figures| figures.cpu.as_ref());
+        let of_both = (trial.workload.as_str(), trial.setting.as_str());
+        pairs.entry(of_both).or_default().push(Pair {
+            setting: cpu.and_then(|cpu| cpu.delivered_bits_per_second),
+            reference: figures.map(|figures| figures.delivered_bits_per_second),
+        });
+    }
+    for cost in costs {
+        let of_both = (cost.workload.as_str(), cost.setting.as_str());
+        if let (EventCounter::CpuTime, Some(pairs)) = (cost.counter, pairs.get(&of_both)) {
+            let pairs = pairs.clone();
+            set_ratio(cost, &pairs);
+        }
+    }
+}
+
+pub fn set_ratio(cost: &mut CountingCost, pairs: &[Pair]) {
+    let ratio = ratio_interval(pairs, Confidence::PERCENT_95).ok();
+    cost.delivered_ratio = ratio.map(|ratio| ratio.estimate);
+    cost.delivered_ratio_low = ratio.map(|ratio| ratio.low);
+    cost.delivered_ratio_high = ratio.map(|ratio| ratio.high);
+    cost.pairs = pairs.len() as u32;
+}
+
+/// Compares all that the plan names and that was not given up: settings, and levels of factors over all combinations
+/// of the other factors.
+pub fn compare_all(
+    design: &Design,
+    plan: &Plan,
+    trials: &[Trial],
+    dropped: &[DroppedComparison],
+    seed: Seed,
+) -> Result<Vec<Comparison>, InvalidMargin> {
+    let effects = design.main_effects();
+    let mut comparisons = Vec::new();
+    for workload in &design.workloads {
+        let unit = workload.request.workload().unit();
+        let name = &workload.name;
+        let is_kept = |versus: &&Versus| {
+            let pair = (&*versus.setting, &*versus.reference);
+            !is_dropped(dropped, name, pair)
+        };
+        let of_settings = design.contrasts.iter().filter(is_kept);
+        let of_settings = of_settings.map(|it| Versed::of(trials, name, it));
+        let of_levels = effects
+            .iter()
+            .filter_map(|it| Versed::over(trials, name, it, dropped));
+        for versed in of_settings.chain(of_levels) {
+            for (index, &metric) in metrics(unit).iter().enumerate() {
+                comparisons.push(versed.compare(plan, metric, index == 0, seed)?);
+            }
+        }
+    }
+    with_holm(&mut comparisons, plan.family);
+    Ok(comparisons)
+}
+
+/// Corrects the p values of the comparisons that get a verdict for their number.
+fn with_holm(comparisons: &mut [Comparison], family: u32) {
+    let primary = |one: &&mut Comparison| one.primary;
+    let p_values = comparisons.iter().filter(|one| one.primary);
+    let p_values: Vec<Option<f64>> = p_values.map(|one| one.difference_p).collect();
+    let corrected = holm(&p_values, family as usize);
+    for (one, p) in comparisons.iter_mut().filter(primary).zip(corrected) {
+        one.holm_p = p;
+    }
+}
+
+/// Compares two settings under one workload by one metric, which gets a verdict.
+pub(crate) fn compare_pair(
+    plan: &Plan,
+    trials: &[Trial],
+    workload: &str,
+    versus: &Versus,
+    metric: Metric,
+    seed: Seed,
+) -> Result<Comparison, InvalidMargin> {
+    Versed::of(trials, workload, versus).compare(plan, metric, true, seed)
+}
+
+/// Whether the comparison of two settings was given up.
+fn is_dropped(dropped: &[DroppedComparison], workload: &str, pair: (&str, &str)) -> bool {
+    dropped.iter().any(|gone| {
+        let ComparisonName {
+            workload: of,
+            setting,
+            reference,
+        } = &gone.comparison;
+        of == workload && (setting.as_str(), reference.as_str()) == pair
+    })
+}
+
+/// Combinations of the other factors that make an average: of one alone, its own comparison says all.
+const COMBINATIONS_MIN: usize = 2;
+
+/// The trials of one workload under what is compared, block by block: one of each setting, or those of all
+/// combinations in which two levels of a factor stand.
+struct Versed<'a> {
+    workload: &'a str,
+    factor: Option<&'a str>,
+    setting: &'a str,
+    reference: &'a str,
+    /// Pairs of settings that should be in it, and whose comparison was given up.
+    left_out: Vec<(&'a str, &'a str)>,
+    /// The trials of complete blocks, those that are judged first.
+    blocks: Vec<[Vec<&'a Trial>; 2]>,
+}
+
+impl<'a> Versed<'a> {
+    fn of(trials: &'a [Trial], workload: &'a str, versus: &'a Versus) -> Self {
+        let pairs = vec![(&*versus.setting, &*versus.reference)];
+        Versed {
+            workload,
+            factor: None,
+            setting: &versus.setting,
+            reference: &versus.reference,
+            blocks: blocks(trials, workload, &pairs),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Two levels over the combinations whose comparison was not given up: what is given up follows from the time
+    /// alone, so what is left favours neither level. `None` with fewer than two.
+    fn over(
+        trials: &'a [Trial],
+        workload: &'a str,
+        effect: &'a MainEffect,
+        dropped: &[DroppedComparison],
+    ) -> Option<Self> {
+        let pairs = effect.settings.iter();
+        let (left_out, pairs): (Vec<_>, Vec<_>) = pairs
+            .map(|(one, other)| (&**one, &**other))
+            .partition(|pair| is_dropped(dropped, workload, *pair));
+        (pairs.len() >= COMBINATIONS_MIN).then(|| Versed {
+            workload,
+            factor: Some(&effect.factor),
+            setting: &effect.level,
+            reference: &effect.reference,
+            blocks: blocks(trials, workload, &pairs),
+            left_out,
+        })
+    }
+
+    fn compare(
+        &self,
+        plan: &Plan,
+        metric: Metric,
+        is_primary: bool,
+        seed: Seed,
+    ) -> Result<Comparison, InvalidMargin> {
+        let blocks = self.blocks.iter();
+        let pairs: Vec<Pair> = blocks
+            .map(|[setting, reference]| Pair {
+                setting: mean_value(setting, metric),
+                reference: mean_value(reference, metric),
+            })
+            .collect();
+        let blocks = self.blocks.iter();
+        let is_proven: Vec<bool> = blocks
+            .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.conduct)))
+            .collect();
+        let confidence = if is_primary {
+            family_confidence(plan.family)
+        } else {
+            Confidence::PERCENT_95
+        };
+        let compared = compare(&Contrast {
+            workload: self.workload,
+            metric,
+            setting: self.setting,
+            reference: self.reference,
+            pairs: &pairs,
+            blocks_planned: plan.blocks as usize,
+            primary_margin: is_primary.then_some(plan.margin),
+            confidence,
+            seed,
+            proofs: Some(Proofs {
+                is_proven: &is_proven,
+                setting: self.in_force(0),
+                reference: self.in_force(1),
+            }),
+            chances: (metric == Metric::LossRatio).then(|| [self.offered(0), self.offered(1)]),
+        })?;
+        Ok(Comparison {
+            factor: self.factor.map(String::from),
+            left_out: self
+                .left_out
+                .iter()
+                .map(|(one, other)| (String::from(*one), String::from(*other)))
+                .collect(),
+            ..compared
+        })
+    }
+
+    fn arm(&self, arm: usize) -> impl Iterator<Item = &'a Trial> {
+        self.blocks.iter().flat_map(move |arms| &arms[arm]).copied()
+    }
+
+    /// Trials of one arm that nothing external befell, and those of them whose setting was in force.
+    fn in_force(&self, arm: usize) -> [u32; 2] {
+        let kept = || self.arm(arm).filter(|trial| trial.conduct.is_kept());
+        let in_force = kept().filter(|trial| is_in_force(trial));
+        [kept().count() as u32, in_force.count() as u32]
+    }
+
+    /// Datagrams that one arm offered in trials whose account closes.
+    fn offered(&self, arm: usize) -> u64 {
+        self.arm(arm)
+            .filter(|trial| trial.loss_ratio().is_some())
+            .filter_map(|trial| trial.result()?.offered_packets)
+            .sum()
+    }
+}
+
+/// The trials of the blocks that have all settings of all pairs.
+fn blocks<'a>(
+    trials: &'a [Trial],
+    workload: &str,
+    pairs: &[(&str, &str)],
+) -> Vec<[Vec<&'a Trial>; 2]> {
+    let find = |block: u32, setting: &str| {
+        trials.iter().find(|trial| {
+            (trial.block, trial.workload.as_str(), trial.setting.as_str())
+                == (block, workload, setting)
+        })
+    };
+    let last = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    let blocks = (1..=last).filter_map(|block| {
+        let judged = pairs.iter().map(|(setting, _)| find(block, setting));
+        let reference = pairs.iter().map(|(_, reference)| find(block, reference));
+        Some([
+            judged.collect::<Option<_>>()?,
+            reference.collect::<Option<_>>()?,
+        ])
+    });
+    blocks.collect()
+}
+
+/// What the trials of a block that stand on one side come to: the mean of logs for what is compared by its ratio, the
+/// mean for what is compared in points. Where one is missing, so is their mean; a rate of none is the worst of all.
+fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
+    let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial, metric)).collect();
+    let values = values?;
+    match &values[..] {
+        [value] => Some(*value),
+        _ => {
+            let mean =
+                |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / trials.len() as f64;
+            Some(match metric.kind() {
+                MetricKind::Ratio => mean(&mut values.iter().map(|it| it.ln())).exp(),
+                MetricKind::Points => mean(&mut values.iter().copied()),
+            })
+        }
+    }
+}
+
+/// Rounds this much off one a period are still the timer's: arrivals begin one for each that finds the NAPI idle,
+/// and a timer that is not armed begins none.
+const TIMED_DEVIATION_MAX: f64 = 0.5;
+
+/// Whether a trial ran as its setting asks, in rhythm where it has one. A failure under it counts for it.
+fn is_as_asked(conduct: &Conduct) -> bool {
+    conduct.is_kept() && conduct.unproven.is_none()
+}
+
+/// Whether a trial's setting was in force. A timer that is late is a timer: on an idle core its latency, which
+/// is the hypervisor's, is a tenth of a period and more.
+fn is_in_force(trial: &Trial) -> bool {
+    let deviation = trial.findings.rhythm_deviation_ratio;
+    is_as_asked(&trial.conduct)
+        || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
+}
+
+/// A trial's value of a metric: `None` when it is missing, the worst that there is when the trial, or the
+/// run that the metric is of, gave no result.
+pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
+    if !trial.conduct.is_kept() {
+        return None;
+    }
+    let Some(figures) = trial.result() else {
+        return worst(metric);
+    };
+    let trips = figures.round_trip;
+    match metric {
+        Metric::DeliveredBitsPerSecond => Some(figures.delivered_bits_per_second),
+        Metric::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
+        Metric::RoundTripP50Ns => trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64)),
+        Metric::RoundTripP99Ns => trips.and_then(|trips| Some(trips.quantiles.p99_ns? as f64)),
+        Metric::RoundTripP999Ns => trips.and_then(|trips| Some(trips.quantiles.p999_ns? as f64)),
+        Metric::LossRatio => trial.loss_ratio(),
+        Metric::JitterSeconds => figures.jitter_seconds,
+        Metric::CpuBusy | Metric::CpuNsPerPacket | Metric::CpuNsPerByte => {
+            cpu_value(figures.cpu.as_ref()?, metric)
+        }
+        Metric::ContextSwitchesPerSecond => Some(figures.context_switches_per_second),
+    }
+}
+
+/// The run in which CPU time was accounted for is judged by itself.
+fn cpu_value(cpu: &TrialCpu, metric: Metric) -> Option<f64> {
+    if !cpu.conduct.is_kept() {
+        return None;
+    }
+    if cpu.conduct.failure.is_some() {
+        return worst(metric);
+    }
+    match metric {
+        Metric::CpuBusy => Some(cpu.busy()),
+        Metric::CpuNsPerPacket => cpu.busy_ns_per_packet,
+        _ => cpu.busy_ns_per_byte,
+    }
+}
+
+/// The value of a trial that gave no result: no rate, an endless time, all lost. What a machine does
+/// meanwhile has no worst.
+fn worst(metric: Metric) -> Option<f64> {
+    match (metric, metric.kind()) {
+        (Metric::CpuBusy | Metric::ContextSwitchesPerSecond, _) => None,
+        (_, MetricKind::Points) => Some(1.0),
+        (_, MetricKind::Ratio) if metric.more_is_better() => Some(0.0),
+        (_, MetricKind::Ratio) => Some(f64::INFINITY),
+    }
+}
+
+/// The figures of a workload that are compared: the one with a verdict first.
+pub(crate) fn metrics(unit: WorkUnit) -> &'static [Metric] {
+    match unit {
+        WorkUnit::Bytes => &[
+            Metric::DeliveredBitsPerSecond,
+            Metric::CpuNsPerByte,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+        WorkUnit::Datagrams => &[
+            Metric::DeliveredBitsPerSecond,
+            Metric::LossRatio,
+            Metric::JitterSeconds,
+            Metric::CpuNsPerPacket,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+        WorkUnit::Transactions => &[
+            Metric::TransactionsPerSecond,
+            Metric::RoundTripP50Ns,
+            Metric::RoundTripP99Ns,
+            Metric::RoundTripP999Ns,
+            Metric::CpuNsPerPacket,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,479 @@
+use nicpoll_model::{
+    CpuSource, Findings, ForeignCpu, Ledger, Placement, SocketBuffers, TrialFigures, Verdict,
+    Warmup, WindowRates,
+};
+
+use super::*;
+use crate::design::demo;
+use crate::design::demo::{DemoOptions, plan};
+use crate::judge::findings::setting_findings;
+use crate::judge::warnings::foreign_work;
+
+const BLOCKS: u32 = 16;
+/// In no order that neighbours share.
+const SCATTER: [f64; 16] = [
+    1.03, 0.95, 1.01, 1.06, 0.98, 0.96, 1.05, 1.0, 0.94, 1.02, 1.04, 0.97, 0.99, 1.07, 0.93, 1.015,
+];
+
+fn figures(bits_per_second: f64) -> TrialFigures {
+    let window = WindowRates::new(Some(1000), 64_000, 0.25);
+    TrialFigures {
+        offered_packets: Some(1000),
+        delivered_packets: Some(1000),
+        delivered_bits_per_second: bits_per_second,
+        delivered_packets_per_second: None,
+        delivered_line_ratio: None,
+        loss_ratio: Some(0.0),
+        sender: window,
+        receiver: window,
+        jitter_seconds: Some(1e-6),
+        one_way_delays: None,
+        out_of_order_packets: Some(0),
+        round_trip: None,
+        round_trip_distribution: None,
+        polls_per_second: None,
+        rounds_per_second: None,
+        packets_per_poll: None,
+        polls: None,
+        calibration: None,
+        cpu: Some(TrialCpu {
+            source: CpuSource::Exact,
+            seconds: 0.1,
+            conduct: Conduct::default(),
+            cores: vec![],
+            busy_ns_per_packet: Some(5000.0),
+            busy_ns_per_byte: Some(80.0),
+            delivered_bits_per_second: None,
+        }),
+        cpu_tick_sampled: vec![],
+        spinner: None,
+        context_switches_per_second: 1000.0,
+        interrupts_per_second: None,
+        series: None,
+        socket_buffers: SocketBuffers {
+            send_asked_bytes: None,
+            send_granted_bytes: 0,
+            receive_asked_bytes: None,
+            receive_granted_bytes: 0,
+        },
+        ledger: Ledger {
+            offered_packets: Some(1000),
+            delivered_packets: Some(1000),
+            offered_bytes: None,
+            delivered_bytes: None,
+            duplicate_packets: None,
+            lines: vec![],
+            control: vec![],
+            residual_packets: Some(0),
+            residual_bytes: None,
+            cross_checks: vec![],
+        },
+    }
+}
+
+fn trial(block: u32, setting: &str) -> Trial {
+    let rate = if setting == "polling" { 1.3e8 } else { 1e8 };
+    let at = if setting == "polling" {
+        block
+    } else {
+        3 * block + 1
+    };
+    Trial {
+        sequence: block,
+        block,
+        workload: String::from("udp64"),
+        setting: String::from(setting),
+        conduct: Conduct::default(),
+        proof_attempts: 1,
+        findings: Findings::default(),
+        warmup: Warmup {
+            seconds: 0.1,
+            delivered_bytes: 1,
+        },
+        placement: Placement {
+            sender_cpu: 0,
+            receiver_cpu: 1,
+            poll_cpus: vec![],
+        },
+        figures: Some(Box::new(figures(
+            rate * SCATTER[at as usize % SCATTER.len()],
+        ))),
+    }
+}
+
+/// The demo with one workload, and its trials after a change.
+fn study(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
+    let options = DemoOptions {
+        blocks: Some(BLOCKS),
+        workloads: vec![String::from("udp64")],
+        ..DemoOptions::default()
+    };
+    let (design, plan) = plan(&options, Seed(1)).unwrap();
+    let mut trials = Vec::new();
+    for block in 1..=BLOCKS {
+        for setting in [demo::DEFAULT, demo::INTERRUPT, demo::POLLING] {
+            let mut trial = trial(block, setting);
+            change(&mut trial);
+            trials.push(trial);
+        }
+    }
+    (design, plan, trials)
+}
+
+/// What the study says of a metric of polling against a reference.
+fn says(change: impl Fn(&mut Trial), reference: &str, metric: Metric) -> Comparison {
+    let (design, plan, trials) = study(change);
+    let compared = compare_all(&design, &plan, &trials, &[], Seed(1)).unwrap();
+    let mut found = compared.into_iter();
+    found
+        .find(|one| one.reference == reference && one.metric == metric)
+        .unwrap()
+}
+
+fn rate(change: impl Fn(&mut Trial)) -> Comparison {
+    says(change, "interrupt", Metric::DeliveredBitsPerSecond)
+}
+
+fn in_blocks(trial: &Trial, setting: &str, blocks: u32) -> bool {
+    trial.setting == setting && trial.block <= blocks
+}
+
+#[test]
+fn a_plan_of_sixteen_blocks_is_judged_by_ranks() {
+    let comparison = rate(|_| ());
+    assert_eq!(comparison.verdict, Some(Verdict::BetterAndItMatters));
+    assert_eq!((comparison.blocks, comparison.missing_blocks), (16, 0));
+    let sensitivity = comparison.sensitivity.unwrap();
+    assert_eq!(sensitivity.in_force_trials, [16, 16]);
+    assert_eq!(sensitivity.proven_only.blocks, 16);
+}
+
+#[test]
+fn an_event_from_outside_drops_the_pairs_of_its_trial_alone() {
+    let stepped = |trial: &mut Trial| {
+        if in_blocks(trial, "default", 2) {
+            trial.conduct.external = Some(String::from("the clock was stepped"));
+        }
+    };
+    assert_eq!(rate(stepped).missing_blocks, 0);
+    let against_default = says(stepped, "default", Metric::DeliveredBitsPerSecond);
+    assert_eq!(
+        (against_default.blocks, against_default.missing_blocks),
+        (14, 2)
+    );
+    let sensitivity = against_default.sensitivity.unwrap();
+    assert_eq!(sensitivity.reference_in_force_trials, [14, 14]);
+    assert_eq!(sensitivity.missing_as_worst.unwrap().blocks, 16);
+}
+
+#[test]
+fn a_failed_trial_is_the_worst_of_each_metric_that_knows_one() {
+    let failed = |trial: &mut Trial| {
+        if in_blocks(trial, "polling", 5) {
+            trial.conduct.failure = Some(String::from("nothing was delivered"));
+            trial.figures = None;
+        }
+    };
+    let comparison = rate(failed);
+    assert_eq!((comparison.blocks, comparison.ratio_low), (16, Some(0.0)));
+    assert_eq!(comparison.verdict, Some(Verdict::NoDifferenceProven));
+    let loss = says(failed, "interrupt", Metric::LossRatio);
+    assert_eq!((loss.blocks, loss.none_seen_of), (16, None));
+    let cost = says(failed, "interrupt", Metric::CpuNsPerPacket);
+    assert_eq!((cost.blocks, cost.ratio_high), (16, None));
+    let busy = says(failed, "interrupt", Metric::CpuBusy);
+    assert_eq!((busy.blocks, busy.missing_blocks), (11, 5));
+}
+
+#[test]
+fn an_open_account_voids_the_loss_and_not_the_rate() {
+    let open = |trial: &mut Trial| {
+        if in_blocks(trial, "polling", 3) {
+            trial.conduct.ledger_void = Some(String::from("the drain did not finish"));
+        }
+    };
+    assert_eq!(rate(open).blocks, 16);
+    let loss = says(open, "interrupt", Metric::LossRatio);
+    assert_eq!(loss.missing_blocks, 3);
+    // Datagrams of open accounts are no chances.
+    assert_eq!(loss.none_seen_of, Some([13_000, 16_000]));
+}
+
+#[test]
+fn the_run_for_cpu_time_is_judged_by_itself() {
+    let disturbed = |trial: &mut Trial| {
+        if in_blocks(trial, "polling", 3) {
+            let cpu = trial
+                .figures
+                .as_mut()
+                .and_then(|it| it.cpu.as_mut())
+                .unwrap();
+            cpu.conduct.external = Some(String::from("the clock was stepped"));
+        }
+    };
+    assert_eq!(rate(disturbed).blocks, 16);
+    let cost = says(disturbed, "interrupt", Metric::CpuNsPerPacket);
+    assert_eq!((cost.blocks, cost.missing_blocks), (13, 3));
+}
+
+#[test]
+fn unproven_trials_count_and_make_the_verdict_one_on_asking_when_they_are_many() {
+    let unproven = |blocks| {
+        move |trial: &mut Trial| {
+            if in_blocks(trial, "polling", blocks) {
+                trial.conduct.unproven = Some(String::from("out of rhythm"));
+            }
+        }
+    };
+    let one = rate(unproven(1));
+    assert_eq!(
+        (one.blocks, one.verdict),
+        (16, Some(Verdict::BetterAndItMatters))
+    );
+    let sensitivity = one.sensitivity.unwrap();
+    assert_eq!(
+        (sensitivity.proven_only.blocks, sensitivity.is_on_asking),
+        (15, false)
+    );
+    let two = rate(unproven(2)).sensitivity.unwrap();
+    assert_eq!((two.in_force_trials, two.is_on_asking), ([16, 14], true));
+}
+
+#[test]
+fn a_late_timer_is_out_of_rhythm_and_in_force() {
+    let late = |deviation| {
+        move |trial: &mut Trial| {
+            if in_blocks(trial, "polling", 8) {
+                trial.conduct.unproven = Some(String::from("12 % from one a period"));
+                trial.findings.rhythm_deviation_ratio = Some(deviation);
+            }
+        }
+    };
+    let slow = rate(late(-0.12)).sensitivity.unwrap();
+    assert_eq!((slow.in_force_trials, slow.is_on_asking), ([16, 16], false));
+    assert_eq!(slow.proven_only.blocks, 8);
+    // A timer that was never armed, and a round for each arrival.
+    for deviation in [-1.0, 3.0] {
+        let other = rate(late(deviation)).sensitivity.unwrap();
+        assert_eq!((other.in_force_trials, other.is_on_asking), ([16, 8], true));
+    }
+}
+
+#[test]
+fn a_comparison_that_was_given_up_is_not_made() {
+    let (design, plan, trials) = study(|_| ());
+    let dropped = DroppedComparison {
+        comparison: plan.drop_order[0].clone(),
+        blocks_done: 16,
+    };
+    let gone = dropped.comparison.reference.clone();
+    let compared = compare_all(&design, &plan, &trials, &[dropped], Seed(1)).unwrap();
+    assert!(!compared.is_empty() && compared.iter().all(|one| one.reference != gone));
+}
+
+const CROSSED: &str = r#"
+question = "Which of two things matters?"
+blocks = 16
+[[factor]]
+name = "period"
+levels = [{ name = "50us", machine = { sysctl = { "net.core.message_burst" = 9 } } }, { name = "1ms" }]
+[[factor]]
+name = "tso"
+levels = [{ name = "off", sender = { tso = "off" } }, { name = "on" }]
+[[workload]]
+name = "udp64"
+traffic = { kind = "udp", payload_bytes = 64 }
+"#;
+
+/// A study of two factors: 1 ms delivers 1.2 times as much with tso and 1.25 times without, tso nothing more or less.
+fn crossed(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
+    crossed_by(CROSSED, change)
+}
+
+/// The same of another file with these factors; a further level of tso is like "off".
+fn crossed_by(text: &str, change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
+    let file = crate::StudyFile::parse(text).unwrap();
+    let (design, plan) = (file.design.clone(), file.plan(Seed(1)).unwrap().plan);
+    let mut trials = Vec::new();
+    for block in 1..=BLOCKS {
+        let factors = [
+            ("50us+off", 1.0),
+            ("50us+on", 1.0),
+            ("1ms+off", 1.25),
+            ("1ms+on", 1.2),
+            ("50us+kept", 1.0),
+            ("1ms+kept", 1.25),
+        ];
+        for (at, (setting, factor)) in (1..).zip(factors) {
+            let mut trial = trial(block, setting);
+            let scatter = SCATTER[(at * block as usize) % SCATTER.len()];
+            trial.figures = Some(Box::new(figures(1e8 * factor * scatter)));
+            change(&mut trial);
+            trials.push(trial);
+        }
+    }
+    (design, plan, trials)
+}
+
+/// What a study says of a factor over all combinations of the others.
+fn effect(of: &(Design, Plan, Vec<Trial>), factor: &str, metric: Metric) -> Option<Comparison> {
+    let (design, plan, trials) = of;
+    let compared = compare_all(design, plan, trials, &[], Seed(1)).unwrap();
+    let is_meant = |one: &Comparison| one.factor.as_deref() == Some(factor) && one.metric == metric;
+    compared.into_iter().find(is_meant)
+}
+
+#[test]
+fn a_factor_is_judged_over_all_combinations_of_the_others() {
+    let study = crossed(|_| ());
+    let rate = Metric::DeliveredBitsPerSecond;
+    let period = effect(&study, "period", rate).unwrap();
+    assert_eq!((&*period.setting, &*period.reference), ("1ms", "50us"));
+    // The mean of the logs of 1.2 and 1.25, and a verdict at the confidence of all six comparisons.
+    let ratio = period.ratio.unwrap();
+    assert!((ratio - (1.2_f64 * 1.25).sqrt()).abs() < 0.01, "{ratio}");
+    assert_eq!(
+        (period.blocks, period.verdict),
+        (16, Some(Verdict::BetterAndItMatters))
+    );
+    assert_eq!(study.1.family, 6);
+    assert!((period.confidence_ratio - (1.0 - 0.05 / 6.0)).abs() < 1e-12);
+    assert!(period.holm_p.unwrap() >= period.difference_p.unwrap());
+    assert_eq!(period.sensitivity.unwrap().in_force_trials, [32, 32]);
+    // Two trials of each arm in a block scatter less than one: its interval is narrower than those within.
+    let compared = compare_all(&study.0, &study.1, &study.2, &[], Seed(1)).unwrap();
+    let width = |one: &Comparison| one.ratio_high.unwrap() / one.ratio_low.unwrap();
+    let within: Vec<f64> = compared
+        .iter()
+        .filter(|one| one.metric == rate && one.factor.is_none() && one.setting.starts_with("1ms"))
+        .map(width)
+        .collect();
+    let over = effect(&study, "period", rate).unwrap();
+    assert!(within.iter().all(|one| width(&over) < *one), "{within:?}");
+    let tso = effect(&study, "tso", rate).unwrap();
+    assert!(
+        (tso.ratio.unwrap() - 1.0).abs() < 0.05
+            && matches!(
+                tso.verdict,
+                Some(Verdict::Equivalent | Verdict::NoDifferenceProven)
+            )
+    );
+    // Shares are averaged as they are.
+    let loss = effect(&study, "tso", Metric::LossRatio).unwrap();
+    assert_eq!(
+        (loss.share_difference, loss.none_seen_of),
+        (Some(0.0), Some([32_000, 32_000]))
+    );
+}
+
+#[test]
+fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
+    let rate = Metric::DeliveredBitsPerSecond;
+    let stepped = crossed(|trial| {
+        if trial.block == 3 && trial.setting == "1ms+on" {
+            trial.conduct.external = Some(String::from("the clock was stepped"));
+        }
+    });
+    let period = effect(&stepped, "period", rate).unwrap();
+    assert_eq!((period.blocks, period.missing_blocks), (15, 1));
+    // A trial that gave no result makes its block the worst, and takes none away.
+    let failed = crossed(|trial| {
+        if trial.block == 3 && trial.setting == "1ms+on" {
+            trial.conduct.failure = Some(String::from("it hung"));
+            trial.figures = None;
+        }
+    });
+    let period = effect(&failed, "period", rate).unwrap();
+    assert_eq!((period.blocks, period.missing_blocks), (16, 0));
+    assert!(
+        period.ratio_low.unwrap()
+            < effect(&crossed(|_| ()), "period", rate)
+                .unwrap()
+                .ratio_low
+                .unwrap()
+    );
+}
+
+/// A comparison of a period within a combination, as given up.
+fn gone(setting: &str, reference: &str) -> DroppedComparison {
+    DroppedComparison {
+        comparison: ComparisonName {
+            workload: String::from("udp64"),
+            setting: String::from(setting),
+            reference: String::from(reference),
+        },
+        blocks_done: 9,
+    }
+}
+
+/// The average of a factor's levels, when comparisons were given up.
+fn average(text: &str, dropped: &[DroppedComparison], factor: &str) -> Option<Comparison> {
+    let (design, plan, trials) = crossed_by(text, |_| ());
+    let compared = compare_all(&design, &plan, &trials, dropped, Seed(1)).unwrap();
+    compared
+        .into_iter()
+        .find(|one| one.factor.as_deref() == Some(factor) && one.primary)
+}
+
+#[test]
+fn a_factor_is_averaged_over_the_combinations_that_were_not_given_up() {
+    let gone = [gone("1ms+on", "50us+on")];
+    // With two combinations one is left, whose own comparison says all.
+    assert_eq!(average(CROSSED, &gone, "period"), None);
+    assert!(average(CROSSED, &gone, "tso").unwrap().left_out.is_empty());
+    let three = CROSSED.replace(
+        "{ name = \"on\" }]",
+        "{ name = \"on\" }, { name = \"kept\", sender = { tso = \"on\" } }]",
+    );
+    assert_ne!(three, CROSSED);
+    let whole = average(&three, &[], "period").unwrap();
+    assert!(whole.left_out.is_empty());
+    let rest = average(&three, &gone, "period").unwrap();
+    assert_eq!(
+        rest.left_out,
+        [(String::from("1ms+on"), String::from("50us+on"))]
+    );
+    // Without 1.2, of 1.2, 1.25 and 1.25.
+    let [whole, rest] = [whole, rest].map(|one| one.ratio.unwrap());
+    assert!((rest - 1.25).abs() < 0.02 && whole < rest, "{whole} {rest}");
+}
+
+#[test]
+fn findings_are_by_setting_and_warn_of_foreign_work() {
+    let (design, _, trials) = study(|trial| {
+        let taken = if trial.setting == "polling" {
+            0.12
+        } else {
+            0.02
+        };
+        trial.findings.foreign_cpu = vec![ForeignCpu {
+            core: 0,
+            busy_ratio: taken,
+        }];
+        trial.findings.steal_ratio = Some(if trial.block == 1 { 0.5 } else { 0.01 });
+        if in_blocks(trial, "polling", 2) {
+            trial.proof_attempts = 3;
+            trial.figures.as_mut().unwrap().delivered_bits_per_second = 1e6;
+        }
+    });
+    let found = setting_findings(&design, &trials, 1.05, Seed(1));
+    let [_, interrupt, polling] = &found[..] else {
+        panic!("one for each setting: {found:?}");
+    };
+    assert_eq!((polling.trials, polling.proof_retries), (16, 4));
+    assert_eq!(polling.below_half_median_ratio, Some(0.125));
+    assert_eq!(polling.worst_decile_per_second, Some(1e6));
+    assert_eq!(interrupt.below_half_median_ratio, Some(0.0));
+    // No trial has steps; their rates are in no order.
+    assert!(interrupt.rate_within_trials.is_none());
+    let over_trials = interrupt.rate_over_trials.unwrap();
+    assert_eq!((over_trials.trials, over_trials.found), (16, None));
+    assert_eq!(polling.steal.unwrap().max_ratio, 0.5);
+    assert_eq!(polling.steal.unwrap().median_ratio, 0.01);
+    let warning = foreign_work(&found).unwrap();
+    assert!(
+        warning.contains("12 % of a core (udp64 under polling)"),
+        "{warning}"
+    );
+    assert_eq!(foreign_work(&found[..2]), None);
+}

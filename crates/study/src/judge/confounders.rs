@@ -1,0 +1,322 @@
+//! Confounders: differences between two compared settings other than the one that the comparison is about, and properties of
+//! the machine that disturb measurements.
+//!
+//! A difference that nobody asked for is listed, whoever made it: the kernel, the driver, or somebody before the study. A
+//! difference that was asked for is listed too where a setting changes how packets are received and an offload, a ring or a
+//! CPU at once: the verdict is then about both.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nicpoll_inspect::is_read_in_user_mode;
+use nicpoll_model::{Confounder, HostFacts, Side, Warning, WarningName};
+use nicpoll_switch::knob::{KnobRow, table};
+use nicpoll_switch::{Request, Value};
+
+use crate::design::{Design, NamedSetting, Versus};
+
+/// Values of both interfaces under a setting, by name: what [`crate::Lab::settings`] reads.
+pub type Seen = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Everything that differs within the comparisons of a design, as far as the settings have been seen.
+pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
+    let of = |versus: &Versus| {
+        let (Some(setting), Some(reference)) = (
+            design.setting(&versus.setting),
+            design.setting(&versus.reference),
+        ) else {
+            return Vec::new();
+        };
+        let mut found = asked(setting, reference);
+        found.extend(not_asked(setting, reference, seen));
+        found
+    };
+    design.contrasts.iter().flat_map(of).collect()
+}
+
+/// The knobs in which two settings differ, with the host and both values.
+fn differences<'a>(
+    setting: &'a NamedSetting,
+    reference: &'a NamedSetting,
+) -> Vec<(&'a str, &'static KnobRow, [Option<&'a Value>; 2])> {
+    let of = |one: &'a NamedSetting, host: &str| one.setting.hosts.get(host).map(|own| &own.set);
+    let hosts = [setting, reference].map(|one| one.setting.hosts.iter());
+    let hosts: BTreeMap<&str, &Request> = hosts
+        .into_iter()
+        .flatten()
+        .map(|(host, request)| (host.as_str(), request))
+        .collect();
+    let mut found = Vec::new();
+    for host in hosts.into_keys() {
+        let sets = [of(setting, host), of(reference, host)];
+        let mut rows: Vec<&'static KnobRow> = Vec::new();
+        for (row, _) in sets.iter().flatten().flat_map(|set| set.iter()) {
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        for row in rows {
+            let values = sets.map(|set| set.and_then(|set| set.get(row)));
+            if values[0] != values[1] {
+                found.push((host, row, values));
+            }
+        }
+    }
+    found
+}
+
+/// Offloads, rings and cores that two settings were asked to differ in, beside how packets are received.
+fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
+    let all = differences(setting, reference);
+    let is_beside = |row: &KnobRow| row.is_offload() || row.is_of_card();
+    if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_beside(row)) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (host, row, values) in all {
+        if is_beside(row) {
+            let values = values.map(|value| value.map(|value| row.show(value)));
+            let name = format!("{host}: {}", row.full_name());
+            found.push(confounder(setting, reference, name, values, true));
+        }
+    }
+    for side in [Side::Sender, Side::Receiver] {
+        let cpus = [setting, reference].map(|one| one.cpus.of(side));
+        if cpus[0] != cpus[1] {
+            let values = cpus.map(|cpu| cpu.map(|cpu| cpu.to_string()));
+            let name = format!("{side}: CPU of the traffic");
+            found.push(confounder(setting, reference, name, values, true));
+        }
+    }
+    found
+}
+
+/// What was seen to differ and neither setting writes.
+fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> Vec<Confounder> {
+    let (Some(own), Some(others)) = (seen.get(setting.name()), seen.get(reference.name())) else {
+        return Vec::new();
+    };
+    let is_written = |name: &str| {
+        let sets = [setting, reference].map(|one| one.setting.hosts.iter());
+        let mut written = sets.into_iter().flatten().flat_map(|(host, request)| {
+            let rows = request.set.iter().map(|(row, _)| row);
+            rows.map(move |row| (host, row))
+        });
+        written.any(|(host, row)| is_of(name, host, row))
+    };
+    let names: BTreeSet<&String> = own.keys().chain(others.keys()).collect();
+    let differing = names.into_iter().filter_map(|name| {
+        let values = [own.get(name), others.get(name)];
+        let is_meant = values[0] != values[1] && !is_instance(name) && !is_written(name);
+        is_meant.then_some((name.as_str(), values))
+    });
+    let found = with_tso_as_one(differing)
+        .into_iter()
+        .map(|(name, values)| {
+            let values = values.map(|value| value.cloned());
+            confounder(setting, reference, name, values, false)
+        });
+    found.collect()
+}
+
+/// Under the setting, and under the reference.
+type Values<'a> = [Option<&'a String>; 2];
+
+/// What differs, with the features of TSO that do so alike as one: ethtool switches them together.
+fn with_tso_as_one<'a>(
+    differing: impl Iterator<Item = (&'a str, Values<'a>)>,
+) -> Vec<(String, Values<'a>)> {
+    let mut groups: Vec<(Vec<&str>, Values<'_>)> = Vec::new();
+    for (name, values) in differing {
+        let place = tso_of(name).map(|(place, _)| place);
+        let same = groups.iter_mut().find(|(names, known)| {
+            let known_place = tso_of(names[0]).map(|(place, _)| place);
+            place.is_some() && known_place == place && *known == values
+        });
+        match same {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], values)),
+        }
+    }
+    let named = groups.into_iter().map(|(names, values)| {
+        let features = names.iter().filter_map(|name| Some(tso_of(name)?.1));
+        let features: Vec<&str> = features.collect();
+        let name = match (&features[..], tso_of(names[0])) {
+            ([_, _, ..], Some(([before, behind], _))) => {
+                format!("{before}TSO ({}){behind}", features.join(", "))
+            }
+            _ => String::from(names[0]),
+        };
+        (name, values)
+    });
+    named.collect()
+}
+
+/// What stands around the name of a feature of TSO, and the name; `None` for other values.
+fn tso_of(name: &str) -> Option<([&str; 2], &str)> {
+    let (before, rest) = name.split_once("feature ")?;
+    let named = &rest[..rest.find(" (").unwrap_or(rest.len())];
+    // Other interfaces than the first have theirs before it.
+    let feature = named.rsplit(' ').next()?;
+    let begin = before.len() + "feature ".len() + named.len() - feature.len();
+    let around = [&name[..begin], &name[begin + feature.len()..]];
+    table::TSO.stands_for(feature).then_some((around, feature))
+}
+
+/// The values of NAPI instances are those of the interface, and their numbers differ each time.
+fn is_instance(name: &str) -> bool {
+    name.contains(": NAPI ")
+}
+
+/// Whether a value that was read is one that the row of a host writes.
+fn is_of(name: &str, host: &str, row: &KnobRow) -> bool {
+    let Some(name) = name
+        .strip_prefix(host)
+        .and_then(|rest| rest.strip_prefix(": "))
+    else {
+        return false;
+    };
+    let feature = name.strip_prefix("feature ").map(|rest| {
+        let end = rest.find(" (").unwrap_or(rest.len());
+        row.stands_for(&rest[..end])
+    });
+    feature.unwrap_or_else(|| {
+        let name = name.strip_prefix("sysfs ").or(name.strip_prefix("sysctl "));
+        name == Some(row.name)
+    })
+}
+
+fn confounder(
+    setting: &NamedSetting,
+    reference: &NamedSetting,
+    name: String,
+    [value, reference_value]: [Option<String>; 2],
+    is_asked: bool,
+) -> Confounder {
+    Confounder {
+        setting: String::from(setting.name()),
+        reference: String::from(reference.name()),
+        name,
+        value,
+        reference_value,
+        is_asked,
+    }
+}
+
+/// What about this machine disturbs measurements, with the remedy.
+pub fn machine_confounders(facts: &HostFacts) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |text: String| {
+        warnings.push(Warning {
+            name: WarningName::Confounder,
+            text,
+        });
+    };
+    if let Some(governor) = facts.governors.iter().find(|name| *name != "performance") {
+        warn(format!(
+            "the frequency governor is '{governor}': the clock follows the load and distorts CPU time; \
+             set 'performance' while measuring"
+        ));
+    }
+    if facts.cpus.len() == 2 {
+        warn(String::from(
+            "there are only two CPUs: sender, receiver, polls and everything else share them",
+        ));
+    }
+    let clocksource = facts.clocksource.as_deref();
+    if let Some(source) = clocksource.filter(|source| !is_read_in_user_mode(source)) {
+        warn(format!(
+            "the clock source is '{source}': reading the time may need a system call for each datagram"
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod confounders_tests {
+    use super::*;
+    use crate::design::demo;
+    use std::time::Duration;
+
+    fn found(design: &Design, seen: &Seen, setting: &str, reference: &str) -> Vec<String> {
+        let all = confounders(design, seen).into_iter();
+        all.filter(|one| one.setting == setting && one.reference == reference)
+            .map(|one| one.name)
+            .collect()
+    }
+
+    #[test]
+    fn what_a_setting_changes_beside_how_packets_are_received_is_listed() {
+        let design = demo::design(Duration::from_micros(200));
+        assert_eq!(
+            found(&design, &Seen::new(), "polling", "default"),
+            [
+                "receiver: rx-gro (GRO)",
+                "sender: tx-tcp*-segmentation (TSO)"
+            ]
+        );
+        // Between these only the discipline differs.
+        assert!(found(&design, &Seen::new(), "polling", "interrupt").is_empty());
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_listed_with_both_values() {
+        let design = demo::design(Duration::from_micros(200));
+        let values = |queue: &str, timeout: &str, tso: &str| {
+            let all = [
+                ("sender: sysfs tx_queue_len", queue),
+                ("receiver: sysfs gro_flush_timeout", timeout),
+                ("receiver: NAPI 0", timeout),
+                ("sender: feature tx-tcp6-segmentation (active)", tso),
+                ("receiver: feature tx-tcp-segmentation (active)", tso),
+                ("receiver: feature tx-tcp6-segmentation (active)", tso),
+                ("receiver: feature tx-tcp6-segmentation (wanted)", tso),
+                ("router: feature em1 tx-tcp-segmentation (active)", tso),
+                ("router: feature em1 tx-tcp6-segmentation (active)", tso),
+                ("router: feature em1 tx-udp-segmentation (active)", tso),
+            ];
+            let all = all.map(|(name, value)| (String::from(name), String::from(value)));
+            BTreeMap::from(all)
+        };
+        let seen = Seen::from([
+            (String::from("polling"), values("1000", "7", "true")),
+            (String::from("interrupt"), values("2000", "0", "false")),
+        ]);
+        // What they write is not listed; the receiver's TSO is nobody's wish.
+        assert_eq!(
+            found(&design, &seen, "polling", "interrupt"),
+            [
+                "receiver: feature TSO (tx-tcp-segmentation, tx-tcp6-segmentation) (active)",
+                "receiver: feature tx-tcp6-segmentation (wanted)",
+                "router: feature em1 TSO (tx-tcp-segmentation, tx-tcp6-segmentation) (active)",
+                "router: feature em1 tx-udp-segmentation (active)",
+                "sender: sysfs tx_queue_len"
+            ]
+        );
+        let all = confounders(&design, &seen);
+        let queue = all.iter().find(|one| one.name.ends_with("tx_queue_len"));
+        let queue = queue.unwrap();
+        assert_eq!(queue.value.as_deref(), Some("1000"));
+        assert_eq!(queue.reference_value.as_deref(), Some("2000"));
+        assert!(!queue.is_asked);
+    }
+}
+
+#[cfg(test)]
+mod facts_tests {
+    use super::*;
+
+    #[test]
+    fn each_confounder_is_named() {
+        let mut facts = nicpoll_inspect::host_facts().unwrap();
+        facts.cpus = vec![0, 1, 2, 3];
+        facts.clocksource = Some(String::from("tsc"));
+        facts.governors = vec![String::from("performance")];
+        assert!(machine_confounders(&facts).is_empty());
+        facts.clocksource = Some(String::from("arch_sys_counter"));
+        assert!(machine_confounders(&facts).is_empty());
+        facts.governors.push(String::from("powersave"));
+        facts.clocksource = Some(String::from("hpet"));
+        facts.cpus.truncate(2);
+        assert_eq!(machine_confounders(&facts).len(), 3);
+    }
+}

@@ -1,0 +1,290 @@
+//! What trials met under each setting: steal, foreign CPU time, rhythm, load, retries, failures, the worst trials, and
+//! whether the rate changes over time.
+//!
+//! Findings decide nothing. A setting can cause what happens to it, so differences between settings are shown. Of studies
+//! whose rates are even and independent, at most one in twenty has a finding on evenness; changes smaller than the margin
+//! are not reported.
+
+use nicpoll_model::{
+    Metric, RateOverTime, SeriesTests, SettingFindings, Shares, Trial, TrialSeries, Unevenness,
+    WorkUnit,
+};
+use nicpoll_stats::order::Seed;
+use nicpoll_stats::{Series, Summary};
+
+use crate::design::Design;
+use crate::judge::comparisons::{metrics, value};
+
+/// Answers on how even a rate is, for each workload and setting: within trials, and from trial to trial.
+const EVENNESS_ANSWERS: usize = 2;
+
+/// What each workload's trials met under each setting, in the order of the report. A rate that changes over time by
+/// less than `margin` is not told of; random orders are drawn from `seed`.
+pub fn setting_findings(
+    design: &Design,
+    trials: &[Trial],
+    margin: f64,
+    seed: Seed,
+) -> Vec<SettingFindings> {
+    let groups = design.workloads.len() * design.settings.len();
+    let rule = Rule {
+        family: (groups * EVENNESS_ANSWERS) as u32,
+        margin,
+        seed,
+    };
+    let mut found = Vec::new();
+    for workload in &design.workloads {
+        let unit = workload.request.workload().unit();
+        for setting in &design.settings {
+            let alike = trials
+                .iter()
+                .filter(|trial| trial.workload == workload.name && trial.setting == setting.name());
+            let alike: Vec<&Trial> = alike.collect();
+            if !alike.is_empty() {
+                found.push(of_trials(
+                    &workload.name,
+                    setting.name(),
+                    unit,
+                    &alike,
+                    &rule,
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn of_trials(
+    workload: &str,
+    setting: &str,
+    unit: WorkUnit,
+    trials: &[&Trial],
+    rule: &Rule,
+) -> SettingFindings {
+    let metric = metrics(unit)[0];
+    let count =
+        |is: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is(trial)).count() as u32;
+    let kept = |trial: &Trial| trial.conduct.is_kept();
+    let values: Vec<f64> = trials
+        .iter()
+        .filter_map(|trial| value(trial, metric))
+        .collect();
+    let summary = Summary::of(&values);
+    let below_half = summary.map(|summary| {
+        let below = values.iter().filter(|value| **value < summary.median / 2.0);
+        below.count() as f64 / values.len() as f64
+    });
+    let findings = || trials.iter().map(|trial| &trial.findings);
+    SettingFindings {
+        workload: String::from(workload),
+        setting: String::from(setting),
+        trials: trials.len() as u32,
+        external_trials: count(&|trial| !kept(trial)),
+        failed_trials: count(&|trial| kept(trial) && trial.conduct.failure.is_some()),
+        unproven_trials: count(&|trial| kept(trial) && trial.conduct.unproven.is_some()),
+        ledger_void_trials: count(&|trial| kept(trial) && trial.conduct.ledger_void.is_some()),
+        loss_trials: count(&|trial| trial.loss_ratio().is_some_and(|lost| lost > 0.0)),
+        proof_retries: trials
+            .iter()
+            .map(|trial| trial.proof_attempts.saturating_sub(1))
+            .sum(),
+        steal: shares(findings().filter_map(|it| it.steal_ratio)),
+        foreign_cpu: shares(
+            findings()
+                .filter(|it| !it.foreign_cpu.is_empty())
+                .map(|it| {
+                    let cores = it.foreign_cpu.iter();
+                    cores.map(|core| core.busy_ratio).sum()
+                }),
+        ),
+        rhythm_deviation: shares(
+            findings().filter_map(|it| it.rhythm_deviation_ratio.map(f64::abs)),
+        ),
+        load_average_1min: Summary::of(
+            &findings()
+                .filter_map(|it| it.load_average_1min)
+                .collect::<Vec<_>>(),
+        )
+        .map(|loads| loads.median),
+        metric,
+        median_per_second: summary.map(|it| it.median),
+        // The primary metrics are rates, of which less is worse.
+        worst_decile_per_second: summary.map(|it| it.p10),
+        below_half_median_ratio: below_half,
+        rate_within_trials: within_trials(trials, unit, rule),
+        rate_over_trials: over_trials(trials, metric, rule),
+    }
+}
+
+fn shares(values: impl Iterator<Item = f64>) -> Option<Shares> {
+    let summary = Summary::of(&values.collect::<Vec<_>>())?;
+    Some(Shares {
+        median_ratio: summary.median,
+        max_ratio: summary.max,
+    })
+}
+
+/// Steps of a trial that are tested at most; neighbours of a longer one are put together.
+const STEPS_MAX: usize = 40;
+
+/// Of a rate of nothing there is no ratio: it counts as this share of the middle.
+const NOTHING: f64 = 0.01;
+
+/// Neighbouring rates that are put together before it is looked how far a rate swings.
+const SMOOTHED: usize = 3;
+
+/// By what a finding is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    /// Answers in the study that share the level.
+    pub family: u32,
+    /// The ratio from which on a change matters.
+    pub margin: f64,
+    /// What random orders are drawn from.
+    pub seed: Seed,
+}
+
+/// The rates of a trial from step to step, and when each step ended.
+struct Steps {
+    rates: Vec<f64>,
+    end_seconds: Vec<f64>,
+}
+
+/// Whether the receiver's rate is even within the trials that gave a result. `None` where that cannot be told.
+pub(crate) fn within_trials(
+    trials: &[&Trial],
+    unit: WorkUnit,
+    rule: &Rule,
+) -> Option<RateOverTime> {
+    let series = trials.iter().filter_map(|it| it.result()?.series.as_ref());
+    let steps: Vec<Steps> = series.filter_map(|it| steps(it, unit)).collect();
+    let rates: Vec<&[f64]> = steps.iter().map(|it| it.rates.as_slice()).collect();
+    let mut found = judged(&rates, rates.len(), rule)?;
+    found.step_at_seconds = first_after(&found).and_then(|first| {
+        let ends = steps.iter();
+        let ends = ends.filter_map(|it| it.end_seconds.get(first.checked_sub(1)?).copied());
+        median(&ends.collect::<Vec<f64>>())
+    });
+    Some(found)
+}
+
+/// Whether the rate is even from trial to trial. `None` where that cannot be told.
+pub(crate) fn over_trials(trials: &[&Trial], metric: Metric, rule: &Rule) -> Option<RateOverTime> {
+    let rate = |trial: &&Trial| Some((trial.block, trial.result().and(value(trial, metric))?));
+    let (blocks, rates): (Vec<u32>, Vec<f64>) = trials.iter().filter_map(rate).unzip();
+    let mut found = judged(&[&rates], rates.len(), rule)?;
+    found.step_at_block = first_after(&found).and_then(|first| blocks.get(first).copied());
+    Some(found)
+}
+
+/// What tests say, as documents hold it.
+pub(crate) fn series_tests(series: &Series) -> SeriesTests {
+    SeriesTests {
+        drift_p: series.drift_p,
+        step_at: series.change.map(|change| change.at as u32 + 1),
+        step_p: series.change.map(|change| change.p),
+        dependence_p: series.dependence_p,
+        is_uneven: series.is_uneven(),
+    }
+}
+
+/// The index of the first value after a step that was found.
+fn first_after(found: &RateOverTime) -> Option<usize> {
+    let is_step = found.found == Some(Unevenness::Step);
+    let at = found.tests.step_at.filter(|_| is_step)?;
+    Some(at as usize - 1)
+}
+
+/// The rates of whole steps, no more than are tested; `None` where what the workload counts was not read.
+fn steps(series: &TrialSeries, unit: WorkUnit) -> Option<Steps> {
+    let counts = series.received(unit)?;
+    let whole = counts.len().saturating_sub(1);
+    let together = whole.div_ceil(STEPS_MAX).max(1);
+    let lengths: Vec<f64> = series.lengths().take(whole).collect();
+    let rate = |(counts, lengths): (&[u64], &[f64])| {
+        counts.iter().sum::<u64>() as f64 / lengths.iter().sum::<f64>().max(1e-9)
+    };
+    let counts = counts[..whole].chunks(together);
+    let ends = series.end_seconds[..whole].chunks(together);
+    Some(Steps {
+        rates: counts.zip(lengths.chunks(together)).map(rate).collect(),
+        end_seconds: ends.filter_map(|ends| ends.last().copied()).collect(),
+    })
+}
+
+/// Tests rates of runs that repeat each other, and that so many trials are in.
+fn judged(runs: &[&[f64]], trials: usize, rule: &Rule) -> Option<RateOverTime> {
+    let tested = Series::of_repeats(runs, rule.family, rule.seed);
+    tested.change?;
+    let profile = profile(runs);
+    let step = |at: usize| ratio(profile.get(..at)?, profile.get(at..)?);
+    let third = profile.len() / 3;
+    let drift = || ratio(&profile[..third], &profile[profile.len() - third..]);
+    let sizes = [
+        (Unevenness::Step, tested.step().and_then(step)),
+        (Unevenness::Drift, tested.drifts().then(drift).flatten()),
+        (
+            Unevenness::Swings,
+            tested.depends().then(|| swings(runs)).flatten(),
+        ),
+    ];
+    let great = sizes.into_iter().find_map(|(what, size)| {
+        let size = size.filter(|size| is_great(what, *size, rule.margin))?;
+        Some((what, size))
+    });
+    Some(RateOverTime {
+        trials: trials as u32,
+        tests: series_tests(&tested),
+        found: great.map(|(what, _)| what),
+        size_ratio: great.map(|(_, size)| size),
+        step_at_seconds: None,
+        step_at_block: None,
+    })
+}
+
+fn is_great(what: Unevenness, size: f64, margin: f64) -> bool {
+    match what {
+        Unevenness::Step | Unevenness::Drift => size >= margin || size <= margin.recip(),
+        Unevenness::Swings => size >= margin - 1.0,
+    }
+}
+
+/// The rate at each place that at least half of the runs have: the median of their rates, each in units of its own
+/// middle.
+fn profile(runs: &[&[f64]]) -> Vec<f64> {
+    let longest = runs.iter().map(|run| run.len()).max().unwrap_or(0);
+    let at = |index: usize| {
+        let here = runs.iter().filter_map(|run| {
+            let middle = median(run).filter(|middle| *middle > 0.0)?;
+            Some(run.get(index)? / middle)
+        });
+        let here: Vec<f64> = here.collect();
+        median(&here).filter(|_| 2 * here.len() >= runs.len())
+    };
+    (0..longest).map_while(at).collect()
+}
+
+/// The middle of the later rates over that of the earlier ones; `None` without either.
+fn ratio(early: &[f64], late: &[f64]) -> Option<f64> {
+    Some(median(late)?.max(NOTHING) / median(early)?.max(NOTHING))
+}
+
+/// Half of what lies between the least and the greatest tenth of a run's rates, over their middle, once what hops from
+/// one to the next is smoothed out; the middle of all runs.
+fn swings(runs: &[&[f64]]) -> Option<f64> {
+    let of_run = |run: &&[f64]| {
+        let smoothed = run.windows(SMOOTHED);
+        let smoothed = smoothed.map(|few| few.iter().sum::<f64>() / few.len() as f64);
+        let summary = Summary::of(&smoothed.collect::<Vec<f64>>())?;
+        let half = (summary.p90 - summary.p10) / 2.0;
+        (summary.median > 0.0).then(|| half / summary.median)
+    };
+    median(&runs.iter().filter_map(of_run).collect::<Vec<f64>>())
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    Summary::of(values).map(|summary| summary.median)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The result of a sweep: offered and delivered at each rate, the highest rate sustained, and CPU time at a fixed load.
+//!
+//! A rate counts as sustained only if each lower one is. Settings are compared at a load that all of them sustain.
+
+use nicpoll_model::{
+    Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial, TrialFigures, WorkUnit,
+};
+use nicpoll_stats::Summary;
+
+use crate::design::sweep::HELD_SHARE;
+use crate::design::{Design, NamedWorkload};
+
+/// The fixed load is at most this share of the least rate that any setting holds.
+const FIXED_SHARE: f64 = 0.5;
+
+/// What each sweep of a design found.
+pub(crate) fn sweeps(design: &Design, trials: &[Trial]) -> Vec<Sweep> {
+    let loads = design.workloads.iter().filter_map(|one| one.load.as_ref());
+    let mut names: Vec<&str> = loads.map(|load| load.sweep.as_str()).collect();
+    names.dedup();
+    let each = names.into_iter().map(|name| sweep(design, trials, name));
+    each.collect()
+}
+
+/// A workload of the sweep with its rate.
+type Rated<'a> = (&'a NamedWorkload, u64);
+
+fn sweep(design: &Design, trials: &[Trial], name: &str) -> Sweep {
+    let rate_of = |load: &SweptLoad| load.asked_per_second.filter(|_| load.sweep == name);
+    let rated: Vec<Rated<'_>> = design
+        .workloads
+        .iter()
+        .filter_map(|workload| Some((workload, rate_of(workload.load.as_ref()?)?)))
+        .collect();
+    let unit = rated.first().map_or(WorkUnit::Datagrams, |(workload, _)| {
+        workload.request.workload().unit()
+    });
+    let settings = design.settings.iter();
+    let mut settings: Vec<SweptSetting> = settings
+        .map(|setting| of_setting(&rated, trials, setting.name(), unit))
+        .collect();
+    let fixed = fixed_load(&settings);
+    for setting in &mut settings {
+        let mut points = setting.points.iter();
+        let at_fixed = points.find(|point| Some(point.asked_per_second) == fixed);
+        setting.fixed_load_busy_ns_per_packet = at_fixed.and_then(|point| point.busy_ns_per_packet);
+    }
+    Sweep {
+        sweep: String::from(name),
+        unit,
+        fixed_load_per_second: fixed,
+        settings,
+    }
+}
+
+/// The rate at which CPU time is compared.
+fn fixed_load(settings: &[SweptSetting]) -> Option<u64> {
+    let held = settings.iter().map(|setting| setting.held_per_second);
+    let least = held.collect::<Option<Vec<u64>>>()?.into_iter().min()? as f64;
+    let mut points = settings.first()?.points.iter().rev();
+    let at_most = |point: &&SweepPoint| point.asked_per_second as f64 <= FIXED_SHARE * least;
+    points.find(at_most).map(|point| point.asked_per_second)
+}
+
+fn of_setting(
+    rated: &[Rated<'_>],
+    trials: &[Trial],
+    setting: &str,
+    unit: WorkUnit,
+) -> SweptSetting {
+    let points: Vec<SweepPoint> = rated
+        .iter()
+        .map(|&(workload, asked)| {
+            let of_both = trials.iter().filter(|trial| {
+                (trial.workload.as_str(), trial.setting.as_str()) == (&workload.name, setting)
+                    && trial.conduct.is_kept()
+            });
+            let kept: Vec<&Trial> = of_both.collect();
+            point(&workload.name, asked, unit, &kept)
+        })
+        .collect();
+    let held = points.iter().take_while(|point| ends(point).is_none());
+    let held = held.count();
+    SweptSetting {
+        setting: String::from(setting),
+        held_per_second: held
+            .checked_sub(1)
+            .map(|last| points[last].asked_per_second),
+        ended_by: points.get(held).and_then(ends).unwrap_or(SweepEnd::Sweep),
+        fixed_load_busy_ns_per_packet: None,
+        points,
+    }
+}
+
+/// Why a rate is not held; `None` when it is.
+fn ends(point: &SweepPoint) -> Option<SweepEnd> {
+    let (Some(offered), Some(delivered)) = (point.offered_per_second, point.delivered_ratio) else {
+        return Some(SweepEnd::NoResult);
+    };
+    // A loss at a lower rate than was asked for is one all the same.
+    if delivered < HELD_SHARE {
+        return Some(SweepEnd::Loss);
+    }
+    (offered < HELD_SHARE * point.asked_per_second as f64).then_some(SweepEnd::Sender)
+}
+
+fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPoint {
+    let results: Vec<&TrialFigures> = kept.iter().filter_map(|trial| trial.result()).collect();
+    let rates = || results.iter().filter_map(|figures| rates_of(figures, unit));
+    let cpu = results.iter().filter_map(|figures| {
+        let cpu = figures.cpu.as_ref()?;
+        cpu.busy_ns_per_packet
+            .filter(|_| cpu.conduct.is_kept() && cpu.conduct.failure.is_none())
+    });
+    let delay = |share: f64| {
+        let delays = results.iter().filter_map(|it| it.one_way_delays.as_ref());
+        let quantiles = delays.filter_map(|delays| delays.quantile_ns(share));
+        median(quantiles.map(|ns| ns as f64))
+    };
+    let spinner = results
+        .iter()
+        .filter_map(|figures| Some(figures.spinner?.cpu_ratio));
+    // A trial that gave no result under its own setting delivered nothing.
+    let failed = kept.len() - results.len();
+    let ratios = rates().map(|rates| rates.ratio);
+    SweepPoint {
+        workload: String::from(workload),
+        asked_per_second: asked,
+        offered_per_second: median(rates().map(|rates| rates.offered)),
+        delivered_per_second: median(rates().map(|rates| rates.delivered)),
+        delivered_ratio: median(ratios.chain(std::iter::repeat_n(0.0, failed))),
+        busy_ns_per_packet: median(cpu),
+        one_way_p50_ns: delay(0.5),
+        one_way_p99_ns: delay(0.99),
+        spinner_ratio: median(spinner),
+        trials: results.len() as u32,
+    }
+}
+
+/// What one trial offered and delivered a second, without what ran beside.
+struct Rates {
+    offered: f64,
+    delivered: f64,
+    ratio: f64,
+}
+
+fn rates_of(figures: &TrialFigures, unit: WorkUnit) -> Option<Rates> {
+    if unit == WorkUnit::Transactions {
+        let trips = figures.round_trip?;
+        let asked = (trips.transactions + trips.timeouts) as f64;
+        let ratio = trips.transactions as f64 / asked;
+        let delivered = trips.transactions_per_second;
+        return (trips.transactions > 0).then_some(Rates {
+            offered: delivered / ratio,
+            delivered,
+            ratio,
+        });
+    }
+    let (sent, received) = (figures.sender.packets?, figures.receiver.packets?);
+    (sent > 0).then_some(Rates {
+        offered: figures.sender.packets_per_second?,
+        delivered: figures.receiver.packets_per_second?,
+        ratio: received.min(sent) as f64 / sent as f64,
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    Summary::of(&values).map(|summary| summary.median)
+}
+
+#[cfg(test)]
+mod tests;

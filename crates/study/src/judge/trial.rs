@@ -1,0 +1,780 @@
+//! Turns the measurements of a trial into its document: rates, ledger, evidence, CPU time, and whether it counts.
+//!
+//! Only what is known to come from outside voids a trial. What its own setting may have caused counts for that setting. A
+//! reason names the figure and its limit, and depends only on how the trial ran, never on its result.
+
+use std::collections::BTreeMap;
+
+use nicpoll_lab::{Changes, CoreTime, Edge, Lab, watched};
+use nicpoll_model::line::{IpVersion, Line, Packet};
+use nicpoll_model::{
+    Calibration, Conduct, CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement,
+    PollEvidence, RoundTrip, SpinnerShare, Trial, TrialCpu, TrialFigures, TrialSeries, Warmup,
+    WorkUnit,
+};
+use nicpoll_observe::{
+    Account, CountedDatagrams, CpuDelta, HostSnapshot, Hosts, packet_ledger, tcp_ledger,
+};
+use nicpoll_traffic::workload::Books;
+
+use crate::design::{Evidence, NamedSetting, NamedWorkload};
+
+/// Where in the study a trial stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialPlace {
+    /// Position in the study, from 1.
+    pub sequence: u32,
+    /// Block, from 1.
+    pub block: u32,
+    /// What the traffic is.
+    pub workload: String,
+    /// What is in force.
+    pub setting: String,
+}
+
+/// Both hosts' counters and settings while everything is quiet.
+pub struct Accounts {
+    /// The sender's counters.
+    pub sender: HostSnapshot,
+    /// The receiver's counters.
+    pub receiver: HostSnapshot,
+    /// The router's counters, where there is one.
+    pub router: Option<HostSnapshot>,
+    /// Every setting of both interfaces.
+    pub settings: BTreeMap<String, String>,
+    /// The receiver's NAPI instances.
+    pub napis: Vec<u32>,
+}
+
+/// Everything that was measured of one trial.
+pub struct Measured<'a> {
+    /// Where it stands.
+    pub place: TrialPlace,
+    /// The traffic.
+    pub workload: &'a NamedWorkload,
+    /// What was asked for.
+    pub setting: &'a NamedSetting,
+    /// What it ran on.
+    pub lab: &'a Lab,
+    /// The receiver's namespace.
+    pub netns_inode: u64,
+    /// NAPI instances that the receiver had.
+    pub napis: Vec<u32>,
+    /// What the kernel told of changes during the run.
+    pub changes: Changes,
+    /// The warm-up.
+    pub warmup: Warmup,
+    /// How often the setting was proven before the traffic counted.
+    pub proof_attempts: u32,
+    /// How the timer was set.
+    pub calibration: Option<Calibration>,
+    /// What the programs counted.
+    pub books: Books,
+    /// Counters before and after, while all was quiet.
+    pub accounts: [Accounts; 2],
+    /// Where CPU time went in a run of its own; `None` when that cannot be accounted for exactly.
+    pub cpu_window: Option<CpuWindow>,
+    /// What a program beside the receiver got in a run of its own; `None` without one.
+    pub spinner: Option<SpinnerShare>,
+    /// The edges of the window.
+    pub edges: [Edge; 2],
+    /// What passed meanwhile, from step to step.
+    pub series: Option<TrialSeries>,
+}
+
+/// Makes the trial.
+pub fn judge(measured: Measured<'_>) -> Trial {
+    let Measured {
+        place, lab, books, ..
+    } = &measured;
+    let workload = measured.workload.request.workload();
+    let unit = workload.unit();
+    let ledger = ledger(&measured);
+    let [opened, closed] = &measured.edges;
+    let seconds = (closed.polls.at_ns - opened.polls.at_ns) as f64 / 1e9;
+    let sampled = closed.cpu.since(&opened.cpu, &lab.cpus());
+    let cpu = match &measured.cpu_window {
+        Some(window) => exact(window, unit, &sampled),
+        None => tick_sampled(&sampled, seconds, unit, books),
+    };
+    let polls = poll_evidence(&measured, seconds);
+    let rate = |count: u64| count as f64 / seconds;
+    let rhythm = (rate(polls.polls), rate(polls.rounds));
+    let packets = books.packets;
+    let conduct = judge_conduct(&measured, rhythm, &ledger);
+    let findings = findings(&measured, &sampled, rhythm);
+    let placement = placement(lab, &polls);
+    let figures = TrialFigures {
+        offered_packets: packets.map(|(offered, _)| offered),
+        delivered_packets: packets.map(|(_, delivered)| delivered),
+        delivered_bits_per_second: books.receiver.bits_per_second,
+        delivered_packets_per_second: books.receiver.packets_per_second,
+        delivered_line_ratio: line_ratio(
+            lab.link.line().ok(),
+            measured.workload.extent.ip,
+            unit,
+            workload.datagram_bytes(),
+            books.receiver.packets_per_second,
+        ),
+        loss_ratio: packets.and_then(|(offered, delivered)| loss_ratio(offered, delivered)),
+        sender: books.sender,
+        receiver: books.receiver,
+        jitter_seconds: books.jitter_seconds,
+        one_way_delays: books.one_way_delays.clone(),
+        out_of_order_packets: books.out_of_order_packets,
+        round_trip: books.round_trip,
+        round_trip_distribution: books.round_trip_distribution.clone(),
+        polls_per_second: Some(rhythm.0),
+        rounds_per_second: Some(rhythm.1),
+        packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
+        polls: Some(polls),
+        calibration: measured.calibration.clone(),
+        cpu: Some(cpu),
+        cpu_tick_sampled: sampled.states,
+        spinner: measured.spinner,
+        context_switches_per_second: rate(sampled.context_switches),
+        interrupts_per_second: sampled.interrupts.map(rate),
+        series: measured.series.clone(),
+        socket_buffers: books.socket_buffers,
+        ledger,
+    };
+    Trial {
+        sequence: place.sequence,
+        block: place.block,
+        workload: place.workload.clone(),
+        setting: place.setting.clone(),
+        conduct,
+        proof_attempts: measured.proof_attempts,
+        findings,
+        warmup: measured.warmup,
+        placement,
+        figures: Some(Box::new(figures)),
+    }
+}
+
+fn placement(lab: &Lab, polls: &PollEvidence) -> Placement {
+    Placement {
+        sender_cpu: lab.sender_cpu,
+        receiver_cpu: lab.receiver_cpu,
+        poll_cpus: cpus_with_polls(&polls.polls_by_cpu),
+    }
+}
+
+fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> Findings {
+    let period_ns = measured.setting.period_ns();
+    Findings {
+        steal_ratio: sampled
+            .states
+            .iter()
+            .map(|core| core.steal)
+            .reduce(f64::max),
+        foreign_cpu: (measured.cpu_window.as_ref()).map_or_else(Vec::new, CpuWindow::foreign),
+        rhythm_deviation_ratio: period_ns.map(|period_ns| rhythm_deviation(period_ns, rhythm.1)),
+        load_average_1min: measured.edges[0].load_average_1min,
+    }
+}
+
+fn ledger(measured: &Measured<'_>) -> Ledger {
+    let [before, after] = &measured.accounts;
+    let books = &measured.books;
+    let router = before.router.as_ref().zip(after.router.as_ref());
+    let hosts = Hosts {
+        sender: Account {
+            before: &before.sender,
+            after: &after.sender,
+        },
+        router: router.map(|(before, after)| Account { before, after }),
+        receiver: Account {
+            before: &before.receiver,
+            after: &after.receiver,
+        },
+        is_ipv6: measured.workload.extent.ip == IpVersion::V6,
+    };
+    match books.packets {
+        Some((offered, delivered)) => {
+            let datagrams = CountedDatagrams {
+                offered,
+                delivered,
+                duplicates: books.duplicate_packets,
+                control: books.control.clone(),
+            };
+            packet_ledger(datagrams, hosts)
+        }
+        None => tcp_ledger(books.offered_bytes, books.delivered_bytes, hosts),
+    }
+}
+
+fn judge_conduct(measured: &Measured<'_>, rhythm: (f64, f64), ledger: &Ledger) -> Conduct {
+    let [opened, closed] = &measured.edges;
+    let [before, after] = &measured.accounts;
+    conduct(&Circumstances {
+        evidence: measured.setting.evidence,
+        undrained: measured.books.undrained.as_deref(),
+        clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
+        napis: [&measured.napis, &after.napis],
+        rhythm,
+        changed: first_change(before, after),
+        changes: &measured.changes,
+        is_delivered: measured.books.delivered_bytes > 0,
+        ledger: Some(ledger),
+    })
+}
+
+/// Polls before and after the window's edges are not the workload's, so the edges' counts are used.
+fn poll_evidence(measured: &Measured<'_>, seconds: f64) -> PollEvidence {
+    let [opened, closed] = &measured.edges;
+    let polls = closed.polls.counts.since(&opened.polls.counts);
+    PollEvidence {
+        netns_inode: measured.netns_inode,
+        napi_id: watched(&measured.napis),
+        seconds,
+        polls: polls.polls(),
+        rounds: polls.rounds,
+        empty_polls: polls.empty_polls,
+        frames: polls.frames,
+        polls_by_cpu: polls.polls_by_cpu,
+    }
+}
+
+fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
+    let with_polls = polls_by_cpu
+        .iter()
+        .enumerate()
+        .filter(|(_, polls)| **polls > 0);
+    with_polls.map(|(cpu, _)| cpu as u32).collect()
+}
+
+/// What CPU time is divided by: datagrams delivered, or transactions. `None` for TCP, and when there
+/// were none.
+pub fn worked_for(
+    unit: WorkUnit,
+    packets: Option<(u64, u64)>,
+    round_trip: Option<RoundTrip>,
+) -> Option<u64> {
+    let count = match unit {
+        WorkUnit::Bytes => None,
+        WorkUnit::Transactions => round_trip.map(|trips| trips.transactions),
+        WorkUnit::Datagrams => packets.map(|(_, delivered)| delivered),
+    };
+    count.filter(|&count| count > 0)
+}
+
+/// The share of the line that datagrams of a one-way workload take.
+fn line_ratio(
+    line: Option<Line>,
+    ip: IpVersion,
+    unit: WorkUnit,
+    datagram_bytes: Option<u32>,
+    packets_per_second: Option<f64>,
+) -> Option<f64> {
+    let payload_bytes = datagram_bytes.filter(|_| unit == WorkUnit::Datagrams);
+    let packet = Packet::Udp {
+        ip,
+        payload_bytes: payload_bytes?,
+    };
+    line?.share_of_packets(packet, packets_per_second?)
+}
+
+/// Duplicates can make more arrive than were sent: that is no loss.
+fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
+    (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
+}
+
+/// The first setting that is not what it was. A NAPI that was made anew has other values, and is told apart.
+pub fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a str> {
+    let same_napis = before.napis == after.napis;
+    let counts = |name: &str| same_napis || !name.contains(": NAPI ");
+    let changed = before
+        .settings
+        .iter()
+        .find(|(name, value)| counts(name) && after.settings.get(*name) != Some(value));
+    let appeared = same_napis && before.settings.len() != after.settings.len();
+    changed
+        .map(|(name, _)| name.as_str())
+        .or(appeared.then_some("the list of settings"))
+}
+
+/// Share of the offered that no counter may leave unexplained.
+pub const RESIDUAL_MAX: f64 = 0.001;
+
+/// How far the rounds a second may be from one a period.
+pub const RHYTHM_TOLERANCE: f64 = 0.1;
+
+/// A wall clock that moves against the monotonic one by more than this in a trial was stepped: the
+/// greatest slew is 500 ppm.
+pub const CLOCK_STEP_MAX_NS: u64 = 5_000_000;
+
+/// What decides how a run counts.
+#[derive(Clone, Debug)]
+pub struct Circumstances<'a> {
+    /// What must be seen of the polls.
+    pub evidence: Evidence,
+    /// Why the drain did not finish; `None` when it did.
+    pub undrained: Option<&'a str>,
+    /// How far the wall clock moved against the monotonic one.
+    pub clock_step_ns: u64,
+    /// The receiver's NAPI instances when the run began, and when it ended.
+    pub napis: [&'a [u32]; 2],
+    /// Polls and rounds a second.
+    pub rhythm: (f64, f64),
+    /// The first setting that is not what it was when the run began.
+    pub changed: Option<&'a str>,
+    /// What the kernel told of changes meanwhile.
+    pub changes: &'a Changes,
+    /// Whether anything was delivered.
+    pub is_delivered: bool,
+    /// Where the packets went; `None` when no account was kept.
+    pub ledger: Option<&'a Ledger>,
+}
+
+/// How a run counts.
+pub fn conduct(run: &Circumstances<'_>) -> Conduct {
+    Conduct {
+        external: external(run),
+        failure: failure(run),
+        unproven: unproven(run.evidence, run.napis[0].len(), run.rhythm),
+        ledger_void: ledger_void(run),
+    }
+}
+
+fn external(run: &Circumstances<'_>) -> Option<String> {
+    if run.clock_step_ns > CLOCK_STEP_MAX_NS {
+        return Some(format!(
+            "the clock was stepped by {:.1} ms",
+            run.clock_step_ns as f64 / 1e6
+        ));
+    }
+    disturbed(run.changes).or_else(|| {
+        let name = run.changed?;
+        Some(format!("another process changed '{name}' during the trial"))
+    })
+}
+
+/// What the kernel told of that somebody else did.
+pub fn disturbed(changes: &Changes) -> Option<String> {
+    if changes.is_taken_down {
+        return Some(String::from("somebody took the link down"));
+    }
+    let what = changes.others.first()?;
+    Some(format!("another process changed {what} during the trial"))
+}
+
+fn failure(run: &Circumstances<'_>) -> Option<String> {
+    let [before, after] = run.napis;
+    if run.changes.has_lost_carrier {
+        return Some(String::from("the link lost its carrier"));
+    }
+    if before != after {
+        return Some(format!(
+            "the receiver's NAPI was made anew: {before:?} became {after:?}"
+        ));
+    }
+    (!run.is_delivered).then(|| String::from("nothing was delivered"))
+}
+
+/// Why a setting is not proven to be in force by what was seen of the receiver's NAPI instances and its
+/// polls and rounds a second.
+pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -> Option<String> {
+    match evidence {
+        Evidence::NoNapi if napis > 0 || polls > 0.0 => Some(format!(
+            "the receiver has {napis} NAPI instances and {polls:.0} polls/s where it should have none"
+        )),
+        Evidence::Polls if polls == 0.0 => Some(String::from(
+            "the receiver's NAPI was never polled: packets went around it",
+        )),
+        Evidence::Rounds { period_ns } => {
+            let deviation = rhythm_deviation(period_ns, rounds);
+            (deviation.abs() > RHYTHM_TOLERANCE).then(|| {
+                format!(
+                    "{rounds:.0} rounds/s are {:.1} % from one a period ({:.0}/s), more than {:.0} %",
+                    100.0 * deviation.abs(),
+                    1e9 / period_ns as f64,
+                    100.0 * RHYTHM_TOLERANCE
+                )
+            })
+        }
+        Evidence::AsItIs | Evidence::NoNapi | Evidence::Polls => None,
+    }
+}
+
+/// How far rounds a second are from one a period, as a share of it.
+pub fn rhythm_deviation(period_ns: u64, rounds_per_second: f64) -> f64 {
+    rounds_per_second * period_ns as f64 / 1e9 - 1.0
+}
+
+fn ledger_void(run: &Circumstances<'_>) -> Option<String> {
+    if let Some(reason) = run.undrained {
+        return Some(format!("the account stays open: {reason}"));
+    }
+    residual(run.ledger?)
+}
+
+fn residual(ledger: &Ledger) -> Option<String> {
+    let ratio = match ledger.residual_ratio() {
+        Some(ratio) => ratio,
+        None => return Some(String::from("nothing was offered")),
+    };
+    let residual = ledger.residual_packets.or(ledger.residual_bytes)?;
+    let unit = if ledger.residual_packets.is_some() {
+        "packets"
+    } else {
+        "bytes"
+    };
+    (ratio > RESIDUAL_MAX).then(|| {
+        format!(
+            "no counter explains {residual:+} {unit}, {:.2} % of the offered, more than {:.1} %",
+            100.0 * ratio,
+            100.0 * RESIDUAL_MAX
+        )
+    })
+}
+
+/// What the cores did during a run of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuWindow {
+    /// The cores, the sender's first.
+    pub cores: Vec<CoreTime>,
+    /// The run's traffic.
+    pub books: Books,
+    /// How the run was carried out.
+    pub conduct: Conduct,
+}
+
+impl CpuWindow {
+    /// Time of foreign threads as a share of each core's.
+    pub fn foreign(&self) -> Vec<ForeignCpu> {
+        let share = |core: &CoreTime| ForeignCpu {
+            core: core.times.core,
+            busy_ratio: core.foreign_ns as f64 / core.times.wall_ns.max(1) as f64,
+        };
+        self.cores.iter().map(share).collect()
+    }
+}
+
+/// Exact figures, without the time of foreign threads. Steal, which no event shows, is that of the trial's own
+/// window. Where the drain did not finish, what was delivered is not known, and nothing is divided by it.
+pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu {
+    let steal = |core: u32| {
+        let states = sampled.states.iter().find(|states| states.core == core);
+        states.map_or(0.0, |states| states.steal)
+    };
+    let wall_ns = window.cores.iter().map(|core| core.times.wall_ns).max();
+    let own_ns = |core: &CoreTime| core.times.busy_ns().saturating_sub(core.foreign_ns);
+    let busy_ns: u64 = window.cores.iter().map(own_ns).sum();
+    let cores = window.cores.iter();
+    let mut cpu = cpu_of(
+        CpuSource::Exact,
+        wall_ns.unwrap_or(0) as f64 / 1e9,
+        cores
+            .map(|core| core.times.shares(steal(core.times.core)))
+            .collect(),
+        busy_ns as f64,
+        (unit, &window.books),
+    );
+    cpu.conduct = window.conduct.clone();
+    if cpu.conduct.ledger_void.is_some() {
+        cpu.busy_ns_per_packet = None;
+        cpu.busy_ns_per_byte = None;
+    }
+    cpu
+}
+
+/// Sampled figures of the trial's own window.
+pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, unit: WorkUnit, books: &Books) -> TrialCpu {
+    cpu_of(
+        CpuSource::TickSampled,
+        seconds,
+        sampled.states.clone(),
+        1e9 * sampled.busy_seconds,
+        (unit, books),
+    )
+}
+
+fn cpu_of(
+    source: CpuSource,
+    seconds: f64,
+    cores: Vec<CpuStates>,
+    busy_ns: f64,
+    (unit, books): (WorkUnit, &Books),
+) -> TrialCpu {
+    let count = worked_for(unit, books.packets, books.round_trip);
+    TrialCpu {
+        source,
+        seconds,
+        conduct: Conduct::default(),
+        cores,
+        busy_ns_per_packet: count.map(|count| busy_ns / count as f64),
+        busy_ns_per_byte: (books.delivered_bytes > 0)
+            .then(|| busy_ns / books.delivered_bytes as f64),
+        delivered_bits_per_second: Some(books.receiver.bits_per_second),
+    }
+}
+
+#[cfg(test)]
+mod judge_tests {
+    use super::*;
+
+    #[test]
+    fn polls_name_their_cores() {
+        assert_eq!(cpus_with_polls(&[0, 3, 0, 1]), [1, 3]);
+        assert!(cpus_with_polls(&[0, 0]).is_empty());
+    }
+
+    #[test]
+    fn only_datagrams_one_way_on_a_line_have_a_share_of_it() {
+        let share = |line, unit| line_ratio(line, IpVersion::V4, unit, Some(64), Some(48_076.9));
+        let line = Line::new(100_000_000);
+        let half = share(line, WorkUnit::Datagrams).unwrap();
+        assert!((half - 0.5).abs() < 1e-6, "{half}");
+        assert_eq!(share(line, WorkUnit::Transactions), None);
+        assert_eq!(
+            line_ratio(line, IpVersion::V4, WorkUnit::Bytes, None, None),
+            None
+        );
+        assert_eq!(share(None, WorkUnit::Datagrams), None);
+    }
+
+    #[test]
+    fn loss_is_a_share_of_the_offered() {
+        assert_eq!(loss_ratio(1000, 900), Some(0.1));
+        assert_eq!(loss_ratio(10, 11), Some(0.0));
+        assert_eq!(loss_ratio(0, 0), None);
+    }
+
+    #[test]
+    fn a_changed_or_new_setting_is_named() {
+        let books = |pairs: &[(&str, &str)]| Accounts {
+            sender: Default::default(),
+            receiver: Default::default(),
+            router: None,
+            settings: pairs
+                .iter()
+                .map(|&(name, value)| (String::from(name), String::from(value)))
+                .collect(),
+            napis: vec![],
+        };
+        let before = books(&[("mtu", "1500"), ("gro", "on")]);
+        assert_eq!(first_change(&before, &before), None);
+        let moved = books(&[("mtu", "1400"), ("gro", "on")]);
+        assert_eq!(first_change(&before, &moved), Some("mtu"));
+        let more = books(&[("mtu", "1500"), ("gro", "on"), ("NAPI 0", "x")]);
+        assert_eq!(first_change(&before, &more), Some("the list of settings"));
+        // A NAPI that was made anew is told apart.
+        let mut anew = books(&[("mtu", "1500"), ("gro", "on"), ("receiver: NAPI 0", "y")]);
+        anew.napis = vec![2];
+        assert_eq!(first_change(&before, &anew), None);
+    }
+}
+
+#[cfg(test)]
+mod conduct_tests {
+    use super::*;
+
+    fn ledger(offered: u64, residual: i64) -> Ledger {
+        Ledger {
+            offered_packets: Some(offered),
+            delivered_packets: Some(offered),
+            offered_bytes: None,
+            delivered_bytes: None,
+            duplicate_packets: None,
+            lines: vec![],
+            control: vec![],
+            residual_packets: Some(residual),
+            residual_bytes: None,
+            cross_checks: vec![],
+        }
+    }
+
+    fn of(change: impl FnOnce(&mut Circumstances<'_>)) -> Conduct {
+        let ledger = ledger(1000, 1);
+        let changes = Changes::default();
+        let mut run = Circumstances {
+            evidence: Evidence::Rounds { period_ns: 200_000 },
+            undrained: None,
+            clock_step_ns: 0,
+            napis: [&[1], &[1]],
+            rhythm: (9000.0, 4600.0),
+            changed: None,
+            changes: &changes,
+            is_delivered: true,
+            ledger: Some(&ledger),
+        };
+        change(&mut run);
+        conduct(&run)
+    }
+
+    #[test]
+    fn a_run_as_it_should_be_is_proven() {
+        assert_eq!(of(|_| ()), Conduct::default());
+        assert_eq!(of(|run| run.evidence = Evidence::Polls), Conduct::default());
+    }
+
+    #[test]
+    fn only_what_comes_from_outside_takes_a_run_out() {
+        let stepped = of(|run| run.clock_step_ns = 6_000_000);
+        assert!(!stepped.is_kept());
+        assert!(stepped.external.unwrap().contains("6.0 ms"));
+        let changed = of(|run| run.changed = Some("sysfs mtu"));
+        assert!(changed.external.unwrap().contains("sysfs mtu"));
+
+        let down = Changes {
+            is_taken_down: true,
+            ..Changes::default()
+        };
+        let flapped = conduct(&Circumstances {
+            evidence: Evidence::Polls,
+            undrained: None,
+            clock_step_ns: 0,
+            napis: [&[1], &[2]],
+            rhythm: (1.0, 1.0),
+            changed: None,
+            changes: &down,
+            is_delivered: true,
+            ledger: None,
+        });
+        assert!(flapped.external.unwrap().contains("took the link down"));
+
+        let anew = of(|run| run.napis = [&[1], &[2]]);
+        assert!(anew.is_kept());
+        assert!(anew.failure.unwrap().contains("made anew"));
+        let silent = of(|run| run.is_delivered = false);
+        assert!(silent.is_kept() && !silent.is_proven());
+        let undrained = of(|run| run.undrained = Some("no acknowledgement"));
+        assert!(undrained.is_proven());
+        assert!(
+            undrained
+                .ledger_void
+                .unwrap()
+                .contains("no acknowledgement")
+        );
+    }
+
+    #[test]
+    fn a_setting_without_evidence_is_unproven_and_kept() {
+        let says = |change: fn(&mut Circumstances<'_>), words: &str| {
+            let conduct = of(change);
+            assert!(conduct.is_kept() && !conduct.is_proven());
+            let reason = conduct.unproven.expect(words);
+            assert!(reason.contains(words), "{reason}");
+        };
+        says(|run| run.rhythm = (9000.0, 4400.0), "12.0 %");
+        says(|run| run.rhythm = (9000.0, 5600.0), "12.0 %");
+        says(
+            |run| {
+                run.evidence = Evidence::Polls;
+                run.rhythm = (0.0, 0.0);
+            },
+            "never polled",
+        );
+        says(|run| run.evidence = Evidence::NoNapi, "should have none");
+    }
+
+    #[test]
+    fn the_residual_may_be_a_thousandth_of_the_offered_either_way() {
+        assert_eq!(residual(&ledger(1000, -1)), None);
+        let reason = residual(&ledger(1000, -2)).unwrap();
+        assert!(reason.contains("-2 packets, 0.20 %"), "{reason}");
+        assert!(residual(&ledger(0, 0)).unwrap().contains("nothing"));
+    }
+}
+
+#[cfg(test)]
+mod cpu_window_tests {
+    use super::*;
+    use nicpoll_model::SocketBuffers;
+    use nicpoll_model::WindowRates;
+    use nicpoll_observe::CpuTimes;
+
+    fn books(delivered_packets: u64) -> Books {
+        let bytes = 64 * delivered_packets;
+        let rates = WindowRates::new(Some(delivered_packets), bytes, 0.1);
+        Books {
+            packets: Some((delivered_packets + 5, delivered_packets)),
+            duplicate_packets: Some(0),
+            offered_bytes: bytes + 320,
+            delivered_bytes: bytes,
+            sender: rates,
+            receiver: rates,
+            jitter_seconds: None,
+            one_way_delays: None,
+            out_of_order_packets: None,
+            round_trip: None,
+            round_trip_distribution: None,
+            control: vec![],
+            socket_buffers: SocketBuffers {
+                send_asked_bytes: None,
+                send_granted_bytes: 0,
+                receive_asked_bytes: None,
+                receive_granted_bytes: 0,
+            },
+            undrained: None,
+        }
+    }
+
+    fn sampled() -> CpuDelta {
+        CpuDelta {
+            states: vec![CpuStates {
+                core: 3,
+                user: 0.5,
+                steal: 0.02,
+                idle: 0.48,
+                ..CpuStates::default()
+            }],
+            busy_seconds: 0.75,
+            context_switches: 0,
+            interrupts: None,
+        }
+    }
+
+    #[test]
+    fn exact_figures_are_of_their_own_window_and_steal_is_sampled() {
+        let window = |conduct: Conduct| CpuWindow {
+            cores: vec![CoreTime {
+                times: CpuTimes {
+                    core: 3,
+                    wall_ns: 100_000_000,
+                    user_ns: 30_000_000,
+                    softirq_ns: [0, 0, 0, 20_000_000, 0, 0, 0, 0, 0, 0],
+                    idle_ns: 50_000_000,
+                    ..CpuTimes::default()
+                },
+                foreign_ns: 10_000_000,
+            }],
+            books: books(1_000),
+            conduct,
+        };
+        let undrained = window(Conduct {
+            ledger_void: Some(String::from("the drain did not finish")),
+            ..Conduct::default()
+        });
+        let unknown = exact(&undrained, WorkUnit::Datagrams, &sampled());
+        assert_eq!(unknown.busy_ns_per_packet, None);
+        let window = window(Conduct::default());
+        assert!((window.foreign()[0].busy_ratio - 0.1).abs() < 1e-9);
+        let figures = exact(&window, WorkUnit::Datagrams, &sampled());
+        assert_eq!((figures.source, figures.seconds), (CpuSource::Exact, 0.1));
+        assert_eq!(figures.busy_ns_per_packet, Some(40_000.0));
+        assert_eq!(figures.busy_ns_per_byte, Some(40_000.0 / 64.0));
+        let states = figures.cores[0];
+        assert_eq!(
+            (states.user, states.softirq, states.steal),
+            (0.3, 0.2, 0.02)
+        );
+    }
+
+    #[test]
+    fn without_the_account_they_are_of_the_measured_window_and_say_so() {
+        let figures = tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(3_000));
+        assert_eq!(figures.source, CpuSource::TickSampled);
+        assert_eq!(
+            (figures.seconds, figures.busy_ns_per_packet),
+            (1.5, Some(250_000.0))
+        );
+        assert_eq!(figures.cores[0].user, 0.5);
+        let nothing = tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(0));
+        assert_eq!(
+            (nothing.busy_ns_per_packet, nothing.busy_ns_per_byte),
+            (None, None)
+        );
+    }
+}

@@ -1,0 +1,416 @@
+//! What to know before believing a study's figures, whether it came to an answer, and whether it has measured enough.
+//!
+//! A warning names its subject, the figure and the limit, and what to do. A stop rule looks at the width of the intervals
+//! alone, never at where they are: a study that stopped on a difference would find one where there is none.
+
+use nicpoll_model::{
+    Comparison, ComparisonName, Confounder, Plan, SettingFindings, Study, Trial, Verdict, Warning,
+    WarningName,
+};
+use nicpoll_stats::DEPENDENT_BELOW_P;
+
+use crate::design::{Design, NamedSetting, Versus};
+
+/// Fewer blocks than this are labelled with what they can find.
+const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;
+
+/// Share of a core that threads may take which are not the study's.
+const FOREIGN_MAX: f64 = 0.1;
+
+/// What follows from a study's trials and comparisons.
+pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |name, text: Option<String>| {
+        warnings.extend(text.map(|text| Warning { name, text }));
+    };
+    warn(WarningName::LimitCameFirst, fell_short(study));
+    warn(WarningName::LimitCameFirst, blocks_missing(study));
+    for versus in &design.contrasts {
+        warn(WarningName::Confounder, confounded(study, versus));
+    }
+    warn(WarningName::ForeignWork, foreign_work(&study.findings));
+    warn(WarningName::DependentBlocks, dependent(&study.comparisons));
+    warn(WarningName::ComparisonsDropped, dropped(study));
+    warn(WarningName::LargeEffectsOnly, large_effects(study));
+    warn(WarningName::VoidTrials, disturbed(&study.trials));
+    for workload in &study.plan.workloads {
+        for setting in design.timed() {
+            let slots = study.lab.ring_slots;
+            let text =
+                slots.and_then(|slots| ring_ceiling(setting, slots, &study.trials, workload));
+            warn(WarningName::RingCeiling, text);
+        }
+    }
+    warn(
+        WarningName::CounterMissing,
+        unreadable_counter(&study.trials)
+            .map(|line| format!("{line} could not be read: losses there stay in the residual")),
+    );
+    warnings
+}
+
+/// Values in which two settings differ beside what is compared: at most so many are named.
+const CONFOUNDERS_NAMED: usize = 4;
+
+/// What else differs between two settings.
+fn confounded(study: &Study, versus: &Versus) -> Option<String> {
+    let is_meant =
+        |one: &&Confounder| one.setting == versus.setting && one.reference == versus.reference;
+    let found: Vec<&Confounder> = study.confounders.iter().filter(is_meant).collect();
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| String::from("as it is"));
+    let named = found.iter().take(CONFOUNDERS_NAMED).map(|one| {
+        let along = if one.is_asked {
+            ""
+        } else {
+            " (nobody asked for it)"
+        };
+        let (value, reference) = (shown(&one.value), shown(&one.reference_value));
+        format!("{} is {value} against {reference}{along}", one.name)
+    });
+    let named: Vec<String> = named.collect();
+    let more = match found.len().saturating_sub(CONFOUNDERS_NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more, which --json lists"),
+    };
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} and {} differ in more than how packets are received, and the verdict is on all of it: {}{more}",
+            versus.setting,
+            versus.reference,
+            named.join("; ")
+        )
+    })
+}
+
+/// Other programs' work where it was most.
+pub(crate) fn foreign_work(findings: &[SettingFindings]) -> Option<String> {
+    let taken = findings.iter().filter_map(|found| {
+        let median = found.foreign_cpu?.median_ratio;
+        (median > FOREIGN_MAX).then_some((median, found))
+    });
+    let (taken, found) = taken.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some(format!(
+        "other programs took {:.0} % of a core ({} under {}): stop them, or take these figures for those \
+         of a busy host",
+        100.0 * taken,
+        found.workload,
+        found.setting
+    ))
+}
+
+fn dependent(comparisons: &[Comparison]) -> Option<String> {
+    let of = comparisons
+        .iter()
+        .filter(|one| one.primary && one.are_blocks_dependent)
+        .map(|one| format!("{} against {}", one.workload, one.reference));
+    let of: Vec<String> = of.collect();
+    (!of.is_empty()).then(|| {
+        format!(
+            "blocks are not independent ({}; p below {DEPENDENT_BELOW_P}): a setting seems to stay in one \
+             state for several blocks. Its interval is too narrow, and \"it matters\" is withheld",
+            of.join(", ")
+        )
+    })
+}
+
+/// That a study of so many blocks had no time for all of them, though every comparison but one was given up.
+fn blocks_missing(study: &Study) -> Option<String> {
+    let plan = &study.plan;
+    let is_compared = |workload: &&String| {
+        let mut planned = plan.drop_order.iter();
+        let is_dropped =
+            |one: &ComparisonName| study.dropped.iter().any(|gone| gone.comparison == *one);
+        planned.any(|one| one.workload == **workload && !is_dropped(one))
+    };
+    let compared = plan.workloads.iter().filter(is_compared);
+    let short = compared.filter_map(|workload| {
+        let run = study.blocks_run(workload);
+        (run < plan.blocks).then(|| format!("{run} of {} ({workload})", plan.blocks))
+    });
+    let short: Vec<String> = short.collect();
+    (plan.stop_width_ratio.is_none() && !short.is_empty()).then(|| {
+        format!(
+            "there was no time for all blocks, and fewer were run than was planned: {}. Give the study longer, or \
+             ask for shorter trials",
+            short.join(", ")
+        )
+    })
+}
+
+fn dropped(study: &Study) -> Option<String> {
+    let names = study.dropped.iter().map(|gone| &gone.comparison);
+    let names: Vec<String> = names
+        .map(|name| format!("{} against {}", name.workload, name.reference))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "there was no time to compare {}: ask for fewer workloads with --workload{}",
+            names.join(", "),
+            averages(study)
+        )
+    })
+}
+
+/// What that does to factors: they are averaged over fewer combinations of the others, or not at all.
+fn averages(study: &Study) -> String {
+    let mut words = String::new();
+    for effect in &study.plan.main_effects {
+        for workload in &study.plan.workloads {
+            let is_hit = study.dropped.iter().any(|gone| {
+                let one = &gone.comparison;
+                let pair = (one.setting.clone(), one.reference.clone());
+                one.workload == *workload && effect.settings.contains(&pair)
+            });
+            let is_judged = study.comparisons.iter().any(|one| {
+                one.workload == *workload
+                    && one.factor.as_ref() == Some(&effect.factor)
+                    && (&one.setting, &one.reference) == (&effect.level, &effect.reference)
+            });
+            let (factor, level) = (&effect.factor, &effect.level);
+            match (is_hit, is_judged) {
+                (false, _) => {}
+                (true, true) => {
+                    words += &format!(
+                        "; {factor} {level} under {workload} is averaged over the combinations that are left"
+                    );
+                }
+                (true, false) => {
+                    words += &format!(
+                        "; {factor} {level} under {workload} has one combination left at most, and no average"
+                    );
+                }
+            }
+        }
+    }
+    words
+}
+
+/// What so few blocks can find, by the comparison that scatters most.
+fn large_effects(study: &Study) -> Option<String> {
+    let blocks = study.plan.blocks;
+    if blocks >= BLOCKS_FOR_SMALL_EFFECTS {
+        return None;
+    }
+    let primary = study.comparisons.iter().filter(|one| one.primary);
+    let found = primary
+        .filter(|one| one.verdict != Some(Verdict::Inconclusive))
+        .filter_map(|one| Some((one.found_nine_in_ten_ratio?, one)))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let what = match found {
+        Some((ratio, one)) => {
+            let size = match ratio {
+                ..1.01 => String::from("less than 1 %"),
+                ..2.0 => format!("{:.0} %", 100.0 * (ratio - 1.0)),
+                _ => format!("{ratio:.1}x"),
+            };
+            format!(
+                "such a run finds a difference of {size} nine times in ten ({}), and smaller ones more seldom",
+                one.workload
+            )
+        }
+        None => String::from("nothing can be said of what it finds"),
+    };
+    let blocks = match blocks {
+        1 => String::from("1 block"),
+        blocks => format!("{blocks} blocks"),
+    };
+    Some(format!("with {blocks} of each workload {what}"))
+}
+
+fn disturbed(trials: &[Trial]) -> Option<String> {
+    let disturbed = trials.iter().filter(|trial| !trial.conduct.is_kept());
+    let disturbed = disturbed.count();
+    (disturbed > 0).then(|| {
+        format!(
+            "{disturbed} of {} trials were disturbed from outside; their pairs count for nothing",
+            trials.len()
+        )
+    })
+}
+
+/// A ring that is emptied once a period passes at most its slots a period.
+fn ring_ceiling(
+    setting: &NamedSetting,
+    ring_slots: u32,
+    trials: &[Trial],
+    workload: &str,
+) -> Option<String> {
+    let period_ns = setting.period_ns()? as f64;
+    let name = setting.name();
+    let ceiling_pps = f64::from(ring_slots) * 1e9 / period_ns;
+    let offered_pps = trials
+        .iter()
+        .filter(|trial| trial.workload == workload && trial.setting == *name)
+        .filter_map(|trial| trial.figures.as_ref()?.sender.packets_per_second)
+        .fold(0.0, f64::max);
+    let fits_us = f64::from(ring_slots) * 1e6 / offered_pps;
+    (offered_pps > ceiling_pps).then(|| {
+        format!(
+            "{workload} under {name}: {ring_slots} ring slots a period of {:.0} us pass at most \
+             {ceiling_pps:.0} packets/s, and {offered_pps:.0} were offered; a period of {fits_us:.0} us or \
+             less would fit",
+            period_ns / 1e3
+        )
+    })
+}
+
+fn unreadable_counter(trials: &[Trial]) -> Option<String> {
+    trials
+        .iter()
+        .filter_map(|trial| trial.figures.as_ref())
+        .flat_map(|figures| &figures.ledger.lines)
+        .find(|line| line.packets.is_none())
+        .map(|line| format!("the {}'s counter '{}'", line.side, line.counter))
+}
+
+/// Blocks before the first look.
+pub(crate) const BLOCKS_MIN: u32 = 3;
+
+/// Whether every comparison with a verdict has an interval, and none is wider than `width`, a share of its estimate.
+pub(crate) fn are_narrow(comparisons: &[Comparison], width: f64) -> bool {
+    let mut primary = comparisons.iter().filter(|one| one.primary).peekable();
+    primary.peek().is_some() && primary.all(|one| width_of(one).is_some_and(|own| own <= width))
+}
+
+/// The width of an interval as a share of its estimate; `None` while it has no end.
+fn width_of(comparison: &Comparison) -> Option<f64> {
+    let (low, high) = comparison.ratio_low.zip(comparison.ratio_high)?;
+    let width = (high - low) / comparison.ratio?;
+    width.is_finite().then_some(width)
+}
+
+/// That a study's time was over before its intervals were narrow enough; `None` when they were, or nothing was asked.
+pub(crate) fn fell_short(study: &Study) -> Option<String> {
+    let width = stop_width(&study.plan)?;
+    let primary = study.comparisons.iter().filter(|one| one.primary);
+    let wide: Vec<(&Comparison, Option<f64>)> = primary
+        .map(|one| (one, width_of(one)))
+        .filter(|(_, own)| own.is_none_or(|own| own > width))
+        .collect();
+    let widest = wide.iter().max_by(|(_, one), (_, other)| {
+        let of = |width: &Option<f64>| width.unwrap_or(f64::INFINITY);
+        of(one).total_cmp(&of(other))
+    });
+    let (comparison, own) = widest?;
+    let own = own.map_or_else(
+        || String::from("has no interval yet"),
+        |own| format!("is {:.0} % wide", 100.0 * own),
+    );
+    Some(format!(
+        "THE LIMIT CAME FIRST: intervals {:.1} % wide were asked for, and {} of {} {} not there: {} under {} against \
+         {} {own}. Give the study longer (at_most), or ask for less",
+        100.0 * width,
+        wide.len(),
+        study.comparisons.iter().filter(|one| one.primary).count(),
+        if wide.len() == 1 { "is" } else { "are" },
+        comparison.workload,
+        comparison.setting,
+        comparison.reference
+    ))
+}
+
+/// The width at which a plan ends.
+pub(crate) fn stop_width(plan: &Plan) -> Option<f64> {
+    plan.stop_width_ratio
+}
+
+/// Blocks that an interval takes: with fewer planned, being inconclusive is what was asked for.
+const BLOCKS_FOR_INTERVALS: u32 = 3;
+
+/// Whether a comparison of a study was decided. A setting that is compared with itself passes by not being told
+/// apart.
+pub fn is_decided(study: &Study) -> bool {
+    let verdicts = study.comparisons.iter().filter_map(|one| one.verdict);
+    decides(&study.plan, is_null(study), verdicts)
+}
+
+/// Whether a study compares a setting with itself; one that was resumed has no options to tell.
+fn is_null(study: &Study) -> bool {
+    matches!(&study.settings[..], [one, other] if one.is_same_as(other))
+}
+
+fn decides(plan: &Plan, is_null: bool, mut verdicts: impl Iterator<Item = Verdict>) -> bool {
+    let is_answer =
+        |word: Verdict| word.is_decided() || (is_null && word == Verdict::NoDifferenceProven);
+    plan.blocks < BLOCKS_FOR_INTERVALS || verdicts.any(is_answer)
+}
+
+#[cfg(test)]
+mod stop_tests {
+    use super::*;
+
+    fn comparison(ends: Option<[f64; 2]>) -> Comparison {
+        let ends = ends.map_or([None, None], |ends| ends.map(Some));
+        let none = serde_json::json!({"low": null, "high": null});
+        let comparison = serde_json::json!({
+            "workload": "rr", "metric": "transactions_per_second", "kind": "ratio", "primary": true,
+            "setting": "on", "reference": "off", "blocks": 9, "missing_blocks": 0,
+            "method": "hodges_lehmann", "ratio": 2.0, "ratio_low": ends[0], "ratio_high": ends[1],
+            "share_difference": null, "share_difference_low": null, "share_difference_high": null,
+            "confidence_ratio": 0.95, "verdict": null, "difference_p": null, "holm_p": null,
+            "paired_t": none, "trimmed_t": none, "lag_one_p": null, "are_blocks_dependent": false,
+            "found_nine_in_ten_ratio": null, "blocks_to_find_margin": null, "none_seen_of": null,
+            "sensitivity": null,
+        });
+        serde_json::from_value(comparison).unwrap()
+    }
+
+    #[test]
+    fn only_the_width_decides_and_never_where_an_interval_lies() {
+        // 4 % of the estimate, wherever it is.
+        for ends in [[1.98, 2.06], [0.5, 0.58], [0.96, 1.04]] {
+            assert!(are_narrow(&[comparison(Some(ends))], 0.05));
+            assert!(!are_narrow(&[comparison(Some(ends))], 0.03));
+        }
+        let narrow = comparison(Some([1.99, 2.01]));
+        // One that is wide, or has no interval yet, keeps the others from ending the study.
+        assert!(!are_narrow(
+            &[narrow.clone(), comparison(Some([1.0, 2.0]))],
+            0.05
+        ));
+        assert!(!are_narrow(&[narrow.clone(), comparison(None)], 0.05));
+        assert!(!are_narrow(&[], 0.05));
+        let secondary = Comparison {
+            primary: false,
+            ..comparison(None)
+        };
+        assert!(are_narrow(&[narrow, secondary], 0.05));
+    }
+}
+
+#[cfg(test)]
+mod decided_tests {
+    use super::*;
+    use crate::design::demo::DemoOptions;
+    use crate::design::demo::plan;
+    use Verdict::*;
+    use nicpoll_stats::order::Seed;
+
+    fn passes(blocks: u32, is_null: bool, words: &[Verdict]) -> bool {
+        let options = DemoOptions {
+            blocks: Some(blocks),
+            ..DemoOptions::default()
+        };
+        let (_, plan) = plan(&options, Seed(1)).unwrap();
+        decides(&plan, is_null, words.iter().copied())
+    }
+
+    #[test]
+    fn a_study_that_decides_nothing_is_undecided() {
+        for word in [NoDifferenceProven, DependsOnWhatCounts, Inconclusive] {
+            assert!(!passes(10, false, &[word, word]), "{word}");
+            assert!(passes(10, false, &[word, Equivalent]), "{word}");
+        }
+        // All comparisons were given up.
+        assert!(!passes(10, false, &[]));
+        // So few blocks have no intervals: that is what was asked for.
+        assert!(passes(1, false, &[Inconclusive]));
+    }
+
+    #[test]
+    fn a_setting_that_is_not_told_from_itself_is_no_failure() {
+        assert!(passes(10, true, &[NoDifferenceProven]));
+        assert!(!passes(10, true, &[DependsOnWhatCounts]));
+        assert!(!passes(10, true, &[Inconclusive]));
+    }
+}

@@ -1,0 +1,293 @@
+//! Compares two results: stored studies, or files that other tools printed.
+//!
+//! Values from the blocks of one study are compared in pairs; all others are unpaired, and labelled so. A file's values are
+//! its runs where it has three or more; the intervals of a single run are used only otherwise, and labelled so. What cannot
+//! be compared is refused, with what could be.
+
+use std::collections::BTreeSet;
+
+use nicpoll_model::{
+    COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
+    Comparison, Ends, IntervalMethod, Origin, Study, Verdict,
+};
+use nicpoll_stats::order::Seed;
+use nicpoll_stats::{
+    Interval, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean, outliers,
+    standard_deviation, verdict,
+};
+
+use crate::design::Versus;
+use crate::judge::comparisons::{compare_pair, metrics};
+use crate::judge::findings::series_tests;
+use crate::plan::{MARGIN, family_confidence};
+use crate::results::read::{
+    Held, ResultError, ResultName, ResultSource, StudySource, Values, of_study,
+};
+
+/// What draws of random orders follow from: the same values give the same p values.
+const SEED: Seed = Seed(1);
+
+/// Compares `judged` with `reference`. `less_is_better` turns the words for figures of which nothing else says which
+/// way is better.
+///
+/// # Errors
+/// [`ResultError`] when the two have nothing in common that could be compared.
+pub fn compare_results(
+    reference: &ResultSource,
+    judged: &ResultSource,
+    less_is_better: bool,
+    origin: &Origin,
+) -> Result<Compared, ResultError> {
+    let mut alone = Vec::new();
+    let mut comparisons = match (reference, judged) {
+        (ResultSource::Study(one), ResultSource::Study(other)) if one.id == other.id => {
+            match &one.held {
+                Held::Study(study) => paired(study, &one.name, &other.name)?,
+                Held::Imported(_) => unpaired_settings(one, other, &mut alone)?,
+            }
+        }
+        (ResultSource::Study(one), ResultSource::Study(other)) => studies(one, other, &mut alone)?,
+        _ => {
+            let one = (&*reference.to_string(), reference.values()?);
+            let other = (&*judged.to_string(), judged.values()?);
+            vec![unpaired(None, one, other, less_is_better, 1)?]
+        }
+    };
+    let p_values: Vec<Option<f64>> = comparisons.iter().map(|one| one.difference_p).collect();
+    for (one, p) in comparisons.iter_mut().zip(holm(&p_values, p_values.len())) {
+        one.holm_p = p;
+    }
+    Ok(Compared {
+        schema: String::from(COMPARED_SCHEMA),
+        nicpoll_version: origin.nicpoll_version.clone(),
+        argv: origin.argv.clone(),
+        margin_ratio: MARGIN,
+        comparisons,
+        alone,
+    })
+}
+
+/// Two settings of one study, block by block, under each of its workloads.
+fn paired(
+    study: &Study,
+    reference: &ResultName,
+    judged: &ResultName,
+) -> Result<Vec<ComparedSets>, ResultError> {
+    let settings: Vec<&str> = study
+        .settings
+        .iter()
+        .map(|it| it.setting.as_str())
+        .collect();
+    let versus = Versus {
+        setting: judged.setting_among(&settings)?,
+        reference: reference.setting_among(&settings)?,
+    };
+    if versus.setting == versus.reference {
+        return Err(ResultError::Same(judged.to_string()));
+    }
+    let workloads: Vec<_> = study
+        .workloads
+        .iter()
+        .filter(|it| reference.takes(&it.workload) && judged.takes(&it.workload))
+        .collect();
+    let mut plan = study.plan.clone();
+    plan.family = workloads.len() as u32;
+    let mut sets = Vec::new();
+    for workload in workloads {
+        let metric = metrics(workload.unit)[0];
+        let compared = compare_pair(
+            &plan,
+            &study.trials,
+            &workload.workload,
+            &versus,
+            metric,
+            Seed(study.seed),
+        );
+        let compared = compared.map_err(|error| ResultError::Study(error.to_string()))?;
+        let side = |name: &ResultName, setting: &str| {
+            side(
+                name.to_string(),
+                of_study(study, &workload.workload, setting),
+            )
+        };
+        sets.push(of_pairs(
+            compared,
+            side(judged, &versus.setting),
+            side(reference, &versus.reference),
+        ));
+    }
+    match sets.is_empty() {
+        true => Err(ResultError::NothingInCommon),
+        false => Ok(sets),
+    }
+}
+
+fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide) -> ComparedSets {
+    ComparedSets {
+        workload: Some(compared.workload),
+        quantity: String::from(compared.metric.name()),
+        more_is_better: compared.metric.more_is_better(),
+        judged,
+        reference,
+        method: match compared.method {
+            IntervalMethod::HodgesLehmann => ComparedMethod::SignedRanks,
+            IntervalMethod::PairedT => ComparedMethod::PairedT,
+        },
+        ratio: compared.ratio,
+        interval: Ends {
+            low: compared.ratio_low,
+            high: compared.ratio_high,
+        },
+        confidence_ratio: compared.confidence_ratio,
+        verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
+        difference_p: compared.difference_p,
+        holm_p: None,
+        welch: Ends::default(),
+        welch_p: None,
+        mann_whitney: Ends::default(),
+        mann_whitney_p: None,
+    }
+}
+
+/// Two settings of one import, whose trials took no turns.
+fn unpaired_settings(
+    reference: &StudySource,
+    judged: &StudySource,
+    alone: &mut Vec<ComparedAlone>,
+) -> Result<Vec<ComparedSets>, ResultError> {
+    let one = reference.name.setting_of(&reference.held)?;
+    if one == judged.name.setting_of(&judged.held)? {
+        return Err(ResultError::Same(judged.name.to_string()));
+    }
+    studies(reference, judged, alone)
+}
+
+/// The workloads and settings that two studies share, or those that were named; what only one has goes to `alone`.
+fn studies(
+    reference: &StudySource,
+    judged: &StudySource,
+    alone: &mut Vec<ComparedAlone>,
+) -> Result<Vec<ComparedSets>, ResultError> {
+    let others = reference.cells(judged);
+    let mut matched = BTreeSet::new();
+    let mut found = Vec::new();
+    for ((workload, setting), own) in judged.cells(reference) {
+        // A setting of the reference that is named is meant, whatever it is called.
+        let against = reference.name.setting.as_ref().unwrap_or(&setting);
+        let other = (workload.clone(), against.clone());
+        if let Some(others) = others.get(&other) {
+            found.push((workload, [own, others.clone()], setting, other.1.clone()));
+            matched.insert(other);
+        } else if reference.name.takes(&own) {
+            alone.push(judged.alone(own, setting));
+        }
+    }
+    // What the other name leaves out is not missed.
+    let is_asked = |workload: &str| judged.name.setting.is_none() && judged.name.takes(workload);
+    let rest = others
+        .into_iter()
+        .filter(|(cell, own)| !matched.contains(cell) && is_asked(own));
+    alone.extend(rest.map(|((_, setting), own)| reference.alone(own, setting)));
+    if found.is_empty() {
+        return Err(ResultError::NothingInCommon);
+    }
+    let family = found.len() as u32;
+    let compared = found.into_iter().map(|(workload, own, setting, against)| {
+        let one = reference.held.values(&own[1], &against);
+        let other = judged.held.values_in(&one.quantity, &own[0], &setting);
+        let one = reference.held.values_in(&other.quantity, &own[1], &against);
+        let names = (
+            format!("{}:{against}", reference.id),
+            format!("{}:{setting}", judged.id),
+        );
+        unpaired(
+            Some(workload),
+            (&names.0, one),
+            (&names.1, other),
+            false,
+            family,
+        )
+    });
+    compared.collect()
+}
+
+pub fn unpaired(
+    workload: Option<String>,
+    (reference_name, reference): (&str, Values),
+    (judged_name, judged): (&str, Values),
+    less_is_better: bool,
+    family: u32,
+) -> Result<ComparedSets, ResultError> {
+    if reference.quantity != judged.quantity {
+        return Err(ResultError::Quantities {
+            reference: format!("{reference_name} has {}", reference.quantity),
+            judged: format!("{judged_name} has {}", judged.quantity),
+        });
+    }
+    for (name, set) in [(reference_name, &reference), (judged_name, &judged)] {
+        if set.values.iter().any(|it| *it < 0.0) {
+            return Err(ResultError::Negative(String::from(name)));
+        }
+    }
+    let confidence = family_confidence(family);
+    let found = compare_unpaired(&judged.values, &reference.values, confidence);
+    let quantity = judged.quantity.clone();
+    let (judged, reference) = (
+        side(judged_name.into(), judged),
+        side(reference_name.into(), reference),
+    );
+    let word = word(&found, less_is_better);
+    let is_uneven = judged.order.is_uneven || reference.order.is_uneven;
+    let finite = |end: f64| Some(end).filter(|it| it.is_finite());
+    Ok(ComparedSets {
+        workload,
+        quantity,
+        more_is_better: !less_is_better,
+        method: found.method,
+        ratio: found.interval.and_then(|it| finite(it.estimate)),
+        interval: found.interval.map_or(Ends::default(), |it| Ends {
+            low: finite(it.low),
+            high: finite(it.high),
+        }),
+        confidence_ratio: confidence.level(),
+        verdict: if is_uneven {
+            word.without_weight()
+        } else {
+            word
+        },
+        difference_p: found.p_values.deciding,
+        holm_p: None,
+        welch: found.welch,
+        welch_p: found.welch_p,
+        mann_whitney: found.mann_whitney,
+        mann_whitney_p: found.mann_whitney_p,
+        judged,
+        reference,
+    })
+}
+
+fn word(found: &Unpaired, less_is_better: bool) -> Verdict {
+    let margin = Margin::ratio(MARGIN).expect("the margin is above 1");
+    let oriented = |it: Interval| if less_is_better { it.inverted() } else { it };
+    let oriented = found.interval.map(oriented);
+    verdict(oriented.as_ref(), &found.p_values, &margin)
+}
+
+fn side(name: String, values: Values) -> ComparedSide {
+    let position = |index: usize| index as u32 + 1;
+    ComparedSide {
+        name,
+        read_as: values.read_as,
+        are_intervals: values.are_intervals,
+        is_sent: values.is_sent,
+        median: Summary::of(&values.values).map(|it| it.median),
+        mean: mean(&values.values),
+        standard_deviation: standard_deviation(&values.values),
+        outliers: outliers(&values.values).into_iter().map(position).collect(),
+        order: series_tests(&Series::of(&values.values, SEED)),
+        values: values.values,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+use std::fs;
+
+use nicpoll_model::{ComparedMethod, Trial, Verdict};
+use nicpoll_store::StoreError;
+
+use super::*;
+
+fn no_store() -> Result<nicpoll_store::Store, StoreError> {
+    panic!("a file needs no store")
+}
+
+fn origin() -> Origin {
+    Origin {
+        nicpoll_version: String::from("0"),
+        argv: vec![],
+        started_at: String::new(),
+    }
+}
+
+/// Compares two texts as files, the first being the reference.
+fn compared(texts: [&str; 2], less_is_better: bool) -> Result<Compared, ResultError> {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        ResultSource::read(path.to_str().unwrap(), 1, no_store)
+    };
+    let (reference, judged) = (read("a", texts[0])?, read("b", texts[1])?);
+    compare_results(&reference, &judged, less_is_better, &origin())
+}
+
+fn lines(values: impl Iterator<Item = f64>) -> String {
+    values.map(|value| format!("{value}\n")).collect()
+}
+
+/// In no order that neighbours share.
+const SCATTER: [f64; 8] = [1.03, 0.95, 1.01, 1.06, 0.98, 0.96, 1.05, 1.0];
+
+#[test]
+fn unpaired_files_are_judged_by_ranks_and_by_which_way_is_better() {
+    let one = lines(SCATTER.iter().map(|it| 100.0 * it));
+    let other = lines(SCATTER.iter().map(|it| 80.0 * it));
+    for (less_is_better, word) in [
+        (false, Verdict::WorseAndItMatters),
+        (true, Verdict::BetterAndItMatters),
+    ] {
+        let compared = compared([&one, &other], less_is_better).unwrap();
+        let [sets] = &compared.comparisons[..] else {
+            panic!("{compared:?}")
+        };
+        assert_eq!(
+            (sets.method, sets.verdict),
+            (ComparedMethod::MannWhitney, word)
+        );
+        assert!((sets.ratio.unwrap() - 0.8).abs() < 0.02);
+        assert!(sets.welch.high.unwrap() < 0.9 && sets.mann_whitney_p.unwrap() < 0.001);
+        assert_eq!(sets.judged.read_as, "a column of numbers");
+    }
+}
+
+#[test]
+fn an_outlier_counts_and_is_named_and_a_step_withholds_weight() {
+    let one = lines(SCATTER.iter().map(|it| 100.0 * it));
+    let spiked = lines(SCATTER.iter().map(|it| 80.0 * it).chain([8.0]));
+    let found = compared([&one, &spiked], false).unwrap();
+    assert_eq!(found.comparisons[0].judged.outliers, [9]);
+    assert_eq!(found.comparisons[0].judged.values.len(), 9);
+    let twice = || SCATTER.iter().chain(&SCATTER);
+    let warm = lines(
+        twice()
+            .enumerate()
+            .map(|(i, it)| it * if i < 6 { 40.0 } else { 80.0 }),
+    );
+    let found = compared([&one, &warm], false).unwrap();
+    let sets = &found.comparisons[0];
+    assert!(
+        sets.judged.order.is_uneven && sets.judged.order.step_at == Some(7),
+        "{sets:?}"
+    );
+    assert_eq!(sets.verdict, Verdict::Worse);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let fails = |texts| compared(texts, false).unwrap_err().to_string();
+    let iperf = "[SUM]  0.0-10.0 sec  1.09 GBytes   936 Mbits/sec\n";
+    assert!(fails([iperf, "1\n2\n"]).ends_with("only figures of one kind can be compared"));
+    assert!(fails(["-1\n2\n3\n", "1\n2\n3\n"]).contains("values below 0"));
+    let torn = fails(["1\ntwo\n", "1\n"]);
+    assert!(torn.contains("a, line 2: 'two' is no number"), "{torn}");
+    let missing = ResultSource::read("nowhere.json", 1, no_store).unwrap_err();
+    assert!(
+        missing
+            .to_string()
+            .starts_with("there is no file 'nowhere.json'")
+    );
+}
+
+#[test]
+fn a_single_run_is_its_intervals() {
+    let run = "[  3]  0.0- 1.0 sec  1 MBytes  10.0 Mbits/sec\n\
+               [  3]  1.0- 2.0 sec  1 MBytes  11.0 Mbits/sec\n\
+               [  3]  2.0- 3.0 sec  1 MBytes  12.0 Mbits/sec\n\
+               [  3]  0.0- 3.0 sec  1 MBytes  11.0 Mbits/sec\n";
+    let found = compared([run, run], false).unwrap();
+    let side = &found.comparisons[0].judged;
+    assert!(side.are_intervals && side.values == [10e6, 11e6, 12e6]);
+    assert_eq!(found.comparisons[0].method, ComparedMethod::Welch);
+}
+
+/// A stored study of two workloads under three settings: the rate of each is `rate` times a scatter.
+fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> ResultSource {
+    let text = include_str!("../../../../report/tests/golden/demo.json");
+    let mut study: Study = serde_json::from_str(text).unwrap();
+    let is_good = |trial: &&Trial| trial.result().is_some();
+    let one = study.trials.iter().find(is_good).unwrap().clone();
+    study.trials.clear();
+    let cells = ["udp1470", "udp64"].into_iter().flat_map(|workload| {
+        ["default", "interrupt", "polling"].map(|setting| (workload, setting))
+    });
+    for (workload, setting) in cells {
+        for (block, scatter) in (1..).zip(SCATTER.iter().chain(&SCATTER)) {
+            let mut trial = one.clone();
+            (trial.block, trial.workload, trial.setting) = (block, workload.into(), setting.into());
+            let figures = trial.figures.as_mut().unwrap();
+            figures.delivered_bits_per_second = 1e8 * scatter * rate(workload, setting);
+            study.trials.push(trial);
+        }
+    }
+    ResultSource::Study(Box::new(StudySource {
+        id,
+        name: name.parse().unwrap(),
+        held: Held::Study(Box::new(study)),
+    }))
+}
+
+#[test]
+fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kind() {
+    let line = |(port, scatter): (u32, &f64)| {
+        let mbits = (50.0 * scatter).round();
+        format!(
+            "# iperf -c 10.0.0.2 -u -l 64 -b 100M\nClient connecting to 10.0.0.2, UDP port 5001\n\
+             Sending 64 byte datagrams\n\
+             [  3] local 10.0.0.1 port {port} connected with 10.0.0.2 port 5001\n\
+             [  3]  0.0-10.0 sec  {:.3} MBytes  {mbits:.1} Mbits/sec\n\
+             [  3] Server Report:\n\
+             [  3]  0.0-10.0 sec  {:.3} MBytes  {mbits:.1} Mbits/sec  0.010 ms  0/ {port} (0%)\n",
+            mbits * 10.0 / 8.0 * 1e6 / 1_048_576.0,
+            mbits * 10.0 / 8.0 * 1e6 / 1_048_576.0,
+        )
+    };
+    let text: String = (4001..).zip(&SCATTER).map(line).collect();
+    let mapping = ["setting=polling".parse().unwrap()];
+    let files = [(String::from("page.txt"), text)];
+    let imported = nicpoll_import::read_transcripts(&files, &mapping, &origin()).unwrap();
+    assert_eq!(
+        imported.trials.len(),
+        SCATTER.len(),
+        "{:?}",
+        imported.trials
+    );
+    let imported = ResultSource::Study(Box::new(StudySource {
+        id: 3,
+        name: "3".parse().unwrap(),
+        held: Held::Imported(Box::new(imported)),
+    }));
+    let measured = stored(7, "7", |_, _| 1.0);
+    for (one, other, ratio) in [(&measured, &imported, 0.5), (&imported, &measured, 2.0)] {
+        let found = compare_results(one, other, false, &origin()).unwrap();
+        let [sets] = &found.comparisons[..] else {
+            panic!("{:?}", found.comparisons)
+        };
+        assert_eq!(sets.workload.as_deref(), Some("iperf-udp-64"));
+        assert_eq!(sets.quantity, "bits_per_second");
+        assert!((sets.ratio.unwrap() / ratio - 1.0).abs() < 0.1, "{sets:?}");
+        // What only the study has keeps its own name.
+        let mut alone = found.alone.iter();
+        assert!(alone.any(|it| it.workload == "udp1470" && it.setting == "polling"));
+    }
+}
+
+/// The same without some of its trials.
+fn without(source: ResultSource, workload: &str, setting: &str) -> ResultSource {
+    let ResultSource::Study(mut source) = source else {
+        panic!("a study")
+    };
+    let Held::Study(study) = &mut source.held else {
+        panic!("of trials that ran here")
+    };
+    let is_left_out =
+        |it: &Trial| (it.workload.as_str(), it.setting.as_str()) == (workload, setting);
+    study.trials.retain(|it| !is_left_out(it));
+    ResultSource::Study(source)
+}
+
+#[test]
+fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
+    let slower = |workload: &str, setting: &str| match (workload, setting) {
+        ("udp64", "polling") => 0.5,
+        _ => 1.0,
+    };
+    let before = without(stored(7, "7", |_, _| 1.0), "udp1470", "default");
+    let after = without(stored(8, "8", slower), "udp1470", "polling");
+    let found = compare_results(&before, &after, false, &origin()).unwrap();
+    // Two workloads under three settings, less one of either study.
+    assert_eq!(found.comparisons.len(), 2 * 3 - 2);
+    let alone: Vec<_> = found
+        .alone
+        .iter()
+        .map(|it| (&*it.result, &*it.workload, &*it.setting))
+        .collect();
+    assert_eq!(
+        alone,
+        [("8", "udp1470", "default"), ("7", "udp1470", "polling")]
+    );
+    for sets in &found.comparisons {
+        assert_eq!(sets.method, ComparedMethod::MannWhitney, "{sets:?}");
+        assert!((sets.confidence_ratio - (1.0 - 0.05 / 4.0)).abs() < 1e-12);
+        let is_slower =
+            sets.workload.as_deref() == Some("udp64") && sets.judged.name == "8:polling";
+        let is_worse = matches!(sets.verdict, Verdict::Worse | Verdict::WorseAndItMatters);
+        assert_eq!(is_worse, is_slower, "{sets:?}");
+    }
+    let limit: crate::FailOn = "worse:5%".parse().unwrap();
+    assert_eq!(limit.of_results(&found), crate::Gate::Shut);
+    let same = compare_results(&before, &stored(9, "9", |_, _| 1.0), false, &origin());
+    assert_eq!(limit.of_results(&same.unwrap()), crate::Gate::Open);
+    // What a name leaves out is not missed, and a name means a setting whatever it is called.
+    let named = compare_results(
+        &stored(7, "7:interrupt:udp64", |_, _| 1.0),
+        &stored(8, "8:polling", |_, _| 1.3),
+        false,
+        &origin(),
+    );
+    let named = named.unwrap();
+    assert_eq!((named.comparisons.len(), named.alone.len()), (1, 0));
+    let ratio = named.comparisons[0].ratio.unwrap();
+    assert!((ratio - 1.3).abs() < 1e-9, "{ratio}");
+}

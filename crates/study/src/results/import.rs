@@ -1,0 +1,161 @@
+//! Imports transcripts: reads the files, puts them together, and compares their settings.
+//!
+//! Trials of a transcript did not alternate, so they are never compared in pairs. Byte positions are kept whatever the
+//! encoding of a file.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use nicpoll_import::{Correction, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
+use nicpoll_model::{Imported, ImportedTrial, Origin};
+use thiserror::Error;
+
+use crate::plan::MARGIN;
+use crate::results::compare::unpaired;
+use crate::results::read::values_of_trials;
+
+/// Why files cannot be imported.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The texts cannot be put together.
+    #[error(transparent)]
+    Text(#[from] TranscriptError),
+    /// There is nothing in them.
+    #[error(
+        "no test of iperf, netblast or netreceive was found in {files}; {unplaced} figures without a place are shown by \
+         --dry-run"
+    )]
+    Nothing {
+        /// The files.
+        files: String,
+        /// Figures without a place.
+        unplaced: usize,
+    },
+}
+
+/// Reads transcripts, and compares their settings.
+///
+/// # Errors
+/// [`ImportError`] when a file cannot be read or is too long. Without a trial the result is empty.
+pub fn import_transcripts(
+    paths: &[PathBuf],
+    map: &[Correction],
+    origin: &Origin,
+) -> Result<Imported, ImportError> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.push((path.display().to_string(), text_of(path)?));
+    }
+    let mut imported = read_transcripts(&files, map, origin)?;
+    drop(files);
+    imported.margin_ratio = MARGIN;
+    compare_settings(&mut imported);
+    Ok(imported)
+}
+
+/// The text of a file. A byte that is not UTF-8 becomes one `?`, so that every other byte keeps its place.
+fn text_of(path: &Path) -> Result<String, ImportError> {
+    let unread = |source| ImportError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(unread)?;
+    // One more, so that a longer one is seen to be.
+    let most = TRANSCRIPT_MAX_BYTES as u64 + 1;
+    let length = file.metadata().map_err(unread)?.len().min(most);
+    let mut bytes = Vec::with_capacity(length as usize + 1);
+    file.take(most).read_to_end(&mut bytes).map_err(unread)?;
+    Ok(with_every_byte(bytes))
+}
+
+/// These bytes as text, with `?` for each that is not UTF-8. No second copy is made.
+fn with_every_byte(mut bytes: Vec<u8>) -> String {
+    let mut at = 0;
+    while let Err(wrong) = std::str::from_utf8(&bytes[at..]) {
+        let from = at + wrong.valid_up_to();
+        at = wrong
+            .error_len()
+            .map_or(bytes.len(), |length| from + length);
+        bytes[from..at].fill(b'?');
+    }
+    String::from_utf8(bytes).expect("every byte that was not UTF-8 is '?' now")
+}
+
+/// Comparisons that are made. The interval of one in a larger family tells nothing, and each has the values of both
+/// sides.
+const COMPARISONS_MAX: usize = 32;
+
+/// Each setting against the interrupts, or else against the first one that is said, under each workload.
+fn compare_settings(imported: &mut Imported) {
+    let (contrasts, left_out) = contrasts(imported);
+    let family = contrasts.len() as u32;
+    let compared = contrasts
+        .into_iter()
+        .filter_map(|(workload, reference, judged)| {
+            unpaired(
+                Some(String::from(workload)),
+                (reference.0, values_of_trials(&reference.1)),
+                (judged.0, values_of_trials(&judged.1)),
+                false,
+                family,
+            )
+            .ok()
+        });
+    imported.comparisons = compared.collect();
+    imported.comparisons_left_out = left_out;
+}
+
+/// The trials of a setting.
+type Group<'a> = (&'a str, Rc<[&'a ImportedTrial]>);
+
+/// The workload, the reference and the setting of each comparison, and how many there are beyond the first ones.
+fn contrasts(imported: &Imported) -> (Vec<(&str, Group<'_>, Group<'_>)>, u32) {
+    let settings = imported.settings();
+    let order: HashMap<&str, usize> = settings.into_iter().zip(0..).collect();
+    let (mut found, mut left_out) = (Vec::new(), 0);
+    for (workload, trials) in imported.by_workload() {
+        let groups = ImportedTrial::by_setting(trials).into_iter();
+        let has_value = |of: &[&ImportedTrial]| of.iter().any(|it| it.value.is_some());
+        let groups = groups.filter(|(name, of)| *name != NOT_SAID && has_value(of));
+        let mut groups: Vec<Group> = groups.map(|(name, of)| (name, Rc::from(of))).collect();
+        groups.sort_by_key(|(name, _)| order[name]);
+        let interrupt = groups.iter().position(|(name, _)| *name == "interrupt");
+        if groups.is_empty() {
+            continue;
+        }
+        let reference = groups.remove(interrupt.unwrap_or(0));
+        for judged in groups {
+            if found.len() < COMPARISONS_MAX {
+                found.push((workload, reference.clone(), judged));
+            } else {
+                left_out += 1;
+            }
+        }
+    }
+    (found, left_out)
+}
+
+/// The setting of trials of which nothing says it.
+const NOT_SAID: &str = "not-said";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_keeps_its_place_whatever_the_encoding() {
+        let text = with_every_byte(b"a\xff\xc3\xa9\xe2\x82z\xf0\x9f".to_vec());
+        assert_eq!(text, "a?\u{e9}??z??");
+    }
+}

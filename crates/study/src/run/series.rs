@@ -1,0 +1,269 @@
+//! What passes during a trial, step by step: readings of all hosts, aligned in time.
+//!
+//! Readings run only while the traffic does, and never while CPU time is accounted for. A trial whose counters could not be
+//! read has no series; that is not an error.
+
+use std::time::Duration;
+
+use nicpoll_lab::{Lab, LabError};
+use nicpoll_model::line::IpVersion;
+use nicpoll_model::{CoreSeries, TrialSeries, WorkUnit};
+use nicpoll_observe::{CoreTicks, FlowReading, TICKS_PER_SECOND};
+
+/// Readings that are being taken on all hosts.
+pub struct Readings {
+    step: Duration,
+    duration: Duration,
+}
+
+impl Readings {
+    /// Has every host on the way read what passes, for traffic of such a length.
+    pub fn open(lab: &mut Lab, duration: Duration, ip: IpVersion) -> Result<Self, LabError> {
+        let step = TrialSeries::step_seconds(duration.as_secs_f64());
+        let step = Duration::from_secs_f64(step);
+        let cores = lab.cpus().to_vec();
+        for (place, host) in lab.way().enumerate() {
+            // What the machine does is read at one host: the others are on the same one, or are not studied.
+            let read = (place == STUDIED).then(|| cores.clone());
+            host.open_series(step, ip, read.unwrap_or_default())?;
+        }
+        Ok(Readings { step, duration })
+    }
+
+    /// Ends that. `None` when there was no time for a step.
+    pub fn close(self, lab: &mut Lab, unit: WorkUnit) -> Result<Option<TrialSeries>, LabError> {
+        let mut hosts = Vec::new();
+        for host in lab.way() {
+            hosts.push(host.close_series()?);
+        }
+        Ok(series(&hosts, unit, self.step, self.duration))
+    }
+}
+
+/// Where the studied host stands on a packet's way: behind the sender.
+const STUDIED: usize = 1;
+
+/// The steps of the receiver's readings, with what the other hosts counted at these times; hosts stand in the order of
+/// a packet's way. A step that is less than half as long as it should be, after a late reading, belongs to the next
+/// one. Steps after the traffic's time, when an end only waits, are left out.
+fn series(
+    hosts: &[Vec<FlowReading>],
+    unit: WorkUnit,
+    step: Duration,
+    duration: Duration,
+) -> Option<TrialSeries> {
+    let (sender, receiver) = (hosts.first()?, hosts.last()?);
+    let half = step.as_secs_f64() / 2.0;
+    let mut ends = vec![0.0];
+    for time in receiver.iter().map(|reading| seconds(receiver, reading)) {
+        if time - ends[ends.len() - 1] >= half && time <= duration.as_secs_f64() + half {
+            ends.push(time);
+        }
+    }
+    if ends.len() < 2 || hosts.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let counts = |host: &[FlowReading], read: Read| counts(host, &ends, read);
+    let datagrams = |read: Read| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
+    let mut dropped_frames = vec![0; ends.len() - 1];
+    for link in hosts.windows(2) {
+        let given = counts(&link[0], |reading| reading.tx_dropped);
+        let taken = counts(&link[1], |reading| reading.rx_dropped);
+        let both = given.into_iter().zip(taken);
+        for (sum, (given, taken)) in dropped_frames.iter_mut().zip(both) {
+            *sum += given.max(taken);
+        }
+    }
+    let studied = hosts.get(STUDIED)?;
+    let has_polls = studied.iter().all(|reading| reading.polls.is_some());
+    let has_machine = studied
+        .iter()
+        .all(|reading| reading.cut_short_softirqs.is_some());
+    let rounded = |seconds: &f64| (seconds * 1e5).round() / 1e5;
+    Some(TrialSeries {
+        step_seconds: step.as_secs_f64(),
+        end_seconds: ends[1..].iter().map(rounded).collect(),
+        sent_frames: counts(sender, |reading| reading.tx_packets + reading.tx_dropped),
+        received_bytes: counts(receiver, |reading| reading.rx_bytes),
+        read_datagrams: datagrams(|reading| reading.udp_read),
+        dropped_frames,
+        dropped_datagrams: datagrams(|reading| reading.udp_dropped),
+        polls: has_polls.then(|| counts(studied, |reading| reading.polls.unwrap_or(0))),
+        cores: cores(studied, &ends),
+        cut_short_softirqs: has_machine
+            .then(|| counts(studied, |reading| reading.cut_short_softirqs.unwrap_or(0))),
+    })
+}
+
+/// A counter of a reading.
+type Read = fn(&FlowReading) -> u64;
+
+/// What a host counted between these times.
+fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64) -> Vec<u64> {
+    let at = ends.iter().map(|end| count_at(host, &read, *end));
+    let at: Vec<u64> = at.collect();
+    at.windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]))
+        .collect()
+}
+
+/// What the cores of a host did between these times, of those that every reading has.
+fn cores(host: &[FlowReading], ends: &[f64]) -> Vec<CoreSeries> {
+    let of = |reading: &FlowReading, core: u32| {
+        let mut cores = reading.cores.iter();
+        cores.find(|ticks| ticks.core == core).copied()
+    };
+    let first = host
+        .first()
+        .map_or(&[][..], |reading| reading.cores.as_slice());
+    let names = first.iter().map(|ticks| ticks.core);
+    let always = names.filter(|core| host.iter().all(|reading| of(reading, *core).is_some()));
+    always
+        .map(|core| {
+            // Microseconds: a time between two readings is seldom whole ticks.
+            let seconds = |ticks: fn(CoreTicks) -> u64| -> Vec<f64> {
+                let micros = |reading: &FlowReading| {
+                    let ticks = of(reading, core).map_or(0, ticks);
+                    ticks * (1e6 / TICKS_PER_SECOND) as u64
+                };
+                let micros = counts(host, ends, micros).into_iter();
+                micros.map(|micros| micros as f64 / 1e6).collect()
+            };
+            CoreSeries {
+                core,
+                busy_seconds: seconds(CoreTicks::busy),
+                interrupt_seconds: seconds(|ticks| ticks.irq + ticks.softirq),
+            }
+        })
+        .collect()
+}
+
+/// When a reading was taken, since the first one of its host.
+fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
+    let first = readings.first().map_or(reading.at_ns, |first| first.at_ns);
+    reading.at_ns.saturating_sub(first) as f64 / 1e9
+}
+
+/// What a host had counted at a time: between two readings, as if it had counted evenly.
+fn count_at(readings: &[FlowReading], read: impl Fn(&FlowReading) -> u64, time: f64) -> u64 {
+    let next = readings.partition_point(|reading| seconds(readings, reading) < time);
+    let Some(after) = readings.get(next) else {
+        return readings.last().map_or(0, read);
+    };
+    let Some(before) = next.checked_sub(1).map(|index| &readings[index]) else {
+        return read(after);
+    };
+    let (from, to) = (seconds(readings, before), seconds(readings, after));
+    let part = (time - from) / (to - from).max(1e-9);
+    let passed = read(after).saturating_sub(read(before)) as f64;
+    read(before) + (part * passed).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(100);
+
+    fn readings(each: FlowReading, times_ms: &[u64]) -> Vec<FlowReading> {
+        let at = |(index, ms): (u64, &u64)| FlowReading {
+            at_ns: 5_000_000_000 + ms * 1_000_000,
+            tx_packets: index * each.tx_packets,
+            tx_dropped: index * each.tx_dropped,
+            rx_bytes: index * each.rx_bytes,
+            rx_dropped: index * each.rx_dropped,
+            udp_read: index * each.udp_read,
+            udp_dropped: index * each.udp_dropped,
+            polls: each.polls.map(|polls| index * polls),
+            cores: each.cores.iter().map(|core| worked(*core, index)).collect(),
+            cut_short_softirqs: each.cut_short_softirqs.map(|count| index * count),
+        };
+        (0..).zip(times_ms).map(at).collect()
+    }
+
+    /// What a core has done after so many readings.
+    fn worked(core: CoreTicks, readings: u64) -> CoreTicks {
+        CoreTicks {
+            core: core.core,
+            system: readings * core.system,
+            softirq: readings * core.softirq,
+            idle: readings * core.idle,
+            ..CoreTicks::default()
+        }
+    }
+
+    fn of(unit: WorkUnit, times_ms: &[u64]) -> Option<TrialSeries> {
+        let sender = FlowReading {
+            tx_packets: 90,
+            tx_dropped: 10,
+            ..FlowReading::default()
+        };
+        let receiver = FlowReading {
+            rx_bytes: 9000,
+            rx_dropped: 8,
+            udp_read: 85,
+            udp_dropped: 5,
+            polls: Some(7),
+            cores: vec![CoreTicks {
+                core: 1,
+                system: 3,
+                softirq: 4,
+                idle: 3,
+                ..CoreTicks::default()
+            }],
+            cut_short_softirqs: Some(2),
+            ..FlowReading::default()
+        };
+        let hosts = [readings(sender, times_ms), readings(receiver, times_ms)];
+        series(&hosts, unit, STEP, 3 * STEP)
+    }
+
+    #[test]
+    fn both_hosts_stand_side_by_side_and_a_drop_that_both_count_is_one() {
+        let series = of(WorkUnit::Datagrams, &[0, 100, 200, 300]).unwrap();
+        assert_eq!(series.end_seconds, [0.1, 0.2, 0.3]);
+        assert_eq!(series.sent_frames, [100; 3]);
+        assert_eq!(series.read_datagrams, Some(vec![85; 3]));
+        assert_eq!(series.dropped_frames, [10; 3]);
+        assert_eq!(series.dropped(), [15; 3]);
+        assert_eq!(series.polls, Some(vec![7; 3]));
+        assert_eq!(series.cores.len(), 1);
+        let core = &series.cores[0];
+        assert_eq!((core.core, &core.busy_seconds[..]), (1, &[0.07; 3][..]));
+        assert_eq!(core.interrupt_seconds, [0.04; 3]);
+        assert_eq!(series.cut_short_softirqs, Some(vec![2; 3]));
+        let stream = of(WorkUnit::Bytes, &[0, 100]).unwrap();
+        assert_eq!(
+            (stream.read_datagrams, stream.received_bytes),
+            (None, vec![9000])
+        );
+    }
+
+    #[test]
+    fn a_late_reading_ends_no_series_and_hosts_are_held_against_each_other_by_time() {
+        let late = of(WorkUnit::Datagrams, &[0, 170, 200, 300]).unwrap();
+        assert_eq!(late.end_seconds, [0.17, 0.3]);
+        // The third reading is no step of its own; what it counted is in the last one.
+        assert_eq!(late.read_datagrams, Some(vec![85, 170]));
+        let sender = FlowReading {
+            tx_packets: 100,
+            ..FlowReading::default()
+        };
+        let hosts = [
+            readings(sender, &[0, 50, 150, 250, 350]),
+            readings(FlowReading::default(), &[0, 100, 200]),
+        ];
+        let apart = series(&hosts, WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();
+        assert_eq!(apart.sent_frames, [150, 100]);
+    }
+
+    #[test]
+    fn what_comes_after_the_traffic_is_no_step() {
+        // The rest of a step, and waiting for a report.
+        let series = of(WorkUnit::Datagrams, &[0, 100, 200, 210]).unwrap();
+        assert_eq!(series.end_seconds, [0.1, 0.2]);
+        let waited = of(WorkUnit::Datagrams, &[0, 100, 200, 300, 400, 500]).unwrap();
+        assert_eq!(waited.end_seconds, [0.1, 0.2, 0.3]);
+        assert_eq!(of(WorkUnit::Datagrams, &[0, 20]), None);
+    }
+}

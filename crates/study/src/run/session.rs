@@ -1,0 +1,805 @@
+//! A study from its start, or from where it stopped, to its end.
+//!
+//! A trial is stored before the next one begins. Whatever ends a study, the store says how it ended. A study resumes only
+//! with the same program version, kernel, CPUs and sysctls: its trials could not be compared otherwise.
+
+use std::io;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nicpoll_lab::{Existing, Lab, LabError, LocalLink, Topology, Veth, still_runs, this_runner};
+use nicpoll_model::sim_fit_host::Simulated;
+use nicpoll_model::{
+    HostFacts, Origin, Plan, SCHEMA, SettingChanges, Study, StudyKind, Trial, Warning, WarningName,
+};
+use nicpoll_stats::InvalidMargin;
+use nicpoll_stats::order::Seed;
+use nicpoll_store::{Ended, Kept, Recording, Store, StoreError, Which};
+use nicpoll_switch::Journal;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::design::sweep::searches;
+use crate::design::{Design, NamedSetting, NamedWorkload};
+use crate::judge::comparisons::compare_all;
+use crate::judge::conclude;
+use crate::judge::confounders::{Seen, confounders, machine_confounders};
+use crate::judge::trial::TrialPlace;
+use crate::judge::warnings::{BLOCKS_MIN, are_narrow, stop_width};
+use crate::plan::durations::{Schedule, traffic_ends};
+use crate::run::preparation::{measure_counting, resolved};
+use crate::run::trial::Trials;
+
+/// Why a study could not be carried out.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The study was begun elsewhere, or by another version.
+    #[error(
+        "the study cannot go on here: {0}. Its trials and new ones could not be compared; begin a new study"
+    )]
+    Elsewhere(String),
+    /// It cannot be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The plan's margin does not fit a metric.
+    #[error(transparent)]
+    Margin(#[from] InvalidMargin),
+}
+
+/// A study that is about to begin or to go on.
+pub struct Sitting {
+    design: Design,
+    begin: Instant,
+    from: From,
+}
+
+/// Where it starts.
+enum From {
+    Nothing {
+        plan: Box<Plan>,
+        identity: Identity,
+        store: Option<(Store, StudyKind)>,
+    },
+    Before {
+        so_far: Box<SoFar>,
+        recording: Recording,
+    },
+}
+
+impl From {
+    /// What of it is stored already.
+    fn recording(self) -> Option<Recording> {
+        match self {
+            From::Nothing { .. } => None,
+            From::Before { recording, .. } => Some(recording),
+        }
+    }
+}
+
+impl Sitting {
+    /// A study that begins, and where it is to be stored, as which kind.
+    pub fn new(
+        design: Design,
+        plan: Plan,
+        identity: Identity,
+        store: Option<(Store, StudyKind)>,
+    ) -> Self {
+        Sitting {
+            design,
+            begin: identity.begin,
+            from: From::Nothing {
+                plan: Box::new(plan),
+                identity,
+                store,
+            },
+        }
+    }
+
+    /// A study that goes on where it was ended. `identity` is of this sitting: its seed and command line are
+    /// left alone.
+    ///
+    /// # Errors
+    /// When there is none that could go on, or another version began it.
+    pub fn resumed(store: Store, which: Which, identity: &Identity) -> Result<Self, StudyError> {
+        let (mut recording, kept) =
+            store.resume::<Study>(which, &this_runner().map_err(LabError::from)?, still_runs)?;
+        let found = design_of(&kept).and_then(|design| {
+            let (then, now) = (
+                &kept.document.nicpoll_version,
+                &identity.origin.nicpoll_version,
+            );
+            if then == now {
+                return Ok(design);
+            }
+            let what = format!("it was begun by nicpoll {then}, and this is {now}");
+            Err(StudyError::Elsewhere(what))
+        });
+        let design = found.inspect_err(|error| {
+            let _ = recording.end_early(&error.to_string());
+        })?;
+        let mut head = kept.document;
+        let trials = std::mem::take(&mut head.trials);
+        head.warnings.extend(interrupted(
+            &trials,
+            design.settings.len(),
+            &identity.origin.started_at,
+        ));
+        let so_far = SoFar {
+            head,
+            trials,
+            taken: kept.taken,
+        };
+        Ok(Sitting {
+            design,
+            begin: identity.begin,
+            from: From::Before {
+                so_far: Box::new(so_far),
+                recording,
+            },
+        })
+    }
+
+    /// What was planned.
+    pub fn plan(&self) -> &Plan {
+        match &self.from {
+            From::Nothing { plan, .. } => plan,
+            From::Before { so_far, .. } => &so_far.head.plan,
+        }
+    }
+
+    /// Runs it to its end in namespaces of this machine; those that it makes are kept with names if `is_kept`. `guard` calls
+    /// [`nicpoll_switch::watch_over`].
+    ///
+    /// # Errors
+    /// When the lab cannot be built.
+    pub fn run_here(
+        self,
+        is_kept: bool,
+        guard: Command,
+        cancel: &AtomicBool,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<Ended<Study, StudyError>, LabError> {
+        let link = link_of(&self.design.topology)?;
+        let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
+        if is_kept {
+            lab.kept_as = link.keep()?;
+        }
+        Ok(self.run(&mut lab, cancel, progress))
+    }
+
+    /// Runs it to its end on a lab. Settings are put back before it returns.
+    pub fn run(
+        self,
+        lab: &mut Lab,
+        cancel: &AtomicBool,
+        mut progress: impl FnMut(Progress<'_>),
+    ) -> Ended<Study, StudyError> {
+        let Sitting {
+            mut design,
+            begin,
+            from,
+        } = self;
+        if searches(&design) > 0 {
+            progress(Progress::SeekingKnee);
+            design = match resolved(lab, design, cancel) {
+                Ok(design) => design,
+                Err(error) => return Ended::of(Err(error.into()), from.recording()),
+            };
+        }
+        let (opened, mut recording) = open(lab, &design, from);
+        let outcome = opened.and_then(|so_far| {
+            run_study(
+                lab,
+                &design,
+                so_far,
+                begin,
+                &mut recording,
+                cancel,
+                progress,
+            )
+        });
+        Ended::of(outcome, recording)
+    }
+}
+
+/// Makes the link of a topology, or takes the one that there is.
+fn link_of(topology: &Topology) -> Result<Arc<dyn LocalLink>, LabError> {
+    Ok(match topology.existing() {
+        Some(interfaces) => Arc::new(Existing::open(&interfaces)?),
+        None => Arc::new(Veth::of(topology)?),
+    })
+}
+
+/// Learns what the lab is, and has the study in its store.
+fn open(
+    lab: &mut Lab,
+    design: &Design,
+    from: From,
+) -> (Result<SoFar, StudyError>, Option<Recording>) {
+    match from {
+        From::Nothing {
+            plan,
+            identity,
+            store,
+        } => {
+            let opened = SoFar::nothing(lab, design, *plan, identity);
+            let stored = opened.and_then(|so_far| {
+                let recording = store.map(|store| begin(store, design, &so_far.head));
+                Ok((so_far, recording.transpose()?))
+            });
+            match stored {
+                Ok((so_far, recording)) => (Ok(so_far), recording),
+                Err(error) => (Err(error), None),
+            }
+        }
+        From::Before {
+            mut so_far,
+            recording,
+        } => {
+            let fits = so_far.look_at(lab);
+            (fits.map(|()| *so_far), Some(recording))
+        }
+    }
+}
+
+fn begin(
+    (store, kind): (Store, StudyKind),
+    design: &Design,
+    head: &Study,
+) -> Result<Recording, StudyError> {
+    let planned = head.plan.order.len() as u32;
+    let design =
+        serde_json::to_string(design).map_err(|error| LabError::from(io::Error::from(error)))?;
+    Ok(store.begin(
+        kind,
+        head,
+        planned,
+        &design,
+        &this_runner().map_err(LabError::from)?,
+    )?)
+}
+
+/// Share of a study's time after which no more is rehearsed: the first trials then are set less well.
+const REHEARSED_BY: f64 = 0.25;
+
+/// A share of a study's time.
+fn plan_share(plan: &Plan, share: f64) -> Duration {
+    Duration::from_secs_f64(share * plan.limit_seconds)
+}
+
+/// What a study tells while it runs.
+#[derive(Clone, Debug)]
+pub enum Progress<'a> {
+    /// The knees that shares of a sweep are of are sought.
+    SeekingKnee,
+    /// How dear counting is will be measured.
+    MeasuringCost,
+    /// The timer is set right under each workload, before anything counts.
+    Rehearsing,
+    /// A trial begins.
+    Begins {
+        /// What it is.
+        place: &'a TrialPlace,
+        /// How long the study goes on from here.
+        left: Duration,
+    },
+    /// A trial is done.
+    Ends(&'a Trial),
+}
+
+/// Who runs the study and how it was asked for.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The program, its command line and its start.
+    pub origin: Origin,
+    /// When the command began: the study's time counts from here.
+    pub begin: Instant,
+    /// Seed of the order.
+    pub seed: u64,
+    /// What the simulator says of the same traffic, where that was asked for.
+    pub simulated: Option<Simulated>,
+}
+
+impl Identity {
+    /// Of a command that begins now.
+    pub fn new(origin: Origin, seed: u64) -> Self {
+        Identity {
+            origin,
+            begin: Instant::now(),
+            seed,
+            simulated: None,
+        }
+    }
+}
+
+/// What a study has come to when it begins or goes on.
+#[derive(Clone, Debug)]
+pub struct SoFar {
+    /// The document without its trials.
+    pub head: Study,
+    /// The trials that have ended.
+    pub trials: Vec<Trial>,
+    /// How long each of them took with all that belongs to it.
+    pub taken: Vec<Duration>,
+}
+
+impl SoFar {
+    /// A study that is about to begin on a lab.
+    ///
+    /// # Errors
+    /// When a host does not say what it is.
+    pub fn nothing(
+        lab: &mut Lab,
+        design: &Design,
+        plan: Plan,
+        identity: Identity,
+    ) -> Result<Self, StudyError> {
+        let host = lab.machine()?;
+        let warnings = warnings_of_lab(lab, &host);
+        let head = Study {
+            schema: String::from(SCHEMA),
+            nicpoll_version: identity.origin.nicpoll_version,
+            argv: identity.origin.argv,
+            started_at: identity.origin.started_at,
+            elapsed_seconds: 0.0,
+            seed: identity.seed,
+            question: design.question.clone(),
+            workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+            settings: design.settings.iter().map(NamedSetting::facts).collect(),
+            plan,
+            host,
+            lab: lab.facts()?,
+            setting_changes: Vec::new(),
+            counting_costs: Vec::new(),
+            findings: Vec::new(),
+            trials: Vec::new(),
+            dropped: Vec::new(),
+            simulated: identity.simulated,
+            confounders: confounders(design, &Seen::new()),
+            comparisons: Vec::new(),
+            sweeps: Vec::new(),
+            warnings,
+        };
+        Ok(SoFar {
+            head,
+            trials: Vec::new(),
+            taken: Vec::new(),
+        })
+    }
+
+    /// Takes a lab that was built anew for what the study goes on with.
+    ///
+    /// # Errors
+    /// When it is of another machine than the study began on.
+    pub fn look_at(&mut self, lab: &mut Lab) -> Result<(), StudyError> {
+        let host = lab.machine()?;
+        require_same_machine(&self.head.host, &host)?;
+        self.head.lab = lab.facts()?;
+        for warning in warnings_of_lab(lab, &host) {
+            if !self.head.warnings.contains(&warning) {
+                self.head.warnings.push(warning);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is known of figures before there are any.
+fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
+    let mut warnings = machine_confounders(host);
+    if lab.link.is_shared() {
+        warnings.push(Warning {
+            name: WarningName::Confounder,
+            text: String::from(
+                "the interfaces were there before the study: packets of others on them, and in their namespaces, are \
+                 in its counters",
+            ),
+        });
+    }
+    let refused = lab.exact_cpu_refused.as_ref();
+    warnings.extend(refused.map(|why| Warning {
+        name: WarningName::CounterMissing,
+        text: format!("CPU time is sampled at the clock tick: {why}"),
+    }));
+    warnings
+}
+
+/// Runs what is left of a plan of a design on a lab. The study's time counts from `begin`; of one that goes on, it
+/// counts on from its last trial.
+///
+/// # Errors
+/// [`StudyError::Cancelled`] when `cancel` became true; anything that kept a trial from being carried out or kept.
+/// Settings are put back before it returns.
+pub fn run_study(
+    lab: &mut Lab,
+    design: &Design,
+    so_far: SoFar,
+    begin: Instant,
+    keeper: &mut dyn Keeper,
+    cancel: &AtomicBool,
+    mut progress: impl FnMut(Progress<'_>),
+) -> Result<Study, StudyError> {
+    let SoFar {
+        mut head,
+        trials: done,
+        taken,
+    } = so_far;
+    let plan = head.plan.clone();
+    let is_resumed = !done.is_empty();
+    if !is_resumed {
+        lab.deadline = Some(begin + traffic_ends(&plan));
+        progress(Progress::MeasuringCost);
+        head.counting_costs = measure_counting(lab, design, &plan, begin, cancel)?;
+        keeper.head(&head)?;
+    }
+    let mut trials = Trials::new(lab, design, &plan, cancel)?;
+    progress(Progress::Rehearsing);
+    let now = Instant::now();
+    let rehearsed_from = if is_resumed { now } else { begin };
+    trials.rehearse(rehearsed_from + plan_share(&plan, REHEARSED_BY))?;
+    let begin = if is_resumed {
+        let before = Duration::try_from_secs_f64(head.elapsed_seconds).unwrap_or_default();
+        Instant::now().checked_sub(before).unwrap_or(now)
+    } else {
+        begin
+    };
+    trials.end_by(begin + traffic_ends(&plan));
+    let names = done.iter().map(|trial| trial.workload.as_str());
+    let before: Vec<(&str, Duration)> = names.zip(taken).collect();
+    let mut run = Run {
+        design,
+        schedule: Schedule::new(&plan).after(head.dropped.clone(), before.into_iter()),
+        trials,
+        begin,
+        cancel,
+        head,
+        done,
+        keeper,
+    };
+    run.blocks(design, &plan, &mut progress)?;
+    let Run {
+        mut head,
+        done,
+        schedule,
+        ..
+    } = run;
+    head.dropped = schedule.dropped().to_vec();
+    head.elapsed_seconds = begin.elapsed().as_secs_f64();
+    head.trials = done;
+    Ok(conclude(design, head)?)
+}
+
+/// A study on its way.
+struct Run<'a> {
+    design: &'a Design,
+    trials: Trials<'a>,
+    schedule: Schedule<'a>,
+    begin: Instant,
+    cancel: &'a AtomicBool,
+    /// The document without its trials.
+    head: Study,
+    done: Vec<Trial>,
+    keeper: &'a mut dyn Keeper,
+}
+
+impl Run<'_> {
+    fn blocks(
+        &mut self,
+        design: &Design,
+        plan: &Plan,
+        progress: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), StudyError> {
+        let groups = remaining(plan, design.settings.len(), &self.done);
+        let mut looked_after = 0;
+        for Group {
+            block,
+            trials,
+            is_begun,
+        } in groups
+        {
+            let workload = &trials[0].0;
+            if block > looked_after && block > BLOCKS_MIN {
+                looked_after = block;
+                if self.is_enough(plan)? {
+                    return Ok(());
+                }
+            }
+            // A block that has begun is not given up half-way.
+            if !is_begun {
+                self.schedule.fit(block - 1, self.begin.elapsed());
+                if !self.schedule.may_start(workload, self.begin.elapsed()) {
+                    continue;
+                }
+            }
+            self.block(block, trials, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Lists what settings changed, and what differs between them, as far as they have been in force by now.
+    fn learn_settings(&mut self) {
+        for changes in &self.trials.changes {
+            // A study that goes on has it from its first part.
+            let known = self.head.setting_changes.iter();
+            let of = |one: &SettingChanges| (one.setting.clone(), one.host.clone());
+            if known.map(of).all(|known| known != of(changes)) {
+                self.head.setting_changes.push(changes.clone());
+            }
+        }
+        for found in confounders(self.design, &self.trials.seen) {
+            if !self.head.confounders.contains(&found) {
+                self.head.confounders.push(found);
+            }
+        }
+    }
+
+    /// Whether a study with a stop rule has measured enough.
+    fn is_enough(&self, plan: &Plan) -> Result<bool, StudyError> {
+        let Some(width) = stop_width(plan) else {
+            return Ok(false);
+        };
+        let dropped = self.schedule.dropped();
+        let seed = Seed(self.head.seed);
+        let comparisons = compare_all(self.design, plan, &self.done, dropped, seed)?;
+        Ok(are_narrow(&comparisons, width))
+    }
+
+    /// A workload's trials of one block, those left out that no comparison needs any more, and those that are
+    /// done. What the end of the study's time cuts off counts for nothing.
+    fn block(
+        &mut self,
+        block: u32,
+        group: &[(String, String)],
+        progress: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), StudyError> {
+        for (workload, setting) in group {
+            if !self.schedule.is_needed(workload, setting)
+                || is_done(&self.done, block, workload, setting)
+            {
+                continue;
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(LabError::Cancelled.into());
+            }
+            let place = TrialPlace {
+                sequence: self.done.len() as u32 + 1,
+                block,
+                workload: workload.clone(),
+                setting: setting.clone(),
+            };
+            let elapsed = self.begin.elapsed();
+            progress(Progress::Begins {
+                place: &place,
+                left: self.schedule.forecast(block - 1, elapsed),
+            });
+            let trial = match self.trials.run(place) {
+                Err(error) if error.is_out_of_time() => return Ok(()),
+                trial => trial?,
+            };
+            progress(Progress::Ends(&trial));
+            let taken = self.begin.elapsed() - elapsed;
+            self.schedule.took(workload, taken);
+            self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
+            self.head.dropped = self.schedule.dropped().to_vec();
+            self.learn_settings();
+            self.keeper.trial(&self.head, &trial, taken)?;
+            self.done.push(trial);
+        }
+        Ok(())
+    }
+}
+
+/// A workload's trials of one block, as the plan lists them one after another.
+struct Group<'a> {
+    block: u32,
+    trials: &'a [(String, String)],
+    /// Whether some of them are done already.
+    is_begun: bool,
+}
+
+/// The groups of a plan from the last one on of which something is done. What lies before was done, or left out.
+fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<Group<'a>> {
+    let per_block = plan.workloads.len();
+    let groups = plan.order.chunks(settings).enumerate();
+    let groups = groups.map(|(index, trials)| {
+        let block = (index / per_block) as u32 + 1;
+        let is_begun = trials
+            .iter()
+            .any(|(workload, setting)| is_done(done, block, workload, setting));
+        Group {
+            block,
+            trials,
+            is_begun,
+        }
+    });
+    let mut groups: Vec<Group<'_>> = groups.collect();
+    let from = groups.iter().rposition(|group| group.is_begun);
+    groups.split_off(from.unwrap_or(0))
+}
+
+fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
+    done.iter()
+        .any(|trial| trial.block == block && trial.workload == workload && trial.setting == setting)
+}
+
+/// Takes what a study knows as soon as it does.
+pub trait Keeper {
+    /// Keeps what is known before the first trial. `head` is the document without its trials.
+    fn head(&mut self, head: &Study) -> Result<(), StoreError>;
+
+    /// Keeps a trial that has ended, and what is known beside the trials by now.
+    fn trial(&mut self, head: &Study, trial: &Trial, taken: Duration) -> Result<(), StoreError>;
+}
+
+/// A store's file.
+impl Keeper for Recording {
+    fn head(&mut self, head: &Study) -> Result<(), StoreError> {
+        Recording::head(self, head)
+    }
+
+    fn trial(&mut self, head: &Study, trial: &Trial, taken: Duration) -> Result<(), StoreError> {
+        Recording::trial(self, head, trial, taken)
+    }
+}
+
+/// What is not to be kept is not.
+impl<K: Keeper> Keeper for Option<K> {
+    fn head(&mut self, head: &Study) -> Result<(), StoreError> {
+        self.as_mut().map_or(Ok(()), |keeper| keeper.head(head))
+    }
+
+    fn trial(&mut self, head: &Study, trial: &Trial, taken: Duration) -> Result<(), StoreError> {
+        let keeper = self.as_mut();
+        keeper.map_or(Ok(()), |keeper| keeper.trial(head, trial, taken))
+    }
+}
+
+/// The design that a study was begun with.
+pub(crate) fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
+    let design = serde_json::from_str(&kept.design);
+    design.map_err(|source| {
+        let id = kept.entry.id;
+        StudyError::Store(StoreError::Document { id, source })
+    })
+}
+
+/// What a reader of a resumed study has to know. `head` is the document without its trials.
+pub(crate) fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -> Option<Warning> {
+    let last = trials.last()?;
+    let of_block = trials
+        .iter()
+        .filter(|trial| (trial.block, &trial.workload) == (last.block, &last.workload));
+    let split = if of_block.count() < settings {
+        format!(
+            "; the trials of block {} under {} are of both stretches of time",
+            last.block, last.workload
+        )
+    } else {
+        String::new()
+    };
+    Some(Warning {
+        name: WarningName::Interrupted,
+        text: format!(
+            "the study was ended after trial {} and resumed at {resumed_at}{split}",
+            last.sequence
+        ),
+    })
+}
+
+/// Refuses to go on on another machine than the one that the study began on.
+pub(crate) fn require_same_machine(then: &HostFacts, now: &HostFacts) -> Result<(), StudyError> {
+    let fields = |facts: &HostFacts| match serde_json::to_value(facts) {
+        Ok(Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let now = fields(now);
+    let mut changed = fields(then).into_iter().filter_map(|(name, was)| {
+        let is = now.get(&name)?;
+        // A record of before there was such a fact does not know it.
+        let is_known = !(name == "machine" && was.is_null());
+        (is_known && was != *is).then(|| format!("{name} was {was} and is {is}"))
+    });
+    changed
+        .next()
+        .map_or(Ok(()), |what| Err(StudyError::Elsewhere(what)))
+}
+
+#[cfg(test)]
+mod study_tests {
+    use super::*;
+    use crate::design::demo::DemoOptions;
+    use crate::design::demo::plan;
+
+    /// A trial that has ended, as far as it matters here.
+    fn ended(block: u32, workload: &str, setting: &str) -> Trial {
+        let trial = serde_json::json!({
+            "sequence": 1, "block": block, "workload": workload, "setting": setting,
+            "proof_attempts": 1,
+            "findings": {"foreign_cpu": []},
+            "warmup": {"seconds": 0.0, "delivered_bytes": 0},
+            "placement": {"sender_cpu": 0, "receiver_cpu": 1, "poll_cpus": []},
+        });
+        serde_json::from_value(trial).unwrap()
+    }
+
+    #[test]
+    fn wherever_a_study_was_ended_what_is_left_is_run_once_in_the_order_of_the_plan() {
+        let options = DemoOptions {
+            blocks: Some(3),
+            ..DemoOptions::default()
+        };
+        let (design, plan) = plan(&options, Seed(5)).unwrap();
+        let settings = design.settings.len();
+        let all: Vec<(u32, &str, &str)> = remaining(&plan, settings, &[])
+            .into_iter()
+            .flat_map(|group| {
+                let trials = group.trials.iter();
+                trials.map(move |(workload, setting)| {
+                    (group.block, workload.as_str(), setting.as_str())
+                })
+            })
+            .collect();
+        assert_eq!(all.len(), plan.order.len());
+        for ended_after in 0..=all.len() {
+            let done: Vec<Trial> = all[..ended_after]
+                .iter()
+                .map(|(block, workload, setting)| ended(*block, workload, setting))
+                .collect();
+            let mut left = Vec::new();
+            for group in remaining(&plan, settings, &done) {
+                let trials = group.trials.iter();
+                let missing = trials
+                    .filter(|(workload, setting)| !is_done(&done, group.block, workload, setting));
+                left.extend(
+                    missing.map(|(workload, setting)| {
+                        (group.block, workload.as_str(), setting.as_str())
+                    }),
+                );
+            }
+            assert_eq!(left, all[ended_after..], "after {ended_after}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_was_left_out_stays_so() {
+        let (design, plan) = plan(&DemoOptions::default(), Seed(5)).unwrap();
+        let settings = design.settings.len();
+        // The second group was done and the first was not.
+        let (workload, setting) = &plan.order[settings];
+        let groups = remaining(&plan, settings, &[ended(1, workload, setting)]);
+        assert_eq!(groups.len(), plan.order.len() / settings - 1);
+        assert!(groups[0].is_begun && !groups[1].is_begun);
+    }
+}
+
+#[cfg(test)]
+mod keep_tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_of_the_machine_is_named() {
+        let mut then = nicpoll_inspect::host_facts().unwrap();
+        then.machine = Some(String::from("bench-0123abcd"));
+        assert!(require_same_machine(&then, &then).is_ok());
+        // Another machine, alike in all else.
+        let mut now = then.clone();
+        now.machine = Some(String::from("other-00000000"));
+        let error = require_same_machine(&then, &now).unwrap_err().to_string();
+        let mut unknown = then.clone();
+        unknown.machine = None;
+        assert!(error.contains("bench-0123abcd"), "{error}");
+        assert!(require_same_machine(&unknown, &now).is_ok());
+        let mut now = then.clone();
+        now.kernel = String::from("7.0");
+        let error = require_same_machine(&then, &now).unwrap_err().to_string();
+        assert!(
+            error.contains("kernel was") && error.contains("is \"7.0\""),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Puts settings in force, and finds the kernel timeout that gives one round a period.
+//!
+//! The kernel restarts `gro_flush_timeout` when a round ends (napi_complete_done), so the time from round to round is that
+//! timeout plus the timer's latency plus the round itself: 270 us at 350,000 packets/s with a timeout of 200 us. FreeBSD's
+//! tick does not stretch under load. During warm-up the timeout is therefore shortened, under the workload's own traffic,
+//! until the measured time from round to round is the requested period. It stays fixed during the measured window and never
+//! exceeds the period.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_lab::{Lab, LabError, Polls};
+use nicpoll_model::Calibration;
+use nicpoll_switch::DEFER_HARD_IRQS_MAX;
+
+use crate::design::NamedSetting;
+use crate::plan::durations::CALIBRATION_ROUNDS;
+
+/// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the
+/// receiver's NAPI as soon as there is one. May be called again to move a timeout.
+pub fn apply(
+    lab: &mut Lab,
+    setting: &NamedSetting,
+    timeout_ns: Option<u64>,
+) -> Result<(), LabError> {
+    lab.give_cpus(setting.cpus);
+    for host in lab.hosts() {
+        if let Some(request) = setting.request(host.name(), timeout_ns) {
+            host.apply(request)?;
+        }
+        if let Some(program) = setting.xdp.get(host.name()) {
+            host.attach_xdp(program.clone())?;
+        }
+    }
+    if let Some(engine) = &setting.engine {
+        lab.receiver.receive_by(engine.clone(), lab.receiver_cpu)?;
+    }
+    Ok(())
+}
+
+/// Part of the period that the timeout keeps at the least: a round that takes longer than the rest
+/// cannot be made up for.
+const TIMEOUT_FRACTION_MIN: u64 = 20;
+
+/// Below this deviation the timeout is left alone.
+const GOOD_ENOUGH: f64 = 0.01;
+
+/// Time for the traffic to come to speed.
+const RAMP_UP: Duration = Duration::from_millis(20);
+
+/// A shorter look would see the noise of single rounds.
+const STEP_MIN: Duration = Duration::from_millis(30);
+
+/// Share of the deviation that the first step makes up for: a shorter timeout makes a shorter round
+/// too (under TCP 2.3 times as much as its own part), so the whole of it would be too much.
+const FIRST_GAIN: f64 = 0.7;
+
+/// Share that every later step makes up for at the least. Single steps scatter by a tenth under TCP;
+/// smaller and smaller corrections average over them.
+const LAST_GAIN: f64 = 0.04;
+
+/// Share that is made up for after a measured window, which is a much longer look than a step.
+const WINDOW_GAIN: f64 = 0.3;
+
+/// What earlier trials of a workload found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    timeout_ns: Option<u64>,
+    steps: u32,
+}
+
+impl Memory {
+    /// The timeout to begin with.
+    pub fn timeout_ns(&self, period_ns: u64) -> u64 {
+        self.timeout_ns.unwrap_or(period_ns)
+    }
+
+    /// Learns from a step of the warm-up: `timeout_ns` gave rounds `gap_ns` apart. Returns the next
+    /// timeout.
+    fn learn_from_step(&mut self, timeout_ns: u64, gap_ns: u64, period_ns: u64) -> u64 {
+        self.steps += 1;
+        let gain = (FIRST_GAIN / f64::from(self.steps)).max(LAST_GAIN);
+        let next = next_timeout_ns(timeout_ns, gap_ns, period_ns, gain);
+        self.timeout_ns = Some(next);
+        next
+    }
+
+    /// Learns from a measured window, for the next trial.
+    pub fn learn_from_window(&mut self, timeout_ns: u64, gap_ns: u64, period_ns: u64) {
+        self.timeout_ns = Some(next_timeout_ns(timeout_ns, gap_ns, period_ns, WINDOW_GAIN));
+    }
+}
+
+/// Adjusts the timeout of the receiver's NAPI until `deadline`, starting from what `memory` says, which
+/// is in force.
+pub fn calibrate(
+    lab: &mut Lab,
+    setting: &NamedSetting,
+    period_ns: u64,
+    memory: &mut Memory,
+    deadline: Instant,
+) -> Result<Calibration, LabError> {
+    let mut calibration = Calibration {
+        period_ns,
+        gro_flush_timeout_ns: memory.timeout_ns(period_ns),
+        defer_hard_irqs: DEFER_HARD_IRQS_MAX,
+        steps_ns: Vec::new(),
+    };
+    let step = STEP_MIN.max(Duration::from_nanos(period_ns) * CALIBRATION_ROUNDS);
+    thread::sleep(RAMP_UP);
+    while Instant::now() + step < deadline {
+        let before = lab.studied().polls()?;
+        thread::sleep(step);
+        let Some(gap_ns) = gap_ns(&before, &lab.studied().polls()?) else {
+            continue;
+        };
+        calibration.steps_ns.push(gap_ns);
+        let next = memory.learn_from_step(calibration.gro_flush_timeout_ns, gap_ns, period_ns);
+        if next != calibration.gro_flush_timeout_ns {
+            apply(lab, setting, Some(next))?;
+            calibration.gro_flush_timeout_ns = next;
+        }
+    }
+    Ok(calibration)
+}
+
+/// Mean time from round to round between two readings; `None` without rounds.
+pub fn gap_ns(before: &Polls, after: &Polls) -> Option<u64> {
+    let rounds = after.counts.since(&before.counts).rounds;
+    (after.at_ns - before.at_ns).checked_div(rounds)
+}
+
+fn next_timeout_ns(timeout_ns: u64, gap_ns: u64, period_ns: u64, gain: f64) -> u64 {
+    let deviation = gap_ns as f64 - period_ns as f64;
+    if deviation.abs() <= GOOD_ENOUGH * period_ns as f64 {
+        return timeout_ns;
+    }
+    let next = timeout_ns as f64 - gain * deviation;
+    (next.max(0.0) as u64).clamp(period_ns / TIMEOUT_FRACTION_MIN, period_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds as the kernel makes them: the timeout, a latency, and a share of the time between for
+    /// the packets that arrived meanwhile.
+    fn gap_under_load_ns(timeout_ns: u64, latency_ns: u64, load: f64) -> u64 {
+        ((timeout_ns + latency_ns) as f64 / (1.0 - load)) as u64
+    }
+
+    #[test]
+    fn the_timeout_converges_on_the_period_under_any_load_that_leaves_room() {
+        for load in [0.0, 0.1, 0.3, 0.5, 0.7] {
+            let period_ns = 200_000;
+            let mut memory = Memory::default();
+            let mut timeout_ns = memory.timeout_ns(period_ns);
+            for _ in 0..30 {
+                let gap_ns = gap_under_load_ns(timeout_ns, 20_000, load);
+                timeout_ns = memory.learn_from_step(timeout_ns, gap_ns, period_ns);
+            }
+            let gap = gap_under_load_ns(timeout_ns, 20_000, load) as f64;
+            assert!((gap / 200_000.0 - 1.0).abs() < 0.03, "load {load}: {gap}");
+        }
+    }
+
+    #[test]
+    fn the_first_step_makes_up_for_most_and_later_ones_average() {
+        let mut memory = Memory::default();
+        assert_eq!(memory.learn_from_step(200_000, 300_000, 200_000), 130_000);
+        assert_eq!(memory.timeout_ns(200_000), 130_000);
+        for _ in 0..20 {
+            memory.learn_from_step(130_000, 200_000, 200_000);
+        }
+        assert_eq!(memory.learn_from_step(130_000, 220_000, 200_000), 129_200);
+        memory.learn_from_window(129_200, 220_000, 200_000);
+        assert_eq!(memory.timeout_ns(200_000), 123_200);
+    }
+
+    #[test]
+    fn the_timeout_stays_within_the_period() {
+        assert_eq!(next_timeout_ns(100_000, 10_000_000, 200_000, 0.7), 10_000);
+        assert_eq!(next_timeout_ns(190_000, 50_000, 200_000, 0.7), 200_000);
+        assert_eq!(next_timeout_ns(123_000, 200_500, 200_000, 0.7), 123_000);
+    }
+}

@@ -1,0 +1,461 @@
+//! One trial: apply the setting, warm up, measure, restore.
+//!
+//! Both hosts are quiet at both edges of the measured window, so the ledger's counters cover exactly its packets. No rate is
+//! measured while CPU time is accounted for or a program computes next to the receiver: each has a short run of its own. The
+//! setting is put back whatever happens.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_lab::{Changes, Counter, Doing, HostClient, Lab, LabError, Polls, Running, watched};
+use nicpoll_model::{
+    Calibration, Conduct, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Warmup,
+};
+
+use crate::design::{Design, NamedSetting, NamedWorkload};
+use crate::judge::confounders::Seen;
+use crate::judge::trial::{
+    Accounts, Circumstances, CpuWindow, Measured, TrialPlace, conduct, disturbed, first_change,
+    judge, unproven,
+};
+use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
+use crate::run::series::Readings;
+use crate::run::timer::{Memory, apply, calibrate, gap_ns};
+
+/// How often a setting is proven before the traffic counts.
+const PROOF_ATTEMPTS_MAX: u32 = 2;
+
+/// What warming up came to.
+struct Warmed {
+    warmup: Warmup,
+    calibration: Option<Calibration>,
+    /// Polls and rounds a second at its end; `None` when that was not seen.
+    rhythm: Option<(f64, f64)>,
+}
+
+/// Runs trials on a lab and remembers what calibration found.
+pub struct Trials<'a> {
+    lab: &'a mut Lab,
+    design: &'a Design,
+    plan: &'a Plan,
+    cancel: &'a AtomicBool,
+    netns_inode: u64,
+    /// Values of both interfaces under each setting, when it was first in force.
+    pub(crate) seen: Seen,
+    /// What each setting changed, when it was first in force.
+    pub(crate) changes: Vec<SettingChanges>,
+    /// By workload and setting.
+    memories: BTreeMap<(String, String), Memory>,
+    /// Whether the trial has made its own changes: those that are told of from then on are others'.
+    is_settled: bool,
+}
+
+/// What one trial is about.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    workload: &'a NamedWorkload,
+    setting: &'a NamedSetting,
+}
+
+impl<'a> Trials<'a> {
+    /// Trials of `plan`, which is of `design`; they end early, with an error, when `cancel` becomes true.
+    ///
+    /// # Errors
+    /// When the receiver does not say what it is.
+    pub fn new(
+        lab: &'a mut Lab,
+        design: &'a Design,
+        plan: &'a Plan,
+        cancel: &'a AtomicBool,
+    ) -> Result<Self, LabError> {
+        let netns_inode = lab.studied().facts()?.netns_inode;
+        Ok(Trials {
+            lab,
+            design,
+            plan,
+            cancel,
+            netns_inode,
+            seen: Seen::new(),
+            changes: Vec::new(),
+            memories: BTreeMap::new(),
+            is_settled: false,
+        })
+    }
+
+    /// From now on, traffic ends by then.
+    pub fn end_by(&mut self, deadline: Instant) {
+        self.lab.deadline = Some(deadline);
+    }
+
+    /// Lets calibration find its feet under each workload, so that the first trials are as well set as
+    /// the last ones. What has not begun by the deadline is left out.
+    pub fn rehearse(&mut self, deadline: Instant) -> Result<(), LabError> {
+        for name in &self.plan.workloads {
+            let workload = self.workload(name)?;
+            for setting in self.design.timed() {
+                if Instant::now() > deadline {
+                    return Ok(());
+                }
+                let outcome = self.rehearse_one(Subject { workload, setting });
+                self.lab.restore()?;
+                outcome.doing(|| format!("rehearsing {name} under {}", setting.name()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rehearse_one(&mut self, subject: Subject<'_>) -> Result<(), LabError> {
+        let mut memory = Memory::default();
+        self.apply(subject, &memory)?;
+        for _ in 0..REHEARSALS {
+            match self.warm_up(subject, &mut memory) {
+                // Trials will tell; the study goes on.
+                Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {
+                    return Ok(());
+                }
+                warmed => warmed?,
+            };
+        }
+        self.remember(subject, memory);
+        Ok(())
+    }
+
+    /// Runs one trial.
+    ///
+    /// # Errors
+    /// When the trial could not be carried out at all, or was cancelled. A trial that was carried out
+    /// and does not count is returned with its reason.
+    pub fn run(&mut self, place: TrialPlace) -> Result<Trial, LabError> {
+        let subject = Subject {
+            workload: self.workload(&place.workload)?,
+            setting: self.setting(&place.setting)?,
+        };
+        let what = format!(
+            "trial {}: {} under {}",
+            place.sequence, place.workload, place.setting
+        );
+        self.is_settled = false;
+        let outcome = self.measure(place.clone(), subject);
+        let changes = match &outcome {
+            Err(error) if error.of_traffic().is_some() => Some(self.others_changes()?),
+            _ => None,
+        };
+        // Also after an error: the next trial, or the user, must find the link as it came up.
+        let restored = self.lab.restore();
+        let trial = match (outcome, changes) {
+            (Err(error), Some(changes)) => self.failed(place, &error, &changes),
+            (outcome, _) => outcome.doing(|| what)?,
+        };
+        restored?;
+        Ok(trial)
+    }
+
+    /// What others changed since the trial began. While it still makes changes of its own, only what it never does
+    /// is known to be theirs.
+    fn others_changes(&mut self) -> Result<Changes, LabError> {
+        let mut changes = self.lab.changes()?;
+        if !self.is_settled {
+            changes.others.clear();
+        }
+        Ok(changes)
+    }
+
+    /// A trial without a result: an end of its traffic failed.
+    fn failed(&self, place: TrialPlace, error: &LabError, changes: &Changes) -> Trial {
+        let reason = error.of_traffic().unwrap_or_default();
+        let lost = changes
+            .has_lost_carrier
+            .then_some("the link lost its carrier");
+        Trial {
+            sequence: place.sequence,
+            block: place.block,
+            workload: place.workload,
+            setting: place.setting,
+            conduct: Conduct {
+                external: disturbed(changes),
+                failure: Some(String::from(lost.unwrap_or(reason))),
+                ..Conduct::default()
+            },
+            proof_attempts: 1,
+            findings: Findings::default(),
+            warmup: Warmup {
+                seconds: 0.0,
+                delivered_bytes: 0,
+            },
+            placement: Placement {
+                sender_cpu: self.lab.sender_cpu,
+                receiver_cpu: self.lab.receiver_cpu,
+                poll_cpus: Vec::new(),
+            },
+            figures: None,
+        }
+    }
+
+    fn measure(&mut self, place: TrialPlace, subject: Subject<'_>) -> Result<Trial, LabError> {
+        let of_both = (place.workload.clone(), place.setting.clone());
+        let mut memory = self.memories.get(&of_both).copied().unwrap_or_default();
+        let napis = self.apply(subject, &memory)?;
+        let (warmed, proof_attempts) = self.prove(subject, &napis, &mut memory)?;
+        // What was changed until here is the study's own.
+        self.lab.changes()?;
+        self.is_settled = true;
+
+        // The runs of a trial take turns in coming first, so that what one costs the other cancels.
+        let is_cpu_first = place.block.is_multiple_of(2);
+        let early = match is_cpu_first {
+            true => self.cpu_window(subject)?,
+            false => None,
+        };
+        let duration = Duration::from_secs_f64(self.plan.trial_seconds);
+        let before = self.accounts()?;
+        if !self.seen.contains_key(&place.setting) {
+            self.changes.extend(self.lab.changed_by(&place.setting)?);
+            let seen = before.settings.clone();
+            self.seen.insert(place.setting.clone(), seen);
+        }
+        let opened = self.lab.studied().edge()?;
+        let mut running =
+            Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
+        let readings = Readings::open(self.lab, duration, subject.workload.extent.ip)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let series = readings.close(self.lab, subject.workload.request.workload().unit())?;
+        let closed = self.lab.studied().edge()?;
+        let books = running.drain(self.lab, self.quiet_time())?;
+        thread::sleep(self.quiet_time());
+        let after = self.accounts()?;
+        let changes = self.lab.changes()?;
+        if let Some(calibration) = &warmed.calibration {
+            // The measured window is the longest look there is; the next trial begins with it.
+            if let Some(gap_ns) = gap_ns(&opened.polls, &closed.polls) {
+                let timeout_ns = calibration.gro_flush_timeout_ns;
+                memory.learn_from_window(timeout_ns, gap_ns, calibration.period_ns);
+            }
+            self.remember(subject, memory);
+        }
+        let cpu_window = match is_cpu_first {
+            true => early,
+            false => self.cpu_window(subject)?,
+        };
+        let spinner = self.spinner_run(subject)?;
+        Ok(judge(Measured {
+            place,
+            workload: subject.workload,
+            setting: subject.setting,
+            lab: self.lab,
+            netns_inode: self.netns_inode,
+            napis,
+            changes,
+            warmup: warmed.warmup,
+            proof_attempts,
+            calibration: warmed.calibration,
+            books,
+            accounts: [before, after],
+            cpu_window,
+            spinner,
+            edges: [opened, closed],
+            series,
+        }))
+    }
+
+    /// Warms up until the setting is proven to be in force, or attempts run out. What is measured afterwards
+    /// is never run again.
+    fn prove(
+        &mut self,
+        subject: Subject<'_>,
+        napis: &[u32],
+        memory: &mut Memory,
+    ) -> Result<(Warmed, u32), LabError> {
+        let evidence = subject.setting.evidence;
+        for attempt in 1.. {
+            let warmed = self.warm_up(subject, memory)?;
+            let missing = warmed
+                .rhythm
+                .and_then(|rhythm| unproven(evidence, napis.len(), rhythm));
+            if missing.is_none() || attempt == PROOF_ATTEMPTS_MAX {
+                return Ok((warmed, attempt));
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// What a program beside the receiver gets; `None` when the workload does not ask for it.
+    fn spinner_run(&mut self, subject: Subject<'_>) -> Result<Option<SpinnerShare>, LabError> {
+        if !subject.workload.extent.spinner {
+            return Ok(None);
+        }
+        let (workload, quiet) = (subject.workload.under(subject.setting), self.quiet_time());
+        spinner_run(self.lab, &workload, quiet, self.cancel).map(Some)
+    }
+
+    /// A short run of the trial's traffic, in which CPU time is accounted for. `None` when it cannot be
+    /// exactly.
+    fn cpu_window(&mut self, subject: Subject<'_>) -> Result<Option<CpuWindow>, LabError> {
+        if self.lab.exact_cpu_refused.is_some() {
+            return Ok(None);
+        }
+        let before = self.accounts()?;
+        self.lab.studied().count(Counter::Cpu, true)?;
+        let window = self.accounted_run(subject, &before);
+        // Also after an error: what is measured next must not pay for it.
+        self.lab.studied().count(Counter::Cpu, false)?;
+        window.map(Some)
+    }
+
+    fn accounted_run(
+        &mut self,
+        subject: Subject<'_>,
+        before: &Accounts,
+    ) -> Result<CpuWindow, LabError> {
+        let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
+        let opened = self.lab.studied().edge()?;
+        self.lab.studied().open_cpu_window()?;
+        let mut running =
+            Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let cpus = self.lab.cpus().to_vec();
+        let programs = subject.workload.request.programs();
+        let cores = self.lab.studied().close_cpu_window(cpus, programs)?;
+        let closed = self.lab.studied().edge()?;
+        let books = running.drain(self.lab, self.quiet_time())?;
+        thread::sleep(self.quiet_time());
+        let after = self.accounts()?;
+        let conduct = conduct(&Circumstances {
+            evidence: subject.setting.evidence,
+            undrained: books.undrained.as_deref(),
+            clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
+            napis: [&before.napis, &after.napis],
+            rhythm: rhythm(&opened.polls, &closed.polls),
+            changed: first_change(before, &after),
+            changes: &self.lab.changes()?,
+            is_delivered: books.delivered_bytes > 0,
+            ledger: None,
+        });
+        Ok(CpuWindow {
+            cores,
+            books,
+            conduct,
+        })
+    }
+
+    /// Traffic that nobody counts, during which the timer is set right. Afterwards all is quiet.
+    fn warm_up(&mut self, subject: Subject<'_>, memory: &mut Memory) -> Result<Warmed, LabError> {
+        let begin = Instant::now();
+        let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
+        let opened = self.lab.studied().polls()?;
+        let mut running =
+            Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
+        // From here on: on a busy machine preparing both ends takes long, and no time would be left to calibrate in.
+        let traffic_ends = Instant::now() + duration;
+        let calibration = match subject.setting.period_ns() {
+            Some(period_ns) => Some(calibrate(
+                self.lab,
+                subject.setting,
+                period_ns,
+                memory,
+                traffic_ends,
+            )?),
+            None => None,
+        };
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let closed = self.lab.studied().polls()?;
+        let books = running.drain(self.lab, self.quiet_time())?;
+        thread::sleep(self.quiet_time());
+        let rhythm = match &calibration {
+            // The timeout was moved meanwhile; the last step is what it came to.
+            Some(calibration) => calibration.steps_ns.last().map(|gap_ns| {
+                let rounds = 1e9 / *gap_ns as f64;
+                (rounds, rounds)
+            }),
+            None => Some(rhythm(&opened, &closed)),
+        };
+        Ok(Warmed {
+            warmup: Warmup {
+                seconds: begin.elapsed().as_secs_f64(),
+                delivered_bytes: books.delivered_bytes,
+            },
+            calibration,
+            rhythm,
+        })
+    }
+
+    /// Puts a setting in force and counts its polls from now on. Returns the receiver's NAPI instances.
+    fn apply(&mut self, subject: Subject<'_>, memory: &Memory) -> Result<Vec<u32>, LabError> {
+        let setting = subject.setting;
+        let period_ns = setting.period_ns();
+        let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
+        apply(self.lab, setting, timeout_ns)?;
+        let napis = self.lab.studied().napis()?;
+        self.lab.studied().watch_polls(watched(&napis))?;
+        Ok(napis)
+    }
+
+    fn remember(&mut self, subject: Subject<'_>, memory: Memory) {
+        let of_both = (
+            subject.workload.name.clone(),
+            String::from(subject.setting.name()),
+        );
+        self.memories.insert(of_both, memory);
+    }
+
+    fn workload(&self, name: &str) -> Result<&'a NamedWorkload, LabError> {
+        let unknown = || LabError::Unexpected(format!("the study has no workload {name}"));
+        self.design.workload(name).ok_or_else(unknown)
+    }
+
+    fn setting(&self, name: &str) -> Result<&'a NamedSetting, LabError> {
+        let unknown = || LabError::Unexpected(format!("the study has no setting {name}"));
+        self.design.setting(name).ok_or_else(unknown)
+    }
+
+    /// Long enough for what waits in the ring to be polled, twice over.
+    fn quiet_time(&self) -> Duration {
+        let drain = Duration::from_secs_f64(self.plan.drain_seconds);
+        drain + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
+    }
+
+    fn accounts(&mut self) -> Result<Accounts, LabError> {
+        Ok(Accounts {
+            sender: self.lab.sender.counters()?,
+            receiver: self.lab.receiver.counters()?,
+            router: self
+                .lab
+                .router
+                .as_mut()
+                .map(HostClient::counters)
+                .transpose()?,
+            settings: self.lab.settings()?,
+            napis: self.lab.studied().napis()?,
+        })
+    }
+}
+
+/// Polls and rounds a second between two readings.
+fn rhythm(before: &Polls, after: &Polls) -> (f64, f64) {
+    let counts = after.counts.since(&before.counts);
+    let seconds = (after.at_ns - before.at_ns) as f64 / 1e9;
+    let rate = |count: u64| count as f64 / seconds.max(1e-9);
+    (rate(counts.polls()), rate(counts.rounds))
+}
+
+/// Runs the traffic with a program on the receiver's core, and waits until all is quiet.
+pub fn spinner_run(
+    lab: &mut Lab,
+    workload: &NamedWorkload,
+    quiet: Duration,
+    cancel: &AtomicBool,
+) -> Result<SpinnerShare, LabError> {
+    let mut running = Running::start(lab, workload, SPINNER_RUN)?;
+    let [_, cpu] = lab.cpus();
+    lab.receiver.start_spinner(cpu, SPINNER_RUN)?;
+    let cpu_ratio = lab.receiver.end_spinner()?;
+    running.wait_for_sender(lab, cancel)?;
+    let books = running.drain(lab, quiet)?;
+    thread::sleep(quiet);
+    Ok(SpinnerShare {
+        seconds: SPINNER_RUN.as_secs_f64(),
+        cpu_ratio,
+        delivered_packets_per_second: books.receiver.packets_per_second,
+    })
+}
