@@ -1,9 +1,9 @@
-//! What a database has to do to hold studies. All SQL but that of the schema is one text for every database.
+//! A database that holds studies: values, rows, transactions and the steps of the schema.
 //!
-//! What must hold: a statement numbers its parameters `$1`, `$2` in the order in which they first appear, and uses
-//! what SQLite and PostgreSQL both have.
+//! All SQL except that of the schema is one text for every database: parameters are numbered `$1`, `$2` in the order of
+//! their first use, and statements use what SQLite and PostgreSQL both have.
 
-use crate::error::Reason;
+use crate::place::Reason;
 
 /// A value of a row, or of a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,3 +125,25 @@ pub(crate) fn transact<T>(
     // Some failures have ended the transaction already, and then this fails.
     done.inspect_err(|_| drop(database.run("ROLLBACK", &[])))
 }
+
+/// One step of the schema, in the words of each database. Both make the same tables and columns.
+pub(crate) struct Step {
+    pub sqlite: &'static str,
+    #[cfg(feature = "postgres")]
+    pub postgres: &'static str,
+}
+
+/// What takes a store from each version of the schema to the next. Its version is the number of steps that it has
+/// seen; steps that were released never change.
+pub(crate) const STEPS: [Step; 2] = [
+    Step {
+        sqlite: include_str!("schema/1.sql"),
+        #[cfg(feature = "postgres")]
+        postgres: include_str!("schema/1.postgres.sql"),
+    },
+    Step {
+        sqlite: include_str!("schema/2.sql"),
+        #[cfg(feature = "postgres")]
+        postgres: include_str!("schema/2.postgres.sql"),
+    },
+];

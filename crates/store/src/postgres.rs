@@ -1,8 +1,8 @@
 //! PostgreSQL, for the studies of a team: the same tables in a schema of their own, `nicpoll`.
 //!
-//! What must hold: a commit is on the server's disk before it returns. A study belongs to one connection, by an
-//! advisory lock that the server lets go of when the connection ends; so a study whose program was killed, on
-//! whatever machine, is seen to be. What is stored never goes over a network in the clear unasked.
+//! A commit is on the server's disk before it returns. A study belongs to one connection by an advisory lock, which the
+//! server releases when the connection ends: a study whose program was killed, on whatever machine, is known to be.
+//! Nothing goes over a network unencrypted unless the URL asks for it.
 
 use std::cell::RefCell;
 use std::env;
@@ -14,11 +14,9 @@ use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls};
 
-use crate::database::{Database, Row, Value, transact};
-use crate::error::{Reason, StoreError};
-use crate::place::{Place, has_password};
-use crate::schema::STEPS;
-use crate::sqlite::{APPLICATION, BUSY_MAX};
+use crate::database::{Database, Row, STEPS, Value, transact};
+use crate::place::{BUSY_MAX, Place, Reason, StoreError, has_password};
+use crate::sqlite::APPLICATION;
 
 /// How long a server may be silent.
 const SILENT_MAX: Duration = Duration::from_secs(10);

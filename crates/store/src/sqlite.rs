@@ -1,21 +1,13 @@
-//! SQLite: whose a file is, whether it holds together, and which schema it has.
-//!
-//! What must hold: nothing is written to a file before all of this is known to be well.
+//! SQLite. A file is written only after it is known to be nicpoll's, undamaged and of a schema that this program knows.
 
 use std::fs;
 use std::path::{Path, absolute};
-use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
 
-use crate::database::{Database, Row, Value};
-use crate::error::{Reason, StoreError};
-use crate::place::Place;
-use crate::schema::STEPS;
-
-/// How long another process may hold a lock before that is an error.
-pub const BUSY_MAX: Duration = Duration::from_secs(3);
+use crate::database::{Database, Row, STEPS, Value};
+use crate::place::{BUSY_MAX, Place, Reason, StoreError};
 
 /// Marks a database as one of nicpoll's: `nicp` (SQLite's application id).
 pub(crate) const APPLICATION: i64 = 0x6e69_6370;

@@ -1,17 +1,24 @@
-//! A store of studies: what it lists, begins, resumes, reads and deletes.
+//! A store of studies: lists, begins, records, resumes, reads and deletes them.
+//!
+//! A study's document is stored in two parts: its trials, one row each, and the rest. Each call of a [`Recording`] is one
+//! transaction, on disk when it returns; after a failed call the next one may be made, and what was committed stays.
 
+use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
+use nicpoll_model::ab::{AB_SCHEMA, AbPair, LiveAb};
+use nicpoll_model::{
+    IMPORTED_SCHEMA, Imported, ImportedTrial, SCHEMA, STUDIES_SCHEMA, Studies, StudiesAction,
+    Study, StudyEntry, StudyKind, StudyState, Trial,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::database::{Database, Row, Value as Cell, transact};
-use crate::document::{Stored, field_of_trials};
-use crate::error::{Reason, StoreError};
-use crate::place::Place;
-use crate::recording::{Recording, text_of};
+use crate::place::{Place, Reason, StoreError};
 use crate::sqlite;
 
 /// Which study is meant.
@@ -486,5 +493,311 @@ fn no_study(which: Which, place: &Place) -> StoreError {
             Which::Last => String::from("yet"),
         },
         place: place.clone(),
+    }
+}
+
+/// One study of a store that this process runs.
+pub struct Recording {
+    database: Box<dyn Database>,
+    place: Place,
+    id: i64,
+    stored: u32,
+}
+
+impl Recording {
+    /// Goes on with study `id` of an open store, of which `stored` trials are there.
+    pub(crate) fn of(database: Box<dyn Database>, place: Place, id: i64, stored: u32) -> Self {
+        Recording {
+            database,
+            place,
+            id,
+            stored,
+        }
+    }
+
+    /// Its number in the store.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Where it is stored.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Trials that are stored.
+    pub fn stored(&self) -> u32 {
+        self.stored
+    }
+
+    /// Stores what is known beside the trials. `head` is the document without them.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn head<D: Stored>(&mut self, head: &D) -> Result<(), StoreError> {
+        let outcome = self.set_head(head);
+        outcome.map_err(StoreError::at("storing the study in", &self.place))
+    }
+
+    /// Stores a trial that has ended, and what is known beside the trials by now.
+    ///
+    /// # Errors
+    /// When the store cannot be written. Then neither is stored.
+    pub fn trial<D: Stored>(
+        &mut self,
+        head: &D,
+        trial: &D::Trial,
+        taken: Duration,
+    ) -> Result<(), StoreError> {
+        self.trials(head, [(trial, taken)])
+    }
+
+    /// Stores trials that are known at the same time, each with how long it took.
+    ///
+    /// # Errors
+    /// When the store cannot be written. Then nothing of it is stored.
+    pub fn trials<'a, D: Stored>(
+        &mut self,
+        head: &D,
+        trials: impl IntoIterator<Item = (&'a D::Trial, Duration)>,
+    ) -> Result<(), StoreError>
+    where
+        D::Trial: 'a,
+    {
+        let mut stored = self.stored;
+        let outcome = transact(&*self.database, || {
+            for (trial, taken) in trials {
+                stored += 1;
+                self.database.run(
+                    "INSERT INTO trial (study, sequence, taken_seconds, document) VALUES ($1, $2, $3, $4)",
+                    &[
+                        self.id.into(),
+                        stored.into(),
+                        taken.as_secs_f64().into(),
+                        text_of(trial).into(),
+                    ],
+                )?;
+            }
+            self.set_head(head)
+        });
+        outcome.map_err(StoreError::at("storing a trial in", &self.place))?;
+        self.stored = stored;
+        Ok(())
+    }
+
+    /// Stores what follows from the study: it is finished. `head` is the document without its trials.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn finish<D: Stored>(&mut self, head: &D) -> Result<(), StoreError> {
+        self.close("finished", None, || self.set_head(head))
+    }
+
+    /// Stores that the study ended before its time, and why. It can be resumed.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn end_early(&mut self, reason: &str) -> Result<(), StoreError> {
+        self.close("ended_early", Some(reason), || Ok(()))
+    }
+
+    fn close(
+        &self,
+        state: &str,
+        reason: Option<&str>,
+        last: impl FnOnce() -> Result<(), Reason>,
+    ) -> Result<(), StoreError> {
+        let outcome = transact(&*self.database, || {
+            last()?;
+            let sql = "UPDATE study SET state = $1, reason = $2, owner = NULL WHERE id = $3";
+            let values = [state.into(), reason.into(), self.id.into()];
+            self.database.run(sql, &values).map(drop)
+        });
+        outcome.map_err(StoreError::at(
+            "storing the end of the study in",
+            &self.place,
+        ))
+    }
+
+    fn set_head<D: Stored>(&self, head: &D) -> Result<(), Reason> {
+        let sql = "UPDATE study SET document = $1 WHERE id = $2";
+        let values = [text_of(head).into(), self.id.into()];
+        self.database.run(sql, &values).map(drop)
+    }
+}
+
+/// A document as it stands in a row.
+fn text_of<T: serde::Serialize>(document: &T) -> String {
+    serde_json::to_string(document).expect("a document has string keys and serialises")
+}
+
+/// How a run ended.
+pub struct Ended<D, E> {
+    /// Its document, or why there is none.
+    pub outcome: Result<D, E>,
+    /// Where it is stored, unless it was not to be.
+    pub place: Option<StoredPlace>,
+    /// Why the document could not be stored, although there is one.
+    pub unstored: Option<StoreError>,
+}
+
+/// Where a study is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredPlace {
+    /// The file, or the server.
+    pub place: Place,
+    /// Its number there.
+    pub id: i64,
+    /// Trials that are stored.
+    pub trials: u32,
+}
+
+impl<D: Stored, E: Display> Ended<D, E> {
+    /// Stores the end as well, where the run is stored.
+    pub fn of(mut outcome: Result<D, E>, recording: Option<Recording>) -> Self {
+        let Some(mut recording) = recording else {
+            return Ended {
+                outcome,
+                place: None,
+                unstored: None,
+            };
+        };
+        let stored = match &mut outcome {
+            Ok(study) => {
+                // Each has a row of its own.
+                let trials = std::mem::take(study.trials());
+                let stored = recording.finish(study);
+                *study.trials() = trials;
+                stored
+            }
+            Err(error) => recording.end_early(&error.to_string()),
+        };
+        Ended {
+            place: Some(StoredPlace {
+                place: recording.place().clone(),
+                id: recording.id(),
+                trials: recording.stored(),
+            }),
+            // Of a study that failed, its own error is what to tell.
+            unstored: stored.err().filter(|_| outcome.is_ok()),
+            outcome,
+        }
+    }
+}
+
+impl StoredPlace {
+    /// Where it is, and what to do with it.
+    pub fn sentence(&self, is_finished: bool) -> String {
+        let StoredPlace { place, id, trials } = self;
+        if is_finished {
+            return format!(
+                "Stored as study {id} in {place}; 'nicpoll study show {id}' shows it again."
+            );
+        }
+        let what = match trials {
+            1 => String::from("1 trial is"),
+            trials => format!("{trials} trials are"),
+        };
+        format!(
+            "{what} stored as study {id} in {place}; 'nicpoll study run --resume {id}' goes on."
+        )
+    }
+}
+
+/// A document that grows trial by trial. It is kept in two parts: the trials, each by itself, and all else.
+pub trait Stored: Serialize + DeserializeOwned {
+    /// The kinds of study whose document it is.
+    const KINDS: &'static [StudyKind];
+    /// Name and version of the layout that this program reads.
+    const SCHEMA: &'static str;
+    /// The field with the trials.
+    const TRIALS: &'static str;
+    /// One trial.
+    type Trial: Serialize + DeserializeOwned;
+
+    /// The trials, which come from rows of their own.
+    fn trials(&mut self) -> &mut Vec<Self::Trial>;
+}
+
+impl Stored for Study {
+    const KINDS: &'static [StudyKind] = &[StudyKind::Demo, StudyKind::Study];
+    const SCHEMA: &'static str = SCHEMA;
+    const TRIALS: &'static str = "trials";
+    type Trial = Trial;
+
+    fn trials(&mut self) -> &mut Vec<Trial> {
+        &mut self.trials
+    }
+}
+
+/// Its trials are its pairs of blocks: one alone says nothing of a difference.
+impl Stored for LiveAb {
+    const KINDS: &'static [StudyKind] = &[StudyKind::Ab];
+    const SCHEMA: &'static str = AB_SCHEMA;
+    const TRIALS: &'static str = "pairs";
+    type Trial = AbPair;
+
+    fn trials(&mut self) -> &mut Vec<AbPair> {
+        &mut self.pairs
+    }
+}
+
+/// Its trials took no turns: none has a block.
+impl Stored for Imported {
+    const KINDS: &'static [StudyKind] = &[StudyKind::Imported];
+    const SCHEMA: &'static str = IMPORTED_SCHEMA;
+    const TRIALS: &'static str = "trials";
+    type Trial = ImportedTrial;
+
+    fn trials(&mut self) -> &mut Vec<ImportedTrial> {
+        &mut self.trials
+    }
+}
+
+/// The field with the trials in the document of a kind.
+fn field_of_trials(kind: StudyKind) -> &'static str {
+    match LiveAb::KINDS.contains(&kind) {
+        true => LiveAb::TRIALS,
+        false => Study::TRIALS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::{Study, StudyKind, StudyState, Trial};
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_said_and_what_was_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("studies.db");
+        let text = include_str!("../../report/tests/golden/demo.json");
+        let mut head: Study = serde_json::from_str(text).unwrap();
+        let trials: Vec<Trial> = std::mem::take(&mut head.trials);
+        let store = Store::to_write(&file).unwrap();
+        let mut recording = store
+            .begin(StudyKind::Demo, &head, 192, "{}", "owner")
+            .unwrap();
+        // A file that may not grow fails as one on a full disk does.
+        let number = |pragma: &str| -> i64 {
+            let rows = recording.database.run(&format!("PRAGMA {pragma}"), &[]);
+            rows.unwrap()[0].integer(0).unwrap()
+        };
+        let most = number("page_count") + 2;
+        assert_eq!(number(&format!("max_page_count = {most}")), most);
+        let mut append = |trial| recording.trial(&head, trial, Duration::ZERO);
+        let (stored, error) = (0..)
+            .zip(&trials)
+            .find_map(|(index, trial)| Some((index, append(trial).err()?)))
+            .expect("two pages do not hold all trials");
+        assert!(error.to_string().ends_with("the disk is full"), "{error}");
+        assert!(stored > 0);
+        // Not even the reason fits: whoever looks finds a study that nobody runs any more.
+        assert!(recording.end_early("the disk is full").is_err());
+        let kept = Store::to_read(&file).unwrap();
+        let kept = kept.read::<Study>(Which::Last, |_| false).unwrap();
+        assert_eq!(kept.document.trials, trials[..stored]);
+        assert_eq!(kept.entry.state, StudyState::Killed);
     }
 }
