@@ -13,7 +13,7 @@ use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
 };
-use nicpoll_sys::stdout;
+use nicpoll_sys::stdio;
 use nicpoll_traffic::stop::Stop;
 use signal_hook::consts::SIGPIPE;
 
@@ -224,7 +224,7 @@ failed!(
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        if error.chain().any(stdout::reader_is_gone) {
+        if error.chain().any(stdio::reader_is_gone) {
             Failure::Unread
         } else {
             Failure::Failed(error)

@@ -7,7 +7,7 @@ use std::{env, fs};
 use anyhow::Context;
 use nicpoll_model::{Origin, Study};
 use nicpoll_report::{TextOptions, render_brief_text, render_json, render_text, with_micros};
-use nicpoll_sys::{stdout, tell};
+use nicpoll_sys::{stdio, tell};
 use ratatui::crossterm::terminal;
 
 use crate::failure::Failure;
@@ -30,9 +30,9 @@ pub fn now() -> String {
 /// Writes to standard output and flushes it. A document for programs goes out as it is.
 pub fn print(text: &str) -> anyhow::Result<()> {
     if text.starts_with('{') {
-        return Ok(stdout::print(text)?);
+        return Ok(stdio::print(text)?);
     }
-    Ok(stdout::print(&in_locale(text))?)
+    Ok(stdio::print(&in_locale(text))?)
 }
 
 /// Prints a study: as JSON, as its first screen, or as the whole page.

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_testkit::{needs, shell};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -301,7 +301,7 @@ fn an_option_of_the_engine_takes_the_engine_and_is_refused_where_there_is_none()
     assert_eq!(start["path"], "xdp", "{start}");
     // There is no engine whose CPU the kernel's threads would have to keep off.
     let thread_cpus = &start["interfaces"][0]["kernel_side"]["thread_cpus"];
-    let allowed = affinity::allowed_cpus().unwrap();
+    let allowed = schedule::allowed_cpus().unwrap();
     assert_eq!(*thread_cpus, serde_json::json!(allowed), "{start}");
     running.interrupt();
 }
@@ -310,7 +310,7 @@ fn an_option_of_the_engine_takes_the_engine_and_is_refused_where_there_is_none()
 fn an_engine_on_two_cpus_forwards_both_ways() {
     needs!(Root, Ip, Ethtool);
     let lab = Lab::new();
-    let allowed = affinity::allowed_cpus().unwrap();
+    let allowed = schedule::allowed_cpus().unwrap();
     let cpus: Vec<u32> = allowed.into_iter().take(2).collect();
     let list = cpus
         .iter()

@@ -16,7 +16,7 @@ use std::time::Duration;
 use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
 use nicpoll_engine::{Choice, EngineApplication};
 use nicpoll_model::Origin;
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 
 use common::{Pair, RECEIVER, run};
 
@@ -107,7 +107,7 @@ fn frames_a_second(case: &Case) -> f64 {
     let settings = BlastSettings {
         links: vec![LinkSettings {
             interface: String::from("em0"),
-            cpu: affinity::allowed_cpus().unwrap()[0],
+            cpu: schedule::allowed_cpus().unwrap()[0],
             traffic: LinkTraffic::Datagrams {
                 receiver: Receiver {
                     to: format!("{RECEIVER}:9").parse().unwrap(),

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::{self, JoinHandle};
 
-use nicpoll_sys::{affinity, schedule};
+use nicpoll_sys::schedule;
 use rustix::thread::gettid;
 use thiserror::Error;
 
@@ -130,7 +130,7 @@ impl<P> Drop for Engine<P> {
 
 /// Makes the calling thread the engine's.
 pub(crate) fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
-    affinity::pin(cpu)?;
+    schedule::pin(cpu)?;
     // A timer may be late by 50 us otherwise; the least that can be asked is 1 ns.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
     let thread = gettid().as_raw_nonzero().get().unsigned_abs();

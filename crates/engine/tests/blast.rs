@@ -13,7 +13,7 @@ use nicpoll_engine::blast::{
 use nicpoll_engine::{Choice, EngineApplication, EngineError, Named};
 use nicpoll_model::blast::{BlastEnd, BlastFrames};
 use nicpoll_model::{Origin, Rate};
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_sys::socket::set_receive_buffer;
 use nicpoll_testkit::needs;
 use nicpoll_wire::frame::Mark;
@@ -69,7 +69,7 @@ fn settings(traffic: LinkTraffic, path: Choice<BlastPath>, count: u64) -> BlastS
     BlastSettings {
         links: vec![LinkSettings {
             interface: String::from("em0"),
-            cpu: affinity::allowed_cpus().unwrap()[0],
+            cpu: schedule::allowed_cpus().unwrap()[0],
             traffic,
         }],
         path,

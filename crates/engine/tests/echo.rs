@@ -26,7 +26,7 @@ fn what_is_sent_comes_back_by_ipv4_and_ipv6() {
     let goes_on = Arc::new(AtomicBool::new(true));
     let is_on = Arc::clone(&goes_on);
     let serve = move || echo::serve("em0", PORT, || is_on.load(Ordering::Relaxed)).unwrap();
-    let cpu = nicpoll_sys::affinity::last_allowed_cpu().unwrap();
+    let cpu = nicpoll_sys::schedule::last_allowed_cpu().unwrap();
     let server = pair.receiver.spawn_pinned(cpu, "echo", serve).unwrap();
     for (from, to) in [
         ("198.18.0.1:0", "198.18.0.2"),

@@ -12,7 +12,7 @@ use nicpoll_engine::{
     Drive, EngineSettings, Engines, NoAccounts, PacketInput, PortInto, RunnerSettings, Take,
     XdpPort,
 };
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_testkit::needs;
 
 use common::{PORT, Pair, RECEIVER, run};
@@ -32,7 +32,7 @@ impl PacketInput for Count {
 
 /// Sends from one CPU, whose transmit queue is `queue` alone.
 fn send_by(pair: &Pair, queue: u32) {
-    let cpu = affinity::allowed_cpus().unwrap()[0];
+    let cpu = schedule::allowed_cpus().unwrap()[0];
     let mask = format!("{:x}", 1u64 << cpu);
     let (own, other) = (queue, 1 - queue);
     run(
@@ -44,7 +44,7 @@ fn send_by(pair: &Pair, queue: u32) {
     );
     let send = move |(): &mut ()| {
         thread::spawn(move || {
-            affinity::pin(cpu).unwrap();
+            schedule::pin(cpu).unwrap();
             let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
             for _ in 0..DATAGRAMS {
                 socket.send_to(&[0; 64], (RECEIVER, PORT)).unwrap();
@@ -64,7 +64,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
     let (_taker, ports) = pair.receiver.run(open).unwrap().unwrap();
     assert_eq!(ports.len(), 2);
     // Where there is one CPU only, one engine has both queues.
-    let cpus = affinity::allowed_cpus().unwrap();
+    let cpus = schedule::allowed_cpus().unwrap();
     let settings = EngineSettings {
         cpus: cpus[..cpus.len().min(2)].to_vec(),
         runner: RunnerSettings {

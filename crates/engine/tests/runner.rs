@@ -13,7 +13,7 @@ use nicpoll_core::{Command, Controller, Device, Knob};
 use nicpoll_engine::{
     CpuAccount, Drive, Engine, LinkWatch, Port, PortDrops, PortRunner, RunnerSettings,
 };
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 
 /// What has not happened by then will not.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,7 +84,7 @@ fn engine(drive: Drive, poll: Duration) -> (Engine<Slow>, Arc<Asked>) {
         storm_threshold: 0,
     };
     let runner = PortRunner::new(settings, vec![port]).unwrap();
-    let cpu = *affinity::allowed_cpus().unwrap().last().unwrap();
+    let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
     (Engine::start(runner, cpu).unwrap(), asked)
 }
 
@@ -157,7 +157,7 @@ fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
             storm_threshold,
         };
         let runner = PortRunner::new(settings, vec![port]).unwrap();
-        let cpu = *affinity::allowed_cpus().unwrap().last().unwrap();
+        let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
         let engine = Engine::start(runner, cpu).unwrap();
         let began = Instant::now();
         while engine.ask(|runner| runner.tallies().polls).unwrap() < 100 {
@@ -207,7 +207,7 @@ fn runs_beside(waiting: u32, takes_all: bool) -> u64 {
     let runs = Arc::new(AtomicU64::new(0));
     let runner = PortRunner::new(settings, vec![port]).unwrap();
     let runner = runner.charged(Some(Box::new(Threads(Arc::clone(&runs)))));
-    let cpu = *affinity::allowed_cpus().unwrap().last().unwrap();
+    let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
     let engine = Engine::start(runner, cpu).unwrap();
     let began = Instant::now();
     while engine.ask(|runner| runner.tallies().ticks).unwrap() < 100 {

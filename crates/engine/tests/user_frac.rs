@@ -11,7 +11,6 @@ use nicpoll_core::{Command, Controller, Device, Knob};
 use nicpoll_engine::{
     CpuAccount, Drive, Engine, LinkWatch, Port, PortDrops, PortRunner, RunnerSettings, write_knob,
 };
-use nicpoll_sys::affinity;
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_testkit::needs;
 use rustix::thread::gettid;
@@ -84,7 +83,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn last_cpu() -> u32 {
-    *affinity::allowed_cpus().unwrap().last().unwrap()
+    *schedule::allowed_cpus().unwrap().last().unwrap()
 }
 
 /// The share of a CPU that an endless loop gets beside the engine.
@@ -94,7 +93,7 @@ fn share_of_loop(runner: PortRunner<Costly>) -> f64 {
     let ends = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&ends);
     let spinner = thread::spawn(move || {
-        affinity::pin(cpu).unwrap();
+        schedule::pin(cpu).unwrap();
         // After the engine and before everything else that this machine may be doing.
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         schedule::set_policy(thread, Policy::Fifo { priority: 1 }).unwrap();

@@ -16,7 +16,7 @@ use nicpoll_model::{
 };
 use nicpoll_observe::clock::{Spun, monotonic_ns, next_phase, sleep_until, spin_until, tick_ns};
 use nicpoll_observe::{CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, start_timing};
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use rustix::thread::gettid;
 
 use crate::InspectError;
@@ -113,7 +113,7 @@ fn joined<T>(thread: thread::JoinHandle<Result<T, InspectError>>) -> Result<T, I
 }
 
 fn least_busy_core(exact: &ExactCpu) -> Result<u32, InspectError> {
-    let allowed = affinity::allowed_cpus().doing("asking which CPUs may be used")?;
+    let allowed = schedule::allowed_cpus().doing("asking which CPUs may be used")?;
     let before = exact.read()?;
     thread::sleep(LOOK_AROUND);
     let times = exact.read()?.since(&before, &allowed);
@@ -135,7 +135,7 @@ impl Pulses {
     /// Runs the load on a thread of its own. Returns the thread's number and how it spent its time.
     fn run(self, duration: Duration) -> Result<(u32, Spun), InspectError> {
         let load = thread::spawn(move || -> Result<(u32, Spun), InspectError> {
-            affinity::pin(self.core).doing("pinning the load")?;
+            schedule::pin(self.core).doing("pinning the load")?;
             run_before_others();
             let mut spun = Spun::default();
             let end = monotonic_ns() + duration.as_nanos() as u64;

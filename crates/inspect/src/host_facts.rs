@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use nicpoll_model::HostFacts;
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 
 /// Boot options that change what receiving costs.
 const BOOT_OPTIONS: [&str; 8] = [
@@ -38,7 +38,7 @@ const SYSCTLS: [&str; 7] = [
 /// When the CPUs that this process may use are not known.
 pub fn host_facts() -> io::Result<HostFacts> {
     let uname = rustix::system::uname();
-    let cpus = affinity::allowed_cpus()?;
+    let cpus = schedule::allowed_cpus()?;
     let governors = cpus
         .iter()
         .filter_map(|cpu| {

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use nicpoll_model::{Rate, RateUnit};
-use nicpoll_sys::stdout::StandardOutput;
+use nicpoll_sys::stdio::StandardOutput;
 use nicpoll_sys::tell;
 
 use crate::options::Common;

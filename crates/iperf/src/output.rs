@@ -15,7 +15,7 @@ use std::io;
 use crate::{Connected, IntervalRecord};
 
 use nicpoll_model::Way;
-use nicpoll_sys::{stderr, tell};
+use nicpoll_sys::{stdio, tell};
 use nicpoll_traffic::{CloseAccount, losses};
 
 use self::json::{Asked, JsonPrinter};
@@ -135,7 +135,7 @@ impl Output for Text {
         self.printer.end()?;
         if let Some(host) = self.account.take().and_then(|close| close()) {
             let lost = losses::only_losses(&host, &[Way::Out, Way::In]);
-            stderr::print(lost);
+            stdio::print_error(lost);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use nicpoll_model::blast::BlastEnd;
 use nicpoll_model::sink::SinkEnd;
 use nicpoll_model::{Origin, Side};
 use nicpoll_switch::VETH_RING_SLOTS;
-use nicpoll_sys::{affinity, ethtool};
+use nicpoll_sys::{ethtool, schedule};
 
 const PORT: u16 = 9000;
 const RECEIVER: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2));
@@ -60,7 +60,7 @@ fn main() -> Outcome<ExitCode> {
     let seconds = std::env::args().nth(1);
     let seconds = seconds.map_or(Ok(600.0), |text| text.parse())?;
     let veth = Veth::build()?;
-    let cpus = affinity::allowed_cpus()?;
+    let cpus = schedule::allowed_cpus()?;
     let mut sink = start(&veth, *cpus.last().ok_or("no CPU is allowed")?)?;
     let dropped_before = driver_drops(&veth)?;
     let blast = send(&veth, cpus[0])?;

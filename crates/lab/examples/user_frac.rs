@@ -24,7 +24,6 @@ use nicpoll_engine::{
 use nicpoll_lab::{KernelTime, SwitchSetup, Veth};
 use nicpoll_model::{Origin, Side};
 use nicpoll_switch::{GUARD_COMMAND, Journal, guard_of_this_program, watch_over};
-use nicpoll_sys::affinity;
 use nicpoll_sys::schedule::{self, Policy};
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
@@ -80,7 +79,7 @@ fn main() -> Outcome<()> {
     }
     let mut args = std::env::args().skip(1);
     let mut number = |default: f64| args.next().map_or(Ok(default), |text| text.parse());
-    let cpus = affinity::allowed_cpus()?;
+    let cpus = schedule::allowed_cpus()?;
     let bench = Bench {
         veth: Veth::build()?,
         seconds: number(2.0)?,
@@ -304,7 +303,7 @@ fn origin() -> Origin {
 
 /// Binds the calling thread to a CPU.
 fn settle(cpu: u32, is_first: bool) {
-    let _ = affinity::pin(cpu);
+    let _ = schedule::pin(cpu);
     if is_first {
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         let _ = schedule::set_policy(thread, Policy::Fifo { priority: 1 });

@@ -25,7 +25,6 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
-use nicpoll_sys::{affinity, usage};
 use nicpoll_traffic::netrate::NetrateIds;
 
 /// Changes the kernel's side by the switch.
@@ -59,7 +58,7 @@ impl ReceiveSetup for SwitchSetup {
         recover(&journal)?;
         let mut switch = Switch::new(journal.clone());
         let cpus = match wish.kernel_cpus {
-            [] => thread_cpus(&affinity::allowed_cpus()?, wish.engine_cpus),
+            [] => thread_cpus(&schedule::allowed_cpus()?, wish.engine_cpus),
             cpus => cpus.to_vec(),
         };
         let wanted = values(side, &cpus, wish.engine_cpus);
@@ -324,7 +323,7 @@ impl CpuAccount for KernelTimeOfCpu {
         let of_threads = self
             .threads
             .iter()
-            .filter_map(|pid| usage::cpu_ns_of(*pid).ok());
+            .filter_map(|pid| schedule::cpu_ns_of(*pid).ok());
         let now_ns = by_events.unwrap_or(0) + of_threads.sum::<u64>();
         // A thread that ends takes its time along.
         self.latest_ns = self.latest_ns.max(now_ns);

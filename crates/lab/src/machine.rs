@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use std::{fs, io};
 
 use nicpoll_switch::{Journal, Owner, Recovered, boot_id};
-use nicpoll_sys::{affinity, privilege};
+use nicpoll_sys::{privilege, schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, LabError};
@@ -73,7 +73,7 @@ pub fn require_state(journal: &Journal) -> Result<(), LabError> {
 }
 
 pub fn two_cpus() -> Result<[u32; 2], LabError> {
-    match affinity::allowed_cpus()?[..] {
+    match schedule::allowed_cpus()?[..] {
         [sender, receiver, ..] => Ok([sender, receiver]),
         _ => Err(LabError::OneCpu),
     }

@@ -14,7 +14,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader};
 use nicpoll_model::{CpuStates, FoldBin};
 use nicpoll_sys::bpf_maps::{Cpu, FOLD_BINS, Source, Thread, state};
-use nicpoll_sys::{affinity, bpf_maps};
+use nicpoll_sys::{bpf_maps, schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf;
@@ -299,9 +299,9 @@ impl ExactCpu {
 /// comes and goes is one. CPUs that this process may not use begin by themselves.
 fn visit_every_cpu() {
     let visitor = thread::spawn(|| {
-        for cpu in affinity::allowed_cpus().unwrap_or_default() {
+        for cpu in schedule::allowed_cpus().unwrap_or_default() {
             // One that went offline meanwhile has no account.
-            let _ = affinity::pin(cpu);
+            let _ = schedule::pin(cpu);
         }
     });
     // It cannot panic, and has nothing to say.

@@ -25,7 +25,7 @@ use nicpoll_model::{
     ProcessCpu, UncountedLoss, Way,
 };
 use nicpoll_sys::ethtool;
-use nicpoll_sys::usage::{CpuTime, process_cpu_time};
+use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
 use crate::drop_reasons::DropReasonsError;
 use crate::host::{HostCounters, HostSnapshot, InterfaceCounters};

@@ -124,7 +124,7 @@ fn the_states_of_each_cpu_add_up_to_wall_time() {
     thread::sleep(Duration::from_secs(1));
     traffic.join().unwrap();
     let (after, wall) = (exact.read().unwrap(), from.elapsed());
-    let cores = nicpoll_sys::affinity::allowed_cpus().unwrap();
+    let cores = nicpoll_sys::schedule::allowed_cpus().unwrap();
     let times = after.since(&before, &cores);
     assert_eq!(times.len(), cores.len(), "every CPU has an account");
     for core in &times {

@@ -13,7 +13,7 @@ use std::net::{SocketAddr, UdpSocket};
 use nicpoll_observe::{DropReasons, start_timing};
 use nicpoll_stats::{Confidence, signed_rank_interval};
 use nicpoll_sys::netns::NetNamespace;
-use nicpoll_sys::usage::process_cpu_time;
+use nicpoll_sys::schedule::process_cpu_time;
 
 const PAIRS: usize = 16;
 /// Sends of one run.

@@ -1,6 +1,6 @@
 //! The maps of the programs in `bpf/` as plain data.
 //!
-//! What must hold: layouts are those of the C structures, without padding, so that the loader may copy their bytes.
+//! Layouts are those of the C structures, without padding, because the loader copies their bytes.
 #![allow(missing_docs, reason = "the C structures say what the fields are")]
 
 /// Which polls are counted.
@@ -149,31 +149,11 @@ pub struct Rhythm {
 impl Rhythm {
     /// Nothing seen yet, to be held against `period_ns`.
     pub const fn of_period(period_ns: u64) -> Self {
+        // SAFETY: integers only, for which zeros are valid.
+        let nothing: Rhythm = unsafe { std::mem::zeroed() };
         Rhythm {
             period_ns,
-            polls: 0,
-            frames: 0,
-            full_polls: 0,
-            foreign_polls: 0,
-            rounds: 0,
-            timer_rounds: 0,
-            empty_rounds: 0,
-            short_gaps: 0,
-            long_gaps: 0,
-            missed_periods: 0,
-            stalls: 0,
-            timer_gaps: 0,
-            began_ns: 0,
-            round_frames: 0,
-            budget: 0,
-            in_round: 0,
-            timer_fired: 0,
-            by_timer: 0,
-            timer_known: 0,
-            reserved: 0,
-            gaps: [0; GAP_BUCKETS],
-            work: [0; WORK_BUCKETS],
-            polls_by_cpu: [0; CPUS_MAX],
+            ..nothing
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Driver statistics over the ethtool ioctl, which has them by name; netlink has only the
-//! standardised ones. And what a driver says of its link, and of the time stamps of its card.
+//! What a driver says over the ethtool ioctl: its statistics by name (netlink has only the standardised ones), its link,
+//! its features and the time stamps of its card.
 
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use crate::{ifreq, link};
+use crate::kernel::{checked, ifreq};
+use crate::link;
 
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
@@ -71,12 +72,8 @@ pub struct Driver {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` when there is no driver to speak of.
 pub fn driver(interface: &str) -> io::Result<Driver> {
-    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-    let mut info = vec![0u64; DRVINFO_WORDS.div_ceil(2)];
-    set_words(&mut info, &[ETHTOOL_GDRVINFO]);
-    ioctl(&socket, interface, &mut info)?;
     // struct ethtool_drvinfo { cmd, driver[32], version[32], fw_version[32], bus_info[32], ... }
-    let words = words(&info);
+    let words = ask(&socket()?, interface, DRVINFO_WORDS, &[ETHTOOL_GDRVINFO])?;
     let name_at = |index: usize| {
         let at = 1 + index * DRVINFO_NAME_WORDS;
         text(&words[at..at + DRVINFO_NAME_WORDS])
@@ -94,7 +91,7 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
 pub fn link(interface: &str) -> io::Result<DriverLink> {
     let driver = driver(interface)?;
-    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    let socket = socket()?;
     Ok(DriverLink {
         speed_mbps: speed_mbps(&socket, interface)?,
         is_virtual: driver.bus_address.is_none(),
@@ -120,12 +117,9 @@ pub struct ReceiveStamps {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver that knows nothing of time stamps.
 pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
-    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-    let mut info = vec![0u64; TS_INFO_WORDS.div_ceil(2)];
-    set_words(&mut info, &[ETHTOOL_GET_TS_INFO]);
-    ioctl(&socket, interface, &mut info)?;
+    let socket = socket()?;
+    let words = ask(&socket, interface, TS_INFO_WORDS, &[ETHTOOL_GET_TS_INFO])?;
     // struct ethtool_ts_info { cmd, so_timestamping, phc_index, tx_types, tx_reserved[3], rx_filters, .. }
-    let words = words(&info);
     let (clock, filters) = (words[2] as i32, words[7]);
     Ok(ReceiveStamps {
         clock: u32::try_from(clock).ok(),
@@ -144,23 +138,20 @@ fn receive_filter(socket: &UdpSocket, interface: &str) -> io::Result<u32> {
 }
 
 fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
-    let mut settings = vec![0u64; (LINK_SETTINGS_WORDS + LINK_MASKS_WORDS).div_ceil(2)];
+    let words = LINK_SETTINGS_WORDS + LINK_MASKS_WORDS;
     // Asked for masks of no words, the kernel answers with how many they have, negated.
-    set_words(&mut settings, &[ETHTOOL_GLINKSETTINGS]);
-    match ioctl(socket, interface, &mut settings) {
-        Ok(()) => {}
+    let settings = match ask(socket, interface, words, &[ETHTOOL_GLINKSETTINGS]) {
+        Ok(settings) => settings,
         // A driver without link settings, such as dummy's, has no speed.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
         Err(error) => return Err(error),
-    }
+    };
     // struct ethtool_link_settings { cmd, speed, four bytes, three bytes and the number of words }
-    let [a, b, c, masks] = words(&settings)[3].to_ne_bytes();
+    let [a, b, c, masks] = settings[3].to_ne_bytes();
     let masks = (masks as i8).wrapping_neg() as u8;
-    settings.fill(0);
-    let asked = u32::from_ne_bytes([a, b, c, masks]);
-    set_words(&mut settings, &[ETHTOOL_GLINKSETTINGS, 0, 0, asked]);
-    ioctl(socket, interface, &mut settings)?;
-    let speed = words(&settings)[1];
+    let wanted = u32::from_ne_bytes([a, b, c, masks]);
+    let head = [ETHTOOL_GLINKSETTINGS, 0, 0, wanted];
+    let speed = ask(socket, interface, words, &head)?[1];
     Ok((speed != SPEED_UNKNOWN && speed != 0).then_some(speed))
 }
 
@@ -186,7 +177,7 @@ fn text(words: &[u32]) -> String {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` when the driver keeps none.
 pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
-    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    let socket = socket()?;
     let names = names(&socket, interface, ETH_SS_STATS)?;
     let count = names.len();
     // struct ethtool_stats { cmd, n_stats, data[] }
@@ -211,7 +202,7 @@ impl Feature {
     /// # Errors
     /// `ENODEV` for an unknown interface; `NotFound` where this kernel has no such feature.
     pub fn named(interface: &str, name: &str) -> io::Result<Self> {
-        let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+        let socket = socket()?;
         let names = names(&socket, interface, ETH_SS_FEATURES)?;
         let place = names.iter().position(|own| own == name);
         Ok(Feature {
@@ -229,11 +220,11 @@ impl Feature {
     pub fn is_on(&self) -> io::Result<bool> {
         // struct ethtool_gfeatures { cmd, number of blocks, blocks[] }, of 32 features each
         let blocks = self.count.div_ceil(32);
-        let mut features = vec![0u64; 1 + blocks * FEATURE_BLOCK_WORDS / 2];
-        set_words(&mut features, &[ETHTOOL_GFEATURES, blocks as u32]);
-        ioctl(&self.socket, &self.interface, &mut features)?;
+        let head = [ETHTOOL_GFEATURES, blocks as u32];
+        let words = 2 + blocks * FEATURE_BLOCK_WORDS;
+        let features = ask(&self.socket, &self.interface, words, &head)?;
         let active = 2 + self.place / 32 * FEATURE_BLOCK_WORDS + FEATURES_ACTIVE;
-        Ok(words(&features)[active] >> (self.place % 32) & 1 == 1)
+        Ok(features[active] >> (self.place % 32) & 1 == 1)
     }
 }
 
@@ -244,12 +235,8 @@ fn names(socket: &UdpSocket, interface: &str, set: u32) -> io::Result<Vec<String
     let mut strings = vec![0u64; 2 + COUNTERS_ROOM * ETH_GSTRING_LEN / 8];
     set_words(&mut strings, &[ETHTOOL_GSTRINGS, set, count as u32]);
     ioctl(socket, interface, &mut strings)?;
-    let words = &strings[..2 + count * ETH_GSTRING_LEN / 8];
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let names = bytes[12..].chunks_exact(ETH_GSTRING_LEN).map(|name| {
-        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(name).into_owned()
-    });
+    let words = words(&strings[..2 + count * ETH_GSTRING_LEN / 8]);
+    let names = words[3..].chunks_exact(ETH_GSTRING_LEN / 4).map(text);
     Ok(names.take(count).collect())
 }
 
@@ -272,6 +259,23 @@ fn count_of(socket: &UdpSocket, interface: &str, set: u32) -> io::Result<usize> 
     Ok(count)
 }
 
+fn socket() -> io::Result<UdpSocket> {
+    UdpSocket::bind(("0.0.0.0", 0))
+}
+
+/// Hands the driver a structure of so many 32-bit words, which begins with `head`, and returns its answer.
+fn ask(
+    socket: &UdpSocket,
+    interface: &str,
+    structure_words: usize,
+    head: &[u32],
+) -> io::Result<Vec<u32>> {
+    let mut structure = vec![0u64; structure_words.div_ceil(2)];
+    set_words(&mut structure, head);
+    ioctl(socket, interface, &mut structure)?;
+    Ok(words(&structure))
+}
+
 /// Writes 32-bit words, in the machine's order, to the head of a buffer.
 fn set_words(buffer: &mut [u64], words: &[u32]) {
     for (target, pair) in buffer.iter_mut().zip(words.chunks(2)) {
@@ -292,7 +296,7 @@ fn request(
     what: libc::Ioctl,
     buffer: &mut [u64],
 ) -> io::Result<()> {
-    let mut request = ifreq::about(interface)?;
+    let mut request = ifreq(interface)?;
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
     // SAFETY: the request and the buffer that it points to outlive the call. SIOCGHWTSTAMP writes three words; all else
     // is of SIOCETHTOOL. For GSSET_INFO the kernel writes one number for the one set that is asked for, for GDRVINFO and
@@ -300,11 +304,7 @@ fn request(
     // counts in 7 bits; for GFEATURES as many blocks as it is told that there is room for. For the other two it writes as
     // many entries as the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
     // moment before, and a driver's count grows with its queues only.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) }).map(|_| ())
 }
 
 #[cfg(test)]

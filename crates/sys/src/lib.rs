@@ -1,24 +1,18 @@
-//! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity, scheduling,
-//! privileges, sockets, standard output and error, what the process used, leaving the terminal,
-//! AF_XDP, AF_PACKET, TAP, and the layouts of BPF maps.
+//! The only hand-written `unsafe` of nicpoll, behind safe functions.
 //!
-//! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
-//! trials or settings.
+//! Every `unsafe` block says why it is sound. Nothing here knows of studies, trials or settings. Start with [`packet`]
+//! and [`xdp`] for frames, [`socket`] for datagrams, [`netns`] for network namespaces.
 
-pub mod affinity;
 pub mod bpf_maps;
-pub mod daemon;
 pub mod ethtool;
-mod ifreq;
+mod kernel;
 pub mod link;
-pub mod memory;
 pub mod netns;
 pub mod packet;
 pub mod privilege;
 pub mod schedule;
 pub mod socket;
-pub mod stderr;
-pub mod stdout;
+pub mod stdio;
 pub mod tap;
-pub mod usage;
+
 pub mod xdp;

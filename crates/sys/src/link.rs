@@ -1,13 +1,11 @@
-//! What has become of an interface that a socket of this process uses.
-//!
-//! What must hold: the answer is that of the socket's network namespace, whatever the calling thread's is.
+//! State, name and MTU of an interface, in the network namespace of the socket that is used to ask.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use crate::ifreq;
+use crate::kernel::{checked, ifreq};
 
 /// What has become of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +67,7 @@ pub fn mtu_bytes(socket: impl AsFd, ifindex: u32) -> io::Result<u32> {
 /// # Errors
 /// `ENODEV` when there is none.
 pub fn mtu_bytes_of(socket: impl AsFd, interface: &str) -> io::Result<u32> {
-    let mut request = ifreq::about(interface)?;
+    let mut request = ifreq(interface)?;
     ask(socket, libc::SIOCGIFMTU, &mut request)?;
     // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
@@ -96,17 +94,13 @@ fn flags(socket: impl AsFd, ifindex: u32) -> io::Result<libc::c_int> {
 }
 
 fn request(socket: impl AsFd, ifindex: u32) -> io::Result<libc::ifreq> {
-    ifreq::about(&name_of(socket, ifindex)?)
+    ifreq(&name_of(socket, ifindex)?)
 }
 
 fn ask(socket: impl AsFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     let socket = socket.as_fd().as_raw_fd();
     // SAFETY: the requests read the name and read or write flags or MTU of the request, which outlives the call.
-    let result = unsafe { libc::ioctl(socket, what, std::ptr::from_mut(request)) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    checked(unsafe { libc::ioctl(socket, what, std::ptr::from_mut(request)) }).map(|_| ())
 }
 
 #[cfg(test)]

@@ -1,18 +1,863 @@
-//! AF_PACKET: a copy of each frame that an interface receives, in a ring that the kernel and this process share
-//! (`PACKET_RX_RING`, `TPACKET_V2`), and whole frames that are sent through it.
+//! AF_PACKET: a copy of each frame that an interface receives, in a ring shared with the kernel (`PACKET_RX_RING`,
+//! `TPACKET_V2`), and whole frames to send.
 //!
-//! Such a socket is a tap: the kernel goes on with the frame as if nobody had looked. `TPACKET_V3` hands frames over in
-//! blocks, which it closes after a millisecond at the earliest: that is a tick of the poller and more, so each frame
-//! has a slot of its own here.
+//! The kernel goes on with each received frame as if nobody had looked. `TPACKET_V3` hands frames over in blocks, which it
+//! closes after a millisecond at the earliest. That is longer than a tick of the poller, so each frame has its own slot
+//! here. The status word of a slot says whether the kernel or this process owns it.
 //!
-//! What must hold: a slot is the kernel's or this process's, never both; its status word says whose.
+//! Frames are sent many a system call (`sendmmsg`). On a veth that is faster than `PACKET_TX_RING`, for which the kernel
+//! copies the headers of every frame. Frames that differ only in their payload can be handed over as one long datagram that
+//! the kernel segments (`PACKET_VNET_HDR` with UDP segmentation).
 
-mod filter;
-mod ring;
-mod send;
-mod socket;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-pub use filter::{FILTER_PORTS_MAX, FrameFilter};
-pub use ring::PacketRing;
-pub use send::{Joining, PacketSender};
-pub use socket::{PacketCounts, PacketSocket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::kernel::{self, Mapping, checked};
+use crate::link::{self, LinkState};
+
+/// The most instructions (`BPF_MAXINSNS`).
+const INSTRUCTIONS_MAX: usize = 4096;
+/// More than all instructions but those for ports, of which each takes two.
+const OTHER_INSTRUCTIONS: usize = 96;
+/// The most ports that a filter can ask for.
+pub const FILTER_PORTS_MAX: usize = (INSTRUCTIONS_MAX - OTHER_INSTRUCTIONS) / 2;
+
+/// A frame is taken as it is, whatever its length.
+const ALL_BYTES: u32 = u32::MAX;
+/// Where the kernel keeps what is not in the frame.
+const VLAN_TAG_PRESENT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32;
+
+const ETHERNET_BYTES: u32 = 14;
+const IPV4_BYTES: u32 = 20;
+const IPV6_BYTES: u32 = 40;
+const UDP_PROTOCOL: u32 = libc::IPPROTO_UDP as u32;
+/// More fragments follow, or it is not the first.
+const FRAGMENT: u32 = 0x3fff;
+
+/// A program that takes frames.
+#[derive(Clone)]
+pub struct FrameFilter {
+    instructions: Vec<libc::sock_filter>,
+}
+
+impl FrameFilter {
+    /// UDP to one of these ports, [`FILTER_PORTS_MAX`] at most.
+    pub fn udp_ports(ports: impl IntoIterator<Item = u16>) -> Self {
+        FrameFilter::of_udp(|filter| {
+            for port in ports {
+                filter.unless_equal(u32::from(port));
+                filter.end(ALL_BYTES);
+            }
+            filter.end(0);
+        })
+    }
+
+    /// All UDP.
+    pub fn all_udp() -> Self {
+        FrameFilter::of_udp(|filter| filter.end(ALL_BYTES))
+    }
+
+    /// Nothing: the socket keeps what it has.
+    pub fn nothing() -> Self {
+        let mut filter = FrameFilter::empty();
+        filter.end(0);
+        filter
+    }
+
+    /// Has a socket take by this filter from now on.
+    ///
+    /// # Errors
+    /// `EINVAL` with more ports than are possible; `ENOMEM` when the socket may have no more memory
+    /// (`net.core.optmem_max`).
+    pub fn attach(&self, socket: impl AsFd) -> io::Result<()> {
+        let program = self.program();
+        // SAFETY: the descriptor is open for the whole call; the kernel reads `len` instructions, which `self` holds
+        // meanwhile, and keeps a copy.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const program).cast(),
+                size_of_val(&program) as libc::socklen_t,
+            )
+        };
+        checked(result).map(|_| ())
+    }
+
+    /// The program as the kernel reads it, for as long as `self` lives.
+    pub(crate) fn program(&self) -> libc::sock_fprog {
+        libc::sock_fprog {
+            // The kernel refuses what is too long, and this is.
+            len: u16::try_from(self.instructions.len()).unwrap_or(u16::MAX),
+            filter: self.instructions.as_ptr().cast_mut(),
+        }
+    }
+
+    fn empty() -> Self {
+        FrameFilter {
+            instructions: Vec::new(),
+        }
+    }
+
+    /// Ends for all but UDP; what `verdict` adds finds the destination port in the accumulator.
+    fn of_udp(verdict: impl FnOnce(&mut Self)) -> Self {
+        let mut filter = FrameFilter::empty();
+        filter.load(libc::BPF_W, VLAN_TAG_PRESENT);
+        filter.require(0);
+        filter.load(libc::BPF_H, ETHERNET_BYTES - 2);
+        // The part for IPv6 follows that for IPv4, which ends with a jump over it.
+        let ipv4 = {
+            let mut part = FrameFilter::empty();
+            part.load(libc::BPF_B, ETHERNET_BYTES);
+            part.require(0x45);
+            part.load(libc::BPF_B, ETHERNET_BYTES + 9);
+            part.require(UDP_PROTOCOL);
+            part.load(libc::BPF_H, ETHERNET_BYTES + 6);
+            part.refuse_bits(FRAGMENT);
+            part.load_port(ETHERNET_BYTES + IPV4_BYTES);
+            part
+        };
+        let ipv6 = {
+            let mut part = FrameFilter::empty();
+            part.require(libc::ETH_P_IPV6 as u32);
+            part.load(libc::BPF_B, ETHERNET_BYTES + 6);
+            part.require(UDP_PROTOCOL);
+            part.load_port(ETHERNET_BYTES + IPV6_BYTES);
+            part
+        };
+        let over_ipv4 = ipv4.instructions.len() + 1;
+        filter.add(
+            libc::BPF_JMP | libc::BPF_JEQ,
+            libc::ETH_P_IP as u32,
+            0,
+            over_ipv4 as u8,
+        );
+        filter.instructions.extend(ipv4.instructions);
+        filter.add(
+            libc::BPF_JMP | libc::BPF_JA,
+            ipv6.instructions.len() as u32,
+            0,
+            0,
+        );
+        filter.instructions.extend(ipv6.instructions);
+        verdict(&mut filter);
+        filter
+    }
+
+    fn load(&mut self, size: u32, offset: u32) {
+        self.add(libc::BPF_LD | size | libc::BPF_ABS, offset, 0, 0);
+    }
+
+    /// A load beyond the frame's end refuses it: so the whole header has to be there.
+    fn load_port(&mut self, udp_offset: u32) {
+        self.load(libc::BPF_B, udp_offset + UDP_BYTES as u32 - 1);
+        self.load(libc::BPF_H, udp_offset + 2);
+    }
+
+    /// Refuses the frame unless the accumulator is `value`.
+    fn require(&mut self, value: u32) {
+        self.add(libc::BPF_JMP | libc::BPF_JEQ, value, 1, 0);
+        self.end(0);
+    }
+
+    /// Refuses the frame when any of these bits is set.
+    fn refuse_bits(&mut self, bits: u32) {
+        self.add(libc::BPF_JMP | libc::BPF_JSET, bits, 0, 1);
+        self.end(0);
+    }
+
+    /// Skips the next instruction unless the accumulator is `value`.
+    fn unless_equal(&mut self, value: u32) {
+        self.add(libc::BPF_JMP | libc::BPF_JEQ, value, 0, 1);
+    }
+
+    /// Takes so many bytes of the frame; none refuses it.
+    fn end(&mut self, bytes: u32) {
+        self.add(libc::BPF_RET, bytes, 0, 0);
+    }
+
+    fn add(&mut self, code: u32, k: u32, jt: u8, jf: u8) {
+        self.instructions.push(libc::sock_filter {
+            code: code as u16,
+            jt,
+            jf,
+            k,
+        });
+    }
+}
+
+/// include/uapi/linux/if_packet.h
+const PACKET_STATISTICS: libc::c_int = 6;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// Frames that the filter took since the socket began to receive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// All of them, lost ones included.
+    pub taken: u64,
+    /// Of those, lost because the ring had no free slot.
+    pub ring_full: u64,
+}
+
+/// A socket at an interface. It takes nothing until a ring is made of it.
+#[derive(Debug)]
+pub struct PacketSocket {
+    socket: OwnedFd,
+    ifindex: u32,
+    /// The kernel forgets what it has told.
+    counts: Mutex<PacketCounts>,
+}
+
+impl PacketSocket {
+    /// Makes a socket that will take by `filter` what comes to the interface of that index in the calling thread's
+    /// network namespace. Frames that this host sends are not looked at.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_RAW; as [`FrameFilter::attach`].
+    pub fn new(ifindex: u32, filter: &FrameFilter) -> io::Result<Self> {
+        let socket = raw_socket()?;
+        filter.attach(&socket)?;
+        let socket = PacketSocket {
+            socket,
+            ifindex,
+            counts: Mutex::default(),
+        };
+        set_option(&socket, PACKET_IGNORE_OUTGOING, 1i32)?;
+        Ok(socket)
+    }
+
+    /// Takes nothing more. What is in the ring stays there.
+    pub fn stop(&self) -> io::Result<()> {
+        FrameFilter::nothing().attach(&self.socket)
+    }
+
+    /// What has become of the interface.
+    pub fn link_state(&self) -> LinkState {
+        link::state(&self.socket, self.ifindex)
+    }
+
+    /// The interface's longest packet, in bytes.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn mtu_bytes(&self) -> io::Result<u32> {
+        link::mtu_bytes(&self.socket, self.ifindex)
+    }
+
+    /// What the socket counted.
+    pub fn counts(&self) -> io::Result<PacketCounts> {
+        // struct tpacket_stats: frames, lost ones included, and lost ones, since the last time.
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: every bit pattern is a valid integer.
+        let counted: [u32; 2] =
+            unsafe { kernel::option(&self.socket, libc::SOL_PACKET, PACKET_STATISTICS) }?;
+        counts.taken += u64::from(counted[0]);
+        counts.ring_full += u64::from(counted[1]);
+        Ok(*counts)
+    }
+
+    /// Begins to receive.
+    fn bind(&self) -> io::Result<()> {
+        let address = address(self.ifindex, libc::ETH_P_ALL as u16);
+        // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of `address`.
+        let result = unsafe {
+            libc::bind(
+                self.socket.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of_val(&address) as libc::socklen_t,
+            )
+        };
+        checked(result).map(|_| ())
+    }
+}
+
+impl AsFd for PacketSocket {
+    /// poll(2) says that it is readable while frames wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A socket of whole frames that receives nothing yet.
+fn raw_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // Without a protocol.
+    Ok(socket_with(family, kind, flags, None)?)
+}
+
+/// Sets an option of AF_PACKET to a value that has the layout that the kernel expects.
+fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: T) -> io::Result<()> {
+    kernel::set_option(socket, libc::SOL_PACKET, option, &[value])
+}
+
+/// The address of an interface.
+fn address(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: ifindex as libc::c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    }
+}
+
+/// include/uapi/linux/if_packet.h
+const PACKET_RX_RING: libc::c_int = 5;
+const PACKET_VERSION: libc::c_int = 10;
+const TPACKET_V2: libc::c_int = 1;
+const TP_STATUS_KERNEL: u32 = 0;
+const TP_STATUS_USER: u32 = 1;
+/// What the kernel keeps of a slot before the network header, at most: its own header, an address, Ethernet's header
+/// and what aligns them.
+const HEADER_BYTES: u32 = 96;
+/// The kernel takes memory in blocks; larger ones are harder to get.
+const BLOCK_BYTES: u32 = 1 << 16;
+/// The most memory of a ring: with jumbo frames it has fewer slots.
+const RING_BYTES_MAX: u32 = 1 << 26;
+
+/// struct tpacket_req
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Request {
+    block_bytes: u32,
+    blocks: u32,
+    slot_bytes: u32,
+    slots: u32,
+}
+
+/// struct tpacket2_hdr, as far as it is read.
+#[repr(C)]
+struct SlotHeader {
+    status: AtomicU32,
+    /// Of the frame on the wire, and of what the slot has of it.
+    frame_bytes: u32,
+    kept_bytes: u32,
+    /// Where in the slot the frame begins.
+    frame_offset: u16,
+}
+
+/// A ring of received frames.
+#[derive(Debug)]
+pub struct PacketRing {
+    socket: Arc<PacketSocket>,
+    slots: NonNull<u8>,
+    slot_bytes: u32,
+    length: u32,
+    /// The slot that is read next.
+    next: u32,
+    /// From there on so many are known to have a frame.
+    seen: Cell<u32>,
+    too_long: u64,
+    _mapping: Mapping,
+}
+
+// SAFETY: the pointer is into the mapping, which moves along; slots are read by whoever has the ring, headers of those
+// that the kernel may write as atomics.
+unsafe impl Send for PacketRing {}
+
+impl PacketRing {
+    /// Makes the ring of a socket and begins to receive. It keeps up to `frames`, a power of two, with packets of
+    /// `mtu_bytes`; fewer when they are long.
+    ///
+    /// # Errors
+    /// `ENOMEM` when the kernel has no memory for it; `ENODEV` or `ENETDOWN` when the interface is gone or down.
+    pub fn new(socket: Arc<PacketSocket>, frames: u32, mtu_bytes: u32) -> io::Result<Self> {
+        let slot_bytes = (mtu_bytes.saturating_add(HEADER_BYTES))
+            .checked_next_power_of_two()
+            .unwrap_or(RING_BYTES_MAX);
+        let ring_bytes = u64::from(frames.max(2)) * u64::from(slot_bytes);
+        let page_bytes = rustix::param::page_size() as u64;
+        let ring_bytes = ring_bytes.clamp(page_bytes, u64::from(RING_BYTES_MAX)) as u32;
+        let block_bytes = ring_bytes.min(BLOCK_BYTES.max(slot_bytes));
+        let request = Request {
+            block_bytes,
+            blocks: ring_bytes / block_bytes,
+            slot_bytes,
+            slots: ring_bytes / slot_bytes,
+        };
+        set_option(&*socket, PACKET_VERSION, TPACKET_V2)?;
+        set_option(&*socket, PACKET_RX_RING, request)?;
+        let mut mapping = Mapping::shared(socket.as_fd(), 0, ring_bytes as usize)?;
+        let slots = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // Last: from here on frames come.
+        socket.bind()?;
+        Ok(PacketRing {
+            socket,
+            slots,
+            slot_bytes,
+            length: request.slots,
+            next: 0,
+            seen: Cell::new(0),
+            too_long: 0,
+            _mapping: mapping,
+        })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &PacketSocket {
+        &self.socket
+    }
+
+    /// Frames that it can keep.
+    pub fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Frames that were longer than a slot, and so were not shown.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    /// Frames that wait to be read.
+    pub fn waiting(&self) -> u32 {
+        let mut seen = self.seen.get();
+        while seen < self.length && self.has_frame(self.after(seen)) {
+            seen += 1;
+        }
+        self.seen.set(seen);
+        seen
+    }
+
+    /// Shows up to `most` frames that wait, oldest first, and gives their slots back to the kernel. Returns how many.
+    /// It makes no system call.
+    pub fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
+        let mut shown = 0;
+        while shown < most && self.has_frame(self.next) {
+            let header = self.header(self.next);
+            // SAFETY: the kernel has given the slot to this process and does not touch it until its status is set.
+            let (frame_bytes, kept_bytes, offset) = unsafe {
+                let header = header.as_ref();
+                (
+                    header.frame_bytes,
+                    header.kept_bytes,
+                    u32::from(header.frame_offset),
+                )
+            };
+            if kept_bytes == frame_bytes && offset + kept_bytes <= self.slot_bytes {
+                // SAFETY: the bytes lie in the slot, which is this process's until the status is set below, after the
+                // slice is gone.
+                each(unsafe {
+                    let start = header.cast::<u8>().add(offset as usize);
+                    std::slice::from_raw_parts(start.as_ptr(), kept_bytes as usize)
+                });
+                shown += 1;
+            } else {
+                self.too_long += 1;
+            }
+            self.status(self.next)
+                .store(TP_STATUS_KERNEL, Ordering::Release);
+            self.next = self.after(1);
+            self.seen.set(self.seen.get().saturating_sub(1));
+        }
+        shown
+    }
+
+    fn has_frame(&self, slot: u32) -> bool {
+        self.status(slot).load(Ordering::Acquire) & TP_STATUS_USER != 0
+    }
+
+    /// The slot that is so far behind the next.
+    fn after(&self, slots: u32) -> u32 {
+        (self.next + slots) % self.length
+    }
+
+    fn status(&self, slot: u32) -> &AtomicU32 {
+        let header = self.header(slot);
+        // SAFETY: the header lies in the mapping, which lives as long as `self`; the status is its first word, and is
+        // written by both sides as one.
+        unsafe { header.cast::<AtomicU32>().as_ref() }
+    }
+
+    fn header(&self, slot: u32) -> NonNull<SlotHeader> {
+        debug_assert!(slot < self.length);
+        // SAFETY: there are `length` slots in the mapping. They begin at multiples of a power of two.
+        unsafe {
+            self.slots
+                .add(slot as usize * self.slot_bytes as usize)
+                .cast()
+        }
+    }
+}
+
+/// Frames of one system call, at most, one by one and joined.
+const BATCH: usize = 64;
+const BATCH_JOINED: usize = 256;
+
+/// include/uapi/linux/if_packet.h
+const PACKET_VNET_HDR: libc::c_int = 15;
+/// struct virtio_net_hdr (include/uapi/linux/virtio_net.h), and what it says of a datagram that is to be cut up.
+const VNET_BYTES: usize = 10;
+const VIRTIO_NET_HDR_F_NEEDS_CSUM: u8 = 1;
+const VIRTIO_NET_HDR_GSO_NONE: u8 = 0;
+const VIRTIO_NET_HDR_GSO_UDP_L4: u8 = 5;
+/// Where the checksum is in UDP's header, and how long that is.
+const UDP_CHECKSUM_OFFSET: u16 = 6;
+const UDP_BYTES: usize = 8;
+
+/// Frames that differ in nothing but their payload, so that many can be handed over as one datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joining {
+    /// Ethernet's, IP's and UDP's header of one frame, of two frames joined, and so on, each with the sum of the pseudo
+    /// header in place of the checksum. All have one length.
+    pub headers: Vec<Vec<u8>>,
+    /// The payload of each frame.
+    pub payload_bytes: u16,
+}
+
+impl Joining {
+    /// What the kernel is given before the payloads of so many frames.
+    fn head(&self, frames: usize) -> Vec<u8> {
+        let header = &self.headers[frames - 1];
+        let begin = (header.len() - UDP_BYTES) as u16;
+        let kind = match frames {
+            1 => VIRTIO_NET_HDR_GSO_NONE,
+            _ => VIRTIO_NET_HDR_GSO_UDP_L4,
+        };
+        let mut head = vec![VIRTIO_NET_HDR_F_NEEDS_CSUM, kind];
+        for word in [
+            header.len() as u16,
+            self.payload_bytes,
+            begin,
+            UDP_CHECKSUM_OFFSET,
+        ] {
+            head.extend(word.to_ne_bytes());
+        }
+        debug_assert_eq!(head.len(), VNET_BYTES);
+        head.extend_from_slice(header);
+        head
+    }
+}
+
+/// Sends frames through an interface.
+pub struct PacketSender {
+    socket: OwnedFd,
+    address: libc::sockaddr_ll,
+    frame_bytes_max: usize,
+    memory: Mapping,
+    batch: usize,
+    joined: Option<Joined>,
+    /// Lengths of the frames that were written, of which the first `sent` are done with.
+    lengths: Vec<usize>,
+    sent: usize,
+    /// Frames that were handed over, since the sender was made.
+    total: u64,
+}
+
+/// How frames are joined.
+struct Joined {
+    header_bytes: usize,
+    /// What comes before the payloads of one frame, of two, and so on.
+    heads: Vec<Vec<u8>>,
+}
+
+impl PacketSender {
+    /// A sender through the interface of that index in the calling thread's network namespace, for frames of up to
+    /// `frame_bytes_max`, Ethernet header included.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_RAW.
+    pub fn new(ifindex: u32, frame_bytes_max: u32) -> io::Result<Self> {
+        Self::with(ifindex, frame_bytes_max, BATCH)
+    }
+
+    /// The same for frames that are alike, each as long as `joining` says, which are handed over joined. Where the kernel
+    /// cannot cut them up, they are sent one by one.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_RAW; `ENOPROTOOPT` where the kernel cannot join.
+    pub fn joining(ifindex: u32, frame_bytes_max: u32, joining: &Joining) -> io::Result<Self> {
+        let mut sender = Self::with(ifindex, frame_bytes_max, BATCH_JOINED)?;
+        set_option(&sender.socket, PACKET_VNET_HDR, 1i32)?;
+        let frames = 1..=joining.headers.len();
+        sender.joined = joining.headers.first().map(|header| Joined {
+            header_bytes: header.len(),
+            heads: frames.map(|frames| joining.head(frames)).collect(),
+        });
+        Ok(sender)
+    }
+
+    fn with(ifindex: u32, frame_bytes_max: u32, batch: usize) -> io::Result<Self> {
+        let frame_bytes_max = frame_bytes_max as usize;
+        Ok(PacketSender {
+            socket: raw_socket()?,
+            address: address(ifindex, 0),
+            frame_bytes_max,
+            memory: Mapping::zeroed(batch * frame_bytes_max)?,
+            batch,
+            joined: None,
+            lengths: Vec::with_capacity(batch),
+            sent: 0,
+            total: 0,
+        })
+    }
+
+    /// Whether frames are handed over joined.
+    pub fn joins(&self) -> bool {
+        self.joined.is_some()
+    }
+
+    /// Hands frames over one by one from now on.
+    ///
+    /// # Errors
+    /// When the kernel does not allow it; then they are still joined.
+    pub fn send_singly(&mut self) -> io::Result<()> {
+        set_option(&self.socket, PACKET_VNET_HDR, 0i32)?;
+        self.joined = None;
+        Ok(())
+    }
+
+    /// Frames that were handed to the kernel.
+    pub fn sent(&self) -> u64 {
+        self.total
+    }
+
+    /// Frames that [`PacketSender::send`] has room for.
+    pub fn room(&self) -> u32 {
+        (self.batch - self.lengths.len()) as u32
+    }
+
+    /// Has `fill` write up to `most` frames, each into the memory that it is given, and hands them to the kernel.
+    /// `fill` returns a frame's length, or `None` when there is none. Frames that the kernel did not take are handed
+    /// over by the next call, before any others. Returns how many were written.
+    ///
+    /// # Errors
+    /// `ENETDOWN` or `ENXIO` when the interface is down or gone; `EMSGSIZE` when a frame is too long for it, which is
+    /// then given up. That the kernel has no room now is no error.
+    pub fn send(
+        &mut self,
+        most: u32,
+        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32> {
+        let before = self.lengths.len();
+        let wanted = (before + most as usize).min(self.batch);
+        while self.lengths.len() < wanted {
+            let start = self.lengths.len() * self.frame_bytes_max;
+            let place = &mut self.memory.bytes_mut()[start..start + self.frame_bytes_max];
+            match fill(place) {
+                Some(length) => self.lengths.push(length.min(self.frame_bytes_max)),
+                None => break,
+            }
+        }
+        let written = self.lengths.len() - before;
+        self.hand_over()?;
+        Ok(written as u32)
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
+        while self.sent < self.lengths.len() {
+            match self.call() {
+                Ok(frames) => {
+                    self.sent += frames;
+                    self.total += frames as u64;
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS) => break,
+                    Some(libc::EINTR) => {}
+                    // Linux before 6.2 cuts no such frame up.
+                    Some(libc::EINVAL) if self.joins() => self.send_singly()?,
+                    Some(libc::EMSGSIZE) => {
+                        self.sent += 1;
+                        return Err(error);
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+        if self.sent == self.lengths.len() {
+            self.lengths.clear();
+            self.sent = 0;
+        }
+        Ok(())
+    }
+
+    /// Hands over what waits, with one system call. Returns how many frames the kernel took.
+    fn call(&mut self) -> io::Result<usize> {
+        let start = self.memory.as_mut_ptr();
+        let waiting = self.lengths.len() - self.sent;
+        let heads = self.joined.as_ref().map_or(&[][..], |joined| &joined.heads);
+        let most = heads.len().max(1);
+        // Of each message the part before the payloads and the payloads, or the frame.
+        let messages = waiting.div_ceil(most);
+        let mut parts = Vec::with_capacity(waiting + messages);
+        let mut ends = Vec::with_capacity(messages);
+        for first in (self.sent..self.lengths.len()).step_by(most) {
+            let frames = first..(first + most).min(self.lengths.len());
+            let header_bytes = match &self.joined {
+                Some(joined) => {
+                    let head = &joined.heads[frames.len() - 1];
+                    parts.push(bytes_at(head.as_ptr().cast_mut(), head.len()));
+                    joined.header_bytes
+                }
+                None => 0,
+            };
+            for frame in frames.clone() {
+                let at = start.wrapping_add(frame * self.frame_bytes_max + header_bytes);
+                parts.push(bytes_at(
+                    at,
+                    self.lengths[frame].saturating_sub(header_bytes),
+                ));
+            }
+            ends.push((parts.len(), frames.len()));
+        }
+        let sent = self.send_messages(&mut parts, &ends)?;
+        Ok(ends[..sent].iter().map(|(_, frames)| frames).sum())
+    }
+
+    /// Sends messages, each of which has the parts up to its end. Returns how many the kernel took.
+    fn send_messages(
+        &mut self,
+        parts: &mut [libc::iovec],
+        ends: &[(usize, usize)],
+    ) -> io::Result<usize> {
+        // SAFETY: `mmsghdr` is plain data, for which all bits zero are valid.
+        let empty: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        let mut messages = vec![empty; ends.len()];
+        let mut begin = 0;
+        for (message, (end, _)) in messages.iter_mut().zip(ends) {
+            let own = &mut parts[begin..*end];
+            message.msg_hdr.msg_iov = own.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = own.len() as _;
+            message.msg_hdr.msg_name = (&raw mut self.address).cast();
+            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            begin = *end;
+        }
+        let (count, flags) = (messages.len() as libc::c_uint, libc::MSG_DONTWAIT);
+        let socket = self.socket.as_raw_fd();
+        // SAFETY: the messages point to the address, to parts of `parts`, and by these to bytes of `memory`
+        // and of `joined`, all of which outlive the call and are only read.
+        let sent = unsafe { libc::sendmmsg(socket, messages.as_mut_ptr(), count, flags as _) };
+        Ok(checked(sent)? as usize)
+    }
+}
+
+fn bytes_at(start: *mut u8, bytes: usize) -> libc::iovec {
+    libc::iovec {
+        iov_base: start.cast(),
+        iov_len: bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    /// Ethernet, IPv4 and UDP to a port, 4 bytes of payload.
+    fn ipv4(port: u16) -> Vec<u8> {
+        let mut frame = vec![0; 14 + 20 + 8 + 4];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x45;
+        frame[23] = 17;
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
+        frame
+    }
+
+    fn ipv6(port: u16) -> Vec<u8> {
+        let mut frame = vec![0; 14 + 40 + 8 + 4];
+        frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+        frame[20] = 17;
+        frame[56..58].copy_from_slice(&port.to_be_bytes());
+        frame
+    }
+
+    /// The frame with some bytes changed.
+    fn with(mut frame: Vec<u8>, offset: usize, bytes: &[u8]) -> Vec<u8> {
+        frame[offset..offset + bytes.len()].copy_from_slice(bytes);
+        frame
+    }
+
+    /// Which of these a filter takes, by the kernel's own interpreter: any datagram socket has it.
+    fn taken(filter: &FrameFilter, frames: &[Vec<u8>]) -> Vec<bool> {
+        let (sender, receiver) = UnixDatagram::pair().unwrap();
+        filter.attach(&receiver).unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        let is_taken = |frame: &Vec<u8>| {
+            let _ = sender.send(frame);
+            let mut buffer = [0; 256];
+            match receiver.recv(&mut buffer) {
+                Ok(length) => {
+                    assert_eq!(&buffer[..length], &frame[..]);
+                    true
+                }
+                Err(_) => false,
+            }
+        };
+        frames.iter().map(is_taken).collect()
+    }
+
+    #[test]
+    fn udp_to_the_asked_ports_is_taken_and_nothing_else() {
+        let asked = [
+            ipv4(9000),
+            ipv4(53),
+            ipv6(9000),
+            // Not to be fragmented: a flag of whole packets.
+            with(ipv4(53), 20, &[0x40, 0]),
+        ];
+        let not_asked = [
+            ipv4(9001),
+            ipv6(54),
+            // TCP, options, a first and a later fragment, ARP, a tag, TCP and an extension header of IPv6.
+            with(ipv4(9000), 23, &[6]),
+            with(ipv4(9000), 14, &[0x46]),
+            with(ipv4(9000), 20, &[0x20, 0]),
+            with(ipv4(9000), 20, &[0, 1]),
+            with(ipv4(9000), 12, &[8, 6]),
+            with(ipv4(9000), 12, &[0x81, 0]),
+            with(ipv6(9000), 20, &[6]),
+            with(ipv6(9000), 20, &[0]),
+            // Without the end of its header.
+            ipv4(9000)[..41].to_vec(),
+            ipv6(9000)[..61].to_vec(),
+            vec![0; 3],
+        ];
+        let filter = FrameFilter::udp_ports([53, 9000]);
+        assert_eq!(taken(&filter, &asked), [true; 4]);
+        assert_eq!(taken(&filter, &not_asked), [false; 13]);
+        let all = FrameFilter::all_udp();
+        assert_eq!(taken(&all, &asked), [true; 4]);
+        let mut others = [false; 13];
+        others[..2].fill(true);
+        assert_eq!(taken(&all, &not_asked), others);
+        assert_eq!(taken(&FrameFilter::nothing(), &asked), [false; 4]);
+    }
+
+    #[test]
+    fn as_many_ports_as_it_says_are_possible() {
+        let ports = |count: usize| FrameFilter::udp_ports((1..).take(count));
+        let most = ports(FILTER_PORTS_MAX);
+        let last = FILTER_PORTS_MAX as u16;
+        assert_eq!(taken(&most, &[ipv4(last), ipv4(last + 1)]), [true, false]);
+        let (_, receiver) = UnixDatagram::pair().unwrap();
+        assert!(
+            ports(FILTER_PORTS_MAX + OTHER_INSTRUCTIONS)
+                .attach(&receiver)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn what_is_before_the_payloads_says_how_to_cut_them() {
+        let joining = Joining {
+            headers: vec![vec![1; 42], vec![2; 42]],
+            payload_bytes: 18,
+        };
+        let word = |number: u16| number.to_ne_bytes();
+        let words = [word(42), word(18), word(34), word(6)].concat();
+        assert_eq!(joining.head(1)[..2], [1, 0]);
+        assert_eq!(joining.head(2)[..2], [1, 5]);
+        assert_eq!(joining.head(2)[2..10], words);
+        assert_eq!(joining.head(2)[10..], [2; 42]);
+    }
+}

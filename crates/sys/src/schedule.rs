@@ -1,9 +1,42 @@
-//! How the scheduler treats a thread, kernel threads included: its class with its numbers.
+//! How the kernel schedules threads: the CPUs that they may use, their policy, and the CPU time that they used.
 
 use std::io;
 use std::mem;
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, Pid};
+
+use crate::kernel::checked;
+
+/// CPUs that the calling thread may use, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    Ok(in_set(&rustix::thread::sched_getaffinity(None)?))
+}
+
+fn in_set(set: &CpuSet) -> Vec<u32> {
+    let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
+    cpus.map(|cpu| cpu as u32).collect()
+}
+
+/// The last of them.
+///
+/// # Errors
+/// When they cannot be read, or there is none.
+pub fn last_allowed_cpu() -> io::Result<u32> {
+    let last = allowed_cpus()?.last().copied();
+    last.ok_or_else(|| io::Error::other("no CPU is allowed"))
+}
+
+/// Binds the calling thread to one CPU.
+///
+/// # Errors
+/// `EINVAL` when the CPU does not exist, is offline, or is not allowed by the cpuset.
+pub fn pin(cpu: u32) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &set)?;
+    Ok(())
+}
 
 /// How a thread is scheduled (sched(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,10 +161,7 @@ pub fn set_policy(pid: u32, policy: Policy) -> io::Result<()> {
 /// CPUs that a thread may use, ascending. `ESRCH` when it is gone.
 pub fn cpus(pid: u32) -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(Some(thread(pid)?))?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|&cpu| set.is_set(cpu))
-        .map(|cpu| cpu as u32)
-        .collect())
+    Ok(in_set(&set))
 }
 
 /// Binds a thread to CPUs.
@@ -157,9 +187,71 @@ fn thread(pid: u32) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
 }
 
+/// CPU time of the process, all threads together.
+///
+/// The sum is right to the microsecond. How it divides is estimated from samples at the clock tick
+/// unless the kernel was built with precise accounting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user space.
+    pub user: Duration,
+    /// In the kernel on behalf of the process, soft interrupts that ran there included.
+    pub system: Duration,
+}
+
+/// CPU time of the process since it began (getrusage(2)).
+pub fn process_cpu_time() -> io::Result<CpuTime> {
+    // SAFETY: `rusage` holds integers only, for which all bits zero are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a whole `rusage` that outlives the call.
+    checked(unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) })?;
+    Ok(CpuTime {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+    })
+}
+
+/// CPU time in ns that a process has used, all threads together; a thread of the kernel is a process of its own. The
+/// interrupts that came upon it are in it on most kernels.
+///
+/// # Errors
+/// `EINVAL` when it is gone.
+pub fn cpu_ns_of(pid: u32) -> io::Result<u64> {
+    /// The clock of what the scheduler gave a process (`CPUCLOCK_SCHED`, include/linux/posix-timers_types.h).
+    const SCHEDULED: libc::clockid_t = 2;
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let clock = (!pid << 3) | SCHEDULED;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a whole `timespec` that outlives the call.
+    checked(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
+    Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// The kernel never reports a negative time.
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec.unsigned_abs())
+        + Duration::from_micros(time.tv_usec.unsigned_abs())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+
+    #[test]
+    fn a_pinned_thread_is_allowed_its_cpu_only() {
+        std::thread::spawn(|| {
+            let cpu = *allowed_cpus().unwrap().last().unwrap();
+            pin(cpu).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [cpu]);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn a_thread_keeps_what_it_was_given() {
@@ -183,5 +275,24 @@ mod tests {
             assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{pid}");
         }
         assert!(set_cpus(1, &[u32::MAX]).is_err());
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_that_which_it_tells_itself() {
+        let own = cpu_ns_of(std::process::id()).unwrap();
+        let told = process_cpu_time().unwrap();
+        assert!(own > 0 && Duration::from_nanos(own) <= told.user + told.system);
+        assert!(cpu_ns_of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn work_takes_cpu_time() {
+        let (before, start) = (process_cpu_time().unwrap(), Instant::now());
+        while start.elapsed() < Duration::from_millis(30) {
+            std::hint::spin_loop();
+        }
+        let after = process_cpu_time().unwrap();
+        let used = (after.user + after.system).saturating_sub(before.user + before.system);
+        assert!(used > Duration::ZERO, "{before:?} {after:?}");
     }
 }

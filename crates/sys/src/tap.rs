@@ -1,7 +1,7 @@
-//! TAP: a link of which this process is the other end. What the host sends through the interface this process reads,
-//! and what this process writes the host receives (Documentation/networking/tuntap.rst).
+//! TAP: a link whose other end is this process. It reads the frames that the host sends through the interface, and the
+//! host receives the frames that it writes (Documentation/networking/tuntap.rst).
 //!
-//! What must hold: an interface that was made here goes with the process; one that was there stays.
+//! An interface that was made here goes with the process; one that existed before stays.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
-use crate::ifreq;
+use crate::kernel::{checked, ifreq};
 use crate::link::{self, LinkState};
 use crate::packet::FrameFilter;
 
@@ -92,10 +92,7 @@ impl Tap {
                 &raw const program,
             )
         };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        checked(result).map(|_| ())
     }
 
     /// Hands a frame to the host.
@@ -159,14 +156,11 @@ fn attach(device: &File, interface: &str) -> io::Result<()> {
     if interface.is_empty() || interface.contains('%') {
         return Err(invalid());
     }
-    let mut request = ifreq::about(interface).map_err(|_| invalid())?;
+    let mut request = ifreq(interface).map_err(|_| invalid())?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the kernel reads and writes the request, which outlives the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    checked(result).map(|_| ())
 }
 
 #[cfg(test)]

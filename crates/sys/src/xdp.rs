@@ -1,19 +1,698 @@
-//! AF_XDP: the frames of a network card's queue in memory that the kernel and this process share.
+//! AF_XDP: the frames of a card's queue in memory that the kernel and this process share.
 //!
-//! An XDP program at the interface sends frames to a [`XdpSocket`]; the others go on to the kernel. Who reads the
-//! socket makes a system call only to sleep; who sends by it makes one for many frames.
+//! An XDP program at the interface ([`XdpLink`]) sends frames to an [`XdpSocket`]; the others go on to the kernel. Reading
+//! takes a system call only to sleep; sending takes one for many frames.
 //!
-//! What must hold: a frame is the kernel's or this process's, never both. The rings say whose; a borrowed frame ends
-//! before its memory is given back.
+//! The kernel or this process owns a frame's memory, never both, and the rings say which. A borrowed frame ends before its
+//! memory is returned. Memory for sending is separate from memory for receiving.
 
-mod attach;
-mod busy_poll;
-mod ring;
-mod send_half;
-mod sending;
-mod socket;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-pub use attach::{AttachMode, XdpLink};
-pub use send_half::XdpSendHalf;
-pub use sending::XdpSent;
-pub use socket::{XdpConfig, XdpDrops, XdpSocket};
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions,
+    XdpMmapOffsets, XdpOptionsFlags, XdpRingFlags, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+
+use crate::kernel::{self, Mapping, set_option};
+use crate::link::{self, LinkState};
+
+/// include/uapi/linux/bpf.h
+const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_XDP: u32 = 37;
+/// include/uapi/linux/if_link.h
+const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+/// Where on a frame's way the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachMode {
+    /// In the driver, before the kernel has made a packet of the frame.
+    Driver,
+    /// In the kernel's own code, for drivers that run no programs; slower.
+    Generic,
+}
+
+impl AttachMode {
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AttachMode::Driver => "driver",
+            AttachMode::Generic => "generic",
+        }
+    }
+}
+
+/// A program at an interface. It leaves the interface with this value.
+#[derive(Debug)]
+pub struct XdpLink {
+    _link: OwnedFd,
+}
+
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads.
+#[repr(C)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+impl XdpLink {
+    /// Attaches a loaded program to the interface of that index in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// `EBUSY` or `EEXIST` when the interface has a program already; `EOPNOTSUPP` when its driver runs none;
+    /// `ENODEV` when it is gone; `EPERM` without CAP_NET_ADMIN and CAP_BPF; others are the driver's.
+    pub fn attach(program: BorrowedFd<'_>, ifindex: u32, mode: AttachMode) -> io::Result<Self> {
+        let attributes = LinkCreate {
+            prog_fd: program.as_raw_fd() as u32,
+            target_ifindex: ifindex,
+            attach_type: BPF_XDP,
+            flags: match mode {
+                AttachMode::Driver => XDP_FLAGS_DRV_MODE,
+                AttachMode::Generic => XDP_FLAGS_SKB_MODE,
+            },
+        };
+        // SAFETY: the kernel reads as many bytes of `attributes` as it is told, which lives through the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_bpf,
+                BPF_LINK_CREATE,
+                &raw const attributes,
+                size_of::<LinkCreate>(),
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has just made this descriptor, and nobody else knows it.
+        let link = unsafe { OwnedFd::from_raw_fd(result as libc::c_int) };
+        Ok(XdpLink { _link: link })
+    }
+}
+
+/// A ring of `T`, of which this process is one side. It stays mapped as long as it lives.
+#[derive(Debug)]
+struct Ring<T> {
+    producer: NonNull<AtomicU32>,
+    consumer: NonNull<AtomicU32>,
+    flags: Option<NonNull<AtomicU32>>,
+    entries: NonNull<T>,
+    length: u32,
+    _mapping: Mapping,
+}
+
+// SAFETY: the pointers are into the mapping, which moves along, and are used through `&mut self` or as atomics.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+impl<T: Copy> Ring<T> {
+    /// Maps the ring of `length` entries, a power of two, that a socket has at `page_offset`.
+    fn map(
+        socket: BorrowedFd<'_>,
+        page_offset: u64,
+        length: u32,
+        offsets: &XdpRingOffset,
+    ) -> io::Result<Self> {
+        let entries_bytes = length as usize * size_of::<T>();
+        let mut mapping =
+            Mapping::shared(socket, page_offset, offsets.desc as usize + entries_bytes)?;
+        let start = mapping.as_mut_ptr();
+        let at = |offset: u64| {
+            // SAFETY: the kernel's offsets lie within the ring, all of which is mapped.
+            NonNull::new(unsafe { start.add(offset as usize) }).ok_or(io::ErrorKind::OutOfMemory)
+        };
+        Ok(Ring {
+            producer: at(offsets.producer)?.cast(),
+            consumer: at(offsets.consumer)?.cast(),
+            flags: match offsets.flags {
+                Some(offset) => Some(at(offset)?.cast()),
+                None => None,
+            },
+            entries: at(offsets.desc)?.cast(),
+            length,
+            _mapping: mapping,
+        })
+    }
+
+    /// Entries in the ring.
+    fn filled(&self) -> u32 {
+        let consumer = self.consumer().load(Ordering::Acquire);
+        self.producer()
+            .load(Ordering::Acquire)
+            .wrapping_sub(consumer)
+    }
+
+    /// The entry `ahead` of the oldest: of those that are [`filled`](Self::filled), for the consumer.
+    fn get(&self, ahead: u32) -> T {
+        debug_assert!(ahead < self.filled());
+        let index = self.consumer().load(Ordering::Relaxed).wrapping_add(ahead);
+        // SAFETY: the index is below the length; the producer published the entry, and takes it back only after the
+        // consumer, which this process is, has released it.
+        unsafe { self.slot(index).read() }
+    }
+
+    /// Gives the oldest `count` entries back to the producer.
+    fn release(&mut self, count: u32) {
+        let consumed = self.consumer().load(Ordering::Relaxed);
+        let consumer = consumed.wrapping_add(count);
+        self.consumer().store(consumer, Ordering::Release);
+    }
+
+    /// Writes the entry that is `ahead` of the newest, for the producer; there has to be room for it.
+    fn put(&mut self, ahead: u32, entry: T) {
+        debug_assert!(self.filled() + ahead < self.length);
+        let index = self.producer().load(Ordering::Relaxed).wrapping_add(ahead);
+        // SAFETY: the index is below the length; the consumer has released the entry, and reads it only after it is
+        // published.
+        unsafe { self.slot(index).write(entry) }
+    }
+
+    /// Hands the next `count` entries, which were [`put`](Self::put), to the consumer.
+    fn publish(&mut self, count: u32) {
+        let produced = self.producer().load(Ordering::Relaxed);
+        let producer = produced.wrapping_add(count);
+        self.producer().store(producer, Ordering::Release);
+    }
+
+    /// Whether the kernel wants a system call before it goes on (`XDP_RING_NEED_WAKEUP`).
+    fn needs_wakeup(&self) -> bool {
+        let Some(flags) = self.flags else {
+            return true;
+        };
+        // SAFETY: the pointer is into the mapping, which lives as long as `self`; the kernel writes it atomically.
+        let flags = unsafe { flags.as_ref() }.load(Ordering::Relaxed);
+        flags & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
+    }
+
+    fn producer(&self) -> &AtomicU32 {
+        // SAFETY: as for the flags.
+        unsafe { self.producer.as_ref() }
+    }
+
+    fn consumer(&self) -> &AtomicU32 {
+        // SAFETY: as for the flags.
+        unsafe { self.consumer.as_ref() }
+    }
+
+    fn slot(&self, index: u32) -> NonNull<T> {
+        // SAFETY: the length is a power of two, so the masked index is below it, and all entries are mapped.
+        unsafe { self.entries.add((index & (self.length - 1)) as usize) }
+    }
+}
+
+/// include/uapi/linux/if_xdp.h; since Linux 6.17.
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+/// Frames that a system call sends at most, in copy mode; 32 where the kernel has no such option.
+const FRAMES_A_CALL: u32 = 256;
+
+/// What became of frames that a socket was given to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpSent {
+    /// Given to the kernel.
+    pub handed: u64,
+    /// Of those, how many it is done with: sent, or dropped.
+    pub completed: u64,
+    /// Of those, how many the interface refused: its queue was full, or it was not ready.
+    pub refused: u64,
+    /// System calls that were made for it.
+    pub system_calls: u64,
+}
+
+/// What sends the frames of a socket; it can be separated from what receives, for another thread.
+///
+/// Memory of a frame is free, in the transmit ring, with the kernel, or in the completion ring; only free memory is
+/// written. What was written stays in the ring until the kernel has taken it. The mapping stays until both halves are
+/// gone.
+#[derive(Debug)]
+pub struct XdpSendHalf {
+    // Declared first: the kernel lets go of rings and memory before they are unmapped.
+    socket: OwnedFd,
+    transmit: Ring<XdpDesc>,
+    completion: Ring<u64>,
+    /// Where free frames begin. The one that was used last is used first: it is in the CPU's cache.
+    free: Vec<u64>,
+    memory: NonNull<u8>,
+    frame_memory_bytes: u32,
+    sent: XdpSent,
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: the pointer is into the mapping, which moves along, and is used through `&mut self` alone, for frames that no
+// other half has.
+unsafe impl Send for XdpSendHalf {}
+
+impl XdpSendHalf {
+    /// Asks for rings for `frames`. It comes before the rings are [mapped](Self::map).
+    fn size(socket: BorrowedFd<'_>, frames: u32) -> io::Result<()> {
+        sockopt::set_xdp_tx_ring_size(socket, frames)?;
+        let budget = frames.min(FRAMES_A_CALL);
+        // Kernels without the option send fewer frames a call, which `flush` sees.
+        let _ = set_option(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &[budget]);
+        Ok(())
+    }
+
+    /// Maps the rings of a socket. The frames are those of `memory` behind the ones for receiving.
+    fn map(
+        socket: BorrowedFd<'_>,
+        offsets: &XdpMmapOffsets,
+        config: &XdpConfig,
+        memory: NonNull<u8>,
+        mapping: &Arc<Mapping>,
+    ) -> io::Result<Self> {
+        let (first, frames) = (config.frames, config.transmit_frames);
+        let begin = |frame: u32| u64::from(frame) * u64::from(config.frame_memory_bytes);
+        Ok(XdpSendHalf {
+            socket: socket.try_clone_to_owned()?,
+            transmit: Ring::map(socket, XDP_PGOFF_TX_RING, frames, &offsets.tx)?,
+            completion: Ring::map(socket, XDP_UMEM_PGOFF_COMPLETION_RING, frames, &offsets.cr)?,
+            free: (first..first + frames).map(begin).collect(),
+            memory,
+            frame_memory_bytes: config.frame_memory_bytes,
+            sent: XdpSent::default(),
+            _mapping: Arc::clone(mapping),
+        })
+    }
+
+    /// The longest frame that there is memory for, in bytes.
+    pub fn frame_bytes_max(&self) -> usize {
+        self.frame_memory_bytes as usize
+    }
+
+    /// What became of what was to be sent.
+    pub fn sent(&self) -> XdpSent {
+        self.sent
+    }
+
+    /// Frames that could be written to be sent now.
+    pub fn room(&mut self) -> u32 {
+        let done = self.completion.filled();
+        for ahead in 0..done {
+            let at = self.completion.get(ahead);
+            self.free.push(at & !u64::from(self.frame_memory_bytes - 1));
+        }
+        if done > 0 {
+            self.completion.release(done);
+            self.sent.completed += u64::from(done);
+        }
+        self.free.len() as u32
+    }
+
+    /// Has up to `most` frames written and hands them to the kernel, with a system call for many of them. `each` writes
+    /// a frame to the start of memory that holds anything, and returns its length, or `None` when there are no more.
+    /// Returns how many were written. It waits for nothing: what the kernel did not take yet, the next call hands it.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone.
+    pub fn transmit(
+        &mut self,
+        most: u32,
+        mut each: impl FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32> {
+        let most = self.room().min(most);
+        let mut written = 0;
+        while let (true, Some(&at)) = (written < most, self.free.last()) {
+            // SAFETY: the frame lies in the mapping, and nobody else has it: it is free until it is published below.
+            let frame = unsafe {
+                let start = self.memory.add(at as usize);
+                std::slice::from_raw_parts_mut(start.as_ptr(), self.frame_memory_bytes as usize)
+            };
+            let Some(bytes) = each(frame) else { break };
+            self.free.pop();
+            let len = (bytes as u64).min(u64::from(self.frame_memory_bytes)) as u32;
+            let entry = XdpDesc {
+                addr: at,
+                len,
+                options: XdpDescOptions::empty(),
+            };
+            self.transmit.put(written, entry);
+            written += 1;
+        }
+        self.transmit.publish(written);
+        self.sent.handed += u64::from(written);
+        self.flush()?;
+        Ok(written)
+    }
+
+    /// Has the kernel take what is in the ring, as far as it does so without waiting.
+    fn flush(&mut self) -> io::Result<()> {
+        loop {
+            let waiting = self.transmit.filled();
+            if waiting == 0 || !self.transmit.needs_wakeup() {
+                return Ok(());
+            }
+            self.sent.system_calls += 1;
+            match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
+                // It took as many as one call sends, or the interface is busy.
+                Ok(_) | Err(Errno::AGAIN) => {}
+                // One frame was dropped, and those behind it are still there.
+                Err(Errno::BUSY) => self.sent.refused += 1,
+                Err(Errno::NOBUFS | Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if self.transmit.filled() == waiting {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// include/uapi/asm-generic/socket.h
+const SO_BUSY_POLL: libc::c_int = 46;
+const SO_INCOMING_NAPI_ID: libc::c_int = 56;
+const SO_PREFER_BUSY_POLL: libc::c_int = 69;
+const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
+
+/// The kernel's own busy polling of a socket's queue (Documentation/networking/napi.rst): its NAPI runs in the system
+/// calls of who reads the queue, and interrupts may stay masked. It acts for a socket that the kernel has told a NAPI
+/// instance: at the binding with zero-copy since Linux 6.14, with the first frame before. On a veth none is told.
+///
+/// How long a call may poll, in us. One that does not wait polls once; it only has to be more than nothing.
+const BUSY_POLL_US: libc::c_int = 20;
+/// Packets of one poll: NAPI's own number.
+const BUDGET: libc::c_int = 64;
+
+/// Bytes at the start of each frame's memory that the kernel keeps for XDP programs (`XDP_PACKET_HEADROOM`).
+const HEADROOM_BYTES: u32 = 256;
+/// A queue is still busy for about 45 ms after the socket before was closed.
+const BUSY_MAX: Duration = Duration::from_secs(1);
+const TRY_AGAIN: Duration = Duration::from_millis(5);
+/// The kernel wants a ring of completions also where nothing is sent, and one of memory where nothing is received.
+const ENTRIES_MIN: u32 = 2;
+/// Pieces of a frame, at most: what the kernel's own packets have (`MAX_SKB_FRAGS`, include/linux/skbuff.h).
+const PIECES_MAX: u32 = 17;
+
+/// What a socket is for, and how much it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XdpConfig {
+    /// The interface, by its index in the calling thread's network namespace.
+    pub ifindex: u32,
+    /// The receive queue, from 0 on.
+    pub queue: u32,
+    /// Frames that it keeps until they are read; a power of two. 0: it receives nothing, and the driver keeps its own
+    /// memory, from which the kernel goes on receiving.
+    pub frames: u32,
+    /// Frames that it has room for until the kernel has sent them; a power of two. 0: it sends nothing.
+    pub transmit_frames: u32,
+    /// Memory of each frame: 2048 or 4096. A frame may be as long as [`XdpConfig::frame_bytes_max`].
+    pub frame_memory_bytes: u32,
+    /// Whether a frame that is longer comes in several pieces (`XDP_USE_SG`), each in memory of its own: Linux 6.6. The
+    /// XDP program has to be one for such frames.
+    pub has_pieces: bool,
+}
+
+impl XdpConfig {
+    /// The longest frame that is received, Ethernet header included; longer ones are dropped and counted.
+    pub fn frame_bytes_max(&self) -> u32 {
+        let pieces = if self.has_pieces { PIECES_MAX } else { 1 };
+        pieces * self.frame_memory_bytes.saturating_sub(HEADROOM_BYTES)
+    }
+}
+
+/// Frames that the socket has dropped since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpDrops {
+    /// The receive ring had no room, with the driver's own memory (`rx_ring_full`).
+    pub ring_full: u64,
+    /// No memory was free, or the frame was too long for it (`rx_dropped`).
+    pub no_memory: u64,
+    /// How often the fill ring was found empty. It counts the same losses again, and attempts without a loss.
+    pub fill_ring_empty: u64,
+}
+
+impl XdpDrops {
+    /// Frames lost.
+    pub fn frames(&self) -> u64 {
+        self.ring_full + self.no_memory
+    }
+}
+
+/// A socket with its memory and rings.
+#[derive(Debug)]
+pub struct XdpSocket {
+    // Declared first: the kernel lets go of rings and memory before they are unmapped.
+    socket: OwnedFd,
+    /// An AF_XDP socket answers no questions about interfaces.
+    control: OwnedFd,
+    ifindex: u32,
+    fill: Ring<u64>,
+    receive: Ring<XdpDesc>,
+    memory: NonNull<u8>,
+    memory_bytes: u64,
+    frame_memory_bytes: u32,
+    is_zero_copy: bool,
+    /// What has been read of a frame in several pieces.
+    joined: Vec<u8>,
+    sending: Option<XdpSendHalf>,
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: the pointer is into the mapping, which moves along, and is used through `&mut self` alone.
+unsafe impl Send for XdpSocket {}
+
+impl XdpSocket {
+    /// Makes a socket and binds it to a queue: with the driver's own memory where it can (zero-copy), else with a copy
+    /// of each frame. A queue that is busy is tried again for a second.
+    ///
+    /// # Errors
+    /// `EINVAL` when the interface has no such queue; `EBUSY` when another program has it; `EPERM` without CAP_NET_RAW;
+    /// `ENODEV` when there is no such interface.
+    pub fn bind(config: &XdpConfig) -> io::Result<Self> {
+        let (length, transmit_frames) = (config.frames, config.transmit_frames);
+        let all = u64::from(length) + u64::from(transmit_frames);
+        let memory_bytes = all * u64::from(config.frame_memory_bytes);
+        let mut mapping = Mapping::zeroed(memory_bytes as usize)?;
+        let memory = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Arc::new(mapping);
+        let socket = rustix::net::socket_with(
+            AddressFamily::XDP,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let registration = XdpUmemReg {
+            addr: memory.as_ptr() as u64,
+            len: memory_bytes,
+            chunk_size: config.frame_memory_bytes,
+            headroom: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
+        };
+        sockopt::set_xdp_umem_reg(&socket, registration)?;
+        let fill_length = (2 * length).max(ENTRIES_MIN);
+        let completions = transmit_frames.max(ENTRIES_MIN);
+        let receive_length = length.max(ENTRIES_MIN);
+        sockopt::set_xdp_umem_fill_ring_size(&socket, fill_length)?;
+        sockopt::set_xdp_umem_completion_ring_size(&socket, completions)?;
+        sockopt::set_xdp_rx_ring_size(&socket, receive_length)?;
+        if transmit_frames > 0 {
+            XdpSendHalf::size(socket.as_fd(), transmit_frames)?;
+        }
+        let offsets = sockopt::xdp_mmap_offsets(&socket)?;
+        let (fd, fill_at) = (socket.as_fd(), XDP_UMEM_PGOFF_FILL_RING);
+        let mut fill = Ring::map(fd, fill_at, fill_length, &offsets.fr)?;
+        let receive = Ring::map(fd, XDP_PGOFF_RX_RING, receive_length, &offsets.rx)?;
+        let send_half = || XdpSendHalf::map(fd, &offsets, config, memory, &mapping);
+        let sending = (transmit_frames > 0).then(send_half).transpose()?;
+        for frame in 0..length {
+            fill.put(
+                frame,
+                u64::from(frame) * u64::from(config.frame_memory_bytes),
+            );
+        }
+        fill.publish(length);
+        bind_patiently(fd, config)?;
+        let options = sockopt::xdp_options(&socket)?;
+        Ok(XdpSocket {
+            is_zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
+            socket,
+            control: link::control_socket()?,
+            ifindex: config.ifindex,
+            fill,
+            receive,
+            memory,
+            memory_bytes,
+            frame_memory_bytes: config.frame_memory_bytes,
+            joined: Vec::new(),
+            sending,
+            _mapping: mapping,
+        })
+    }
+
+    /// Whether frames come without being copied.
+    pub fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
+    }
+
+    /// Frames that wait to be read; one in several pieces counts as so many.
+    pub fn waiting(&self) -> u32 {
+        self.receive.filled()
+    }
+
+    /// Shows up to `most` frames that wait, oldest first, and gives their memory back to the kernel. Returns how many.
+    /// It waits for nothing, and makes a system call only where the driver asks for one.
+    pub fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
+        let filled = self.receive.filled();
+        let (mut frames, mut entries) = (0, 0);
+        while frames < most && entries < filled {
+            let entry = self.receive.get(entries);
+            let begin = entry.addr & !u64::from(self.frame_memory_bytes - 1);
+            let goes_on = entry.options.contains(XdpDescOptions::XDP_PKT_CONTD);
+            if entry.addr + u64::from(entry.len) <= self.memory_bytes {
+                // SAFETY: the bytes lie in the mapping, and the kernel does not touch them: it has put this memory into
+                // the receive ring, and gets it back below, after the slice is gone.
+                let piece = unsafe {
+                    let start = self.memory.add(entry.addr as usize);
+                    std::slice::from_raw_parts(start.as_ptr(), entry.len as usize)
+                };
+                if !goes_on && self.joined.is_empty() {
+                    each(piece);
+                } else {
+                    self.joined.extend_from_slice(piece);
+                }
+            }
+            if !goes_on {
+                if !self.joined.is_empty() {
+                    each(&self.joined);
+                    self.joined.clear();
+                }
+                frames += 1;
+            }
+            self.fill.put(entries, begin);
+            entries += 1;
+        }
+        if entries > 0 {
+            self.receive.release(entries);
+            self.fill.publish(entries);
+        }
+        if self.fill.needs_wakeup() {
+            // What is wrong with the interface, its state says.
+            let _ = self.link_state();
+        }
+        frames
+    }
+
+    /// Asks the kernel to poll the queue's NAPI in the calls of this process.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_ADMIN; `ENOPROTOOPT` before Linux 5.11.
+    pub fn prefer_busy_poll(&self) -> io::Result<()> {
+        for (option, value) in [
+            (SO_PREFER_BUSY_POLL, 1),
+            (SO_BUSY_POLL, BUSY_POLL_US),
+            (SO_BUSY_POLL_BUDGET, BUDGET),
+        ] {
+            set_option(&self.socket, libc::SOL_SOCKET, option, &[value])?;
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel has told the socket a NAPI. Without one, to prefer busy polling has no effect.
+    pub fn has_napi(&self) -> bool {
+        // SAFETY: every bit pattern is a valid integer.
+        let id = unsafe {
+            kernel::option::<libc::c_uint>(&self.socket, libc::SOL_SOCKET, SO_INCOMING_NAPI_ID)
+        };
+        id.is_ok_and(|id| id != 0)
+    }
+
+    /// Has the kernel poll that NAPI once, now.
+    pub fn poll_napi(&self) {
+        // What is wrong with the interface, its state says.
+        let _ = self.link_state();
+    }
+
+    /// Separates the half that sends, for another thread; `None` when it is gone, or there never was one. What is left
+    /// sends nothing.
+    pub fn take_send_half(&mut self) -> Option<XdpSendHalf> {
+        self.sending.take()
+    }
+
+    /// As [`XdpSendHalf::room`]; 0 without that half.
+    pub fn room(&mut self) -> u32 {
+        self.sending.as_mut().map_or(0, XdpSendHalf::room)
+    }
+
+    /// As [`XdpSendHalf::transmit`]; nothing is sent without that half.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone.
+    pub fn transmit(
+        &mut self,
+        most: u32,
+        each: impl FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32> {
+        match &mut self.sending {
+            Some(sending) => sending.transmit(most, each),
+            None => Ok(0),
+        }
+    }
+
+    /// As [`XdpSendHalf::sent`].
+    pub fn sent(&self) -> XdpSent {
+        let sending = self.sending.as_ref();
+        sending.map_or_else(XdpSent::default, XdpSendHalf::sent)
+    }
+
+    /// What has become of the interface. The system call also wakes a driver that waits for memory.
+    pub fn link_state(&self) -> LinkState {
+        let nothing: &mut [u8] = &mut [];
+        match rustix::net::recv(&self.socket, nothing, RecvFlags::DONTWAIT) {
+            Err(Errno::NETDOWN) => LinkState::Down,
+            Err(Errno::NXIO) => LinkState::Gone,
+            _ => LinkState::Up,
+        }
+    }
+
+    /// The interface's longest packet, in bytes.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn mtu_bytes(&self) -> io::Result<u32> {
+        link::mtu_bytes(&self.control, self.ifindex)
+    }
+
+    /// What the socket has dropped.
+    pub fn drops(&self) -> io::Result<XdpDrops> {
+        let statistics = sockopt::xdp_statistics(&self.socket)?;
+        Ok(XdpDrops {
+            ring_full: statistics.rx_ring_full.unwrap_or(0),
+            no_memory: statistics.rx_dropped,
+            fill_ring_empty: statistics.rx_fill_ring_empty_descs.unwrap_or(0),
+        })
+    }
+}
+
+impl AsFd for XdpSocket {
+    /// poll(2) says that it is readable while frames wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn bind_patiently(socket: BorrowedFd<'_>, config: &XdpConfig) -> io::Result<()> {
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    if config.has_pieces {
+        flags |= SocketAddrXdpFlags::XDP_USE_SG;
+    }
+    if config.frames == 0 {
+        // With zero-copy the queue's driver would receive into this socket's memory, of which there is none.
+        flags |= SocketAddrXdpFlags::XDP_COPY;
+    }
+    let address = SocketAddrXdp::new(flags, config.ifindex, config.queue);
+    let began = Instant::now();
+    loop {
+        match rustix::net::bind(socket, &address) {
+            Err(Errno::BUSY) if began.elapsed() < BUSY_MAX => thread::sleep(TRY_AGAIN),
+            outcome => return Ok(outcome?),
+        }
+    }
+}

@@ -1,30 +1,21 @@
-//! Ethernet frames: what a frame carries, and frames of UDP, ARP and neighbour discovery to send.
+//! Ethernet frames: reads what a frame carries, and builds frames of UDP.
 //!
-//! What must hold: as of every format here. A frame has no check sequence (FCS); what stands behind the IP packet is
-//! padding and is not looked at. A length that a header claims is never believed beyond the bytes that are there.
-//! Checksums are read by nobody but [`Ip::checksums_hold`]: who receives decides whether to trust the card.
+//! Frames have no check sequence (FCS). Bytes behind the IP packet are padding and ignored. A length that a header claims is
+//! never believed beyond the bytes that are there. Only [`Ip::checksums_hold`] reads checksums: the receiver decides whether
+//! to trust its card. Any byte string may be parsed and none panics; what is built parses back to the same.
 
-mod address;
-mod mark;
-mod neighbour;
-mod sum;
-mod udp;
-
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 
 use etherparse::{
-    EtherType, Ethernet2Slice, IpNumber, Ipv4Header, Ipv4Slice, Ipv6Slice, LinkExtSlice, NetSlice,
-    SlicedPacket, TransportSlice,
+    EtherType, Ethernet2Header, Ethernet2Slice, IpNumber, Ipv4Header, Ipv4Slice, Ipv6FlowLabel,
+    Ipv6Header, Ipv6Slice, LinkExtSlice, NetSlice, SlicedPacket, TransportSlice, UdpHeader,
 };
 use thiserror::Error;
 
-pub use address::{Mac, MacError};
-pub use mark::{MARK_BYTES, Mark};
-pub use neighbour::{
-    ARP_FRAME_BYTES, Arp, NEIGHBOUR_FRAME_BYTES, NeighbourMessage, write_arp, write_neighbour,
-};
-pub use sum::Sum;
-pub use udp::{UdpPath, UdpTemplate};
+#[cfg(test)]
+mod tests;
 
 /// Ethernet's header without a tag.
 pub const ETHERNET_BYTES: usize = 14;
@@ -71,8 +62,6 @@ pub struct Frame<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Packet<'a> {
-    /// An address asked for or told (ARP for IPv4 over Ethernet).
-    Arp(Arp),
     /// IPv4 or IPv6.
     Ip(Ip<'a>),
     /// Something else, by its Ethernet type.
@@ -108,8 +97,6 @@ pub struct Ip<'a> {
 pub enum Transport<'a> {
     /// A UDP datagram.
     Udp(Udp<'a>),
-    /// A message of neighbour discovery (RFC 4861).
-    Neighbour(NeighbourMessage),
     /// Something else, or a fragment.
     Other,
 }
@@ -153,33 +140,23 @@ impl<'a> Frame<'a> {
         let ethernet =
             Ethernet2Slice::from_slice_without_fcs(bytes).map_err(|_| FrameError::Short)?;
         let sliced = SlicedPacket::from_ethernet(bytes).map_err(|_| FrameError::Malformed)?;
-        let tag = sliced
-            .link_exts
-            .iter()
-            .find_map(|extension| match extension {
-                LinkExtSlice::Vlan(tag) => Some(tag),
-                LinkExtSlice::Macsec(_) => None,
-            });
-        let vlan = tag.map(|tag| tag.vlan_identifier().value());
-        let last_type = sliced
-            .link_exts
-            .iter()
-            .rev()
-            .find_map(|extension| match extension {
-                LinkExtSlice::Vlan(tag) => Some(tag.ether_type()),
-                LinkExtSlice::Macsec(_) => None,
-            });
+        let extensions = sliced.link_exts.iter();
+        let mut tags = extensions.filter_map(|extension| match extension {
+            LinkExtSlice::Vlan(tag) => Some(tag),
+            LinkExtSlice::Macsec(_) => None,
+        });
+        let outermost = tags.next();
+        let innermost = tags.next_back().or(outermost);
+        let vlan = outermost.map(|tag| tag.vlan_identifier().value());
+        let last_type = innermost.map(|tag| tag.ether_type());
         let EtherType(ether_type) = last_type.unwrap_or(ethernet.ether_type());
         let tags_bytes: usize = sliced.link_exts.iter().map(LinkExtSlice::header_len).sum();
         let network = bytes.get(ETHERNET_BYTES + tags_bytes..).unwrap_or_default();
         let transport = sliced.transport.as_ref();
         let packet = match &sliced.net {
-            Some(NetSlice::Arp(arp)) => {
-                Arp::read(arp).map_or(Packet::Other(ether_type), Packet::Arp)
-            }
             Some(NetSlice::Ipv4(ip)) => Packet::Ip(Ip::v4(ip, transport, network)),
             Some(NetSlice::Ipv6(ip)) => Packet::Ip(Ip::v6(ip, transport)),
-            None => Packet::Other(ether_type),
+            Some(NetSlice::Arp(_)) | None => Packet::Other(ether_type),
         };
         Ok(Frame {
             destination: Mac(ethernet.destination()),
@@ -196,7 +173,7 @@ impl<'a> Frame<'a> {
         };
         match ip.transport {
             Transport::Udp(udp) => Some((ip, udp)),
-            Transport::Neighbour(_) | Transport::Other => None,
+            Transport::Other => None,
         }
     }
 }
@@ -258,12 +235,370 @@ impl<'a> Transport<'a> {
                 destination: udp.destination_port(),
                 payload: udp.payload(),
             }),
-            Some(TransportSlice::Icmpv6(message)) => NeighbourMessage::read(message.slice())
-                .map_or(Transport::Other, Transport::Neighbour),
             _ => Transport::Other,
         }
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A hardware address of Ethernet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Mac(pub [u8; 6]);
+
+/// Text is no hardware address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("six bytes in hexadecimal were expected, such as 02:00:00:00:00:01")]
+pub struct MacError;
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for Mac {
+    type Err = MacError;
+
+    fn from_str(text: &str) -> Result<Self, MacError> {
+        let mut parts = text.split([':', '-']);
+        let mut address = [0; 6];
+        for byte in &mut address {
+            let part = parts.next().ok_or(MacError)?;
+            let is_hexadecimal = part.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let fits = (1..=2).contains(&part.len());
+            *byte = u8::from_str_radix(part, 16)
+                .ok()
+                .filter(|_| is_hexadecimal && fits)
+                .ok_or(MacError)?;
+        }
+        match parts.next() {
+            None => Ok(Mac(address)),
+            Some(_) => Err(MacError),
+        }
+    }
+}
+
+/// A sum of 16-bit words in one's complement, not yet folded. It has room for 2^48 words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// The pseudo header of UDP and ICMPv6 (RFC 768, RFC 8200 section 8.1). The addresses are of one family.
+    fn of_pseudo_header(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        payload_bytes: u32,
+    ) -> Self {
+        [source, destination]
+            .into_iter()
+            .fold(Sum::default(), |sum, address| match address {
+                IpAddr::V4(address) => sum.bytes(&address.octets()),
+                IpAddr::V6(address) => sum.bytes(&address.octets()),
+            })
+            .word(u32::from(protocol))
+            .word(payload_bytes)
+    }
+
+    /// Adds bytes; an odd last one is padded with a zero.
+    #[must_use]
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        let (pairs, last) = bytes.as_chunks::<2>();
+        for pair in pairs {
+            self.0 += u64::from(u16::from_be_bytes(*pair));
+        }
+        for byte in last {
+            self.0 += u64::from(*byte) << 8;
+        }
+        self
+    }
+
+    /// Adds a number of 32 bits, as it stands in a packet.
+    #[must_use]
+    fn word(self, word: u32) -> Self {
+        Sum(self.0 + u64::from(word >> 16) + u64::from(word & 0xffff))
+    }
+
+    /// Adds a number of 64 bits.
+    #[must_use]
+    fn long(self, long: u64) -> Self {
+        self.word((long >> 32) as u32).word(long as u32)
+    }
+
+    /// The checksum over all that was added.
+    pub fn checksum(self) -> u16 {
+        !self.folded()
+    }
+
+    /// The same for UDP, where 0 says that there is none.
+    fn udp_checksum(self) -> u16 {
+        match self.checksum() {
+            0 => 0xffff,
+            checksum => checksum,
+        }
+    }
+
+    /// Whether what was added contains its own checksum, and that holds.
+    fn is_whole(self) -> bool {
+        self.folded() == 0xffff
+    }
+
+    /// The sum in 16 bits.
+    pub fn folded(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+}
+
+/// Bytes of a mark.
+pub const MARK_BYTES: usize = 18;
+
+/// A stamp of a later time is none, and so is one that is older than this.
+const AGE_NS_MAX: u64 = 3_600_000_000_000;
+
+/// What a frame says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Number within the flow, from 0.
+    pub sequence: u64,
+    /// When it was sent, by CLOCK_MONOTONIC of the sender.
+    pub time_ns: u64,
+    /// The flow, from 0.
+    pub flow: u16,
+}
+
+impl Mark {
+    /// The mark at the start of a payload; `None` when that is too short. Any 18 bytes are a mark: [`Mark::age_ns`]
+    /// tells whether they are likely to be one.
+    pub fn parse(payload: &[u8]) -> Option<Mark> {
+        let bytes: &[u8; MARK_BYTES] = payload.first_chunk()?;
+        let half = |at: usize| {
+            let word = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+            u64::from(u32::from_be_bytes(word))
+        };
+        Some(Mark {
+            sequence: half(4) << 32 | half(0),
+            time_ns: half(8) << 32 | half(12),
+            flow: u16::from_be_bytes([bytes[16], bytes[17]]),
+        })
+    }
+
+    /// How long ago it was sent, by the clock that its sender read; `None` for a time that is not within the last hour.
+    /// The chance that other bytes pass for a time is one in five million; those of a sender on another host are
+    /// not told apart by it.
+    pub fn age_ns(&self, now_ns: u64) -> Option<u64> {
+        let age_ns = now_ns.checked_sub(self.time_ns)?;
+        (self.time_ns > 0 && age_ns <= AGE_NS_MAX).then_some(age_ns)
+    }
+
+    /// The mark as bytes of a payload.
+    pub fn to_bytes(self) -> [u8; MARK_BYTES] {
+        let mut bytes = [0; MARK_BYTES];
+        bytes[..4].copy_from_slice(&(self.sequence as u32).to_be_bytes());
+        bytes[4..8].copy_from_slice(&((self.sequence >> 32) as u32).to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.time_ns.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.flow.to_be_bytes());
+        bytes
+    }
+
+    /// What it adds to a checksum.
+    fn sum(self, sum: Sum) -> Sum {
+        // The halves of the sequence number may stand in either order.
+        sum.long(self.sequence)
+            .long(self.time_ns)
+            .word(u32::from(self.flow))
+    }
+}
+
+/// The hop limit that hosts send with.
+const HOP_LIMIT: u8 = 64;
+
+/// From where to where a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpPath {
+    /// Hardware address of the interface that sends.
+    pub source_mac: Mac,
+    /// That of the receiver, or of the next router.
+    pub destination_mac: Mac,
+    /// Address and port of the sender.
+    pub source: SocketAddr,
+    /// Those of the receiver.
+    pub destination: SocketAddr,
+}
+
+impl UdpPath {
+    /// Bytes before the payload.
+    pub fn header_bytes(&self) -> usize {
+        let network = match self.destination {
+            SocketAddr::V4(_) => Ipv4Header::MIN_LEN,
+            SocketAddr::V6(_) => Ipv6Header::LEN,
+        };
+        ETHERNET_BYTES + network + UdpHeader::LEN
+    }
+
+    /// Writes a frame with this payload, padded with zeros to the shortest length. Returns its length.
+    ///
+    /// # Errors
+    /// When there is no room for it, or the addresses are of two families.
+    pub fn write(&self, payload: &[u8], into: &mut [u8]) -> Result<usize, FrameError> {
+        let headers = self.header_bytes();
+        let needed = (headers + payload.len()).max(FRAME_BYTES_MIN);
+        let room = into.len();
+        let no_room = FrameError::NoRoom { needed, room };
+        let datagram_bytes = UdpHeader::LEN + payload.len();
+        let length = u16::try_from(datagram_bytes).map_err(|_| no_room)?;
+        let frame = into.get_mut(..needed).ok_or(no_room)?;
+        frame.fill(0);
+        self.write_network(length, frame)?;
+        let (head, rest) = frame.split_at_mut(headers);
+        rest[..payload.len()].copy_from_slice(payload);
+        let sum = self.pseudo_sum(length).bytes(payload);
+        let udp = UdpHeader {
+            source_port: self.source.port(),
+            destination_port: self.destination.port(),
+            length,
+            checksum: sum
+                .word(u32::from(self.source.port()))
+                .word(u32::from(self.destination.port()))
+                .word(u32::from(length))
+                .udp_checksum(),
+        };
+        head[headers - UdpHeader::LEN..].copy_from_slice(&udp.to_bytes());
+        Ok(needed)
+    }
+
+    /// The headers of a datagram whose checksum somebody else completes: it holds the sum of the pseudo header, as the
+    /// kernel and cards want it of a long datagram that they cut up.
+    ///
+    /// # Errors
+    /// When the payload is longer than a datagram can be, or the addresses are of two families.
+    pub fn partial_headers(&self, payload_bytes: usize) -> Result<Vec<u8>, FrameError> {
+        let (headers, needed) = (self.header_bytes(), UdpHeader::LEN + payload_bytes);
+        let room = usize::from(u16::MAX);
+        let length = u16::try_from(needed).map_err(|_| FrameError::NoRoom { needed, room })?;
+        let mut head = vec![0; headers];
+        self.write_network(length, &mut head)?;
+        let udp = UdpHeader {
+            source_port: self.source.port(),
+            destination_port: self.destination.port(),
+            length,
+            checksum: self.pseudo_sum(length).folded(),
+        };
+        head[headers - UdpHeader::LEN..].copy_from_slice(&udp.to_bytes());
+        Ok(head)
+    }
+
+    fn pseudo_sum(&self, length: u16) -> Sum {
+        let (source, destination) = (self.source.ip(), self.destination.ip());
+        Sum::of_pseudo_header(source, destination, IpNumber::UDP.0, u32::from(length))
+    }
+
+    /// Ethernet's header and that of IP.
+    fn write_network(&self, datagram_bytes: u16, frame: &mut [u8]) -> Result<(), FrameError> {
+        let no_room = FrameError::NoRoom {
+            needed: usize::from(datagram_bytes) + self.header_bytes(),
+            room: usize::from(u16::MAX),
+        };
+        let ethernet = |ether_type| Ethernet2Header {
+            source: self.source_mac.0,
+            destination: self.destination_mac.0,
+            ether_type,
+        };
+        let (link, network) = frame.split_at_mut(ETHERNET_BYTES);
+        match (self.source.ip(), self.destination.ip()) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                link.copy_from_slice(&ethernet(EtherType::IPV4).to_bytes());
+                let (from, to) = (source.octets(), destination.octets());
+                let mut header =
+                    Ipv4Header::new(datagram_bytes, HOP_LIMIT, IpNumber::UDP, from, to)
+                        .map_err(|_| no_room)?;
+                header.dont_fragment = true;
+                header.header_checksum = header.calc_header_checksum();
+                network[..Ipv4Header::MIN_LEN].copy_from_slice(&header.to_bytes());
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                link.copy_from_slice(&ethernet(EtherType::IPV6).to_bytes());
+                let header = Ipv6Header {
+                    traffic_class: 0,
+                    flow_label: Ipv6FlowLabel::ZERO,
+                    payload_length: datagram_bytes,
+                    next_header: IpNumber::UDP,
+                    hop_limit: HOP_LIMIT,
+                    source: source.octets(),
+                    destination: destination.octets(),
+                };
+                network[..Ipv6Header::LEN].copy_from_slice(&header.to_bytes());
+            }
+            _ => return Err(FrameError::MixedFamilies),
+        }
+        Ok(())
+    }
+}
+
+/// What does not change of a frame that is sent over and over, each time with another mark and from another port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpTemplate {
+    header_bytes: usize,
+    sum: Sum,
+}
+
+impl UdpTemplate {
+    /// Fills `frame`, all of it: headers without port and checksum, room for a mark, and digits behind it.
+    ///
+    /// # Errors
+    /// When `frame` is shorter than headers and mark, or longer than a datagram can be.
+    pub fn new(path: &UdpPath, frame: &mut [u8]) -> Result<Self, FrameError> {
+        let (header_bytes, room) = (path.header_bytes(), frame.len());
+        let needed = header_bytes + MARK_BYTES;
+        let no_room = FrameError::NoRoom { needed, room };
+        let length = (room + UdpHeader::LEN).saturating_sub(header_bytes);
+        let length = u16::try_from(length).map_err(|_| no_room)?;
+        frame.fill(0);
+        for (at, byte) in frame
+            .get_mut(needed..)
+            .ok_or(no_room)?
+            .iter_mut()
+            .enumerate()
+        {
+            *byte = b'0' + (at % 10) as u8;
+        }
+        path.write_network(length, frame)?;
+        let udp = UdpHeader {
+            source_port: 0,
+            destination_port: path.destination.port(),
+            length,
+            checksum: 0,
+        };
+        let datagram = &mut frame[header_bytes - UdpHeader::LEN..];
+        datagram[..UdpHeader::LEN].copy_from_slice(&udp.to_bytes());
+        Ok(UdpTemplate {
+            sum: path.pseudo_sum(length).bytes(datagram),
+            header_bytes,
+        })
+    }
+
+    /// Bytes before the payload.
+    pub fn header_bytes(&self) -> usize {
+        self.header_bytes
+    }
+
+    /// The sum of pseudo header and datagram, without port, checksum and mark.
+    pub fn sum(&self) -> Sum {
+        self.sum
+    }
+
+    /// Writes port, mark and checksum into a copy of the frame.
+    ///
+    /// # Panics
+    /// When `frame` is shorter than headers and mark.
+    pub fn mark(&self, source_port: u16, mark: Mark, frame: &mut [u8]) {
+        let udp = self.header_bytes - UdpHeader::LEN;
+        let sum = mark.sum(self.sum.word(u32::from(source_port)));
+        frame[udp..udp + 2].copy_from_slice(&source_port.to_be_bytes());
+        frame[udp + 6..udp + 8].copy_from_slice(&sum.udp_checksum().to_be_bytes());
+        frame[self.header_bytes..][..MARK_BYTES].copy_from_slice(&mark.to_bytes());
+    }
+}

@@ -1,7 +1,7 @@
 //! Wire formats as bytes: build and parse, nothing else.
 //!
-//! What must hold: no I/O, no clock, no allocation; any byte string may be parsed and none panics;
-//! what is built parses back to the same. It parses untrusted input.
+//! No I/O, no clock, no allocation per frame. It parses untrusted input: any byte string may be parsed and none panics.
+//! What is built parses back to the same.
 #![forbid(unsafe_code)]
 
 pub mod frame;

@@ -1,6 +1,6 @@
 //! Classic pcap files: the packets that were recorded, and what UDP carried in them.
 //!
-//! What must hold: as of every format here. Both byte orders and both resolutions are read (microseconds,
+//! Any byte string may be parsed. Both byte orders and both resolutions are read (microseconds,
 //! and nanoseconds with their own magic number); the next generation (pcapng) is told apart and refused.
 //! Times are nanoseconds since the first packet, and never run backwards.
 //!

@@ -1,9 +1,8 @@
-//! nicpoll's request and response.
+//! nicpoll's request and response messages.
 //!
-//! Each message is a head of 64 bytes and filler up to the length that the head tells. Over UDP a
-//! message is a datagram; over TCP they follow each other, and [`Decoder`] finds where they end. A
-//! response repeats the request's number and time, by which the requester knows late answers from
-//! timely ones, and is as long as the request asks.
+//! Each message is a head of 64 bytes and filler up to the length in the head. Over UDP a message is a datagram; over TCP
+//! messages follow each other, and [`Decoder`] finds where they end. A response repeats the request's number and time,
+//! which tell late answers from timely ones, and is as long as the request asks.
 
 use thiserror::Error;
 use zerocopy::byteorder::big_endian::{U32, U64};

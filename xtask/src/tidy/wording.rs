@@ -54,7 +54,7 @@ pub fn panicking_output(path: &Path, text: &str) -> Vec<Finding> {
     let found = code.filter_map(|(line, code)| {
         let word = PANICKING_OUTPUT.iter().find(|word| has_word(code, word))?;
         let message = format!(
-            "{word} panics when its output is full or closed: use nicpoll_sys::tell!, or stdout::print for results"
+            "{word} panics when its output is full or closed: use nicpoll_sys::tell!, or stdio::print for results"
         );
         Some(Finding::new(path, line, message))
     });

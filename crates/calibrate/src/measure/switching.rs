@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nicpoll_lab::LabError;
 use nicpoll_observe::ExactCpu;
 use nicpoll_stats::Summary;
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use rustix::time::{ClockId, clock_getres};
 
 use crate::measure::probe::timer;
@@ -27,7 +27,7 @@ const TRIPS: u32 = 100;
 /// Time of a switch between two threads of `cpu`, in nanoseconds.
 pub fn switch_ns(cpu: u32) -> Result<f64> {
     let on_cpu = thread::spawn(move || -> Result<f64> {
-        affinity::pin(cpu)?;
+        schedule::pin(cpu)?;
         let (mut back, mut forth) = pipe()?;
         let alone = middle(|| hand_over(&mut forth, &mut back))?;
         let (inbox, mut to_other) = pipe()?;
@@ -58,11 +58,11 @@ const ASLEEP_AFTER: Duration = Duration::from_micros(20);
 /// What a thread of `waker_cpu` takes to wake one that sleeps on `sleeper_cpu`, in nanoseconds.
 pub fn wake_ns(waker_cpu: u32, sleeper_cpu: u32) -> Result<f64> {
     let waker = thread::spawn(move || -> Result<f64> {
-        affinity::pin(waker_cpu)?;
+        schedule::pin(waker_cpu)?;
         let (inbox, mut to_sleeper) = pipe()?;
         let (there, is_there) = mpsc::channel();
         let sleeper = thread::spawn(move || -> Result<()> {
-            affinity::pin(sleeper_cpu)?;
+            schedule::pin(sleeper_cpu)?;
             // Whoever waits for it has a thread to join.
             let _ = there.send(());
             swallow(inbox)
@@ -137,7 +137,7 @@ pub fn ticks_per_second() -> f64 {
 /// Time in the interrupt that a tick takes of a busy `cpu`, in nanoseconds. `exact` is attached.
 pub fn tick_ns(exact: &ExactCpu, cpu: u32, time: Duration) -> Result<Option<f64>> {
     let spinner = thread::spawn(move || -> Result<()> {
-        affinity::pin(cpu)?;
+        schedule::pin(cpu)?;
         let begin = Instant::now();
         while begin.elapsed() < time {}
         Ok(())
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn a_switch_between_threads_is_measured() {
-        let cpu = affinity::allowed_cpus().unwrap()[0];
+        let cpu = schedule::allowed_cpus().unwrap()[0];
         assert!(switch_ns(cpu).unwrap().is_finite());
-        if let Some(other) = affinity::allowed_cpus().unwrap().get(1) {
+        if let Some(other) = schedule::allowed_cpus().unwrap().get(1) {
             assert!(wake_ns(cpu, *other).unwrap().is_finite());
         }
         assert!(ticks_per_second() >= 1.0);

@@ -17,7 +17,7 @@ use aya::programs::Xdp;
 use nicpoll_engine::Work;
 use nicpoll_stats::Latencies;
 use nicpoll_switch::Control;
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use nicpoll_wire::frame::Mark;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -104,7 +104,7 @@ fn tell_delay(port: u16) -> Result<()> {
 
 /// Sleeps until each tick, on the core and in the way of an engine: what waking up alone takes.
 fn sleep_by_ticks(hz: u64) -> Result<()> {
-    affinity::pin(CPUS[1])?;
+    schedule::pin(CPUS[1])?;
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     let mut tick = clock_gettime(ClockId::Monotonic);
     println!("ready");

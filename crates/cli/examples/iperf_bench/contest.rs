@@ -9,7 +9,7 @@ use nicpoll_lab::Veth;
 use nicpoll_model::Side;
 use nicpoll_observe::HostCounters;
 use nicpoll_stats::Summary;
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 
 use crate::peers::spawn;
 
@@ -192,7 +192,7 @@ fn received_frames(veth: &Veth) -> Result<u64> {
 }
 
 fn run(veth: &Veth, contender: &Contender) -> Result<Run> {
-    let cpus = affinity::allowed_cpus()?;
+    let cpus = schedule::allowed_cpus()?;
     let [sender_cpu, receiver_cpu, ..] = cpus[..] else {
         return Err(anyhow!("two CPUs are needed"));
     };

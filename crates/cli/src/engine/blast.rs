@@ -12,7 +12,7 @@ use nicpoll_engine::{Choice, Named};
 use nicpoll_model::Rate;
 use nicpoll_model::units::parse_rate;
 use nicpoll_report::BLAST_TEXTS;
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_traffic::stop::Stop;
 use nicpoll_wire::frame::Mac;
 
@@ -121,7 +121,7 @@ fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {
             receivers.len()
         )));
     }
-    let allowed = affinity::allowed_cpus().context("reading which CPUs are allowed")?;
+    let allowed = schedule::allowed_cpus().context("reading which CPUs are allowed")?;
     let cpus = if args.cpu.is_empty() {
         &allowed
     } else {

@@ -12,7 +12,7 @@ use nicpoll_engine::{
 use nicpoll_lab::{EngineSupport, HZ_DEFAULT};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{PageForm, PageTexts, RunPage};
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_traffic::stop::Stop;
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ impl EngineArgs {
     /// The settings that these options mean.
     pub fn settings(&self) -> anyhow::Result<EngineSettings> {
         let cpus = match &self.cpu[..] {
-            [] => vec![affinity::last_allowed_cpu().context("reading which CPUs are allowed")?],
+            [] => vec![schedule::last_allowed_cpu().context("reading which CPUs are allowed")?],
             cpus => cpus.to_vec(),
         };
         Ok(EngineSettings {

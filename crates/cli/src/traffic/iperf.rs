@@ -8,8 +8,8 @@ use nicpoll_iperf::command::{client, server};
 use nicpoll_iperf::options::{Common, Options, help_text, parse};
 use nicpoll_iperf::text::{self, Style};
 use nicpoll_observe::HostAccount;
-use nicpoll_sys::daemon::{self, Detached, Starting};
-use nicpoll_sys::{stderr, tell};
+use nicpoll_sys::stdio::{self, Detached, Starting};
+use nicpoll_sys::tell;
 use nicpoll_traffic::stop::on_signal;
 use nicpoll_traffic::{CloseAccount, Signals};
 
@@ -30,7 +30,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
     let signals = Arc::new(Signals::default());
     match &options {
         Options::Help => {
-            stderr::print(help_text());
+            stdio::print_error(help_text());
             Ok(EXIT_USAGE)
         }
         Options::Version => {
@@ -49,7 +49,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
         Options::Server(options) => {
             warn(&options.common);
             // Before there is another thread.
-            let daemon = match options.daemon.then(daemon::detach).transpose()? {
+            let daemon = match options.daemon.then(stdio::detach).transpose()? {
                 None => None,
                 Some(Detached::Background(daemon)) => Some(daemon),
                 Some(Detached::Foreground(starting)) => return told(starting),

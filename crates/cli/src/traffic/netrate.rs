@@ -5,7 +5,7 @@ use std::io;
 use nicpoll_model::netrate::NetrateSender;
 use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
-use nicpoll_sys::stdout;
+use nicpoll_sys::stdio;
 use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, Program, ToolEnded};
 use nicpoll_traffic::netrate::options::Tool;
@@ -26,7 +26,7 @@ pub fn run(tool: Tool, args: &[String]) -> io::Result<u8> {
         ToolEnded::Netreceive(document) => (render_document(&document), false),
         ToolEnded::Netsend(document) => (render_document(&document), is_short(&document.sender)),
     };
-    stdout::print(&document)?;
+    stdio::print(&document)?;
     Ok(if is_short { EXIT_SHORT } else { 0 })
 }
 

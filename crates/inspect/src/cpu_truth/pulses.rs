@@ -11,7 +11,7 @@ use std::time::Duration;
 use nicpoll_model::FoldedPulses;
 use nicpoll_observe::clock::{monotonic_ns, next_phase, sleep_until, spin_until};
 use nicpoll_observe::{ExactCpu, ExactCpuOptions, FoldOptions};
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 
 use super::{joined, not_measured, run_before_others};
 use crate::InspectError;
@@ -52,7 +52,7 @@ pub fn fold(period: Duration) -> Result<FoldedPulses, InspectError> {
 
 /// Runs both ends and returns the number of pulses that were sent.
 fn exchange(period_ns: u64) -> Result<u64, InspectError> {
-    let cpus = affinity::allowed_cpus().doing("asking which CPUs may be used")?;
+    let cpus = schedule::allowed_cpus().doing("asking which CPUs may be used")?;
     let (Some(&sender_cpu), Some(&reader_cpu)) = (cpus.first(), cpus.last()) else {
         return Err(not_measured("this process may use no CPU"));
     };
@@ -62,7 +62,7 @@ fn exchange(period_ns: u64) -> Result<u64, InspectError> {
     timeout.doing("binding to loopback")?;
     let reader = thread::spawn(move || read_pulses(&socket, reader_cpu, period_ns));
     let sender = thread::spawn(move || -> Result<u64, InspectError> {
-        affinity::pin(sender_cpu).doing("pinning the sender")?;
+        schedule::pin(sender_cpu).doing("pinning the sender")?;
         run_before_others();
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
         let socket = socket.doing("binding to loopback")?;
@@ -90,7 +90,7 @@ fn send_pulses(socket: &UdpSocket, period_ns: u64) -> io::Result<u64> {
 
 /// Reads pulse after pulse, and works on each when it is complete.
 fn read_pulses(socket: &UdpSocket, cpu: u32, period_ns: u64) -> Result<(), InspectError> {
-    affinity::pin(cpu).doing("pinning the reader")?;
+    schedule::pin(cpu).doing("pinning the reader")?;
     run_before_others();
     let mut datagram = [0; PAYLOAD_BYTES];
     loop {

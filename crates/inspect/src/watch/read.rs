@@ -11,7 +11,7 @@ use nicpoll_observe::{
     Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
 };
 use nicpoll_switch::{Control, ControlError, LinkFacts};
-use nicpoll_sys::usage::{CpuTime, process_cpu_time};
+use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
 use super::cost::bpf_cpu_ratio;
 use crate::InspectError;

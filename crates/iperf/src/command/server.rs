@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use nicpoll_sys::daemon::Daemon;
+use nicpoll_sys::stdio::Daemon;
 use nicpoll_sys::tell;
 use nicpoll_traffic::{Caller, ClientRefusal, CloseAccount, Signals};
 

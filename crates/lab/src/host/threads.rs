@@ -13,8 +13,8 @@ use std::{hint, io};
 
 use nicpoll_model::{STEPS_MAX, Side};
 use nicpoll_observe::{FlowReader, FlowReading};
-use nicpoll_sys::affinity;
 use nicpoll_sys::netns::NetnsThread;
+use nicpoll_sys::schedule;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, WorkloadError};
 use rustix::time::{ClockId, clock_gettime};
@@ -283,7 +283,7 @@ impl Spinner {
     pub fn start(cpu: u32, duration: Duration) -> io::Result<Self> {
         let thread = thread::Builder::new().name(String::from("nicpoll-spinner"));
         let thread = thread.spawn(move || {
-            affinity::pin(cpu)?;
+            schedule::pin(cpu)?;
             Ok(spin(duration))
         });
         thread.map(Spinner)
@@ -343,7 +343,7 @@ mod ends_tests {
             duration: Duration::from_millis(1),
             link_delay: Duration::ZERO,
         };
-        let cpu = nicpoll_sys::affinity::allowed_cpus().unwrap()[0];
+        let cpu = nicpoll_sys::schedule::allowed_cpus().unwrap()[0];
         ends.prepare(&place, 1, workload, terms, (Side::Sender, cpu))
     }
 
@@ -397,7 +397,7 @@ mod spinner_tests {
 
     #[test]
     fn it_ends_by_itself_with_its_share_and_says_when_there_is_no_such_core() {
-        let cpu = affinity::allowed_cpus().unwrap()[0];
+        let cpu = schedule::allowed_cpus().unwrap()[0];
         let share = Spinner::start(cpu, Duration::from_millis(20)).unwrap();
         let share = share.end().unwrap();
         assert!(share > 0.0 && share <= 1.0, "{share}");

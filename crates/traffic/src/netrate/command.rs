@@ -20,8 +20,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
 use nicpoll_model::repeat::NetblastRuns;
 use nicpoll_model::{HostDelta, Way};
-use nicpoll_sys::stdout::print;
-use nicpoll_sys::{stderr, tell};
+use nicpoll_sys::stdio::print;
+use nicpoll_sys::{stdio, tell};
 
 pub use help::text as help_text;
 
@@ -127,7 +127,7 @@ fn dispatch<T>(
 /// What this host dropped of what was sent, if anything.
 fn say_losses(host: Option<&HostDelta>) {
     let lost = host.map(|host| losses::only_losses(host, &[Way::Out]));
-    stderr::print(lost.unwrap_or_default());
+    stdio::print_error(lost.unwrap_or_default());
 }
 
 /// How a sender's test ended, once its results are told.
@@ -145,7 +145,7 @@ fn say_error(tool: Tool, error: Option<&str>) {
 /// What the originals print before the results.
 fn announce(text: &str, json: bool) -> io::Result<()> {
     if json {
-        stderr::print(text);
+        stdio::print_error(text);
         return Ok(());
     }
     print(text)

@@ -1,4 +1,4 @@
-//! What is built is read again, whatever else stands around it; what is damaged is never read as something else.
+//! Tests: what is built reads back, and damaged bytes are never read as something else.
 
 use std::net::SocketAddr;
 
@@ -118,66 +118,6 @@ fn a_marked_template_is_a_datagram_of_its_port_with_a_checksum_that_holds() {
 }
 
 #[test]
-fn arp_is_read_as_it_was_written() {
-    for is_reply in [false, true] {
-        let arp = Arp {
-            is_reply,
-            sender_mac: SOURCE,
-            sender: [198, 18, 0, 1].into(),
-            target_mac: if is_reply {
-                DESTINATION
-            } else {
-                Mac::default()
-            },
-            target: [198, 18, 0, 2].into(),
-        };
-        let mut memory = [0xaa; ARP_FRAME_BYTES];
-        assert_eq!(write_arp(&arp, &mut memory), Ok(ARP_FRAME_BYTES));
-        let frame = Frame::parse(&memory).unwrap();
-        let to = if is_reply {
-            DESTINATION
-        } else {
-            Mac::BROADCAST
-        };
-        assert_eq!((frame.source, frame.destination), (SOURCE, to));
-        assert_eq!(frame.packet, Packet::Arp(arp));
-        assert!(write_arp(&arp, &mut memory[1..]).is_err());
-    }
-}
-
-#[test]
-fn neighbour_discovery_is_read_as_it_was_written() {
-    let [us, them] = ["fe80::1", "2001:2::a:b0c:d"].map(|address| address.parse().unwrap());
-    for is_advertisement in [false, true] {
-        let message = NeighbourMessage {
-            is_advertisement,
-            target: if is_advertisement { us } else { them },
-            mac: Some(SOURCE),
-        };
-        let mut memory = [0xaa; NEIGHBOUR_FRAME_BYTES];
-        let written = write_neighbour(&message, (SOURCE, us), (DESTINATION, them), &mut memory);
-        assert_eq!(written, Ok(NEIGHBOUR_FRAME_BYTES));
-        let frame = Frame::parse(&memory).unwrap();
-        let Packet::Ip(ip) = &frame.packet else {
-            panic!("{frame:?}");
-        };
-        assert!(ip.checksums_hold());
-        assert_eq!(ip.hop_limit, 255);
-        assert_eq!(ip.transport, Transport::Neighbour(message));
-        let group = (
-            "ff02::1:ff0c:d".parse().unwrap(),
-            Mac([0x33, 0x33, 0xff, 0x0c, 0, 0x0d]),
-        );
-        let to = if is_advertisement {
-            (them.into(), DESTINATION)
-        } else {
-            group
-        };
-        assert_eq!((ip.destination, frame.destination), to);
-    }
-}
-
-#[test]
 fn a_tag_is_read_and_other_packets_keep_their_type() {
     let mut memory = [0; 100];
     let length = paths()[0].write(b"tagged", &mut memory).unwrap();
@@ -223,4 +163,67 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn text_and_address_are_the_same() {
+    let mac = Mac([2, 0x6e, 0x70, 0, 0xff, 1]);
+    assert_eq!(mac.to_string(), "02:6e:70:00:ff:01");
+    for text in ["02:6e:70:00:ff:01", "2:6E:70:0:FF:1", "02-6e-70-00-ff-01"] {
+        assert_eq!(text.parse(), Ok(mac), "{text}");
+    }
+    for text in [
+        "",
+        "02:6e:70:00:ff",
+        "02:6e:70:00:ff:01:02",
+        "02:6e:70:00:ff:+1",
+        "002:6e:70:00:ff:1",
+    ] {
+        assert_eq!(text.parse::<Mac>(), Err(MacError), "{text}");
+    }
+}
+
+/// RFC 1071, section 3.
+#[test]
+fn the_example_of_the_standard_is_summed() {
+    let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+    assert_eq!(Sum::default().bytes(&bytes).folded(), 0xddf2);
+    assert_eq!(Sum::default().long(0x0001_f203_f4f5_f6f7).folded(), 0xddf2);
+    assert_eq!(Sum::default().bytes(&bytes).checksum(), !0xddf2);
+    let odd = Sum::default().bytes(&[1, 2, 3]);
+    assert_eq!(odd, Sum::default().bytes(&[1, 2, 3, 0]));
+}
+
+#[test]
+fn no_udp_checksum_is_zero() {
+    let all = Sum::default().word(0xffff);
+    assert_eq!((all.checksum(), all.udp_checksum()), (0, 0xffff));
+    assert!(all.is_whole());
+}
+
+const MARK: Mark = Mark {
+    sequence: 0x0102_0304_0506_0708,
+    time_ns: 0x1112_1314_1516_1718,
+    flow: 0x2122,
+};
+
+#[test]
+fn a_mark_begins_with_the_number_of_netblast() {
+    let bytes = MARK.to_bytes();
+    assert_eq!(bytes[..4], 0x0506_0708_u32.to_be_bytes());
+    assert_eq!(Mark::parse(&bytes), Some(MARK));
+    assert_eq!(Mark::parse(&bytes[..17]), None);
+    assert_eq!(
+        MARK.sum(Sum::default()).folded(),
+        Sum::default().bytes(&bytes).folded()
+    );
+}
+
+#[test]
+fn a_time_that_cannot_be_is_none() {
+    let sent = |time_ns| Mark { time_ns, ..MARK };
+    assert_eq!(sent(1000).age_ns(1500), Some(500));
+    assert_eq!(sent(1501).age_ns(1500), None);
+    assert_eq!(sent(0).age_ns(1500), None);
+    assert_eq!(sent(1).age_ns(AGE_NS_MAX + 2), None);
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use nicpoll_sys::daemon::Daemon;
+use nicpoll_sys::stdio::Daemon;
 use nicpoll_sys::tell;
 use nicpoll_traffic::Notices;
 

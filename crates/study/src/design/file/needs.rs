@@ -106,7 +106,7 @@ impl Here {
             false => None,
         };
         Ok(Here {
-            cpus: nicpoll_sys::affinity::allowed_cpus()?,
+            cpus: nicpoll_sys::schedule::allowed_cpus()?,
             sysctls: names.into_iter().zip(owners).collect(),
             features: features.map_or_else(BTreeSet::new, |features| {
                 features.wanted.into_keys().collect()

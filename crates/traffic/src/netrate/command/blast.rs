@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast};
 use nicpoll_model::repeat::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
 use nicpoll_model::{HostDelta, RateUnit};
-use nicpoll_sys::affinity;
+use nicpoll_sys::schedule;
 use nicpoll_sys::tell;
 
 use super::document;
@@ -27,7 +27,7 @@ use crate::repeat::Outcome;
 /// Sends, and tells what came of it.
 pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
     let addresses = resolve(&options.host, options.port)?;
-    let cpus = affinity::allowed_cpus()?;
+    let cpus = schedule::allowed_cpus()?;
     let (socket, peer) = connect_first(&addresses)?;
     let mut blasters = vec![Blaster::new(socket, peer, config(options))?];
     for _ in 1..options.threads.unwrap_or(1) {
@@ -200,7 +200,7 @@ fn blast(
             let sending = thread::Builder::new().name(String::from("nicpoll-netblast"));
             threads.push(sending.spawn_scoped(scope, move || {
                 // As in the original, a thread that cannot be bound sends all the same.
-                if is_pinned && let Err(error) = affinity::pin(cpu) {
+                if is_pinned && let Err(error) = schedule::pin(cpu) {
                     tell!("unable to set thread affinity: {error}");
                 }
                 blaster.run(signals)

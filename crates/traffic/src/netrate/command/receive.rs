@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{HostDelta, Side, Way};
-use nicpoll_sys::{socket, stderr};
+use nicpoll_sys::{socket, stdio};
 
 use super::{
     DONE, LOOK_EVERY, Program, Refused, ToolEnded, announce, document, perror, since_1970,
@@ -120,7 +120,7 @@ fn tell(
 /// The original's results are on standard error; where a document has them, what is said there is none.
 fn say(text: &str, json: bool) -> io::Result<()> {
     if json {
-        stderr::print(text);
+        stdio::print_error(text);
         return Ok(());
     }
     io::stderr().lock().write_all(text.as_bytes())

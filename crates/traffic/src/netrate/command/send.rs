@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
-use nicpoll_sys::stderr;
+use nicpoll_sys::stdio;
 
 use super::document;
 use super::reach::Reach;
@@ -30,9 +30,9 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<ToolEnded
     let line = text::netsend(options.payload_bytes, schedule.interval_ns, duration);
     announce(&line, options.json)?;
     if let Some(resolution) = schedule.finer_than_clock() {
-        stderr::print(text::netsend_coarse_clock(schedule.interval_ns, resolution));
+        stdio::print_error(text::netsend_coarse_clock(schedule.interval_ns, resolution));
     }
-    stderr::print(text::netsend_looks(schedule.datagrams_a_look));
+    stdio::print_error(text::netsend_looks(schedule.datagrams_a_look));
     let sender = PacedSender::new(PacedConfig {
         peer,
         port_max: options.port_max,

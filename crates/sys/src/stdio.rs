@@ -1,10 +1,77 @@
-//! Leaving the terminal: a process of its own, in a session of its own.
+//! Standard output and error, and leaving the terminal.
 //!
-//! What must hold: the process that was called ends only when the one in the background is up or has
-//! failed, and says which; until then errors still reach the terminal.
+//! Results go to standard output. Whoever writes there can tell a reader that is gone, such as `head` after its last line,
+//! from any other broken pipe or socket. Everything else goes to standard error, and a failure to write there changes
+//! nothing. [`detach`] starts a process in the background; the one that was called ends once that one is up or has failed.
 
+use std::error::Error;
+use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
+
+/// Standard output. Its errors say that they are its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StandardOutput;
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().lock().write(bytes).map_err(own)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().lock().flush().map_err(own)
+    }
+}
+
+/// Writes a text at once, as a whole.
+///
+/// # Errors
+/// Why it could not be written; see [`reader_is_gone`].
+pub fn print(text: &str) -> io::Result<()> {
+    let mut out = StandardOutput;
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Whether the error is that nobody reads standard output any more.
+pub fn reader_is_gone(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| {
+        let is_own = error
+            .get_ref()
+            .is_some_and(|inner| inner.is::<OutputError>());
+        is_own && error.kind() == io::ErrorKind::BrokenPipe
+    })
+}
+
+/// An error of standard output.
+#[derive(Debug)]
+struct OutputError(io::Error);
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "writing to standard output: {}", self.0)
+    }
+}
+
+impl Error for OutputError {}
+
+fn own(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), OutputError(error))
+}
+
+/// Writes a line as `eprintln!` does, which panics when it cannot.
+#[macro_export]
+macro_rules! tell {
+    ($($words:tt)*) => {
+        $crate::stdio::print_error(::std::format_args!("{}\n", ::std::format_args!($($words)*)))
+    };
+}
+
+/// Writes a text at once, as a whole, so that the lines of several threads do not mix.
+pub fn print_error(text: impl Display) {
+    let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
+}
 
 /// Which of the two processes this is.
 #[derive(Debug)]
@@ -86,6 +153,17 @@ impl Daemon {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_its_own_broken_pipe_is_a_reader_that_is_gone() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(reader_is_gone(&own(broken())));
+        assert!(!reader_is_gone(&broken()), "a socket's");
+        let full = own(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(!reader_is_gone(&full));
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert!(full.to_string().starts_with("writing to standard output: "));
+    }
 
     #[test]
     fn a_process_with_threads_stays_where_it_is() {

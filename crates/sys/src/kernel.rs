@@ -1,0 +1,187 @@
+//! Talking to the kernel: memory shared with it, socket options, and requests about an interface (`ifreq`).
+
+use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+/// The kernel's reason when a call of it failed, which is when it returned a negative number.
+pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// Sets an option of a socket to a value with the layout that the kernel expects, without pointers in it.
+pub(crate) fn set_option<T: Copy>(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[T],
+) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call; the kernel reads no more than the bytes of `value`, and keeps no
+    // reference to them.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            value.as_ptr().cast(),
+            size_of_val(value) as libc::socklen_t,
+        )
+    };
+    checked(result).map(|_| ())
+}
+
+/// Reads an option of a socket.
+///
+/// # Safety
+/// Every bit pattern has to be a valid `T`.
+pub(crate) unsafe fn option<T>(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<T> {
+    // SAFETY: the caller says that zeros are a valid value.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the descriptor is open for the whole call; the kernel writes at most `length` bytes to `value`, which is that
+    // long, and the new length to `length`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    checked(result).map(|_| value)
+}
+
+/// Zeroed bytes in pages of their own, which go back to the kernel when this is dropped.
+///
+/// An allocator keeps what is freed and zeroes all of it to hand it out again, so a large buffer that is hardly used
+/// takes as much memory as a full one. Here only pages that were written take memory.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and no thread has more right to it than another.
+unsafe impl Send for Mapping {}
+// SAFETY: a shared reference only reads.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes`, 1 at least.
+    ///
+    /// # Errors
+    /// When the process may have no more memory or no more mappings.
+    pub(crate) fn zeroed(bytes: usize) -> io::Result<Self> {
+        Self::map(bytes.max(1), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+    }
+
+    /// Maps `bytes` that the kernel shares by a descriptor. It writes to them at any time, so they are for atomic
+    /// accesses through [`as_mut_ptr`](Self::as_mut_ptr) and not for a slice.
+    pub(crate) fn shared(fd: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        Self::map(bytes, flags, fd.as_raw_fd(), offset as libc::off_t)
+    }
+
+    fn map(
+        bytes: usize,
+        flags: libc::c_int,
+        fd: libc::c_int,
+        offset: libc::off_t,
+    ) -> io::Result<Self> {
+        // SAFETY: a mapping at an address of the kernel's choice touches nothing that exists.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                fd,
+                offset,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, bytes })
+    }
+
+    /// The bytes, for whoever writes them. Not for memory that the kernel shares.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes are mapped, initialised and this value's own for as long as they are borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+
+    /// Where the bytes begin, for whoever has the kernel write to them.
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: so many bytes are mapped and initialised for as long as this value lives.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made with this length, and nothing borrows from it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// A request about an interface, with nothing in it but the name.
+///
+/// # Errors
+/// `ENODEV` when the name is longer than that of any interface.
+pub(crate) fn ifreq(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all zeros is a valid `ifreq`: it holds integers and a raw pointer.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_zero_and_as_long_as_asked() {
+        let mapping = Mapping::zeroed(70_000).unwrap();
+        assert_eq!(mapping.len(), 70_000);
+        assert!(mapping.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn what_no_process_may_have_is_refused() {
+        assert!(Mapping::zeroed(usize::MAX / 2).is_err());
+    }
+
+    #[test]
+    fn a_name_fits_with_the_zero_behind_it_or_is_that_of_no_interface() {
+        let longest = "a".repeat(libc::IFNAMSIZ - 1);
+        let name = ifreq(&longest).unwrap().ifr_name;
+        assert_eq!(name.map(|letter| letter as u8), *b"aaaaaaaaaaaaaaa\0");
+        let error = ifreq(&(longest + "a")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+}
