@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::document::{HostFacts, Origin};
+use crate::document::{HostFacts, Origin, named};
 use crate::interface::{SwitchRestored, SwitchValue, SwitchWrite, Unseen};
 use crate::loss::Drops;
 use crate::study::comparison::Verdict;
@@ -504,25 +504,27 @@ pub struct AbTimeNeeded {
     pub seconds: f64,
 }
 
-/// What a delay is of.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum AbDelayKind {
-    /// Of UDP datagrams, from the driver's hand-over to the stack to the program's read. What a poll adds before is
-    /// unseen.
-    UdpStackToRead,
-    /// The same of TCP segments, to the read of their last byte.
-    TcpStackToRead,
-    /// Of UDP datagrams, from the card's own time stamp to the program's read: with what a poll adds.
-    UdpWireToRead,
-    /// The same of TCP segments, to the read of their last byte.
-    TcpWireToRead,
-    /// TCP's smoothed round trip, of flows that this host sends.
-    SmoothedRoundTrip,
-    /// From a thread of the traffic being ready to run to its running.
-    RunQueue,
+named! {
+    /// What a delay is of.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum AbDelayKind {
+        /// Of UDP datagrams, from the driver's hand-over to the stack to the program's read. What a poll adds before is
+        /// unseen.
+        UdpStackToRead = "UDP, from the stack to the read",
+        /// The same of TCP segments, to the read of their last byte.
+        TcpStackToRead = "TCP, from the stack to the read",
+        /// Of UDP datagrams, from the card's own time stamp to the program's read: with what a poll adds.
+        UdpWireToRead = "UDP, from the wire to the read",
+        /// The same of TCP segments, to the read of their last byte.
+        TcpWireToRead = "TCP, from the wire to the read",
+        /// TCP's smoothed round trip, of flows that this host sends.
+        SmoothedRoundTrip = "TCP's smoothed round trip",
+        /// From a thread of the traffic being ready to run to its running.
+        RunQueue = "waiting for a CPU",
+    }
 }
 
 impl AbDelayKind {
@@ -532,18 +534,6 @@ impl AbDelayKind {
             self,
             AbDelayKind::UdpWireToRead | AbDelayKind::TcpWireToRead
         )
-    }
-
-    /// From where to where, in words.
-    pub fn describe(self) -> &'static str {
-        match self {
-            AbDelayKind::UdpStackToRead => "UDP, from the stack to the read",
-            AbDelayKind::TcpStackToRead => "TCP, from the stack to the read",
-            AbDelayKind::UdpWireToRead => "UDP, from the wire to the read",
-            AbDelayKind::TcpWireToRead => "TCP, from the wire to the read",
-            AbDelayKind::SmoothedRoundTrip => "TCP's smoothed round trip",
-            AbDelayKind::RunQueue => "waiting for a CPU",
-        }
     }
 }
 

@@ -4,24 +4,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How CPU time was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CpuSource {
-    /// Every switch and interrupt was an event, by BPF: exact to the event.
-    Exact,
-    /// `/proc/stat`, which on kernels without interrupt time accounting looks at the state at each clock
-    /// tick: work that is in step with the tick is misjudged, timer polling most of all.
-    TickSampled,
-}
+use crate::document::named;
 
-impl CpuSource {
-    /// As the text report names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            CpuSource::Exact => "exact",
-            CpuSource::TickSampled => "tick-sampled",
-        }
+named! {
+    /// How CPU time was measured.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CpuSource {
+        /// Every switch and interrupt was an event, by BPF: exact to the event.
+        Exact = "exact",
+        /// `/proc/stat`, which on kernels without interrupt time accounting looks at the state at each clock
+        /// tick: work that is in step with the tick is misjudged, timer polling most of all.
+        TickSampled = "tick-sampled",
     }
 }
 

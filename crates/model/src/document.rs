@@ -1,11 +1,40 @@
 //! Parts that several documents share: sides, protocols, origin, the frame of a run, distributions of times.
 
-use std::fmt;
 use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// An enum with a row for each value: its documentation, its name in Rust and its name in text.
+macro_rules! named {
+    ($(#[$of_enum:meta])* pub enum $enum:ident {
+        $($(#[$of_value:meta])* $value:ident = $name:literal,)*
+    }) => {
+        $(#[$of_enum])*
+        pub enum $enum {
+            $($(#[$of_value])* $value,)*
+        }
+
+        impl $enum {
+            /// Every value, in the order of the table.
+            pub const ALL: [$enum; [$($name),*].len()] = [$($enum::$value),*];
+
+            /// The name used in text.
+            pub const fn name(self) -> &'static str {
+                match self { $($enum::$value => $name,)* }
+            }
+        }
+
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+pub(crate) use named;
 
 /// What the work of a workload is counted in, and its CPU time divided by.
 #[derive(
@@ -21,16 +50,18 @@ pub enum WorkUnit {
     Transactions,
 }
 
-/// The end of the link that a figure was counted at.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// The host that sends the workload (in `rr`: the one that asks).
-    Sender,
-    /// The host that receives the workload (in `rr`: the one that answers).
-    Receiver,
+named! {
+    /// The end of the link that a figure was counted at.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "lowercase")]
+    pub enum Side {
+        /// The host that sends the workload (in `rr`: the one that asks).
+        Sender = "sender",
+        /// The host that receives the workload (in `rr`: the one that answers).
+        Receiver = "receiver",
+    }
 }
 
 impl Side {
@@ -43,32 +74,15 @@ impl Side {
     }
 }
 
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Side::Sender => "sender",
-            Side::Receiver => "receiver",
-        })
-    }
-}
-
-/// What carries a stream, or requests and responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// One stream of bytes on a connection.
-    Tcp,
-    /// A datagram for each part.
-    Udp,
-}
-
-impl Protocol {
-    /// Its name, in capitals.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Tcp => "TCP",
-            Protocol::Udp => "UDP",
-        }
+named! {
+    /// What carries a stream, or requests and responses.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Protocol {
+        /// One stream of bytes on a connection.
+        Tcp = "TCP",
+        /// A datagram for each part.
+        Udp = "UDP",
     }
 }
 

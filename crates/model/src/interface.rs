@@ -1,49 +1,36 @@
 //! Documents about interfaces and machines: `show`, `set`, `watch` and `doctor`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::{CpuSource, CpuStates, EventCost};
-use crate::document::Origin;
+use crate::document::{Origin, named};
 use crate::loss::LossPlace;
 
 /// Name and version of the JSON that [`Show`] becomes.
 pub const SHOW_SCHEMA: &str = "nicpoll.show/2";
 
-/// How an interface learns of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Discipline {
-    /// Arrivals wake it.
-    Interrupt,
-    /// A timer wakes it; arrivals do not.
-    Polling,
-    /// Now a timer, now an arrival.
-    Hybrid,
-    /// Somebody asks without end: a kernel thread, or an application.
-    BusyPoll,
-    /// There is no receive NAPI instance: packets go through the backlog of a CPU.
-    Backlog,
-    /// Nothing happened meanwhile that would tell.
-    Idle,
-    /// It has no queue to learn of packets by: interfaces below it have, or a program hands it its packets.
-    Elsewhere,
-}
-
-impl fmt::Display for Discipline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Discipline::Interrupt => "interrupt",
-            Discipline::Polling => "polling",
-            Discipline::Hybrid => "hybrid",
-            Discipline::BusyPoll => "busy-poll",
-            Discipline::Backlog => "backlog",
-            Discipline::Idle => "idle",
-            Discipline::Elsewhere => "-",
-        })
+named! {
+    /// How an interface learns of packets.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Discipline {
+        /// Arrivals wake it.
+        Interrupt = "interrupt",
+        /// A timer wakes it; arrivals do not.
+        Polling = "polling",
+        /// Now a timer, now an arrival.
+        Hybrid = "hybrid",
+        /// Somebody asks without end: a kernel thread, or an application.
+        BusyPoll = "busy-poll",
+        /// There is no receive NAPI instance: packets go through the backlog of a CPU.
+        Backlog = "backlog",
+        /// Nothing happened meanwhile that would tell.
+        Idle = "idle",
+        /// It has no queue to learn of packets by: interfaces below it have, or a program hands it its packets.
+        Elsewhere = "-",
     }
 }
 
@@ -256,25 +243,17 @@ pub struct Ceiling {
     pub is_measured: bool,
 }
 
-/// Where the value of a variable comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ValueSource {
-    /// Seen during the look.
-    Measured,
-    /// It is set so.
-    Set,
-    /// There is none; the note says why.
-    None,
-}
-
-impl fmt::Display for ValueSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ValueSource::Measured => "measured",
-            ValueSource::Set => "set",
-            ValueSource::None => "-",
-        })
+named! {
+    /// Where the value of a variable comes from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ValueSource {
+        /// Seen during the look.
+        Measured = "measured",
+        /// It is set so.
+        Set = "set",
+        /// There is none; the note says why.
+        None = "-",
     }
 }
 
@@ -542,38 +521,28 @@ pub struct WatchEnd {
 /// Name and version of the JSON that [`Doctor`] becomes.
 pub const DOCTOR_SCHEMA: &str = "nicpoll.doctor/1";
 
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckStatus {
-    /// It is there, or disturbs nothing.
-    Good,
-    /// It is not there, and nothing that nicpoll does here needs it.
-    Absent,
-    /// Something that nicpoll needs is missing.
-    Missing,
-    /// It disturbs measurements.
-    Confounds,
-    /// It could not be found out.
-    Unknown,
+named! {
+    /// How a check came out.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CheckStatus {
+        /// It is there, or disturbs nothing.
+        Good = "ok",
+        /// It is not there, and nothing that nicpoll does here needs it.
+        Absent = "absent",
+        /// Something that nicpoll needs is missing.
+        Missing = "missing",
+        /// It disturbs measurements.
+        Confounds = "disturbs",
+        /// It could not be found out.
+        Unknown = "unknown",
+    }
 }
 
 impl CheckStatus {
     /// Whether the exit code has to say so.
     pub fn is_bad(self) -> bool {
         matches!(self, CheckStatus::Missing | CheckStatus::Confounds)
-    }
-}
-
-impl fmt::Display for CheckStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CheckStatus::Good => "ok",
-            CheckStatus::Absent => "absent",
-            CheckStatus::Missing => "missing",
-            CheckStatus::Confounds => "disturbs",
-            CheckStatus::Unknown => "unknown",
-        })
     }
 }
 

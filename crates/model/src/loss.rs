@@ -15,7 +15,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::document::Side;
+use crate::document::{Side, named};
 
 macro_rules! places {
     ($($(#[doc = $doc:literal])+ $variant:ident $key:literal $name:literal $way:ident,)*) => {
@@ -157,27 +157,19 @@ impl DropReason {
     }
 }
 
-/// What a dropped packet was.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum DropProtocol {
-    /// A datagram of UDP over IPv4 or IPv6.
-    Udp,
-    /// A segment of TCP over IPv4 or IPv6.
-    Tcp,
-    /// Anything else.
-    Other,
-}
-
-impl fmt::Display for DropProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            DropProtocol::Udp => "UDP",
-            DropProtocol::Tcp => "TCP",
-            DropProtocol::Other => "other protocols",
-        })
+named! {
+    /// What a dropped packet was.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "lowercase")]
+    pub enum DropProtocol {
+        /// A datagram of UDP over IPv4 or IPv6.
+        Udp = "UDP",
+        /// A segment of TCP over IPv4 or IPv6.
+        Tcp = "TCP",
+        /// Anything else.
+        Other = "other protocols",
     }
 }
 
@@ -236,44 +228,30 @@ pub struct LedgerLine {
     pub packets: Option<u64>,
 }
 
-/// A kind of packet that is not among those that the workload counts as offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ControlKind {
-    /// iperf's end-of-test datagrams.
-    Fin,
-    /// The server's answers to them.
-    FinAcknowledgement,
-    /// Datagrams that the kernel refused to the sender: its socket had no room (`EAGAIN`), or its
-    /// own interface or queue dropped them and it was told so (`ENOBUFS`). The sender does not count them
-    /// as sent, but the kernel counts each of them in a line: those without room as discarded by IP.
-    Refused,
-    /// Datagrams that a filter of the sender's own host dropped on their way out, and of which the kernel told the
-    /// sender (`EPERM`). The sender does not count them as sent; they are in the line of the filter.
-    Filtered,
-    /// TCP segments without payload: acknowledgements and connection control.
-    Acknowledgement,
-    /// TCP segments sent again.
-    Retransmission,
-    /// ARP and other frames that are not IP.
-    Arp,
-    /// ICMPv6: neighbour and router discovery, multicast listener reports.
-    NeighbourDiscovery,
-}
-
-impl ControlKind {
-    /// The name used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            ControlKind::Fin => "FIN",
-            ControlKind::FinAcknowledgement => "FIN acknowledgement",
-            ControlKind::Refused => "refused send",
-            ControlKind::Filtered => "send stopped by a filter",
-            ControlKind::Acknowledgement => "acknowledgement",
-            ControlKind::Retransmission => "retransmission",
-            ControlKind::Arp => "ARP",
-            ControlKind::NeighbourDiscovery => "ICMPv6 ND/MLD",
-        }
+named! {
+    /// A kind of packet that is not among those that the workload counts as offered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ControlKind {
+        /// iperf's end-of-test datagrams.
+        Fin = "FIN",
+        /// The server's answers to them.
+        FinAcknowledgement = "FIN acknowledgement",
+        /// Datagrams that the kernel refused to the sender: its socket had no room (`EAGAIN`), or its
+        /// own interface or queue dropped them and it was told so (`ENOBUFS`). The sender does not count them
+        /// as sent, but the kernel counts each of them in a line: those without room as discarded by IP.
+        Refused = "refused send",
+        /// Datagrams that a filter of the sender's own host dropped on their way out, and of which the kernel told the
+        /// sender (`EPERM`). The sender does not count them as sent; they are in the line of the filter.
+        Filtered = "send stopped by a filter",
+        /// TCP segments without payload: acknowledgements and connection control.
+        Acknowledgement = "acknowledgement",
+        /// TCP segments sent again.
+        Retransmission = "retransmission",
+        /// ARP and other frames that are not IP.
+        Arp = "ARP",
+        /// ICMPv6: neighbour and router discovery, multicast listener reports.
+        NeighbourDiscovery = "ICMPv6 ND/MLD",
     }
 }
 
@@ -512,17 +490,7 @@ mod ledger_tests {
 
     #[test]
     fn each_kind_of_control_packet_has_a_name_of_its_own() {
-        let kinds = [
-            ControlKind::Fin,
-            ControlKind::FinAcknowledgement,
-            ControlKind::Refused,
-            ControlKind::Filtered,
-            ControlKind::Acknowledgement,
-            ControlKind::Retransmission,
-            ControlKind::Arp,
-            ControlKind::NeighbourDiscovery,
-        ];
-        let names = kinds.map(ControlKind::name);
+        let names = ControlKind::ALL.map(ControlKind::name);
         assert_eq!(
             names.join(", "),
             "FIN, FIN acknowledgement, refused send, send stopped by a filter, acknowledgement, \

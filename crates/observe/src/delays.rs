@@ -152,7 +152,7 @@ impl PacketDelays {
     /// What this kernel cannot show.
     pub fn unseen(&self) -> Vec<Unseen> {
         let one = |(kind, tracepoint): &(AbDelayKind, &str)| Unseen {
-            what: String::from(kind.describe()),
+            what: String::from(kind.name()),
             why: format!("this kernel has no tracepoint {tracepoint}"),
         };
         self.unseen.iter().map(one).collect()

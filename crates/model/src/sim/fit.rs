@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::document::HostFacts;
+use crate::document::{HostFacts, named};
 use crate::study::trial::TrialFigures;
 
 /// Name and version of the JSON that [`SimFitHost`] becomes.
@@ -39,95 +39,49 @@ pub struct SimFitHost {
     pub checks: Vec<HostCheck>,
 }
 
-/// A kind of work on the receive path, or a time that passes there.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostCost {
-    /// A poll that one packet was there for, up to its socket, with what waking the program takes of it.
-    OnePacketPoll,
-    /// A poll that finds nothing, on a processor that sleeps between polls.
-    EmptyPoll,
-    /// A poll without its packets, on a processor that sends them.
-    LoadedPoll,
-    /// A packet in a batch, up to its socket.
-    BatchedPacket,
-    /// The same for 1024 bytes of payload more.
-    BatchedKib,
-    /// What a packet takes beyond one that is dropped before IP: IP, UDP and the socket, waking left out.
-    Delivery,
-    /// Waking the receiver's program on the other processor.
-    Wake,
-    /// The receiver's program: waiting, being woken, and the call around the packets.
-    TakeUp,
-    /// The receiver's program: one packet of a call.
-    Read,
-    /// The same for 1024 bytes of payload more.
-    ReadKib,
-    /// The sender's call, in the kernel, up to the link.
-    Send,
-    /// The same for 1024 bytes of payload more.
-    SendKib,
-    /// The sender's program, outside the kernel, a packet.
-    SendUser,
-    /// A switch between two threads of a processor.
-    ThreadSwitch,
-    /// The hard interrupt of the polling timer.
-    TimerInterrupt,
-    /// How late the polling timer comes.
-    TimerDelay,
-    /// A clock tick: interrupt and what it causes.
-    Tick,
-    /// Request and response, the median, when each packet has its own poll.
-    RoundTrip,
-}
-
-impl HostCost {
-    /// All, in the order in which reports show them.
-    pub const ALL: [HostCost; 18] = [
-        HostCost::OnePacketPoll,
-        HostCost::EmptyPoll,
-        HostCost::LoadedPoll,
-        HostCost::BatchedPacket,
-        HostCost::BatchedKib,
-        HostCost::Delivery,
-        HostCost::Wake,
-        HostCost::TakeUp,
-        HostCost::Read,
-        HostCost::ReadKib,
-        HostCost::Send,
-        HostCost::SendKib,
-        HostCost::SendUser,
-        HostCost::ThreadSwitch,
-        HostCost::TimerInterrupt,
-        HostCost::TimerDelay,
-        HostCost::Tick,
-        HostCost::RoundTrip,
-    ];
-
-    /// What it is, in a few words.
-    pub fn label(self) -> &'static str {
-        match self {
-            HostCost::OnePacketPoll => "one packet a poll",
-            HostCost::EmptyPoll => "empty poll, idle processor",
-            HostCost::LoadedPoll => "poll under load, packets left out",
-            HostCost::BatchedPacket => "packet in a batch",
-            HostCost::BatchedKib => "packet in a batch, per KiB more",
-            HostCost::Delivery => "delivery: IP, UDP, socket",
-            HostCost::Wake => "waking the receiver",
-            HostCost::TakeUp => "receiver: waiting and waking up",
-            HostCost::Read => "receiver: one packet of a read",
-            HostCost::ReadKib => "receiver: per KiB more",
-            HostCost::Send => "sender: call, in the kernel",
-            HostCost::SendKib => "sender: per KiB more",
-            HostCost::SendUser => "sender: outside the kernel",
-            HostCost::ThreadSwitch => "context switch, two threads",
-            HostCost::TimerInterrupt => "polling timer, interrupt",
-            HostCost::TimerDelay => "polling timer, lateness",
-            HostCost::Tick => "clock tick",
-            HostCost::RoundTrip => "round trip, median",
-        }
+named! {
+    /// A kind of work on the receive path, or a time that passes there.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum HostCost {
+        /// A poll that one packet was there for, up to its socket, with what waking the program takes of it.
+        OnePacketPoll = "one packet a poll",
+        /// A poll that finds nothing, on a processor that sleeps between polls.
+        EmptyPoll = "empty poll, idle processor",
+        /// A poll without its packets, on a processor that sends them.
+        LoadedPoll = "poll under load, packets left out",
+        /// A packet in a batch, up to its socket.
+        BatchedPacket = "packet in a batch",
+        /// The same for 1024 bytes of payload more.
+        BatchedKib = "packet in a batch, per KiB more",
+        /// What a packet takes beyond one that is dropped before IP: IP, UDP and the socket, waking left out.
+        Delivery = "delivery: IP, UDP, socket",
+        /// Waking the receiver's program on the other processor.
+        Wake = "waking the receiver",
+        /// The receiver's program: waiting, being woken, and the call around the packets.
+        TakeUp = "receiver: waiting and waking up",
+        /// The receiver's program: one packet of a call.
+        Read = "receiver: one packet of a read",
+        /// The same for 1024 bytes of payload more.
+        ReadKib = "receiver: per KiB more",
+        /// The sender's call, in the kernel, up to the link.
+        Send = "sender: call, in the kernel",
+        /// The same for 1024 bytes of payload more.
+        SendKib = "sender: per KiB more",
+        /// The sender's program, outside the kernel, a packet.
+        SendUser = "sender: outside the kernel",
+        /// A switch between two threads of a processor.
+        ThreadSwitch = "context switch, two threads",
+        /// The hard interrupt of the polling timer.
+        TimerInterrupt = "polling timer, interrupt",
+        /// How late the polling timer comes.
+        TimerDelay = "polling timer, lateness",
+        /// A clock tick: interrupt and what it causes.
+        Tick = "clock tick",
+        /// Request and response, the median, when each packet has its own poll.
+        RoundTrip = "round trip, median",
     }
 }
 
@@ -171,20 +125,22 @@ pub enum CheckKind {
     Predicted,
 }
 
-/// A quantity of a check, which [`CheckQuantity::measured`] reads of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckQuantity {
-    /// Datagrams a second that the receiver read.
-    DeliveredPps,
-    /// Transactions a second.
-    TransactionsPerSecond,
-    /// Median round trip.
-    RoundTripP50Ns,
-    /// Busy time of both processors over datagrams or transactions.
-    CpuNsPerPacket,
-    /// Datagrams a poll of the receiver's end.
-    PacketsPerPoll,
+named! {
+    /// A quantity of a check, which [`CheckQuantity::measured`] reads of a trial.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CheckQuantity {
+        /// Datagrams a second that the receiver read.
+        DeliveredPps = "packets a second",
+        /// Transactions a second.
+        TransactionsPerSecond = "transactions a second",
+        /// Median round trip.
+        RoundTripP50Ns = "round trip, median, ns",
+        /// Busy time of both processors over datagrams or transactions.
+        CpuNsPerPacket = "CPU time a packet, ns",
+        /// Datagrams a poll of the receiver's end.
+        PacketsPerPoll = "packets a poll",
+    }
 }
 
 impl CheckQuantity {
@@ -201,17 +157,6 @@ impl CheckQuantity {
             }
             CheckQuantity::CpuNsPerPacket => figures.cpu.as_ref()?.busy_ns_per_packet,
             CheckQuantity::PacketsPerPoll => figures.packets_per_poll,
-        }
-    }
-
-    /// Its name with its unit.
-    pub fn label(self) -> &'static str {
-        match self {
-            CheckQuantity::DeliveredPps => "packets a second",
-            CheckQuantity::TransactionsPerSecond => "transactions a second",
-            CheckQuantity::RoundTripP50Ns => "round trip, median, ns",
-            CheckQuantity::CpuNsPerPacket => "CPU time a packet, ns",
-            CheckQuantity::PacketsPerPoll => "packets a poll",
         }
     }
 }

@@ -1,38 +1,40 @@
 //! Comparisons and verdicts: of two settings of a study, and of any two sets of results.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A figure of a trial that settings are compared by.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Payload delivered, bits a second.
-    DeliveredBitsPerSecond,
-    /// Round trips a second, one at a time: the inverse of the mean round trip.
-    TransactionsPerSecond,
-    /// Median round trip.
-    RoundTripP50Ns,
-    /// 99th percentile of the round trip.
-    RoundTripP99Ns,
-    /// 99.9th percentile of the round trip.
-    RoundTripP999Ns,
-    /// Share of the offered datagrams that was lost.
-    LossRatio,
-    /// Interarrival jitter.
-    JitterSeconds,
-    /// Busy share of both cores together.
-    CpuBusy,
-    /// Busy time a datagram or transaction.
-    CpuNsPerPacket,
-    /// Busy time a byte.
-    CpuNsPerByte,
-    /// Context switches a second.
-    ContextSwitchesPerSecond,
+use crate::document::named;
+
+named! {
+    /// A figure of a trial that settings are compared by.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum Metric {
+        /// Payload delivered, bits a second.
+        DeliveredBitsPerSecond = "delivered_bits_per_second",
+        /// Round trips a second, one at a time: the inverse of the mean round trip.
+        TransactionsPerSecond = "transactions_per_second",
+        /// Median round trip.
+        RoundTripP50Ns = "round_trip_p50_ns",
+        /// 99th percentile of the round trip.
+        RoundTripP99Ns = "round_trip_p99_ns",
+        /// 99.9th percentile of the round trip.
+        RoundTripP999Ns = "round_trip_p999_ns",
+        /// Share of the offered datagrams that was lost.
+        LossRatio = "loss_ratio",
+        /// Interarrival jitter.
+        JitterSeconds = "jitter_seconds",
+        /// Busy share of both cores together.
+        CpuBusy = "cpu_busy",
+        /// Busy time a datagram or transaction.
+        CpuNsPerPacket = "cpu_ns_per_packet",
+        /// Busy time a byte.
+        CpuNsPerByte = "cpu_ns_per_byte",
+        /// Context switches a second.
+        ContextSwitchesPerSecond = "context_switches_per_second",
+    }
 }
 
 /// How two values of a metric are compared.
@@ -46,23 +48,6 @@ pub enum MetricKind {
 }
 
 impl Metric {
-    /// The name used in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::DeliveredBitsPerSecond => "delivered_bits_per_second",
-            Metric::TransactionsPerSecond => "transactions_per_second",
-            Metric::RoundTripP50Ns => "round_trip_p50_ns",
-            Metric::RoundTripP99Ns => "round_trip_p99_ns",
-            Metric::RoundTripP999Ns => "round_trip_p999_ns",
-            Metric::LossRatio => "loss_ratio",
-            Metric::JitterSeconds => "jitter_seconds",
-            Metric::CpuBusy => "cpu_busy",
-            Metric::CpuNsPerPacket => "cpu_ns_per_packet",
-            Metric::CpuNsPerByte => "cpu_ns_per_byte",
-            Metric::ContextSwitchesPerSecond => "context_switches_per_second",
-        }
-    }
-
     /// Whether the metric is compared as a ratio or as points.
     pub fn kind(self) -> MetricKind {
         match self {
@@ -80,31 +65,33 @@ impl Metric {
     }
 }
 
-/// The word for what an interval says, oriented so that more is better.
-///
-/// With the ratio's interval `[L, U]` and a margin `m` of 1.05: `better` when L > 1, and it matters
-/// when L >= m; `worse` when U < 1, and it matters when U <= 1/m; `equivalent` when the interval
-/// lies within `[1/m, m]`; otherwise no difference is proven. "And it matters" also takes that the interval
-/// of a tenth of the level leaves no difference out, and is withheld where blocks are not independent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Better by at least the margin.
-    BetterAndItMatters,
-    /// Better, but not surely by the margin.
-    Better,
-    /// Within the margin both ways.
-    Equivalent,
-    /// The interval allows for more than one of the others.
-    NoDifferenceProven,
-    /// No difference is proven, because the word hangs on which trials count: see [`Sensitivity`].
-    DependsOnWhatCounts,
-    /// Worse, but not surely by the margin.
-    Worse,
-    /// Worse by at least the margin.
-    WorseAndItMatters,
-    /// There is no interval: too few pairs count, or a value has no meaning.
-    Inconclusive,
+named! {
+    /// The word for what an interval says, oriented so that more is better.
+    ///
+    /// With the ratio's interval `[L, U]` and a margin `m` of 1.05: `better` when L > 1, and it matters
+    /// when L >= m; `worse` when U < 1, and it matters when U <= 1/m; `equivalent` when the interval
+    /// lies within `[1/m, m]`; otherwise no difference is proven. "And it matters" also takes that the interval
+    /// of a tenth of the level leaves no difference out, and is withheld where blocks are not independent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verdict {
+        /// Better by at least the margin.
+        BetterAndItMatters = "better, and it matters",
+        /// Better, but not surely by the margin.
+        Better = "better",
+        /// Within the margin both ways.
+        Equivalent = "equivalent",
+        /// The interval allows for more than one of the others.
+        NoDifferenceProven = "no difference proven",
+        /// No difference is proven, because the word hangs on which trials count: see [`Sensitivity`].
+        DependsOnWhatCounts = "no difference proven: depends on what counts",
+        /// Worse, but not surely by the margin.
+        Worse = "worse",
+        /// Worse by at least the margin.
+        WorseAndItMatters = "worse, and it matters",
+        /// There is no interval: too few pairs count, or a value has no meaning.
+        Inconclusive = "inconclusive",
+    }
 }
 
 impl Verdict {
@@ -132,39 +119,17 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Verdict::BetterAndItMatters => "better, and it matters",
-            Verdict::Better => "better",
-            Verdict::Equivalent => "equivalent",
-            Verdict::NoDifferenceProven => "no difference proven",
-            Verdict::DependsOnWhatCounts => "no difference proven: depends on what counts",
-            Verdict::Worse => "worse",
-            Verdict::WorseAndItMatters => "worse, and it matters",
-            Verdict::Inconclusive => "inconclusive",
-        })
-    }
-}
-
-/// How an estimate and its interval are made of the differences of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum IntervalMethod {
-    /// The typical difference: the Hodges-Lehmann estimate, with the exact signed-rank interval. Whatever
-    /// the noise.
-    HodgesLehmann,
-    /// The mean difference with Student's interval. It assumes even noise: spikes under one setting
-    /// deceive it.
-    PairedT,
-}
-
-impl fmt::Display for IntervalMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            IntervalMethod::HodgesLehmann => "Hodges-Lehmann",
-            IntervalMethod::PairedT => "paired t, assuming even noise",
-        })
+named! {
+    /// How an estimate and its interval are made of the differences of blocks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum IntervalMethod {
+        /// The typical difference: the Hodges-Lehmann estimate, with the exact signed-rank interval. Whatever
+        /// the noise.
+        HodgesLehmann = "Hodges-Lehmann",
+        /// The mean difference with Student's interval. It assumes even noise: spikes under one setting
+        /// deceive it.
+        PairedT = "paired t, assuming even noise",
     }
 }
 
@@ -290,35 +255,26 @@ pub struct Comparison {
 /// Name and version of the JSON that [`Compared`] becomes.
 pub const COMPARED_SCHEMA: &str = "nicpoll.study-compare/1";
 
-/// How two sets of values become an estimate and its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ComparedMethod {
-    /// Pairs from the blocks of one study: the typical ratio, with the exact signed-rank interval.
-    SignedRanks,
-    /// Pairs from the blocks of one study: the mean ratio, with Student's interval.
-    PairedT,
-    /// Without pairs: the median of all ratios between the sets, with the exact interval of Mann and Whitney.
-    MannWhitney,
-    /// Without pairs, and too few values for ranks: the ratio of the means of logs, with Welch's interval.
-    Welch,
+named! {
+    /// How two sets of values become an estimate and its interval.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ComparedMethod {
+        /// Pairs from the blocks of one study: the typical ratio, with the exact signed-rank interval.
+        SignedRanks = "paired by block, signed ranks",
+        /// Pairs from the blocks of one study: the mean ratio, with Student's interval.
+        PairedT = "paired by block, Student's t, which assumes even noise",
+        /// Without pairs: the median of all ratios between the sets, with the exact interval of Mann and Whitney.
+        MannWhitney = "unpaired, Mann-Whitney",
+        /// Without pairs, and too few values for ranks: the ratio of the means of logs, with Welch's interval.
+        Welch = "unpaired, Welch's t, which assumes even noise",
+    }
 }
 
 impl ComparedMethod {
     /// Whether the values came in pairs.
     pub fn is_paired(self) -> bool {
         matches!(self, ComparedMethod::SignedRanks | ComparedMethod::PairedT)
-    }
-}
-
-impl fmt::Display for ComparedMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ComparedMethod::SignedRanks => "paired by block, signed ranks",
-            ComparedMethod::PairedT => "paired by block, Student's t, which assumes even noise",
-            ComparedMethod::MannWhitney => "unpaired, Mann-Whitney",
-            ComparedMethod::Welch => "unpaired, Welch's t, which assumes even noise",
-        })
     }
 }
 

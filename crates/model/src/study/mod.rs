@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::document::{HostFacts, Side, WorkUnit};
+use crate::document::{HostFacts, Side, WorkUnit, named};
 use crate::interface::SwitchWrite;
 use crate::sim::fit::Simulated;
 
@@ -555,68 +555,42 @@ pub struct SettingFindings {
 /// Name and version of the JSON that [`Studies`] becomes.
 pub const STUDIES_SCHEMA: &str = "nicpoll.studies/1";
 
-/// What made a study. It decides which document is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StudyKind {
-    /// `nicpoll demo`.
-    Demo,
-    /// `nicpoll study run`.
-    Study,
-    /// `nicpoll ab`: pairs of blocks with the traffic of the moment.
-    Ab,
-    /// Results that another program measured.
-    Imported,
+named! {
+    /// What made a study. It decides which document is stored.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StudyKind {
+        /// `nicpoll demo`.
+        Demo = "demo",
+        /// `nicpoll study run`.
+        Study = "study",
+        /// `nicpoll ab`: pairs of blocks with the traffic of the moment.
+        Ab = "ab",
+        /// Results that another program measured.
+        Imported = "imported",
+    }
 }
 
 impl StudyKind {
-    /// Every kind.
-    pub const ALL: [StudyKind; 4] = [
-        StudyKind::Demo,
-        StudyKind::Study,
-        StudyKind::Ab,
-        StudyKind::Imported,
-    ];
-
-    /// The word that JSON and a store have for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            StudyKind::Demo => "demo",
-            StudyKind::Study => "study",
-            StudyKind::Ab => "ab",
-            StudyKind::Imported => "imported",
-        }
-    }
-
     /// The kind that a store calls so.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// How far a study has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StudyState {
-    /// Its program runs.
-    Running,
-    /// It has ended, and what follows from it is stored.
-    Finished,
-    /// It was stopped, or failed, and said so.
-    EndedEarly,
-    /// Its program was killed, or the machine went down.
-    Killed,
-}
-
-impl StudyState {
-    /// In a word or two.
-    pub fn name(self) -> &'static str {
-        match self {
-            StudyState::Running => "running",
-            StudyState::Finished => "finished",
-            StudyState::EndedEarly => "ended early",
-            StudyState::Killed => "killed",
-        }
+named! {
+    /// How far a study has come.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StudyState {
+        /// Its program runs.
+        Running = "running",
+        /// It has ended, and what follows from it is stored.
+        Finished = "finished",
+        /// It was stopped, or failed, and said so.
+        EndedEarly = "ended early",
+        /// Its program was killed, or the machine went down.
+        Killed = "killed",
     }
 }
 

@@ -58,7 +58,7 @@ fn not_repeatable(fit: &SimFitHost) -> Option<String> {
     let ranges = costs.filter(|cost| cost.is_repeatable == Some(false));
     let ranges = ranges.map(|cost| {
         let [from, to] = [cost.min_ns, cost.max_ns].map(figure_or_missing);
-        format!("{} ({from} to {to} ns)", cost.cost.label())
+        format!("{} ({from} to {to} ns)", cost.cost.name())
     });
     let ranges: Vec<_> = ranges.collect();
     (!ranges.is_empty()).then(|| {
@@ -71,7 +71,7 @@ fn not_repeatable(fit: &SimFitHost) -> Option<String> {
 }
 
 fn cost_row(cost: &MeasuredCost) -> Vec<String> {
-    let label = String::from(cost.cost.label());
+    let label = String::from(cost.cost.name());
     let figures = [cost.ns, cost.min_ns, cost.max_ns].map(figure_or_missing);
     [label].into_iter().chain(figures).collect()
 }

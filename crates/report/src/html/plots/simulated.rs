@@ -56,7 +56,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
     let looks = looks(&names);
     let mut strips = Strips::new();
     for (setting, one) in &held {
-        let name = format!("{}: {}", one.told.setting, one.told.quantity.label());
+        let name = format!("{}: {}", one.told.setting, one.told.quantity.name());
         let y = strips.next(&name, STRIP);
         if let Some(ratio) = one.ratio() {
             let place = (Strips::x(axis.share(ratio)), y);
@@ -71,7 +71,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
     let title = format!("{}: predicted over measured", facts.workload);
     let row = |(_, one): &(usize, Held)| {
         vec![
-            format!("{}: {}", one.told.setting, one.told.quantity.label()),
+            format!("{}: {}", one.told.setting, one.told.quantity.name()),
             figure(one.told.value),
             figure_or_missing(one.measured),
             one.ratio().map_or(String::from(MISSING), figure),

@@ -183,7 +183,7 @@ fn price(compared: &LiveAb) -> Option<String> {
         let time = |ns: f64| duration_text(ns.round() as u64);
         format!(
             "{}, {} {} instead of {}",
-            delay.kind.describe(),
+            delay.kind.name(),
             quantile(delay.quantile),
             time(delay.judged_ns),
             time(delay.reference_ns)
