@@ -2,7 +2,7 @@
 //! load that nobody controls.
 //!
 //! A run is made step by step: a rate of packets that drifts and jumps, CPU time for each packet under the setting of the
-//! moment, and part of that time later than its packets. Seeds are fixed. docs/method.md has the table that they print.
+//! moment, and part of that time later than its packets. Seeds are fixed. docs/method-evidence.md has the table that they print.
 
 use std::collections::VecDeque;
 

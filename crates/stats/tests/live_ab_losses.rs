@@ -1,7 +1,7 @@
 //! How often a live comparison is given up by chance, and how soon a setting that loses three times as much is found
 //! out, over many simulated runs with losses in bursts.
 //!
-//! Seeds are fixed: these tests come out the same every time. docs/method.md has the table that they print.
+//! Seeds are fixed: these tests come out the same every time. docs/method-evidence.md has the table that they print.
 
 use nicpoll_stats::ab::{BLOCK_SECONDS, LossLimit, Losses};
 use nicpoll_stats::order::{Pcg64, Seed};
