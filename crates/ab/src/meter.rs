@@ -342,7 +342,7 @@ impl Delays {
         let packets = packets.map_err(|error| seen("delays of packets", error));
         let own = own.unwrap_or(std::process::id());
         let waits = RunQueue::begin(own, own == std::process::id());
-        let waits = waits.map_err(|error| seen(AbDelayKind::RunQueue.describe(), error));
+        let waits = waits.map_err(|error| seen(AbDelayKind::RunQueue.name(), error));
         let delays = Delays {
             packets: packets.ok(),
             stamps,
