@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::ab::{AbEnd, AbEndCause};
 use nicpoll_observe::{Account, HostSnapshot};
 use nicpoll_stats::ab::{LossLimit, Losses, TooMany};
-use nicpoll_switch::Vitals;
+use nicpoll_switch::LinkHealth;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket,
@@ -119,7 +119,7 @@ fn packets(host: &HostSnapshot) -> u64 {
 }
 
 /// What changed about an interface since a comparison began; `None` when nothing did that matters.
-pub fn disturbed(name: &str, then: &Vitals, now: Option<&Vitals>) -> Option<AbEnd> {
+pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Option<AbEnd> {
     let end = |cause, text: String| {
         Some(AbEnd {
             cause,
@@ -297,13 +297,13 @@ mod alarm_tests {
 
     #[test]
     fn what_became_of_the_interface_is_told_apart() {
-        let well = Vitals {
+        let well = LinkHealth {
             is_up: true,
             has_carrier: true,
             carrier_changes: Some(2),
             napi_ids: vec![8, 9],
         };
-        let now = |change: fn(&mut Vitals)| {
+        let now = |change: fn(&mut LinkHealth)| {
             let mut now = well.clone();
             change(&mut now);
             cause(disturbed("em0", &well, Some(&now)))

@@ -195,7 +195,9 @@ impl Prepared {
         let machine = self.switch.machine();
         let is_there = |target: &Target| {
             let device = target.interface.clone();
-            let asked = machine.run(target.netns_inode, move |control| control.vitals(&device));
+            let asked = machine.run(target.netns_inode, move |control| {
+                control.link_health(&device)
+            });
             matches!(asked, Ok(Ok(Some(_))))
         };
         restored(targets, self.netns_inode, failed, is_there)

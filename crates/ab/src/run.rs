@@ -17,7 +17,7 @@ use nicpoll_model::{StudyKind, Unseen};
 use nicpoll_observe::HostSnapshot;
 use nicpoll_stats::ab::{Draw, DrawnPair, PollCount, answer, settling_seconds};
 use nicpoll_store::{Ended, Recording, Store, StoreError};
-use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, Vitals};
+use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, LinkHealth};
 use nicpoll_sys::netns::NetnsThread;
 
 use crate::alarm::{Limits, Lost, disturbed, is_answered};
@@ -117,7 +117,7 @@ struct Run<'a, 'b> {
     runner: &'b mut Runner<'a>,
     room: &'a NetnsThread<Meter>,
     left_out: Duration,
-    vitals: Vec<Vitals>,
+    health: Vec<LinkHealth>,
     /// `None` until it is known what is usual.
     limits: Option<Limits>,
     begin: Instant,
@@ -158,7 +158,7 @@ impl Runner<'_> {
             runner: self,
             room,
             left_out,
-            vitals: Vec::new(),
+            health: Vec::new(),
             limits: None,
             begin: Instant::now(),
         };
@@ -184,7 +184,7 @@ impl Run<'_, '_> {
         progress: &mut dyn FnMut(AbProgress<'_>),
     ) -> Result<(), Halt> {
         progress(AbProgress::Begins);
-        self.vitals = self.ask_vitals()?;
+        self.health = self.ask_health()?;
         self.try_echo(&mut document.unseen)?;
         let round_trip_ns = self.learn(&mut document.unseen)?;
         self.look_with()?;
@@ -354,7 +354,7 @@ impl Run<'_, '_> {
     /// Queues that begin anew with each turn have other instances from then on.
     fn begin_anew(&mut self) -> Result<(), Halt> {
         self.room.run(Meter::watch_instances)?;
-        self.vitals = self.ask_vitals()?;
+        self.health = self.ask_health()?;
         Ok(())
     }
 
@@ -433,8 +433,8 @@ impl Run<'_, '_> {
 
     /// Whether all is well.
     fn look(&mut self, before: Option<&Counted>) -> Result<(), Halt> {
-        let now = self.read_vitals()?;
-        for ((member, then), now) in self.runner.members.iter().zip(&self.vitals).zip(&now) {
+        let now = self.read_health()?;
+        for ((member, then), now) in self.runner.members.iter().zip(&self.health).zip(&now) {
             if let Some(end) = disturbed(&member.interface.name, then, now.as_ref()) {
                 return Err(Halt::End(end));
             }
@@ -454,7 +454,7 @@ impl Run<'_, '_> {
         }
     }
 
-    fn read_vitals(&mut self) -> Result<Vec<Option<Vitals>>, Halt> {
+    fn read_health(&mut self) -> Result<Vec<Option<LinkHealth>>, Halt> {
         let mut all = Vec::new();
         for Target {
             netns_inode,
@@ -462,20 +462,20 @@ impl Run<'_, '_> {
         } in self.runner.members.clone()
         {
             let machine = self.runner.switch.machine();
-            all.push(machine.run(netns_inode, move |control| control.vitals(&interface))??);
+            all.push(machine.run(netns_inode, move |control| control.link_health(&interface))??);
         }
         Ok(all)
     }
 
     /// The state of every member, each of which has to be there.
-    fn ask_vitals(&mut self) -> Result<Vec<Vitals>, Halt> {
-        let now = self.read_vitals()?.into_iter();
+    fn ask_health(&mut self) -> Result<Vec<LinkHealth>, Halt> {
+        let now = self.read_health()?.into_iter();
         let names = self.runner.members.iter();
         now.zip(names)
-            .map(|(vitals, member)| {
+            .map(|(health, member)| {
                 let name = &member.interface.name;
                 let gone = || format!("{name} is no more, or no longer in this network namespace");
-                vitals.ok_or_else(|| end(AbEndCause::InterfaceChanged, gone()))
+                health.ok_or_else(|| end(AbEndCause::InterfaceChanged, gone()))
             })
             .collect()
     }

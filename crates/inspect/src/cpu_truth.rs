@@ -1,31 +1,29 @@
-//! Is the exact account of CPU time right, where `/proc/stat` is not? A load is busy for a quarter of
-//! each clock tick's period, in step with the tick. It measures itself; both accounts are held
-//! against that.
+//! Checks the exact account of CPU time and that of `/proc/stat` against a load that measures itself.
 //!
-//! What must hold: the load is pinned to one core and bounded in time. Nothing is concluded from a
-//! machine whose hypervisor or other work kept the load from running.
+//! The load is busy for a quarter of each clock tick's period, in step with the tick, which fools `/proc/stat`. It is
+//! pinned to one core and bounded in time. Nothing is concluded from a machine whose hypervisor or other work kept the
+//! load from running. Pulses of datagrams over loopback show CPU time by the phase of a pulse; nothing leaves loopback.
 
-mod pulses;
-
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::{
-    CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, TICK_SAMPLED_POINTS_MIN, TruthPhase,
-    TruthVerdict,
+    CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldedPulses, TICK_SAMPLED_POINTS_MIN,
+    TruthPhase, TruthVerdict,
 };
 use nicpoll_observe::clock::{Spun, monotonic_ns, next_phase, sleep_until, spin_until, tick_ns};
-use nicpoll_observe::{CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, start_timing};
+use nicpoll_observe::{CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, FoldOptions, start_timing};
 use nicpoll_sys::schedule;
+use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use crate::InspectError;
-use crate::error::Doing;
-use rustix::process::setpriority_process;
+use crate::error::{Doing, InspectError};
 
 /// The greatest priority of ordinary threads.
 const NICENESS: i32 = -20;
-/// Phases of the tick that are tried: with pulses of a quarter, one of them meets the tick.
+/// The number of phases tried: with pulses of a quarter period, one of them meets the tick.
 const PHASES: u64 = 4;
 /// All phases together stay below 3 s.
 const PHASE_RUN: Duration = Duration::from_millis(700);
@@ -33,21 +31,31 @@ const PHASE_RUN: Duration = Duration::from_millis(700);
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// For how long events are timed.
 const COST_RUN: Duration = Duration::from_millis(300);
-/// All phases run again while others disturb, or the account seems off: one that is off is so each time, and a
-/// pause of the hypervisor that is told nowhere is not.
+/// All phases run again while others disturb, or the account seems off. A wrong account is wrong each time, unlike an
+/// unreported pause of the hypervisor.
 const TRIES: u32 = 3;
-/// The load sees that the hypervisor took time, events do not: with more, half the tolerance is gone.
+/// The load sees the time that the hypervisor takes, events do not. More than this is half the tolerance.
 const STEAL_MAX: f64 = 0.005;
-/// Each time that others have come upon the load, or before it wakes, some microseconds are in no event
-/// and count to it. With more than this share of others, that may be a point.
+/// Each time that others interrupt the load, or run before it wakes, some microseconds are in no event
+/// and count as the load's. With more than this share of others, that may be a point.
 const OTHERS_MAX: f64 = 0.1;
-/// While another core is busy for more than this, the way into an interrupt and out of it, and pauses of the
-/// hypervisor, may be a point: cores share what a processor and a hypervisor have once.
+/// While another core is busy for more than this, interrupt entry and exit and pauses of the hypervisor may be a point:
+/// cores share parts of the processor.
 const ELSEWHERE_MAX: f64 = 0.2;
 /// A load that got less of its quarter than this was kept from running.
 const OWN_MIN: f64 = 0.15;
 
-/// Holds both accounts of CPU time against a load that measures itself, and folds the CPU time of pulses of
+/// How long pulses are sent.
+const PULSES_RUN: Duration = Duration::from_secs(2);
+/// Datagrams a pulse.
+const DATAGRAMS: u32 = 32;
+const PAYLOAD_BYTES: usize = 64;
+/// The reader works on a pulse for this part of the period.
+const WORK_FRACTION: u64 = 4;
+/// Silence after which the reader knows that the sender has ended.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// Compares both accounts of CPU time with a load that measures itself, and folds the CPU time of pulses of
 /// datagrams at the period `fold` when there is one.
 ///
 /// # Errors
@@ -79,7 +87,7 @@ pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
     }
     let cost = cost(&mut exact, core, tick_ns)?;
     drop(exact);
-    let fold = fold.map(pulses::fold).transpose()?;
+    let fold = fold.map(fold_pulses).transpose()?;
     let (verdict, reason) = verdict;
     Ok(CpuTruth {
         schema: String::from(CPU_TRUTH_SCHEMA),
@@ -96,7 +104,7 @@ pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
     })
 }
 
-/// Has the calling thread run before others, so that its pulses keep their phase.
+/// Raises the calling thread's priority: its pulses keep their phase.
 fn run_before_others() {
     // Without the privilege it runs like others, which may be enough.
     let _ = setpriority_process(Some(gettid()), NICENESS);
@@ -106,7 +114,7 @@ fn not_measured(why: impl Into<String>) -> InspectError {
     InspectError::NotMeasured(why.into())
 }
 
-/// What a thread of the measurement came to.
+/// The result of a thread of the measurement.
 fn joined<T>(thread: thread::JoinHandle<Result<T, InspectError>>) -> Result<T, InspectError> {
     let panicked = |_| not_measured("a thread of the measurement panicked");
     thread.join().map_err(panicked)?
@@ -231,7 +239,7 @@ fn greatest(phases: &[TruthPhase], read: fn(&TruthPhase) -> f64) -> f64 {
     phases.iter().map(read).fold(0.0, f64::max)
 }
 
-/// What the machine did meanwhile that takes time which no event shows, and so may put a right account off.
+/// Disturbances that take time which no event shows, and so may make a right account seem wrong.
 fn disturbance(phases: &[TruthPhase]) -> Option<String> {
     let steal = greatest(phases, |phase| phase.steal_ratio);
     let others = greatest(phases, TruthPhase::others_ratio);
@@ -274,6 +282,91 @@ fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> Result<Option<EventCos
         ns_per_event: runs.ns_per_run,
         events_per_second: runs.runs as f64 / seconds,
     }))
+}
+
+/// Sends pulses `period` apart and folds the CPU time that they take.
+fn fold_pulses(period: Duration) -> Result<FoldedPulses, InspectError> {
+    let period_ns = period.as_nanos() as u64;
+    let options = ExactCpuOptions {
+        fold: Some(FoldOptions {
+            period_ns,
+            tgid: std::process::id(),
+        }),
+        ..ExactCpuOptions::default()
+    };
+    let mut exact = ExactCpu::load(&options).map_err(InspectError::NoExactAccount)?;
+    exact.attach().map_err(InspectError::NoExactAccount)?;
+    let pulses = exchange(period_ns)?;
+    let fold = exact.fold().map_err(InspectError::NoExactAccount)?;
+    let bins = fold.ok_or_else(|| not_measured("folding was asked for and did not take place"))?;
+    Ok(FoldedPulses {
+        period_ns,
+        pulses,
+        datagrams_per_pulse: DATAGRAMS,
+        bins,
+    })
+}
+
+/// Runs both ends and returns the number of pulses that were sent.
+fn exchange(period_ns: u64) -> Result<u64, InspectError> {
+    let cpus = schedule::allowed_cpus().doing("asking which CPUs may be used")?;
+    let (Some(&sender_cpu), Some(&reader_cpu)) = (cpus.first(), cpus.last()) else {
+        return Err(not_measured("this process may use no CPU"));
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).doing("binding to loopback")?;
+    let address = socket.local_addr().doing("binding to loopback")?;
+    let timeout = socket.set_read_timeout(Some(SILENCE));
+    timeout.doing("binding to loopback")?;
+    let reader = thread::spawn(move || read_pulses(&socket, reader_cpu, period_ns));
+    let sender = thread::spawn(move || -> Result<u64, InspectError> {
+        schedule::pin(sender_cpu).doing("pinning the sender")?;
+        run_before_others();
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let socket = socket.doing("binding to loopback")?;
+        let connected = socket.connect(address);
+        connected.doing("binding to loopback")?;
+        send_pulses(&socket, period_ns).doing("sending over loopback")
+    });
+    let sent = joined(sender);
+    joined(reader)?;
+    sent
+}
+
+fn send_pulses(socket: &UdpSocket, period_ns: u64) -> io::Result<u64> {
+    let end = monotonic_ns() + PULSES_RUN.as_nanos() as u64;
+    let mut pulses = 0;
+    while monotonic_ns() < end {
+        sleep_until(next_phase(monotonic_ns(), period_ns, 0))?;
+        for _ in 0..DATAGRAMS {
+            socket.send(&[0; PAYLOAD_BYTES])?;
+        }
+        pulses += 1;
+    }
+    Ok(pulses)
+}
+
+/// Reads pulse after pulse, and works on each when it is complete.
+fn read_pulses(socket: &UdpSocket, cpu: u32, period_ns: u64) -> Result<(), InspectError> {
+    schedule::pin(cpu).doing("pinning the reader")?;
+    run_before_others();
+    let mut datagram = [0; PAYLOAD_BYTES];
+    loop {
+        for _ in 0..DATAGRAMS {
+            match socket.recv(&mut datagram) {
+                Ok(_) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(error).doing("reading from loopback"),
+            }
+        }
+        spin_until(monotonic_ns() + period_ns / WORK_FRACTION);
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! Why something could not be looked at.
+//! Errors of looking, and looking into another network namespace.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nicpoll_observe::BpfError;
-use nicpoll_switch::{ControlError, LinkFacts, SwitchError};
-use nicpoll_sys::netns::ThreadGone;
+use nicpoll_switch::{ControlError, LinkInfo, SwitchError};
+use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace, NetnsThread, ThreadGone};
 use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
-/// Why something could not be looked at. A privilege or kernel feature that only a part takes is no error: that
+/// Why something could not be read. A privilege or kernel feature that only a part needs is no error: that
 /// part is left out and named.
 #[derive(Debug, Error)]
 pub enum InspectError {
@@ -104,14 +104,56 @@ impl InspectError {
                 | InspectError::NoExactAccount(_)
         )
     }
+}
 
-    pub(crate) fn no_interface(name: &str, links: &[LinkFacts], done: &'static str) -> Self {
-        InspectError::NoInterface {
-            name: String::from(name),
-            known: links.iter().map(|link| link.name.clone()).collect(),
-            done,
-        }
+/// The links of these names, in their order, or all but the loopback when there is no name. `done` is the verb for
+/// the message: `shown`, `watched`.
+pub(crate) fn chosen<'a>(
+    links: &'a [LinkInfo],
+    names: &[String],
+    done: &'static str,
+) -> Result<Vec<&'a LinkInfo>, InspectError> {
+    if names.is_empty() {
+        return Ok(links.iter().filter(|link| !link.is_loopback).collect());
     }
+    let find = |name: &String| {
+        let mut links_of_name = links.iter().filter(|link| link.interface.name == *name);
+        links_of_name
+            .next()
+            .ok_or_else(|| InspectError::NoInterface {
+                name: name.clone(),
+                known: links
+                    .iter()
+                    .map(|link| link.interface.name.clone())
+                    .collect(),
+                done,
+            })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Runs `work` in a thread that enters another namespace and then ends. `name` is one of 'ip netns', or a path.
+///
+/// # Errors
+/// When there is no such namespace or it may not be entered, or those of `work`.
+pub fn inside<T: Send + 'static, E: From<InspectError> + Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E> {
+    let path = match name.contains('/') {
+        true => PathBuf::from(name),
+        false => Path::new(NAMED_DIRECTORY).join(name),
+    };
+    let namespace = NetNamespace::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => InspectError::NamespaceForbidden { path, error },
+        _ => InspectError::NoNamespace { path, error },
+    })?;
+    let thread =
+        NetnsThread::enter(namespace, || ()).map_err(|error| InspectError::EnterForbidden {
+            name: String::from(name),
+            error,
+        })?;
+    thread.run(move |()| work()).map_err(InspectError::from)?
 }
 
 /// Says what was being done when something failed.

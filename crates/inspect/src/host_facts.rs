@@ -1,6 +1,4 @@
-//! What the machine is: for the record of a measurement, and for the checks.
-//!
-//! Nothing here is the host's network: only what bears on every namespace alike.
+//! Facts about the machine, for the record of a measurement and for the checks. They hold for every namespace alike.
 
 use std::fs;
 use std::io;
@@ -9,7 +7,7 @@ use std::path::Path;
 use nicpoll_model::HostFacts;
 use nicpoll_sys::schedule;
 
-/// Boot options that change what receiving costs.
+/// Boot options that change the cost of receiving.
 const BOOT_OPTIONS: [&str; 8] = [
     "mitigations",
     "preempt",
@@ -32,7 +30,7 @@ const SYSCTLS: [&str; 7] = [
     "kernel.sched_rt_runtime_us",
 ];
 
-/// Reads them now; what the kernel does not show is left out.
+/// Reads them now; facts that the kernel does not show are left out.
 ///
 /// # Errors
 /// When the CPUs that this process may use are not known.

@@ -1,23 +1,45 @@
-//! What interfaces can do and do: what `nicpoll show` prints.
+//! `nicpoll show`: what interfaces can do and what they do, read at one moment and over a short look.
+//!
+//! [`show`] makes the document. [`Look`] reads the interfaces, watches their polls for a time and says the rest;
+//! [`PollWitness`] uses it to prove settings. `variables` reads FreeBSD's `kern.polling` off the result.
 
-mod drift;
-mod evidence;
-mod gather;
-mod look;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::iter;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::{
+    Ceiling, Discipline, DriftShow, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow,
+    Origin, PendingShow, Rhythm, SHOW_SCHEMA, Show, Unseen,
+};
+use nicpoll_observe::{
+    BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
+    thread as observed_thread,
+};
+use nicpoll_switch::{
+    Abilities, Control, ControlError, GRO_FEATURE, Journal, LinkInfo, Machine, Napi, Queue,
+    Sighting, SwitchError, Target, VETH_RING_SLOTS, Witness, drift_of, is_stacked, lowest,
+    pending_of, supported,
+};
+use nicpoll_sys::ethtool;
+
+use crate::discipline::{Values, by_setting, by_settings, of_lower, of_rhythm, without_polls};
+use crate::error::{Doing, InspectError, chosen};
+use crate::interrupts::{description, interrupts, is_storm, look_for_storms};
+
 mod variables;
 
-use std::time::Duration;
+pub use variables::{AskedVariables, NOT_WATCHED, UnknownVariable, asked_variables};
 
-use nicpoll_model::{Origin, SHOW_SCHEMA, Show};
+use variables::{Sources, read_all};
 
-pub use self::evidence::THREADED_BUSY_POLL;
-pub(crate) use self::evidence::{of_rhythm, without_polls};
-pub(crate) use self::gather::interrupts;
-pub use self::look::Look;
-pub use self::variables::{AskedVariables, NOT_WATCHED, UnknownVariable, asked_variables};
-use crate::InspectError;
+/// The length of the look that measures the cost of looking.
+const COST_LOOK: Duration = Duration::from_millis(100);
 
-/// What to look at, and for how long.
+/// The interfaces to show, and for how long to watch them.
 #[derive(Clone, Debug)]
 pub struct ShowOptions {
     /// Interfaces; none: all but the loopback.
@@ -28,7 +50,7 @@ pub struct ShowOptions {
     pub storm_threshold: u64,
 }
 
-/// Looks at interfaces of the caller's namespace, whose name is `netns` when it was entered by one.
+/// Looks at interfaces of the caller's namespace; `netns` is its name when it was entered by one.
 ///
 /// # Errors
 /// When a name is no interface's, or an interface cannot be read.
@@ -51,4 +73,599 @@ pub fn show(
         interfaces,
         unseen,
     })
+}
+
+/// Watches the polls of interfaces by BPF, to prove that a setting is in force.
+#[derive(Clone, Copy, Debug)]
+pub struct PollWitness;
+
+impl Witness for PollWitness {
+    fn watch(
+        &self,
+        interfaces: &[String],
+        time: Duration,
+    ) -> Result<Vec<Sighting>, Box<dyn Error + Send + Sync>> {
+        // Storms prove nothing about a setting.
+        let mut look = Look::new(interfaces, 0)?;
+        let seconds = look.watch(time)?;
+        let (interfaces, unseen) = look.finish();
+        let seen = interfaces.into_iter().map(|interface| Sighting {
+            rounds: rounds_of(&interface),
+            interface: interface.name,
+            seconds,
+            setting: interface.setting,
+            evidence: interface.evidence,
+            unseen: unseen.clone(),
+        });
+        Ok(seen.collect())
+    }
+}
+
+/// Rounds of all instances, or polls where no round ended.
+fn rounds_of(interface: &InterfaceShow) -> u64 {
+    let rhythms = || {
+        let napis = interface.napis.iter().flatten();
+        napis.filter_map(|napi| napi.rhythm.as_ref())
+    };
+    match rhythms().map(|rhythm| rhythm.rounds).sum() {
+        0 => rhythms().map(|rhythm| rhythm.polls).sum(),
+        rounds => rounds,
+    }
+}
+
+/// Interfaces that are looked at.
+struct Look {
+    control: Control,
+    /// Names of the interfaces that were asked for, in their order.
+    shown: Vec<String>,
+    /// By the name of a stacked interface: those where its packets arrive.
+    below: BTreeMap<String, Vec<String>>,
+    /// The interfaces that are shown, and those below them.
+    stills: Vec<Still>,
+    storm_threshold: u64,
+    watched: Option<Watched>,
+    watch: Option<(RhythmWatch, Option<ExactCpu>)>,
+    unseen: Vec<Unseen>,
+}
+
+/// An interface as read at one moment.
+struct Still {
+    /// Without evidence, rates and variables.
+    show: InterfaceShow,
+    /// Kind of virtual device; empty for one that is not virtual.
+    kind: String,
+    /// The address of its device, which names its interrupts.
+    bus_address: Option<String>,
+}
+
+/// The events between the two moments of a look.
+struct Watched {
+    /// From one count to the next.
+    seconds: f64,
+    /// How long polls were watched, which is a little more.
+    poll_seconds: f64,
+    before: Counters,
+    after: Counters,
+    /// By NAPI id; `None` when polls could not be watched.
+    rhythms: Option<BTreeMap<u32, PollRhythm>>,
+}
+
+/// The counters at either end of a look.
+struct Counters {
+    /// By index of interface.
+    rx_packets: BTreeMap<u32, u64>,
+    /// Of the machine; `None` when they cannot be read.
+    interrupts: Option<Vec<InterruptLine>>,
+    /// `None` when storms are not looked for.
+    storms: Option<Interrupts>,
+}
+
+impl Watched {
+    /// Packets per second that an interface received; `None` when it does not count, or came or went.
+    fn rx_packets_per_second(&self, ifindex: u32) -> Option<f64> {
+        let [after, before] =
+            [&self.after, &self.before].map(|counters| counters.rx_packets.get(&ifindex).copied());
+        Some(after?.saturating_sub(before?) as f64 / self.seconds)
+    }
+}
+
+impl Look {
+    /// Finds the interfaces of the caller's namespace: those of the names, or all but the loopback.
+    fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
+        let mut control = Control::new();
+        let abilities = Abilities::probe();
+        let links = control.links().doing("looking for interfaces")?;
+        let shown = chosen(&links, names, "shown")?;
+        let stacked = shown
+            .iter()
+            .filter(|link| is_stacked(&link.interface.driver));
+        let below: BTreeMap<String, Vec<String>> = stacked
+            .map(|link| {
+                let below = lowest(&links, link).into_iter();
+                let names = below.map(|link| link.interface.name.clone());
+                (link.interface.name.clone(), names.collect())
+            })
+            .collect();
+        let shown: Vec<String> = shown
+            .iter()
+            .map(|link| link.interface.name.clone())
+            .collect();
+        let mut stills = Vec::new();
+        for link in &links {
+            let name = &link.interface.name;
+            if !shown.contains(name) && !below.values().flatten().any(|lower| lower == name) {
+                continue;
+            }
+            let still = still(&mut control, &abilities, link);
+            stills.push(still.map_err(|source| InspectError::Interface {
+                doing: format!("reading interface {name}"),
+                source,
+            })?);
+        }
+        let mut unseen = Vec::new();
+        if stills.iter().any(|still| still.show.napis.is_none()) {
+            unseen.push(Unseen {
+                what: String::from("NAPI instances"),
+                why: String::from("this kernel does not list them; Linux 6.8 or later does"),
+            });
+        }
+        let mut recorded = Recorded::of_this_machine();
+        for Still { show, .. } in &mut stills {
+            match recorded.of(&show.name) {
+                Ok((drift, pending)) => {
+                    show.drift = Some(drift);
+                    show.pending = pending;
+                }
+                Err(error) => unseen.push(Unseen {
+                    what: format!("what 'nicpoll set' had set of {}", show.name),
+                    why: why_unread(&error),
+                }),
+            }
+        }
+        Ok(Look {
+            control,
+            shown,
+            below,
+            stills,
+            storm_threshold,
+            watched: None,
+            watch: None,
+            unseen,
+        })
+    }
+
+    /// Watches for a time. Returns the seconds that polls were watched; `None` when they were not.
+    fn watch(&mut self, time: Duration) -> Result<Option<f64>, InspectError> {
+        if time.is_zero() {
+            return Ok(None);
+        }
+        let napis = self
+            .stills
+            .iter()
+            .flat_map(|still| still.show.napis.iter().flatten());
+        let instances: Vec<(u32, u64)> = napis
+            .map(|napi| (napi.id, napi.gro_flush_timeout_ns))
+            .collect();
+        let exact = if self.looks_for_storms() {
+            let begun = look_for_storms(self.storm_threshold);
+            self.seen("interrupt storms", begun)
+        } else {
+            None
+        };
+        let watch = self.seen("polls", RhythmWatch::begin(&instances));
+        // Loading the programs takes time that is no part of the look.
+        let watched_from = Instant::now();
+        let before = self.count(exact.as_ref())?;
+        let began = Instant::now();
+        thread::sleep(time);
+        let seconds = began.elapsed().as_secs_f64();
+        let after = self.count(exact.as_ref())?;
+        let poll_seconds = watched_from.elapsed().as_secs_f64();
+        let rhythms = watch.as_ref().map(|watch| {
+            let read = instances.iter().map(|(id, _)| Ok((*id, watch.read(*id)?)));
+            read.collect::<Result<BTreeMap<u32, PollRhythm>, BpfError>>()
+        });
+        let rhythms = rhythms.transpose()?;
+        let was_watched = rhythms.is_some();
+        self.watched = Some(Watched {
+            seconds,
+            poll_seconds,
+            before,
+            after,
+            rhythms,
+        });
+        self.watch = watch.map(|watch| (watch, exact));
+        Ok(was_watched.then_some(poll_seconds))
+    }
+
+    /// The observer that has begun, or `None` with the reason noted.
+    fn seen<T>(&mut self, what: &str, begun: Result<T, BpfError>) -> Option<T> {
+        begun
+            .map_err(|error| {
+                let why = format!("{error}; run it as root");
+                let what = String::from(what);
+                self.unseen.insert(0, Unseen { what, why });
+            })
+            .ok()
+    }
+
+    /// Only interrupts of a card are shown, and a virtual device has none.
+    fn looks_for_storms(&self) -> bool {
+        let lines = interrupts().unwrap_or_default();
+        let mut stills = self.stills.iter();
+        self.storm_threshold > 0 && stills.any(|still| !interrupts_of(still, &lines).is_empty())
+    }
+
+    /// The cost of watching, measured by another short look; `None` after the first time.
+    fn cost(&mut self) -> Option<EventCost> {
+        let (watch, exact) = self.watch.take()?;
+        cost_of(&watch, exact)
+    }
+
+    fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, InspectError> {
+        let links = self.control.links().doing("counting packets")?.into_iter();
+        let counted = |link: LinkInfo| Some((link.interface.ifindex, link.rx_packets?));
+        Ok(Counters {
+            rx_packets: links.filter_map(counted).collect(),
+            interrupts: interrupts(),
+            storms: exact.map(ExactCpu::interrupts).transpose()?,
+        })
+    }
+
+    /// The interfaces, and the parts that could not be seen.
+    fn finish(self) -> (Vec<InterfaceShow>, Vec<Unseen>) {
+        let watched = self.watched.as_ref();
+        let interfaces = self.stills.into_iter();
+        let all: BTreeMap<String, InterfaceShow> = interfaces
+            .map(|still| interface(still, watched))
+            .map(|show| (show.name.clone(), show))
+            .collect();
+        let shown = self.shown.iter().filter_map(|name| {
+            let mut show = all.get(name)?.clone();
+            if let Some(below) = self.below.get(name) {
+                learn_from(&mut show, below, &all);
+            }
+            Some(show)
+        });
+        (shown.collect(), self.unseen)
+    }
+}
+
+/// Why the journal cannot be read, with the remedy where there is one.
+fn why_unread(error: &SwitchError) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let causes: Vec<_> =
+        iter::successors(Some(first), |cause| <dyn Error>::source(*cause)).collect();
+    let text: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    let is_forbidden = causes.iter().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+    });
+    text.join(": ") + if is_forbidden { "; run it as root" } else { "" }
+}
+
+/// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
+fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<EventCost> {
+    let mut timed_runs = || {
+        let polls = watch.timed_runs().ok()?;
+        match &mut exact {
+            Some(exact) => Some(polls.plus(exact.timed_runs().ok()?)),
+            None => Some(polls),
+        }
+    };
+    let timing = nicpoll_observe::start_timing().ok()?;
+    let (before, began) = (timed_runs()?, Instant::now());
+    thread::sleep(COST_LOOK);
+    let seconds = began.elapsed().as_secs_f64();
+    let runs = timed_runs()?.since(before);
+    drop(timing);
+    runs.map(|runs| EventCost {
+        ns_per_event: runs.ns_per_run,
+        events_per_second: runs.runs as f64 / seconds,
+    })
+}
+
+/// Reads an interface. What the driver lacks or the kernel does not tell is absent.
+fn still(
+    control: &mut Control,
+    abilities: &Abilities,
+    link: &LinkInfo,
+) -> Result<Still, ControlError> {
+    let (ifindex, kind) = (link.interface.ifindex, link.interface.driver.clone());
+    let queues = supported(control.queues(ifindex))?.unwrap_or_default();
+    let count = |is_rx| queues.iter().filter(|queue| queue.is_rx == is_rx).count() as u32;
+    let (rx_queues, tx_queues) = match count(true) {
+        0 => (link.rx_queues, link.tx_queues),
+        rx_queues => (Some(rx_queues), Some(count(false))),
+    };
+    let features = supported(control.features(ifindex))?;
+    let moderation = supported(control.moderation(ifindex))?.unwrap_or_default();
+    let driver = ethtool::driver(&link.interface.name).ok();
+    let (driver, bus_address) = driver
+        .map(|driver| (driver.name, driver.bus_address))
+        .unzip();
+    let napis = napis(control, abilities, link, &queues)?;
+    let show = InterfaceShow {
+        driver: driver.or_else(|| Some(kind.clone()).filter(|kind| !kind.is_empty())),
+        ifindex,
+        lower: Vec::new(),
+        is_up: link.is_up,
+        link_bits_per_second: supported(control.link_bits_per_second(ifindex))?.flatten(),
+        rx_queues,
+        tx_queues,
+        // veth does not tell.
+        rx_ring_slots: match kind.as_str() {
+            "veth" => Some(VETH_RING_SLOTS),
+            _ => supported(control.rx_ring_slots(ifindex))?.flatten(),
+        },
+        has_gro: features.and_then(|features| features.active.get(GRO_FEATURE).copied()),
+        moderation: moderation
+            .into_iter()
+            .map(|(row, value)| (String::from(row.name), value))
+            .collect(),
+        interrupts: Vec::new(),
+        setting: napis.as_deref().map(|napis| by_settings(napis, link)),
+        napis,
+        evidence: None,
+        rx_packets_per_second: None,
+        ceiling: None,
+        drift: None,
+        pending: None,
+        kern_polling: Vec::new(),
+        name: link.interface.name.clone(),
+    };
+    Ok(Still {
+        show,
+        kind,
+        bus_address: bus_address.flatten(),
+    })
+}
+
+fn napis(
+    control: &mut Control,
+    abilities: &Abilities,
+    link: &LinkInfo,
+    queues: &[Queue],
+) -> Result<Option<Vec<NapiShow>>, ControlError> {
+    let Some(napis) = supported(control.napis(link.interface.ifindex))? else {
+        return Ok(None);
+    };
+    let device = (!abilities.has_napi_set).then(|| device_values(link));
+    let show = |napi: Napi| {
+        // Kernels that cannot set the values of single instances do not tell them either; all others
+        // tell both.
+        let values = device.unwrap_or(Values {
+            defer_hard_irqs: napi.defer_hard_irqs.unwrap_or_default(),
+            gro_flush_timeout_ns: napi.gro_flush_timeout_ns.unwrap_or_default(),
+            irq_suspend_timeout_ns: napi.irq_suspend_timeout_ns,
+            threaded: napi.threaded,
+        });
+        let is_served = |queue: &&Queue| queue.is_rx && queue.napi_id == Some(napi.id);
+        let rx_queues = queues.iter().filter(is_served).map(|queue| queue.id);
+        NapiShow {
+            id: napi.id,
+            irq: napi.irq,
+            rx_queues: rx_queues.collect(),
+            defer_hard_irqs: values.defer_hard_irqs,
+            gro_flush_timeout_ns: values.gro_flush_timeout_ns,
+            irq_suspend_timeout_ns: values.irq_suspend_timeout_ns,
+            threaded: values.threaded,
+            thread: napi.thread_pid.and_then(|pid| observed_thread(pid).ok()),
+            setting: by_setting(values),
+            rhythm: None,
+        }
+    };
+    Ok(Some(napis.into_iter().map(show).collect()))
+}
+
+/// The values of all instances of an interface, on kernels where they have no values of their own.
+fn device_values(link: &LinkInfo) -> Values {
+    let directory = format!("/sys/class/net/{}", link.interface.name);
+    let read = |file: &str| -> Option<u64> {
+        let text = fs::read_to_string(format!("{directory}/{file}")).ok()?;
+        text.trim().parse().ok()
+    };
+    // A thread in another namespace may see the interfaces of the first one there.
+    if read("ifindex") != Some(link.interface.ifindex.into()) {
+        return Values::default();
+    }
+    Values {
+        defer_hard_irqs: read("napi_defer_hard_irqs").unwrap_or(0) as u32,
+        gro_flush_timeout_ns: read("gro_flush_timeout").unwrap_or(0),
+        irq_suspend_timeout_ns: None,
+        threaded: read("threaded").map(|threaded| threaded as u32),
+    }
+}
+
+/// The interrupts of one interface: those that its NAPI instances name, and those with its
+/// device's address or its name. A virtual device has none.
+fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptShow> {
+    let bus_address = still.bus_address.as_deref();
+    let napis = still.show.napis.iter().flatten();
+    let named: Vec<u32> = napis.filter_map(|napi| napi.irq).collect();
+    let show = |line: &InterruptLine| {
+        let irq = line.irq.parse().ok()?;
+        let is_of_device = bus_address.is_some() && line.is_of(&still.show.name, bus_address);
+        (named.contains(&irq) || is_of_device).then(|| InterruptShow {
+            irq,
+            description: description(line),
+            cpus: cpus_of(irq),
+            total: line.total(),
+            per_second: None,
+            is_storm: None,
+        })
+    };
+    lines.iter().filter_map(show).collect()
+}
+
+fn cpus_of(irq: u32) -> Option<String> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/irq/{irq}/{file}")).ok();
+    let list = read("effective_affinity_list").or_else(|| read("smp_affinity_list"))?;
+    Some(String::from(list.trim())).filter(|list| !list.is_empty())
+}
+
+/// The journal, as seen from the caller's namespace.
+struct Recorded {
+    journal: Journal,
+    /// A thread of its own looks: only that is certain to see this namespace's devices under `/sys`.
+    machine: Machine,
+}
+
+impl Recorded {
+    fn of_this_machine() -> Self {
+        Recorded {
+            journal: Journal::of_this_machine(),
+            machine: Machine::new(),
+        }
+    }
+
+    /// The values of an interface that somebody else changed, and its unconfirmed change.
+    ///
+    /// # Errors
+    /// When the journal may not be read.
+    fn of(
+        &mut self,
+        interface: &str,
+    ) -> Result<(Vec<DriftShow>, Option<PendingShow>), SwitchError> {
+        if self.journal.paths()?.is_empty() {
+            return Ok((Vec::new(), None));
+        }
+        let netns_inode = self.machine.enter_current()?;
+        let name = String::from(interface);
+        let interface = self
+            .machine
+            .run(netns_inode, move |control| control.interface(&name))??;
+        let target = Target {
+            netns_inode,
+            interface,
+        };
+        let drift = drift_of(&self.journal, &mut self.machine, &target)?;
+        let drift = drift.iter().map(DriftShow::from).collect();
+        Ok((drift, pending_of(&self.journal, &target)?))
+    }
+}
+
+/// An interface without queues learns of packets as those below it do.
+fn learn_from(show: &mut InterfaceShow, below: &[String], all: &BTreeMap<String, InterfaceShow>) {
+    let below: Vec<&InterfaceShow> = below.iter().filter_map(|name| all.get(name)).collect();
+    show.lower = below.iter().map(|lower| lower.name.clone()).collect();
+    if below.is_empty() || !show.is_up {
+        return;
+    }
+    type Part = fn(&InterfaceShow) -> Option<&Finding>;
+    let of = |part: Part| {
+        let lower = below.iter();
+        let findings: Vec<_> = lower
+            .map(|lower| (lower.name.as_str(), part(lower)))
+            .collect();
+        of_lower(&findings)
+    };
+    show.setting = of(|lower| lower.setting.as_ref());
+    show.evidence = of(|lower| lower.evidence.as_ref());
+}
+
+/// The interface with its events.
+fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
+    let interrupts = interrupt_rates(&still, watched);
+    let show = &mut still.show;
+    let rhythms = watched.and_then(|watched| watched.rhythms.as_ref());
+    let sum = rhythms.map(|rhythms| put_rhythms(show.napis.as_deref_mut(), rhythms));
+    let napis = show.napis.as_deref();
+    show.rx_packets_per_second =
+        watched.and_then(|watched| watched.rx_packets_per_second(show.ifindex));
+    show.evidence = sum.as_ref().map(|sum| {
+        let napis = napis.unwrap_or_default();
+        match sum.polls {
+            0 => without_polls(!napis.is_empty(), &still.kind, show.rx_packets_per_second),
+            _ => of_rhythm(sum, common_timeout_ns(napis)),
+        }
+    });
+    show.kern_polling = read_all(&Sources {
+        napis,
+        rhythm: sum.as_ref(),
+        ring_slots: show.rx_ring_slots,
+    });
+    show.ceiling = ceiling(show, watched);
+    show.interrupts = interrupts;
+    still.show
+}
+
+fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptShow> {
+    let of = |lines: Option<&[InterruptLine]>| interrupts_of(still, lines.unwrap_or_default());
+    let Some(watched) = watched else {
+        return of(interrupts().as_deref());
+    };
+    let before = of(watched.before.interrupts.as_deref());
+    let mut now = of(watched.after.interrupts.as_deref());
+    let [storms_then, storms_now] =
+        [&watched.before, &watched.after].map(|counters| counters.storms.as_ref());
+    for interrupt in &mut now {
+        let then = before.iter().find(|then| then.irq == interrupt.irq);
+        interrupt.per_second =
+            then.map(|then| interrupt.total.saturating_sub(then.total) as f64 / watched.seconds);
+        interrupt.is_storm = is_storm(&interrupt.irq.to_string(), storms_then, storms_now, &[]);
+    }
+    now
+}
+
+/// Gives each instance its rhythm, and returns that of all together.
+fn put_rhythms(napis: Option<&mut [NapiShow]>, rhythms: &BTreeMap<u32, PollRhythm>) -> PollRhythm {
+    let mut sum = PollRhythm::default();
+    for napi in napis.into_iter().flatten() {
+        let Some(rhythm) = rhythms.get(&napi.id) else {
+            continue;
+        };
+        sum = sum.plus(rhythm);
+        napi.rhythm = Some(Rhythm {
+            evidence: of_rhythm(rhythm, napi.gro_flush_timeout_ns),
+            polls: rhythm.polls,
+            rounds: rhythm.rounds,
+            timer_rounds: rhythm.timer_rounds,
+            packets: rhythm.frames,
+            packets_per_poll: (rhythm.polls > 0)
+                .then(|| rhythm.frames as f64 / rhythm.polls as f64),
+            median_gap_ns: rhythm.median_gap_ns(),
+            packets_histogram: rhythm.work.clone(),
+            gaps_histogram: rhythm.gaps_ns.clone(),
+            polls_by_cpu: rhythm.polls_by_cpu.clone(),
+        });
+    }
+    sum
+}
+
+/// The timeout of all instances; 0 when they differ.
+fn common_timeout_ns(napis: &[NapiShow]) -> u64 {
+    let first = napis.first().map_or(0, |napi| napi.gro_flush_timeout_ns);
+    let same = napis.iter().all(|napi| napi.gro_flush_timeout_ns == first);
+    if same { first } else { 0 }
+}
+
+/// An interface whose rounds begin by a timer takes at most a full ring per round; arrivals set no such limit.
+fn ceiling(show: &InterfaceShow, watched: Option<&Watched>) -> Option<Ceiling> {
+    let napis = show.napis.as_deref()?;
+    if show.setting.as_ref()?.discipline != Discipline::Polling {
+        return None;
+    }
+    let slots = u64::from(show.rx_ring_slots?) * u64::from(show.rx_queues?);
+    let measured = watched.and_then(|watched| rounds_per_second(napis, watched.poll_seconds));
+    let timeout_ns = Some(common_timeout_ns(napis)).filter(|timeout| *timeout > 0);
+    let predicted = timeout_ns.map(|timeout_ns| 1e9 / timeout_ns as f64);
+    let rounds_per_second = measured.or(predicted)?;
+    Some(Ceiling {
+        slots,
+        rounds_per_second,
+        packets_per_second: slots as f64 * rounds_per_second,
+        is_measured: measured.is_some(),
+    })
+}
+
+/// Rounds of one instance, mean of those that polled; `None` when none did.
+fn rounds_per_second(napis: &[NapiShow], seconds: f64) -> Option<f64> {
+    let rhythms = napis.iter().filter_map(|napi| napi.rhythm.as_ref());
+    let rounds: Vec<u64> = rhythms
+        .map(|rhythm| rhythm.rounds)
+        .filter(|rounds| *rounds > 0)
+        .collect();
+    let mean = rounds.iter().sum::<u64>() as f64 / rounds.len() as f64;
+    (!rounds.is_empty()).then_some(mean / seconds)
 }

@@ -1,8 +1,7 @@
-//! Samples of a host at an interval: what `nicpoll watch` shows and prints.
+//! `nicpoll watch`: samples of a host at an interval. The cost of watching is part of each sample.
 //!
-//! What must hold: what watching itself takes is part of each sample.
+//! `read` takes a reading, `sample` makes a sample of two.
 
-mod cost;
 mod read;
 mod sample;
 
@@ -13,17 +12,16 @@ use nicpoll_sys::privilege;
 
 use self::read::Reader;
 use self::sample::History;
-use crate::InspectError;
+use crate::error::InspectError;
 
-pub use self::cost::bpf_cpu_ratio;
+pub use self::read::bpf_cpu_ratio;
 
-/// The kernel times the BPF programs in the first part of an interval, one interval in so many: timing
-/// costs, too.
+/// The kernel times the BPF programs in the first part of every tenth interval: timing costs, too.
 const TIMED_EVERY: u64 = 10;
-/// How long it times them at the most.
+/// The longest time for which it times them.
 const TIMED: Duration = Duration::from_millis(100);
 
-/// What to watch, and how often.
+/// The interfaces to watch, and how often.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
     /// Interfaces; none: all but the loopback.
@@ -34,13 +32,13 @@ pub struct WatchOptions {
     pub storm_threshold: u64,
 }
 
-/// A watch that goes on, of the namespace that the thread was in when it began.
+/// A running watch, of the namespace that the thread was in when it began.
 pub struct Watch {
     start: WatchStart,
     reader: Reader,
     history: History,
     interval: Duration,
-    /// When the interval ends that goes on.
+    /// When the present interval ends.
     due: Instant,
     intervals: u64,
     elapsed_seconds: f64,
@@ -49,7 +47,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to count. `netns` is the name of the caller's namespace when it was entered by one.
+    /// Starts counting. `netns` is the name of the caller's namespace when it was entered by one.
     ///
     /// # Errors
     /// When a name is no interface's, or the counters cannot be read.
@@ -81,7 +79,7 @@ impl Watch {
         })
     }
 
-    /// What is watched, and what cannot be seen.
+    /// The start of the document: what is watched, and what cannot be seen.
     pub fn start(&self) -> &WatchStart {
         &self.start
     }
@@ -91,8 +89,7 @@ impl Watch {
         self.intervals
     }
 
-    /// Waits for the end of an interval and returns what happened in it; `None` when `wait` says that the
-    /// watch is over. It is called with the time until which to wait.
+    /// Waits for the end of an interval and returns its sample; `None` when `wait` says that the watch is over. It is called with the time until which to wait.
     ///
     /// # Errors
     /// Those of `wait`, or when a counter can no longer be read.
@@ -106,7 +103,7 @@ impl Watch {
         if !wait(self.due)? {
             return Ok(None);
         }
-        // Intervals that were slept through, as on a laptop, are not caught up with.
+        // Intervals slept through, as on a laptop, are skipped.
         self.due = (self.due + self.interval).max(Instant::now());
         let sample = self.history.sample(self.reader.read()?, self.bpf_cpu_ratio);
         self.intervals += 1;
@@ -118,13 +115,13 @@ impl Watch {
     /// Has the kernel time the programs for a moment.
     fn time_programs(&mut self) {
         let time = TIMED.min(self.interval / 10);
-        // What cannot be timed now leaves what was found last.
+        // A failed timing leaves the last result.
         if let Ok(ratio @ Some(_)) = self.reader.bpf_cpu_ratio(time) {
             self.bpf_cpu_ratio = ratio;
         }
     }
 
-    /// How long it took, and what it cost.
+    /// The end of the document: how long it took, and its cost.
     pub fn end(&self) -> WatchEnd {
         WatchEnd {
             elapsed_seconds: self.elapsed_seconds,

@@ -1,14 +1,13 @@
-//! Why a setting could not be changed or put back.
+//! Why a value could not be changed or put back.
 
 use std::path::PathBuf;
 
 use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
-use crate::control::ControlError;
-use crate::journal::{Entry, JournalError};
-use crate::kernel::Target;
-use crate::record::Change;
+use crate::journal::{Change, Entry, JournalError};
+use crate::kernel::{ControlError, Target};
+use crate::knob::{Knob, Value};
 
 /// Why a change could not be made or put back.
 #[derive(Debug, Error)]
@@ -30,22 +29,12 @@ pub enum SwitchError {
         interface: String,
         /// The value's name.
         what: String,
-        /// What was asked for.
+        /// The value written.
         asked: String,
-        /// What the kernel shows.
+        /// The value that the kernel shows.
         is: String,
     },
-    /// The NAPI instance is not there.
-    #[error(
-        "{interface} has no NAPI instance {napi_id}; it comes and goes with GRO, XDP and up/down"
-    )]
-    NoNapi {
-        /// The interface.
-        interface: String,
-        /// The id.
-        napi_id: u32,
-    },
-    /// The interface is somewhere that cannot be searched, or is no more.
+    /// The interface is in a place that cannot be searched, or no longer exists.
     #[error(
         "{interface} is in no network namespace that can be searched from here. It may still have these values: {}; \
          its record {} is kept. Move the interface to a namespace that 'ip netns' lists, then: nicpoll restore. If \
@@ -56,7 +45,7 @@ pub enum SwitchError {
     NotFound {
         /// The interface.
         interface: String,
-        /// Each value, and what it was before.
+        /// Each value with the one before.
         changes: Vec<String>,
         /// Its record.
         record: PathBuf,
@@ -71,7 +60,7 @@ pub enum SwitchError {
         .0.netns_option()
     )]
     Down(Box<Target>),
-    /// Threads cannot be taken away from instances that are not there.
+    /// Threads cannot be taken away while there are no instances.
     #[error(
         "{} has no NAPI instance now, and the kernel changes 'threaded' only while it has. Bring it up ({}; a veth \
          needs GRO on, too), then: nicpoll restore {}{}",
@@ -84,7 +73,7 @@ pub enum SwitchError {
     /// Something failed, and what had been changed could not be put back either.
     #[error("{first}; putting back failed too: {second}. Try again: nicpoll restore")]
     AndBack {
-        /// What failed.
+        /// The first failure.
         first: Box<SwitchError>,
         /// Why putting back failed.
         second: Box<SwitchError>,
@@ -99,21 +88,10 @@ pub enum SwitchError {
     /// Neither processes nor settings can be looked at.
     #[error(transparent)]
     NoProc(#[from] NoProc),
-    /// The kernel does not say what this process may do.
-    #[error("asking for privileges")]
-    AskingPrivileges(#[source] std::io::Error),
-    /// A network namespace cannot be entered.
-    #[error("entering the network namespace of {interface}")]
-    Namespace {
-        /// The interface or the namespace's name.
-        interface: String,
-        /// Why.
-        source: std::io::Error,
-    },
 }
 
 impl SwitchError {
-    /// That the interface of a record was not found, and may be somewhere all the same.
+    /// The interface of a record was not found, but may still exist.
     pub(crate) fn not_found(entry: &Entry) -> SwitchError {
         let record = entry.record();
         let changes = record.all_changes().into_iter();
@@ -126,6 +104,20 @@ impl SwitchError {
                 .map(text)
                 .collect(),
             record: entry.path().to_path_buf(),
+        }
+    }
+
+    pub(crate) fn not_taken(
+        target: &Target,
+        knob: &Knob,
+        asked: &Value,
+        is: Option<Value>,
+    ) -> Self {
+        SwitchError::NotTaken {
+            interface: target.interface.name.clone(),
+            what: knob.to_string(),
+            asked: asked.to_string(),
+            is: is.map_or_else(|| String::from("gone"), |is| is.to_string()),
         }
     }
 }

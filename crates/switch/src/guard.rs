@@ -1,9 +1,9 @@
-//! The guard: a process of its own that owns changes which must not outlive their client.
+//! The guard: a separate process that owns changes which must not outlive their client.
 //!
-//! It belongs to no terminal and no session, so it outlives the program that started it and the connection that it
-//! came by. What must hold: it owns the changes before the first of them is made; it undoes what is left within
-//! a second after its client is gone, kill -9 included, or when their time has come; until then it refers to no
-//! network namespace, so it keeps none alive.
+//! It belongs to no terminal and no session, so it outlives the program that started it and the connection that
+//! program came by. It owns the changes before the first of them is made. It undoes what is left within a second after
+//! its client is gone, kill -9 included, or at their time. Until then it refers to no network namespace and keeps none
+//! alive. [`Toggles`] are changes of a running program that a guard owns.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -14,28 +14,29 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::apply::{Held, ResolveError, Resolved, SetError, Switch, require_privileges};
 use crate::error::SwitchError;
-use crate::journal::{DIRECTORY_VARIABLE, Journal, JournalError};
-use crate::machine::Machine;
-use crate::owner::Owner;
-use crate::recover::boottime_ns;
-use crate::standing::{attempts_of, undo_unconfirmed};
+use crate::journal::{DIRECTORY_VARIABLE, Journal, JournalError, Owner, boottime_ns};
+use crate::kernel::Machine;
+use crate::plan::{Needs, Preview, preview};
+use crate::recover::{attempts_of, recover, undo_unconfirmed};
+use crate::request::{Name, POLLING_PERIOD_NS, Values};
 
-/// What the guard says when it no longer ends with its client's terminal.
+/// The guard's message when it no longer ends with its client's terminal.
 const READY: &str = "ready";
-/// What it is told when everything has been changed and is to wait for its time; an end without it means that the
+/// The client's message when everything has been changed and waits for its time. An end without it means that the
 /// client is gone.
 const STAY: &str = "stay";
-/// How often it looks whether the change has been confirmed, and whether it is asked to end.
+/// How often it checks whether the change has been confirmed, and whether it is asked to end.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often it tries to undo a change that cannot be undone: for a minute.
+/// How often it tries to undo a change that cannot be undone: one minute.
 const TRIES: u32 = 240;
 
 /// The argument with which a program that has guards runs [`watch_over`]; `--until NS` may follow.
 pub const GUARD_COMMAND: &str = "guard";
 
-/// What starts a guard: the calling program once more, with [`GUARD_COMMAND`].
+/// The command that starts a guard: the calling program with [`GUARD_COMMAND`].
 pub fn guard_of_this_program() -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(GUARD_COMMAND);
@@ -47,7 +48,7 @@ pub fn guard_of_this_program() -> io::Result<Command> {
 #[error("the process that undoes the change did not start")]
 pub struct GuardError(#[from] io::Error);
 
-/// A guard that waits, as its client sees it. Once it is dropped the guard undoes what is left and ends.
+/// A waiting guard, as its client sees it. When this is dropped the guard undoes what is left and ends.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
@@ -91,7 +92,7 @@ impl Guard {
         self.owner
     }
 
-    /// Lets it wait on its own: everything has been changed.
+    /// Leaves it to wait on its own, after everything has been changed.
     pub fn leave(mut self) -> io::Result<()> {
         match &mut self.child.stdin {
             Some(stdin) => writeln!(stdin, "{STAY}"),
@@ -108,8 +109,8 @@ enum Client {
     IsGone,
 }
 
-/// Watches over the changes that the calling process owns: the whole of the program that [`Guard::start`] starts.
-/// Returns when nothing is left to be undone. `stop` asks it to undo them at once.
+/// The whole program of a guard: watches over the changes that the calling process owns.
+/// Returns when nothing is left to undo. `stop` asks it to undo them at once.
 pub fn watch_over(
     journal: &Journal,
     until_boottime_ns: Option<u64>,
@@ -139,7 +140,7 @@ fn say_ready() -> io::Result<()> {
     stdout.flush()
 }
 
-/// Waits until the time has come, the client is gone, nothing is left to be undone, or somebody asks for an end.
+/// Waits until the time has come, the client is gone, nothing is left to undo, or somebody asks for an end.
 fn wait(
     journal: &Journal,
     owner: Owner,
@@ -175,8 +176,8 @@ fn undo(journal: &Journal, owner: Owner) -> Result<(), SwitchError> {
     outcome
 }
 
-/// Tries again what failed: a namespace that is just being taken down, or one that could not be searched, is another
-/// matter a moment later, and nobody else may come by who would put the values back.
+/// Repeats what failed. A namespace that is just being taken down, or could not be searched, may be accessible a moment
+/// later, and nobody else may come by to put the values back.
 fn insist(
     mut undo: impl FnMut() -> Result<(), SwitchError>,
     mut pause: impl FnMut(),
@@ -190,6 +191,103 @@ fn insist(
             done => return done,
         }
         pause();
+    }
+}
+
+/// Interfaces of one namespace that a running program switches to polling and back, as a key of `nicpoll watch` does.
+/// However the program ends, killed or not, everything is put back.
+pub struct Toggles {
+    switch: Switch,
+    netns_inode: u64,
+    guard: Guard,
+    held: Vec<(String, Held)>,
+}
+
+/// Why an interface was not switched.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ToggleError {
+    /// It polls without this program.
+    #[error("{0} polls already; 'nicpoll set {0} -polling' puts it back")]
+    PollsAlready(String),
+    /// The caller could be cut off.
+    #[error(
+        "{0} carries your ssh connection; 'nicpoll set {0} polling' switches it, and back unless you confirm it"
+    )]
+    OwnConnection(String),
+    /// It cannot be found.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// It cannot be set.
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// It cannot be put back.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// Nobody would put it back if the program were killed.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+}
+
+impl Toggles {
+    /// Nothing is switched yet, in the namespace of the calling thread. `guard` starts a guard.
+    pub fn of_caller(journal: Journal, guard: Command) -> Result<Self, ToggleError> {
+        require_privileges()?;
+        recover(&journal)?;
+        let guard = Guard::start(guard, &journal, None)?;
+        let mut switch = Switch::new(journal);
+        Ok(Toggles {
+            netns_inode: switch.enter(None)?,
+            switch,
+            guard,
+            held: Vec::new(),
+        })
+    }
+
+    /// Switches polling on, or off again. Returns whether it is on now.
+    pub fn toggle(&mut self, interface: &str) -> Result<bool, ToggleError> {
+        match self.held.iter().position(|(name, _)| name == interface) {
+            Some(at) => {
+                let (_, held) = self.held.remove(at);
+                held.restore(&mut self.switch)?;
+                Ok(false)
+            }
+            None => {
+                let held = self.hold(interface)?;
+                self.held.push((String::from(interface), held));
+                Ok(true)
+            }
+        }
+    }
+
+    /// Puts everything back and returns the names of the interfaces.
+    pub fn restore(&mut self) -> Result<Vec<String>, ToggleError> {
+        let mut names = Vec::new();
+        while let Some((name, held)) = self.held.pop() {
+            held.restore(&mut self.switch)?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    fn hold(&mut self, interface: &str) -> Result<Held, ToggleError> {
+        let values = Values::polling(POLLING_PERIOD_NS);
+        let names = [Name::whole(interface)];
+        let netns_inode = self.netns_inode;
+        let resolved = self
+            .switch
+            .resolve(&names, &values, netns_inode, Needs::Refuse);
+        let Resolved { orders, .. } = resolved?;
+        let facts = self.switch.survey(&orders)?;
+        let preview = preview(&orders, &facts, Needs::Refuse).map_err(SetError::from)?;
+        if preview == Preview::default() {
+            return Err(ToggleError::PollsAlready(String::from(interface)));
+        }
+        if self.switch.carries_own_ssh(netns_inode, &orders)? {
+            return Err(ToggleError::OwnConnection(String::from(interface)));
+        }
+        let owner = self.guard.owner();
+        Ok(self.switch.hold(&orders, Needs::Refuse, owner)?)
     }
 }
 

@@ -1,36 +1,32 @@
-//! One value of an interface: a row of the table, and whose value it is.
+//! Knobs: the values of an interface that nicpoll can change.
 //!
-//! What must hold: a knob and a value are all that putting back needs, so they say everything that the journal
-//! has to keep, and nothing that depends on the kernel's version.
+//! A [`Knob`] is a row of the [`table`] and whose value it is. A knob and a [`Value`] are all that putting back
+//! needs. The journal stores both, so neither depends on the kernel's version. Start with `table`; `row` says what
+//! a row holds, `value` how values are read and shown.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::json;
 
-mod form;
-mod named;
-mod options;
-pub(crate) mod place;
-mod row;
+pub(crate) mod row;
 pub mod table;
-mod value;
+pub(crate) mod value;
 
-pub(crate) use named::rows as named_rows;
-pub use named::{Kind, row_of};
-pub use options::{KnobOption, ListError, options, parse_list};
-pub use row::{Disturbance, KnobRow};
-pub(crate) use row::{Manner, Phase};
-pub(crate) use value::parse_numbers;
+pub use row::{Disturbance, Kind, KnobOption, KnobRow};
+pub use table::{ListError, NameError, options, parse_list, row_of};
 pub use value::{Unit, Value, ValueError};
+
+use row::{JournalArgument, WriteRule};
 
 /// Whose value it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The interface's own value. Writing one that NAPI instances have too gives it to each of them, and instances
-    /// that come later start with it.
+    /// The interface's own value. Writing one that NAPI instances also have changes all of them; instances created
+    /// later start with it.
     Device,
     /// One NAPI instance, by id.
     Napi(u32),
@@ -43,7 +39,7 @@ pub enum Scope {
 pub struct Knob {
     row: &'static KnobRow,
     scope: Scope,
-    /// The offload feature, by the name that `ethtool -k` shows; a row may stand for several.
+    /// The offload feature, by the name that `ethtool -k` shows; one row may cover several.
     feature: Option<String>,
 }
 
@@ -63,10 +59,9 @@ impl Knob {
         Knob::new(row, Scope::Thread(pid))
     }
 
-    /// An offload feature; `None` when no row stands for it.
+    /// An offload feature; `None` when no row covers it.
     pub fn of_feature(name: &str) -> Option<Self> {
-        let known = table::TABLE.into_iter().chain(named_rows());
-        let row = known.into_iter().find(|row| row.stands_for(name))?;
+        let row = table::all_rows().find(|row| row.stands_for(name))?;
         Some(Knob {
             feature: Some(String::from(name)),
             ..Knob::of_interface(row)
@@ -81,7 +76,7 @@ impl Knob {
         }
     }
 
-    /// What is known of it.
+    /// The knob's row in the table.
     pub fn row(&self) -> &'static KnobRow {
         self.row
     }
@@ -91,12 +86,12 @@ impl Knob {
         self.scope
     }
 
-    /// The name of the feature, of a knob that is one.
+    /// The name of the offload feature, if the knob is one.
     pub fn feature(&self) -> Option<&str> {
         self.feature.as_deref()
     }
 
-    /// Which value it is, without the NAPI instance whose value it is.
+    /// The knob's name, without the NAPI instance whose value it is.
     pub fn name(&self) -> Cow<'static, str> {
         match (&self.feature, self.scope, self.row.place.label()) {
             (Some(name), _, _) => format!("feature {name}").into(),
@@ -106,7 +101,7 @@ impl Knob {
         }
     }
 
-    /// The NAPI instance that the knob goes away with.
+    /// The NAPI instance whose value it is. The knob disappears with the instance.
     pub fn napi_id(&self) -> Option<u32> {
         match self.scope {
             Scope::Napi(id) => Some(id),
@@ -114,15 +109,15 @@ impl Knob {
         }
     }
 
-    /// The knob of the whole interface that writes this one along.
+    /// The knob of the whole interface; writing it also writes this one.
     pub fn of_device(&self) -> Option<Knob> {
         let is_written_along = self.napi_id().is_some() && self.row.has_file();
         is_written_along.then(|| Knob::of_interface(self.row))
     }
 
-    /// Whether undoing it takes a wait.
+    /// Whether it is one of the values that defer interrupts; putting these back takes a wait.
     pub(crate) fn is_deferral(&self) -> bool {
-        self.row.manner == Manner::Deferral
+        self.row.rule == WriteRule::FromRest
     }
 
     fn key(&self) -> (Scope, &str, &Option<String>) {
@@ -156,5 +151,114 @@ impl fmt::Display for Knob {
             write!(f, "NAPI {id} ")?;
         }
         f.write_str(&self.name())
+    }
+}
+
+/// As the journal writes it: `"up"`, `{"feature": "rx-gro"}`, `{"moderation": "rx-usecs"}`, `{"threaded": "device"}`,
+/// `{"gro_flush_timeout": {"napi": 257}}`, `{"irq_suspend_timeout": 257}`, `{"thread_cpus": 4711}`. Earlier versions
+/// wrote the same.
+impl Serialize for Knob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (key, argument) = self.row.place.journal_key();
+        let form = match (argument, self.scope) {
+            (JournalArgument::Nothing, _) => json!(key),
+            (JournalArgument::Feature, _) => json!({ key: self.feature().unwrap_or_default() }),
+            (JournalArgument::RowName, _) => json!({ key: self.row.name }),
+            (
+                JournalArgument::Napi | JournalArgument::Thread,
+                Scope::Napi(id) | Scope::Thread(id),
+            ) => {
+                json!({ key: id })
+            }
+            (_, scope) => json!({ key: scope }),
+        };
+        form.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Knob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = serde_json::Value::deserialize(deserializer)?;
+        read(&form).ok_or_else(|| de::Error::custom("a knob that this nicpoll does not know"))
+    }
+}
+
+fn read(form: &serde_json::Value) -> Option<Knob> {
+    let (key, item) = match form {
+        serde_json::Value::String(key) => (key, None),
+        serde_json::Value::Object(member) if member.len() == 1 => {
+            let (key, item) = member.iter().next()?;
+            (key, Some(item))
+        }
+        _ => return None,
+    };
+    let of_table = table::TABLE.iter().find_map(|row| read_as(row, key, item));
+    of_table.or_else(|| {
+        let row = row_of(Kind::of_key(key)?, item?.as_str()?).ok()?;
+        read_as(row, key, item)
+    })
+}
+
+fn read_as(row: &'static KnobRow, key: &str, item: Option<&serde_json::Value>) -> Option<Knob> {
+    let (own, argument) = row.place.journal_key();
+    if own != key {
+        return None;
+    }
+    let name = item.and_then(|item| item.as_str());
+    let id = || u32::try_from(item?.as_u64()?).ok();
+    let scope = match argument {
+        JournalArgument::Nothing => item.is_none().then_some(Scope::Device)?,
+        JournalArgument::Feature => {
+            return Knob::of_feature(name.filter(|name| row.stands_for(name))?);
+        }
+        JournalArgument::RowName => (name == Some(row.name)).then_some(Scope::Device)?,
+        JournalArgument::Scope => Scope::deserialize(item?).ok()?,
+        JournalArgument::Napi => Scope::Napi(id()?),
+        JournalArgument::Thread => Scope::Thread(id()?),
+    };
+    let is_own = argument == JournalArgument::Thread || !matches!(scope, Scope::Thread(_));
+    is_own.then(|| Knob::new(row, scope))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_earlier_versions_are_read_and_written_the_same() {
+        // As version 2 of the journal has them, from before there was a table.
+        for text in [
+            r#""up""#,
+            r#"{"feature":"rx-gro"}"#,
+            r#"{"feature":"tx-tcp-ecn-segmentation"}"#,
+            r#"{"feature":"rx-checksum"}"#,
+            r#"{"sysctl":"net.ipv4.tcp_ecn"}"#,
+            r#"{"threaded":"device"}"#,
+            r#"{"defer_hard_irqs":{"napi":257}}"#,
+            r#"{"gro_flush_timeout":"device"}"#,
+            r#"{"irq_suspend_timeout":257}"#,
+            r#"{"moderation":"adaptive-rx"}"#,
+            r#"{"thread_cpus":4711}"#,
+        ] {
+            let knob: Knob = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&knob).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn what_no_row_stands_for_is_refused() {
+        for text in [
+            r#""down""#,
+            r#""threaded""#,
+            r#"{"feature":"rx checksum"}"#,
+            r#"{"sysctl":"net/../../etc/passwd"}"#,
+            r#"{"moderation":"speed"}"#,
+            r#"{"threaded":{"thread":7}}"#,
+            r#"{"thread_cpus":{"napi":7}}"#,
+            r#"{"threaded":"device","feature":"rx-gro"}"#,
+            "{}",
+        ] {
+            assert!(serde_json::from_str::<Knob>(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,88 +1,57 @@
-//! The switch: reads, changes and puts back what decides how an interface learns of packets.
+//! The switch: reads, changes and puts back how an interface learns of packets.
 //!
-//! What must hold: what was there is on disk before anything is written, and every exit puts it back:
-//! [`Held::restore`] in this process, [`recover`] in the next one. What stands stays until [`restore`].
+//! The values before a change are on disk before anything is written, and every exit puts held changes back:
+//! [`Held::restore`] in this process, the [`Guard`] when it is killed, [`recover`] in the next one. Changes of
+//! `nicpoll set` stay until [`restore`].
+//!
+//! In the order of the work: `knob` (the table), `request`, `plan`, `apply`, `transaction`, `journal`, `recover`, `guard`;
+//! `kernel` reads and writes, `persist` survives a reboot, `freebsd` does the same through ssh.
 #![forbid(unsafe_code)]
 
-mod alternate;
 mod apply;
-mod attributes;
-mod control;
-mod document;
-mod early;
 mod error;
-mod ethtool;
-mod ethtool_request;
-mod facts;
-pub mod fault;
 pub mod freebsd;
 mod guard;
-mod inventory;
 mod journal;
 mod kernel;
 pub mod knob;
-mod links;
-mod lower;
-mod machine;
-mod namespaces;
-mod owner;
 pub mod persist;
 mod plan;
-mod probe;
-mod queue_statistics;
-mod record;
 mod recover;
 mod request;
-mod resolve;
-mod session;
-mod similar;
-mod standing;
-mod sysctl;
-mod toggle;
 mod transaction;
-mod trust;
-mod undo;
-mod vitals;
-mod warning;
-mod whereabouts;
-mod witness;
 
-pub use alternate::{Alternation, Arm, Turns};
-pub use apply::{Held, Order, Preview, SetError, Switch, preview, require_privileges};
-pub use control::{Control, ControlError, Features, Interface, Napi, Queue};
-pub use document::{label, writes_back, writes_kept};
-pub use early::{Deferral, EarlyChange, take_over};
-pub use error::SwitchError;
-pub use facts::{GRO_FEATURE, InterfaceFacts, Peer, VETH_RING_SLOTS};
-pub use guard::{GUARD_COMMAND, Guard, GuardError, guard_of_this_program, watch_over};
-pub use inventory::{LinkFacts, XdpAbilities};
-pub use journal::{
-    Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Journal, JournalError, JournalFile,
+pub use apply::{
+    Alternation, Arm, Held, ResolveError, Resolved, SetError, Sighting, Switch, Turns, Witness,
+    client_address, is_all, namespace_named, prove, require_privileges, watch_time,
 };
-pub use kernel::{Kernel, Target};
+pub use error::SwitchError;
+pub use guard::{
+    GUARD_COMMAND, Guard, GuardError, ToggleError, Toggles, guard_of_this_program, watch_over,
+};
+pub use journal::{
+    Change, DIRECTORY_VARIABLE, Journal, JournalError, Owner, Record, boot_id, boottime_ns,
+};
+pub use kernel::{
+    Abilities, Control, ControlError, GRO_FEATURE, Interface, Kernel, LinkHealth, LinkInfo,
+    Machine, Napi, Queue, SysctlOwner, Target, XdpAbilities, goes_by_backlog, is_stacked, label,
+    lowest, napi_list, per_napi_settings, supported,
+};
 pub use knob::table::DEFER_HARD_IRQS_MAX;
-pub use knob::{Knob, Scope, Value};
-pub use links::PlacedInterface;
-pub use lower::{goes_by_backlog, is_stacked, lowest};
-pub use machine::Machine;
-pub use owner::{Owner, boot_id};
-pub use plan::{Needs, Refusal, RefusalKind, needs_napi};
-pub use probe::{Abilities, Unsupported, napi_list, per_napi_settings};
-pub use record::{Attempt, Change, Record, RecordError};
-pub use recover::{Recovered, Restored, boottime_ns, recover, restore, would_restore};
-pub use request::{Name, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values};
-pub use resolve::{Note, ResolveError, Resolved, is_all, namespace_named};
-pub use session::client_address;
-pub use similar::{did_you_mean, similar};
-pub use standing::{attempts_of, confirm, drift_of, pending_of, undo_unconfirmed};
-pub use sysctl::SysctlOwner;
-pub use toggle::{ToggleError, Toggles};
-pub use transaction::Write;
-pub use trust::Untrusted;
-pub use undo::Drift;
-pub use vitals::Vitals;
-pub use warning::SwitchWarning;
-pub use witness::{Sighting, Witness, prove, watch_time};
+pub use knob::{Knob, Value};
+pub use persist::{Deferral, EarlyChange, take_over};
+pub use plan::{
+    InterfaceFacts, Needs, Peer, Preview, RefusalKind, VETH_RING_SLOTS, Write, needs_napi, preview,
+};
+pub use recover::{
+    Recovered, Restored, confirm, drift_of, pending_of, recover, restore, would_restore,
+};
+pub use request::{
+    Name, Order, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values, did_you_mean,
+    similar,
+};
+pub use transaction::undo::Drift;
+pub use transaction::{writes_back, writes_kept};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

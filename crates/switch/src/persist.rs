@@ -1,22 +1,26 @@
-//! Settings that come back after a reboot: a systemd unit for each interface.
+//! Settings that come back after a reboot: a systemd unit for each interface, and a udev rule (`udev`).
 //!
-//! The unit carries everything, because no other form does (docs/switch.md says it for each setting). It runs
-//! `nicpoll set` when the interface is up and `nicpoll restore` when it is stopped or the device is gone. A udev
-//! rule does the part of it that it can at the device's first moment: it sets the deferral, and saves what was
-//! there ([`crate::take_over`]).
+//! The unit has everything, because no other form can (docs/switch.md says it for each setting). It runs
+//! `nicpoll set` when the interface is up and `nicpoll restore` when it is stopped or the device is gone. The udev
+//! rule sets the deferral at the device's first moment, and saves the old values.
 //!
-//! What must hold: files that nicpoll did not write are never changed or removed, removing takes away exactly
-//! what was written, and of one command all files are written or none.
+//! Files that nicpoll did not write are never changed or removed. Removing takes away exactly what was written. Of one
+//! command all files are written or none.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use nicpoll_model::SwitchFile;
 use thiserror::Error;
 
-use crate::early::{BEFORE, Deferral, SET};
-use crate::trust::{self, Untrusted};
+use crate::journal::files::{self, UnsafeFile};
+
+mod udev;
+
+use udev::{BEFORE, SET};
+pub use udev::{Deferral, EarlyChange, take_over};
 
 /// The first line of every file that is written here, by which it is known again.
 const MARK: &str =
@@ -26,7 +30,7 @@ const TEMPLATE: &str = "etc/systemd/system/nicpoll@.service";
 /// A file of options for each interface, below the root directory.
 const OPTIONS_DIRECTORY: &str = "etc/nicpoll";
 
-/// Where a copy of the program is advised to lie.
+/// The recommended place of a copy of the program.
 const INSTALLED: &str = "/usr/local/sbin/nicpoll";
 /// Everybody may read what runs at boot.
 const FILE_MODE: u32 = 0o644;
@@ -45,7 +49,7 @@ pub enum PersistError {
     Foreign(PathBuf),
     /// Another user could change a folder in which files are to be written.
     #[error(transparent)]
-    Untrusted(#[from] Untrusted),
+    Unsafe(#[from] UnsafeFile),
     /// Another user could change the program that is to run as root.
     #[error(
         "{} would run as root at every boot, and it is not safe: {reason}. Install a copy where only root can write, \
@@ -57,7 +61,7 @@ pub enum PersistError {
         /// The program.
         program: PathBuf,
         /// Why.
-        reason: Untrusted,
+        reason: UnsafeFile,
     },
     /// Units take whole paths only.
     #[error("--program takes a path that begins with '/', not '{}'", .0.display())]
@@ -77,15 +81,15 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PersistError {
     move |source| PersistError::Io { path, source }
 }
 
-/// What is on disk for one file, and what is to be there.
+/// A change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileChange {
     /// The file.
     pub path: PathBuf,
-    /// Its text now; null when there is none.
+    /// Its text now; null when it does not exist.
     pub before: Option<String>,
-    /// Its text to be; null when it is to go.
+    /// Its new text; null when it is removed.
     pub after: Option<String>,
     /// Whether the text is the target of a symbolic link.
     pub is_link: bool,
@@ -125,7 +129,7 @@ impl FileChange {
     }
 }
 
-/// Where the files of interfaces lie.
+/// The files of interfaces.
 #[derive(Clone, Debug)]
 pub struct Persistence {
     root: PathBuf,
@@ -137,11 +141,11 @@ impl Persistence {
         Persistence { root: root.into() }
     }
 
-    /// The program that is to run at boot: `chosen`, or the calling one.
+    /// The program to run at boot: `chosen`, or the calling one.
     ///
     /// # Errors
-    /// When somebody else than root can change it. Of a program that was chosen for the image of another machine, the
-    /// path alone is looked at.
+    /// When another user than root can change it. Of a program for the image of another machine, only the path is
+    /// checked.
     pub fn program(&self, chosen: Option<&Path>) -> Result<PathBuf, PersistError> {
         let own = || std::env::current_exe().map_err(io_at(Path::new("/proc/self/exe")));
         let program = chosen.map_or_else(own, |chosen| Ok(chosen.to_path_buf()))?;
@@ -151,14 +155,14 @@ impl Persistence {
         if chosen.is_some() && self.root != Path::new("/") {
             return Ok(program);
         }
-        match trust::check_program(&program) {
+        match files::check_program(&program) {
             Ok(()) => Ok(program),
             Err(reason) => Err(PersistError::UnsafeProgram { program, reason }),
         }
     }
 
-    /// What is to be written for an interface, so that `program set INTERFACE OPTIONS` runs at boot, and udev
-    /// sets the deferral even before, if the options say it. Files that are right already are left out.
+    /// The files that have `program set INTERFACE OPTIONS` run at boot, and udev set the deferral even before, if the
+    /// options have one. Files that are right already are left out.
     pub fn install(
         &self,
         program: &Path,
@@ -191,7 +195,7 @@ impl Persistence {
         Ok(changes)
     }
 
-    /// What is to be removed for an interface: the template too, with the last interface that uses it.
+    /// The files to remove for an interface: the template too, with the last interface that uses it.
     pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, PersistError> {
         let [template, environment, rule, link] = self.paths(interface);
         let mut paths = vec![(link, true), (rule, false), (environment.clone(), false)];
@@ -235,6 +239,16 @@ impl Persistence {
     }
 }
 
+impl From<&FileChange> for SwitchFile {
+    fn from(change: &FileChange) -> Self {
+        SwitchFile {
+            path: change.path.display().to_string(),
+            before: change.before.clone(),
+            after: change.after.clone(),
+        }
+    }
+}
+
 /// Writes and removes files as planned: all of them, or none.
 pub fn carry_out(changes: &[FileChange]) -> Result<(), PersistError> {
     for (done, change) in changes.iter().enumerate() {
@@ -263,8 +277,8 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
         }
         return Ok(());
     };
-    trust::create_folder(directory, FOLDER_MODE).map_err(io_at(path))?;
-    trust::check_folder(directory)?;
+    files::create_folder(directory, FOLDER_MODE).map_err(io_at(path))?;
+    files::check_folder(directory)?;
     let mut aside = path.clone().into_os_string();
     aside.push(".nicpoll-new");
     let aside = PathBuf::from(aside);
@@ -273,7 +287,7 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
     let written = match change.is_link {
         true => symlink(text, &aside),
         false => {
-            trust::create(&aside, FILE_MODE).and_then(|mut file| file.write_all(text.as_bytes()))
+            files::create(&aside, FILE_MODE).and_then(|mut file| file.write_all(text.as_bytes()))
         }
     };
     let placed = written.and_then(|()| fs::rename(&aside, path));
@@ -291,7 +305,7 @@ fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
             Err(_) => Err(PersistError::Foreign(path.to_path_buf())),
         };
     }
-    let mut file = match trust::open(path) {
+    let mut file = match files::open(path) {
         Ok(file) => file,
         Err(error) if error.is_absent() => return Ok(None),
         Err(error) => return Err(error.into()),

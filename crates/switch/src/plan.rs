@@ -1,77 +1,129 @@
-//! From what is there and what is asked for to a list of writes, or a reason why not.
+//! Plans: from the state of interfaces and the requested values to a list of writes, or a reason for refusal.
 //!
-//! What must hold: nothing here reads or writes anything; every write says what is there now; what
-//! cannot work is refused before anything is changed.
+//! Nothing here reads or writes anything. Every write says the present value. What cannot work is refused before
+//! anything is changed. [`check`] refuses, [`features`], [`preconditions`], [`settings`] and [`threads`] are the writes
+//! in their order, [`preview`] is all of them.
 
 use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::control::Napi;
-use crate::facts::{GRO_FEATURE, InterfaceFacts};
-use crate::kernel::Target;
-use crate::knob::place::Place;
-use crate::knob::{Knob, KnobRow, Manner, Phase, Value, table};
-use crate::lower::is_stacked;
-use crate::probe::Abilities;
-use crate::request::{Part, Values};
-use crate::sysctl;
-use crate::transaction::Write;
+use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
+use crate::knob::row::{Phase, Place, WriteRule};
+use crate::knob::{Knob, KnobRow, Value, table};
+use crate::request::{Order, Part, Values};
 
-/// Why something is not done, and what helps.
+mod facts;
+
+pub use facts::{InterfaceFacts, Peer, VETH_RING_SLOTS};
+
+/// A change to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The interface.
+    pub target: Target,
+    /// The knob.
+    pub knob: Knob,
+    /// Its value now.
+    pub from: Value,
+    /// The value to write.
+    pub to: Value,
+    /// Whether another write changes it too, or its value stays. It is recorded, and written only if needed.
+    pub is_implied: bool,
+}
+
+impl Write {
+    fn number(target: &Target, knob: Knob, from: u64, to: u64) -> Self {
+        Write {
+            target: target.clone(),
+            knob,
+            from: Value::Number(from),
+            to: Value::Number(to),
+            is_implied: false,
+        }
+    }
+
+    /// A write of a group: one that changes nothing is only recorded.
+    fn grouped(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Self {
+        let to = to.unwrap_or(&from).clone();
+        Write {
+            target: target.clone(),
+            knob,
+            is_implied: to == from,
+            from,
+            to,
+        }
+    }
+}
+
+/// Why a change is refused, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{interface}: {reason}; {remedy}")]
 #[non_exhaustive]
 pub struct Refusal {
     /// The interface.
     pub interface: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
-    /// What kind of refusal it is.
+    /// The kind of refusal.
     pub kind: RefusalKind,
 }
 
-/// What kind of refusal it is.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalKind {
     /// This interface cannot do it.
     Impossible,
-    /// It could after a change that was not asked for (`--fix`).
+    /// It could after a change that was not requested (`--fix`).
     Precondition,
-    /// This kernel has no such thing.
+    /// This kernel cannot do it.
     Kernel,
     /// The interface has no such part or parameter.
     Unknown,
 }
 
 impl Refusal {
-    fn new(facts: &InterfaceFacts, kind: RefusalKind, reason: &str, remedy: &str) -> Self {
+    pub(crate) fn new(
+        facts: &InterfaceFacts,
+        kind: RefusalKind,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Refusal {
             interface: facts.target.interface.name.clone(),
-            reason: String::from(reason),
-            remedy: String::from(remedy),
+            reason: reason.into(),
+            remedy: remedy.into(),
             kind,
         }
     }
 }
 
-/// Whether any of it is a value of NAPI instances or of the threads that poll.
+/// The writes of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// The writes, in order.
+    pub writes: Vec<Write>,
+    /// Whether NAPI instances or threads come only with these writes, and cannot be listed yet.
+    pub is_open_ended: bool,
+}
+
+/// How unmet preconditions of polling are treated: the interface is up, GRO is on, and TSO is off at a veth's other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// The command is refused.
+    Refuse,
+    /// They are changed with the rest (`--fix`).
+    Fix,
+    /// They are not looked at: the caller has seen to them, perhaps on another host.
+    Trust,
+}
+
+/// Whether any of the values belongs to NAPI instances or to the threads that poll.
 pub fn needs_napi(values: &Values) -> bool {
     has_phase(values, Phase::Napi) || has_phase(values, Phase::Thread)
-}
-
-/// Whether threads come with it.
-pub fn makes_threads(values: &Values) -> bool {
-    values.get(&table::THREADED).is_some()
-}
-
-/// Whether any of it is set on each NAPI instance and never on the interface.
-pub fn is_of_instances(values: &Values) -> bool {
-    let is_of_instance = |row: &KnobRow| row.phase == Phase::Napi && !row.has_file();
-    values.iter().any(|(row, _)| is_of_instance(row))
 }
 
 fn has_phase(values: &Values, phase: Phase) -> bool {
@@ -90,57 +142,64 @@ pub fn check(
     }
     check_kernel(facts, abilities, values, part)?;
     for (row, to) in values.iter() {
-        let is_asked = match row.phase {
+        let is_needed = match row.phase {
             Phase::Card | Phase::Host => true,
-            // What cannot be on is off.
+            // A feature that cannot be on is off.
             Phase::Feature => to.number() != Some(0),
             Phase::Link | Phase::Napi | Phase::Thread => false,
         };
-        if !is_asked || facts.values.keys().any(|knob| knob.row() == row) {
-            continue;
+        if is_needed && !facts.values.keys().any(|knob| knob.row() == row) {
+            return Err(unknown_row(facts, row));
         }
-        if let Place::Sysctl(name) = row.place {
-            let (reason, remedy) = sysctl::why_not(name);
-            return Err(Refusal::new(facts, RefusalKind::Unknown, &reason, remedy));
-        }
-        let kind = row.place.describe();
-        let is_like = |known: &&&'static KnobRow| {
-            known.place.describe() == kind && facts.values.contains_key(&Knob::of_interface(known))
-        };
-        let known = table::TABLE.iter().filter(is_like);
-        let names: Vec<&str> = known.map(|known| known.name).collect();
-        let reason = format!("its driver has no {kind} {}", row.name);
-        let remedy = if names.is_empty() {
-            String::from("it has none at all; polling by a timer works without")
-        } else {
-            format!("it has {}", names.join(", "))
-        };
-        return Err(Refusal::new(facts, RefusalKind::Unknown, &reason, &remedy));
     }
     Ok(())
 }
 
-fn check_kind(facts: &InterfaceFacts) -> Result<(), Refusal> {
-    let impossible = |reason: &str, remedy: &str| {
-        Err(Refusal::new(facts, RefusalKind::Impossible, reason, remedy))
-    };
-    if facts.link.is_loopback {
-        return impossible(
-            "a loopback hands each packet over within the sender's own call and has no NAPI",
-            "there is nothing to poll",
+fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
+    let unknown =
+        |reason: String, remedy: String| Refusal::new(facts, RefusalKind::Unknown, reason, remedy);
+    if let Place::Sysctl(name) = row.place {
+        return unknown(
+            format!("its network namespace has no sysctl {name} of its own"),
+            String::from(
+                "sysctl -a shows those that there are; one of the whole machine is set outside of every namespace",
+            ),
         );
     }
-    match facts.link.interface.driver.as_str() {
-        "tun" => impossible(
+    let (kind, _) = row.place.describe();
+    let is_like = |known: &&&'static KnobRow| {
+        known.place.describe().0 == kind && facts.values.contains_key(&Knob::of_interface(known))
+    };
+    let known = table::TABLE.iter().filter(is_like);
+    let names: Vec<&str> = known.map(|known| known.name).collect();
+    let remedy = match names.is_empty() {
+        true => String::from("it has none at all; polling by a timer works without"),
+        false => format!("it has {}", names.join(", ")),
+    };
+    unknown(format!("its driver has no {kind} {}", row.name), remedy)
+}
+
+fn check_kind(facts: &InterfaceFacts) -> Result<(), Refusal> {
+    let driver = facts.link.interface.driver.as_str();
+    let (reason, remedy) = if facts.link.is_loopback {
+        (
+            "a loopback hands each packet over within the sender's own call and has no NAPI",
+            "there is nothing to poll",
+        )
+    } else if driver == "tun" {
+        (
             "a tun or tap device is fed by writes of a program, which wake its NAPI each time, whatever is set",
             "set the interface that the program's packets come from",
-        ),
-        driver if is_stacked(driver) => impossible(
+        )
+    } else if is_stacked(driver) {
+        (
             "it has no queue of its own, and nothing below it is in this namespace",
             "set the interface below it, where that one is (--netns)",
-        ),
-        _ => Ok(()),
-    }
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(facts, RefusalKind::Impossible, reason, remedy))
 }
 
 fn check_kernel(
@@ -149,84 +208,90 @@ fn check_kernel(
     values: &Values,
     part: &Part,
 ) -> Result<(), Refusal> {
-    let missing =
-        |reason: &str, remedy: &str| Err(Refusal::new(facts, RefusalKind::Kernel, reason, remedy));
+    let missing = |(reason, remedy): (&str, &str)| {
+        Err(Refusal::new(facts, RefusalKind::Kernel, reason, remedy))
+    };
     if *part != Part::Whole && !abilities.has_napi_set {
-        return missing(
+        return missing((
             "this kernel cannot set a single NAPI instance",
             "name the interface alone; Linux 6.13 or later can",
-        );
+        ));
     }
     if has_phase(values, Phase::Thread) && facts.napis.is_none() {
-        return missing(
+        return missing((
             "this kernel does not say which threads poll it",
             "find them by name (napi/IF-ID) and use taskset(1) or chrt(1); Linux 6.8 or later says it",
-        );
+        ));
     }
     for (row, value) in values.iter() {
-        let (Place::Napi(scoped), Some(number)) = (&row.place, value.number()) else {
+        let (Place::Napi(place), Some(number)) = (&row.place, value.number()) else {
             continue;
         };
-        let max = abilities.napi_max(scoped.attribute);
+        let max = abilities.napi_max(place.attribute);
         if is_by_instance(row, value, part) && max.is_none_or(|max| number > max) {
-            let lacking = scoped.lacking.iter().find(|one| number >= one.from);
-            return match lacking {
-                Some(lacking) => missing(lacking.reason, lacking.remedy),
-                None => missing(
+            let lacking = place.lacking.iter().find(|one| number >= one.from);
+            return missing(lacking.map_or(
+                (
                     "this kernel cannot set that of a single NAPI instance",
                     "name the interface alone",
                 ),
-            };
+                |lacking| (lacking.reason, lacking.remedy),
+            ));
         }
     }
     Ok(())
 }
 
-/// Whether a value of NAPI instances is set on each of them, because only some are meant or the interface's
+/// Whether a value of NAPI instances is set on each of them, because only some are concerned or the interface's
 /// own file does not take it.
 fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
-    let Place::Napi(scoped) = &row.place else {
+    let Place::Napi(place) = &row.place else {
         return false;
     };
     let takes = |(_, max): (&str, u64)| value.number().is_some_and(|number| number <= max);
-    *part != Part::Whole || !scoped.file.is_some_and(takes)
+    *part != Part::Whole || !place.file.is_some_and(takes)
 }
 
-/// The offload features and the link's state that are to be set.
-pub fn features(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
+/// The offload features and the state of the links that a command sets. The rest may need them.
+pub fn features(orders: &[Order], facts: &[InterfaceFacts]) -> Vec<Write> {
     let mut writes = Vec::new();
-    for (row, to) in values.iter().filter(|(row, _)| row.phase <= Phase::Feature) {
-        let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
-        for (knob, from) in own.filter(|(_, from)| *from != to) {
-            writes.push(Write {
+    for (Order { values, .. }, facts) in orders.iter().zip(facts) {
+        for (row, to) in values.iter().filter(|(row, _)| row.phase <= Phase::Feature) {
+            let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
+            let changed = own.filter(|(_, from)| *from != to);
+            writes.extend(changed.map(|(knob, from)| Write {
                 target: facts.target.clone(),
                 knob: knob.clone(),
                 from: from.clone(),
                 to: to.clone(),
                 is_implied: false,
-            });
+            }));
         }
     }
     writes
 }
 
-/// What becomes of what polling needs and does not find: an interface that is up, GRO, and no TSO at a veth's other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// The command is refused.
-    Refuse,
-    /// It is changed with the rest (`--fix`).
-    Fix,
-    /// Nothing: whoever asks has seen to it, on another host perhaps.
-    Trust,
-}
-
-/// What has to be changed before the settings can work: on the interface itself, or on its other end. `planned` is
-/// changed anyhow.
+/// The preconditions of a command's settings, each with the interface whose settings need it.
 ///
 /// # Errors
 /// A refusal when something has to be changed and `needs` does not allow it, or nothing would help.
 pub fn preconditions(
+    orders: &[Order],
+    facts: &[InterfaceFacts],
+    needs: Needs,
+) -> Result<Vec<(Target, Write)>, Refusal> {
+    let planned = features(orders, facts);
+    let mut all = Vec::new();
+    for (order, facts) in orders.iter().zip(facts) {
+        for write in preconditions_of(facts, &order.values, &planned, needs)? {
+            all.push((order.target.clone(), write));
+        }
+    }
+    Ok(all)
+}
+
+/// The changes on an interface and on its other end without which its settings cannot work. `planned` is changed anyhow.
+fn preconditions_of(
     facts: &InterfaceFacts,
     values: &Values,
     planned: &[Write],
@@ -237,13 +302,14 @@ pub fn preconditions(
     }
     let mut writes = Vec::new();
     if !facts.link.is_up {
-        writes.push(write(&facts.target, Knob::of_interface(&table::UP), 0, 1));
+        let up = Knob::of_interface(&table::UP);
+        writes.push(Write::number(&facts.target, up, 0, 1));
     }
     let lacks_napi = facts.napis().is_empty();
     if facts.link.interface.driver == "veth" {
         if lacks_napi && !facts.has_gro {
             let gro = Knob::of_feature(GRO_FEATURE);
-            writes.extend(gro.map(|gro| write(&facts.target, gro, 0, 1)));
+            writes.extend(gro.map(|gro| Write::number(&facts.target, gro, 0, 1)));
         }
         writes.extend(peer_writes(facts, lacks_napi)?);
     } else if lacks_napi && facts.link.is_up && facts.napis.is_some() {
@@ -258,18 +324,18 @@ pub fn preconditions(
     if writes.is_empty() || needs == Needs::Fix {
         return Ok(writes);
     }
-    let reasons: Vec<&str> = writes.iter().map(|write| reason_of(&write.knob)).collect();
     let mut seen = BTreeSet::new();
-    let reasons: Vec<&str> = reasons.into_iter().filter(|r| seen.insert(*r)).collect();
+    let reasons = writes.iter().map(|write| reason_of(&write.knob));
+    let reasons: Vec<&str> = reasons.filter(|reason| seen.insert(*reason)).collect();
     Err(Refusal::new(
         facts,
         RefusalKind::Precondition,
-        &reasons.join("; "),
+        reasons.join("; "),
         "add --fix to have that changed, and put back later with the rest",
     ))
 }
 
-/// The rows that [`preconditions`] writes, with the reason.
+/// The reason for a write of [`preconditions_of`].
 fn reason_of(knob: &Knob) -> &'static str {
     if *knob.row() == table::UP {
         "it is down, and its NAPI instances can be reached only while it is up"
@@ -295,10 +361,9 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
             "give the namespace a name (ip netns attach NAME PID)",
         ));
     };
-    let off = peer.tso_features_on.iter();
-    Ok(off
-        .filter_map(|name| Some(write(target, Knob::of_feature(name)?, 1, 0)))
-        .collect())
+    let on = peer.tso_features_on.iter();
+    let off = |name: &String| Some(Write::number(target, Knob::of_feature(name)?, 1, 0));
+    Ok(on.filter_map(off).collect())
 }
 
 /// The writes of the settings themselves, in the order in which they are made.
@@ -323,21 +388,20 @@ pub fn settings(
     Ok(writes)
 }
 
-/// Knobs that are recorded together, with what they are to hold; `None` for one that is only recorded.
+/// Knobs that are recorded together, with their new values; `None` for one that is only recorded.
 type Group<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
 
-/// The values of NAPI instances that are to be set. All deferral knobs are one group: putting one of them back
-/// disturbs the others.
+/// The values of NAPI instances. All deferral knobs are one group: putting one of them back disturbs the others.
 fn napi_groups(values: &Values) -> Vec<Group<'_>> {
-    let is_deferral = |row: &KnobRow| row.manner == Manner::Deferral;
+    let is_deferral = |row: &KnobRow| row.rule == WriteRule::FromRest;
     let rows = table::TABLE.iter().filter(|row| row.phase == Phase::Napi);
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
         let to = values.get(row);
-        let beside = groups.last_mut().filter(|group| {
+        let group = groups.last_mut().filter(|group| {
             is_deferral(row) && group.last().is_some_and(|(last, _)| is_deferral(last))
         });
-        match beside {
+        match group {
             Some(group) => group.push((row, to)),
             None => groups.push(vec![(row, to)]),
         }
@@ -346,13 +410,13 @@ fn napi_groups(values: &Values) -> Vec<Group<'_>> {
     groups
 }
 
-/// A write to the interface goes to every instance at once, so what each of them held is recorded too.
+/// A write to the interface goes to every instance at once, so the values of each of them are recorded too.
 fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in group {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob).cloned();
-        writes.extend(from.map(|from| grouped(&facts.target, knob, from, *to)));
+        writes.extend(from.map(|from| Write::grouped(&facts.target, knob, from, *to)));
     }
     for napi in facts.napis() {
         let own = of_instance(&facts.target, napi, group);
@@ -381,24 +445,12 @@ fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
     let of = |(row, to): &(&'static KnobRow, Option<&Value>)| {
         let knob = Knob::of_napi(row, napi.id);
         let from = Value::Number(napi.value_of(&knob)?);
-        Some(grouped(target, knob, from, *to))
+        Some(Write::grouped(target, knob, from, *to))
     };
     group.iter().filter_map(of).collect()
 }
 
-/// A write of a group: one that changes nothing is only recorded.
-fn grouped(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Write {
-    let to = to.unwrap_or(&from).clone();
-    Write {
-        target: target.clone(),
-        knob,
-        is_implied: to == from,
-        from,
-        to,
-    }
-}
-
-/// The driver stops moving the numbers before they are written, and starts after.
+/// Adaptive moderation goes off before the numbers are written, and on after.
 fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
     let card = values.iter().filter(|(row, _)| row.phase == Phase::Card);
     let mut card: Vec<_> = card.collect();
@@ -410,13 +462,13 @@ fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
     let write = |(row, to): (&'static KnobRow, &Value)| {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob)?.clone();
-        Some(grouped(&facts.target, knob, from, Some(to)))
+        Some(Write::grouped(&facts.target, knob, from, Some(to)))
     };
     let writes = card.into_iter().filter_map(write);
     writes.filter(|write| !write.is_implied).collect()
 }
 
-/// What becomes of the threads, once they are there.
+/// The writes to the threads, once they exist.
 pub fn threads(
     facts: &InterfaceFacts,
     values: &Values,
@@ -434,11 +486,11 @@ pub fn threads(
                 return Err(Refusal::new(
                     facts,
                     RefusalKind::Precondition,
-                    &format!("no thread polls NAPI instance {}", napi.id),
+                    format!("no thread polls NAPI instance {}", napi.id),
                     "add --threaded",
                 ));
             };
-            writes.push(grouped(&facts.target, knob, from, Some(to)));
+            writes.push(Write::grouped(&facts.target, knob, from, Some(to)));
         }
     }
     writes.retain(|write| !write.is_implied);
@@ -448,7 +500,7 @@ pub fn threads(
 fn chosen<'a>(facts: &'a InterfaceFacts, part: &Part) -> Result<Vec<&'a Napi>, Refusal> {
     let unknown = |what: &str, known: String| {
         let reason = format!("it has no {what}");
-        Refusal::new(facts, RefusalKind::Unknown, &reason, &known)
+        Refusal::new(facts, RefusalKind::Unknown, reason, known)
     };
     let ids = match part {
         Part::Whole => return Ok(facts.napis().iter().collect()),
@@ -483,14 +535,41 @@ fn chosen<'a>(facts: &'a InterfaceFacts, part: &Part) -> Result<Vec<&'a Napi>, R
         .collect()
 }
 
-fn write(target: &Target, knob: Knob, from: u64, to: u64) -> Write {
-    Write {
-        target: target.clone(),
-        knob,
-        from: Value::Number(from),
-        to: Value::Number(to),
-        is_implied: false,
+/// The writes of a command. Nothing is changed.
+///
+/// # Errors
+/// A refusal, as the command itself would get it.
+pub fn preview(
+    orders: &[Order],
+    facts: &[InterfaceFacts],
+    needs: Needs,
+) -> Result<Preview, Refusal> {
+    let mut writes = features(orders, facts);
+    let needed = preconditions(orders, facts, needs)?;
+    writes.extend(needed.into_iter().map(|(_, write)| write));
+    let needs_more = !writes.is_empty();
+    let mut is_open_ended = false;
+    for (Order { values, part, .. }, facts) in orders.iter().zip(facts) {
+        // Instances and threads may come with the first writes.
+        let makes_threads = values.get(&table::THREADED).is_some();
+        let steps = [
+            (settings(facts, values, part), needs_more),
+            (threads(facts, values, part), needs_more || makes_threads),
+        ];
+        for (step, may_come) in steps {
+            match step {
+                Ok(own) => writes.extend(own),
+                Err(_) if may_come => is_open_ended = true,
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        let is_of_instance = |row: &KnobRow| row.phase == Phase::Napi && !row.has_file();
+        is_open_ended |= needs_more && values.iter().any(|(row, _)| is_of_instance(row));
     }
+    Ok(Preview {
+        writes,
+        is_open_ended,
+    })
 }
 
 #[cfg(test)]

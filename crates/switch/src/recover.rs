@@ -1,55 +1,51 @@
-//! What earlier processes left in the journal: put back, settled, or closed.
+//! Recovery: confirms, puts back or closes what earlier commands and processes left in the journal.
+//!
+//! [`recover`] runs at every start, [`restore`] for `nicpoll restore`, [`confirm`] for `set --confirm`, and
+//! [`undo_unconfirmed`] in the guard.
 
 use std::path::{Path, PathBuf};
 
-use rustix::time::{ClockId, clock_gettime};
+use nicpoll_model::{PendingShow, SwitchRestored, SwitchWrite};
 
 use crate::apply::Switch;
 use crate::error::SwitchError;
-use crate::journal::{Entry, Journal, JournalError};
-use crate::kernel::Target;
-use crate::machine::Machine;
-use crate::record::{Attempt, Change};
-use crate::transaction::{settle_entry, undo_attempt};
-use crate::undo;
-use crate::whereabouts::{Whereabouts, locate};
+use crate::journal::{Attempt, Change, Entry, Journal, JournalError, Owner, Record, boottime_ns};
+use crate::kernel::{Kernel, Location, Machine, Target, locate};
+use crate::transaction::undo::{self, Drift};
+use crate::transaction::{locate_entry, undo_attempt};
 
-/// What became of a record that an earlier process left.
+/// The outcome for a record that an earlier process left.
 #[derive(Debug)]
 pub enum Recovered {
     /// Its owner still runs, or it still waits to be confirmed.
     Busy,
-    /// The values did not outlive the boot, or went with their interface.
+    /// The values went with the boot or with their interface.
     Gone,
     /// The interface was not found, and not every network namespace could be searched. The file is still there.
     NotFound,
-    /// They were put back.
+    /// The values were put back.
     Restored,
-    /// They stand until they are undone.
+    /// The values stay until they are undone.
     Standing,
     /// It is not a record, or putting back failed; the file is still there.
     Failed(SwitchError),
 }
 
-/// Now, in ns of CLOCK_BOOTTIME: time since the machine was started, sleep included.
-pub fn boottime_ns() -> u64 {
-    let now = clock_gettime(ClockId::Boottime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// Puts back what processes that are no more have left, and closes records that nothing is left of.
+/// Puts back the changes of processes that have ended, and closes records without changes in force.
 pub fn recover(journal: &Journal) -> Result<Vec<(PathBuf, Recovered)>, SwitchError> {
     let mut outcomes = Vec::new();
     let mut machine = Machine::new();
     for path in journal.paths()? {
         let outcome = match journal.lock(&path) {
-            Ok(Some(entry)) => {
-                recover_entry(journal, entry, &mut machine).unwrap_or_else(Recovered::Failed)
-            }
+            Ok(Some(entry)) => recover_entry(journal, entry, &mut machine),
             Ok(None) => continue,
-            Err(JournalError::Busy { .. }) => Recovered::Busy,
-            Err(error) => Recovered::Failed(error.into()),
+            Err(error) => Err(error.into()),
         };
+        let outcome = outcome.unwrap_or_else(|error| match error {
+            SwitchError::NotFound { .. } => Recovered::NotFound,
+            SwitchError::Journal(JournalError::Busy { .. }) => Recovered::Busy,
+            error => Recovered::Failed(error),
+        });
         outcomes.push((path, outcome));
     }
     journal.sweep()?;
@@ -62,50 +58,33 @@ fn recover_entry(
     machine: &mut Machine,
 ) -> Result<Recovered, SwitchError> {
     let record = entry.record();
-    let is_of_this_boot = record
-        .is_of_this_boot()
-        .map_err(JournalError::io(entry.path()))?;
-    let target = match is_of_this_boot {
-        true => locate(machine, &record.target())?,
-        false => Whereabouts::Gone,
-    };
-    let target = match target {
-        Whereabouts::At(target) => target,
-        Whereabouts::Unknown => return Ok(Recovered::NotFound),
-        Whereabouts::Gone => {
-            entry.close()?;
-            return Ok(Recovered::Gone);
-        }
+    let nothing_stands = record.standing.is_empty() && record.attempt.is_none();
+    let target = locate_entry(&entry, machine)?.filter(|_| !nothing_stands);
+    let Some(target) = target else {
+        entry.close()?;
+        return Ok(Recovered::Gone);
     };
     let Some(attempt) = &record.attempt else {
-        if record.standing.is_empty() {
-            entry.close()?;
-            return Ok(Recovered::Gone);
-        }
-        let sake = record.companion_of.as_ref();
-        if sake.is_some_and(|file| !journal.directory().join(file).exists()) {
+        let of = record.companion_of.as_ref();
+        if of.is_some_and(|file| !journal.directory().join(file).exists()) {
             put_back_entry(&entry, machine)?;
             entry.close()?;
             return Ok(Recovered::Restored);
         }
         return Ok(Recovered::Standing);
     };
-    let is_alive = attempt
-        .owner
-        .is_alive()
-        .map_err(JournalError::io(entry.path()))?;
-    let is_due = attempt
-        .until_boottime_ns
-        .is_some_and(|until| boottime_ns() >= until);
-    if is_alive && !is_due {
+    let is_alive = attempt.owner.is_alive();
+    let is_alive = is_alive.map_err(JournalError::io(entry.path()))?;
+    let until = attempt.until_boottime_ns;
+    if is_alive && until.is_none_or(|until| boottime_ns() < until) {
         return Ok(Recovered::Busy);
     }
-    resolve(journal, entry, &target, machine)
+    end_attempt(journal, entry, &target, machine)
 }
 
-/// Ends an attempt whose owner does not: lets it stand when another part of its command does, or puts it
-/// back. `target` is where the interface is now.
-pub(crate) fn resolve(
+/// Ends an attempt whose owner does not: it stays when another part of its command was settled, and is put
+/// back otherwise. `target` is where the interface is now.
+fn end_attempt(
     journal: &Journal,
     mut entry: Entry,
     target: &Target,
@@ -114,22 +93,21 @@ pub(crate) fn resolve(
     let record = entry.record();
     let had_standing = !record.standing.is_empty();
     if let Some(attempt) = &record.attempt
-        && stands_elsewhere(journal, attempt)?
+        && is_settled_elsewhere(journal, attempt)?
     {
-        settle_entry(&mut entry)?;
+        entry.update(Record::settle)?;
         return Ok(Recovered::Standing);
     }
     undo_attempt(entry, target, machine)?;
-    Ok(if had_standing {
-        Recovered::Standing
-    } else {
-        Recovered::Restored
+    Ok(match had_standing {
+        true => Recovered::Standing,
+        false => Recovered::Restored,
     })
 }
 
-/// Whether another interface of the same command stands already: then its last write was made, and all
-/// are to stand.
-fn stands_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, JournalError> {
+/// Whether another interface of the same command is settled already: then the last write was made, and all
+/// are to stay.
+fn is_settled_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, JournalError> {
     let records = journal.records()?;
     Ok(records.into_iter().any(|(path, record)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -139,46 +117,84 @@ fn stands_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, Journa
     }))
 }
 
-/// What became of an interface that was to be put back.
+/// The result of putting an interface back.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Restored {
-    /// Where it was when it was last changed.
+    /// The interface as it was last changed.
     pub recorded: Target,
-    /// Which, and where it is now.
+    /// The interface as it is now.
     pub target: Target,
-    /// What was put back.
+    /// The changes put back.
     pub changes: Vec<Change>,
-    /// What had been changed by somebody else meanwhile.
-    pub drift: Vec<undo::Drift>,
-    /// Whether there was something left to put back: not when the interface or the boot is another.
+    /// The values that somebody else had changed meanwhile.
+    pub drift: Vec<Drift>,
+    /// Whether nothing was left to put back: the interface or the boot is another one.
     pub is_gone: bool,
 }
 
-/// Puts one interface back entirely, what stands included, and those that were changed for its sake.
+impl Restored {
+    /// The result as documents have it, as seen from a namespace.
+    pub fn document(&self, own_netns_inode: u64) -> SwitchRestored {
+        let interface = self.target.label(own_netns_inode);
+        let drift = self.drift.iter();
+        let mut notes: Vec<String> = drift.map(|drift| drift.describe(&interface)).collect();
+        let was = self.recorded.label(own_netns_inode);
+        if was != interface {
+            notes.push(format!(
+                "{was} was moved or renamed, and is {interface} now"
+            ));
+        }
+        if self.is_gone {
+            notes.push(format!(
+                "{interface} is gone, and what was set on it went along"
+            ));
+        }
+        SwitchRestored {
+            interface,
+            is_as_before: !self.is_gone,
+            notes,
+        }
+    }
+
+    /// Each value: from the one found to the original one.
+    pub fn writes(&self) -> Vec<SwitchWrite> {
+        let of = |change: &Change| {
+            let drift = self.drift.iter().find(|one| one.knob == change.knob);
+            let now = match drift {
+                Some(drift) => drift.now.as_ref()?,
+                None => &change.written,
+            };
+            let differs = *now != change.before;
+            differs.then(|| change.document(&self.target, now, &change.before, false))
+        };
+        self.changes.iter().filter_map(of).collect()
+    }
+}
+
+/// Puts one interface back entirely, and its companions.
 ///
 /// # Errors
 /// [`JournalError::Busy`] while a study holds it.
 pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, SwitchError> {
     let journal = &switch.journal().clone();
     let machine = switch.machine();
-    let paths = with_companions(journal, path)?;
     let mut restored = Vec::new();
     let mut done = Vec::new();
-    for path in paths {
+    for path in with_companions(journal, path)? {
         if let Some(entry) = journal.lock(&path)? {
             restored.push(put_back_entry(&entry, machine)?);
             done.push(entry);
         }
     }
-    // The interface's own record goes last: by it the others are found again after a kill.
+    // The interface's own record goes last: it leads to the others after a kill.
     for entry in done.into_iter().rev() {
         entry.close()?;
     }
     Ok(restored)
 }
 
-/// What [`restore`] would put back: each interface, where it is now, with its changes. One that is no more is left out.
+/// The changes that [`restore`] would put back, by interface. One that no longer exists is left out.
 pub fn would_restore(
     switch: &mut Switch,
     path: &Path,
@@ -191,14 +207,14 @@ pub fn would_restore(
             continue;
         }
         let record = record?;
-        if let Whereabouts::At(target) = locate(switch.machine(), &record.target())? {
+        if let Location::At(target) = locate(switch.machine(), &record.target())? {
             all.push((target, record.all_changes()));
         }
     }
     Ok(all)
 }
 
-/// A record, and those of interfaces that were changed for its interface's sake.
+/// A record, and those of its interface's companions.
 fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut paths = vec![path.to_path_buf()];
@@ -213,25 +229,14 @@ fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, Journ
 fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, SwitchError> {
     let record = entry.record();
     let recorded = record.target();
-    let is_of_this_boot = record
-        .is_of_this_boot()
-        .map_err(JournalError::io(entry.path()))?;
-    let whereabouts = match is_of_this_boot {
-        true => locate(machine, &recorded)?,
-        false => Whereabouts::Gone,
-    };
-    let target = match whereabouts {
-        Whereabouts::At(target) => target,
-        Whereabouts::Unknown => return Err(SwitchError::not_found(entry)),
-        Whereabouts::Gone => {
-            return Ok(Restored {
-                target: recorded.clone(),
-                recorded,
-                changes: Vec::new(),
-                drift: Vec::new(),
-                is_gone: true,
-            });
-        }
+    let Some(target) = locate_entry(entry, machine)? else {
+        return Ok(Restored {
+            target: recorded.clone(),
+            recorded,
+            changes: Vec::new(),
+            drift: Vec::new(),
+            is_gone: true,
+        });
     };
     let changes = record.all_changes();
     let drift = undo::drift_before_putting_back(machine, &target, &changes)?;
@@ -243,4 +248,111 @@ fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, Swit
         drift,
         is_gone: false,
     })
+}
+
+/// Confirms the last change of an interface, and everything that the same command changed. Returns the
+/// changes in force, by interface; none when nothing waits to be confirmed.
+pub fn confirm(journal: &Journal, path: &Path) -> Result<Vec<(Target, Vec<Change>)>, SwitchError> {
+    let Some(first) = journal.lock(path)? else {
+        return Ok(Vec::new());
+    };
+    let Some(attempt) = first.record().attempt.clone() else {
+        return Ok(Vec::new());
+    };
+    let is_of_command = |entry: &Entry| {
+        let own = entry.record().attempt.as_ref();
+        own.is_some_and(|own| own.transaction == attempt.transaction)
+    };
+    let mut entries = vec![first];
+    for member in &attempt.group {
+        let other = journal.directory().join(member);
+        if other != path {
+            entries.extend(journal.lock(&other)?.filter(is_of_command));
+        }
+    }
+    let mut confirmed = Vec::new();
+    for mut entry in entries {
+        entry.update(Record::settle)?;
+        let record = entry.record();
+        confirmed.push((record.target(), record.standing.clone()));
+    }
+    Ok(confirmed)
+}
+
+/// The records with an unconfirmed change of this owner.
+pub fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, SwitchError> {
+    let is_own = |record: &Result<Record, JournalError>| {
+        let attempt = record.as_ref().ok().and_then(|one| one.attempt.as_ref());
+        attempt.is_some_and(|attempt| attempt.owner == owner)
+    };
+    let records = journal.records()?.into_iter();
+    let own = records.filter(|(_, record)| is_own(record));
+    Ok(own.map(|(path, _)| path).collect())
+}
+
+/// Undoes a change that was not confirmed; it stays when another part of its command was settled.
+///
+/// # Errors
+/// [`JournalError::Busy`] while somebody else has the record.
+pub fn undo_unconfirmed(
+    journal: &Journal,
+    machine: &mut Machine,
+    path: &Path,
+    owner: Owner,
+) -> Result<(), SwitchError> {
+    let Some(entry) = journal.lock(path)? else {
+        return Ok(());
+    };
+    let attempt = entry.record().attempt.as_ref();
+    if attempt.is_none_or(|attempt| attempt.owner != owner) {
+        return Ok(());
+    }
+    match locate_entry(&entry, machine)? {
+        Some(target) => end_attempt(journal, entry, &target, machine).map(drop),
+        None => Ok(entry.close()?),
+    }
+}
+
+/// The values of an interface that somebody else changed since; none when nothing is recorded of it.
+///
+/// # Errors
+/// When its record cannot be read.
+pub fn drift_of(
+    journal: &Journal,
+    kernel: &mut dyn Kernel,
+    target: &Target,
+) -> Result<Vec<Drift>, SwitchError> {
+    match record_of(journal, target)? {
+        Some(record) => undo::drift(kernel, target, &record.all_changes()),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The unconfirmed change of an interface.
+///
+/// # Errors
+/// When its record cannot be read.
+pub fn pending_of(journal: &Journal, target: &Target) -> Result<Option<PendingShow>, SwitchError> {
+    let Some(attempt) = record_of(journal, target)?.and_then(|record| record.attempt) else {
+        return Ok(None);
+    };
+    let is_owner_alive = attempt.owner.is_alive();
+    let is_owner_alive = is_owner_alive.map_err(JournalError::io(journal.directory()))?;
+    let until = attempt.until_boottime_ns;
+    Ok(Some(PendingShow {
+        owner_pid: attempt.owner.pid,
+        is_owner_alive,
+        undone_in_seconds: until.map(|until| (until as f64 - boottime_ns() as f64) / 1e9),
+    }))
+}
+
+fn record_of(journal: &Journal, target: &Target) -> Result<Option<Record>, SwitchError> {
+    let own_path = journal.path_of(target);
+    let mut records = journal.records()?.into_iter();
+    let own = records.find(|(path, _)| *path == own_path);
+    let record = own.map(|(_, record)| record).transpose()?;
+    Ok(record.filter(|record| {
+        let is_of_this_boot = record.is_of_this_boot().unwrap_or(false);
+        is_of_this_boot && record.interface.is_still(&target.interface)
+    }))
 }

@@ -1,8 +1,7 @@
-//! What is to be set: knobs with their values, for an interface; and a setting, which is a name and a request for each
-//! host that it concerns.
+//! Requests: values for knobs of an interface. A setting is a name with a request for each host.
 //!
-//! What must hold: a request in a file and one in memory are the same. A knob that does not exist, a number without
-//! its unit and a value out of range are refused by name when the file is read.
+//! A request in a file and one in memory are the same. Unknown knobs, numbers without a unit and values out of range
+//! are refused by name when the file is read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,19 +11,21 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::knob::{Kind, KnobRow, Unit, Value, ValueError, parse_numbers, row_of, table};
+use crate::kernel::Target;
+use crate::knob::value::parse_numbers;
+use crate::knob::{Kind, KnobRow, NameError, Unit, Value, ValueError, row_of, table};
 
-/// From poll to poll unless somebody says otherwise: 5000 rounds a second.
+/// The default period of polling: 5000 rounds a second.
 pub const POLLING_PERIOD_NS: u64 = 200_000;
 
-/// Knobs with the values that they are to hold, in the order of the table.
+/// Knobs with their values, in the order of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values(Vec<(&'static KnobRow, Value)>);
 
-/// Which NAPI instances of an interface are meant.
+/// The NAPI instances of an interface that a request concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All, those that come later included.
+    /// All, including those created later.
     Whole,
     /// Those of receive queues.
     RxQueues(Vec<u32>),
@@ -32,7 +33,7 @@ pub enum Part {
     Napis(Vec<u32>),
 }
 
-/// An interface by name, with the part of it that is meant: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
+/// An interface by name, with the part of it concerned: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
 /// ```
 /// use nicpoll_switch::{Name, Part};
 ///
@@ -49,7 +50,18 @@ pub struct Name {
     pub part: Part,
 }
 
-/// What is to be set on one interface.
+/// Values for one interface, and the interface as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The interface.
+    pub target: Target,
+    /// The NAPI instances concerned.
+    pub part: Part,
+    /// The knobs with their values.
+    pub values: Values,
+}
+
+/// Values for one interface, by name.
 ///
 /// In TOML:
 /// ```toml
@@ -59,22 +71,22 @@ pub struct Name {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// Where.
+    /// The interface.
     pub interface: Name,
-    /// What.
+    /// The values.
     pub set: Values,
 }
 
-/// A setting: what is to be set on each host that it concerns.
+/// A setting: a request for each host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// What it is called in tables and verdicts.
+    /// Its name in tables and verdicts.
     pub name: String,
-    /// What it is, in a line.
+    /// Its description, one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The request of each host, by the host's name; hosts that are not there stay as they are.
+    /// The request of each host, by the host's name; other hosts are not changed.
     #[serde(default)]
     pub hosts: BTreeMap<String, Request>,
 }
@@ -86,21 +98,14 @@ pub enum RequestError {
     /// No such knob.
     #[error("there is no knob '{name}'; there are {known}")]
     UnknownKnob {
-        /// What was given.
+        /// The name.
         name: String,
-        /// What could have been.
+        /// The names that exist.
         known: String,
     },
-    /// A name that the table has no row for, and cannot be of the kernel's either.
-    #[error("{kind} '{name}': {why}")]
-    Named {
-        /// What it was to be the name of.
-        kind: &'static str,
-        /// What was given.
-        name: String,
-        /// Why not, and what would be right.
-        why: String,
-    },
+    /// A name that neither the table nor the kernel can have.
+    #[error(transparent)]
+    Named(#[from] NameError),
     /// A value that the knob cannot hold.
     #[error("{knob}: {source}")]
     Value {
@@ -135,7 +140,7 @@ impl Values {
         Values::default()
     }
 
-    /// What `nicpoll set IF polling` sets: a timer begins the rounds, and the interrupt stays masked.
+    /// The values that `nicpoll set IF polling` sets: a timer begins the rounds, and the interrupt stays masked.
     pub fn polling(period_ns: u64) -> Self {
         let count = u64::from(table::DEFER_HARD_IRQS_MAX);
         Values::new()
@@ -153,20 +158,19 @@ impl Values {
     /// Gives a knob a value, in place of one that it has here.
     pub fn insert(&mut self, row: &'static KnobRow, value: Value) {
         self.0.retain(|(known, _)| *known != row);
-        let place = table::place_of(row);
-        let at = self
-            .0
-            .partition_point(|(known, _)| table::place_of(known) < place);
+        let position = table::position_of(row);
+        let is_earlier = |(known, _): &(&KnobRow, Value)| table::position_of(known) < position;
+        let at = self.0.partition_point(is_earlier);
         self.0.insert(at, (row, value));
     }
 
-    /// The value of a knob, if it is to be set.
+    /// The value of a knob.
     pub fn get(&self, row: &KnobRow) -> Option<&Value> {
         let found = self.0.iter().find(|(known, _)| *known == row);
         found.map(|(_, value)| value)
     }
 
-    /// The number of a knob, if it is to be set.
+    /// The number of a knob.
     pub fn number(&self, row: &KnobRow) -> Option<u64> {
         self.get(row)?.number()
     }
@@ -185,14 +189,14 @@ impl Values {
         self.iter().map(written).collect()
     }
 
-    /// Whether nothing is to be set.
+    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Request {
-    /// What is to be set on all of an interface.
+    /// Values for a whole interface.
     pub fn of(interface: &str, set: Values) -> Self {
         Request {
             interface: Name::whole(interface),
@@ -349,6 +353,43 @@ fn value_of(
     Ok((row, value))
 }
 
+/// Words of fewer letters are not corrected.
+const LETTERS_MIN: usize = 3;
+/// The number of wrong letters that are corrected.
+const MISTAKES_MAX: usize = 2;
+
+/// The candidate nearest to a mistyped word; `None` when none is near.
+pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = MISTAKES_MAX.min(word.chars().count() / LETTERS_MIN);
+    let near = candidates
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate));
+    let near = near.filter(|(mistakes, _)| (1..=allowed).contains(mistakes));
+    near.min_by_key(|(mistakes, _)| *mistakes)
+        .map(|(_, candidate)| candidate)
+}
+
+/// A correction of a mistyped word, as the end of a sentence; empty when no candidate is near.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    similar(word, candidates).map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
+}
+
+/// Levenshtein's distance: the fewest letters to put in, take out or replace.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, own) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *own);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -446,6 +487,19 @@ mod tests {
         assert_eq!(range.part, Part::RxQueues(vec![0, 1, 2]));
         for wrong in ["eth0:", "eth0:tx0", "eth0:rx", "eth0:rxa"] {
             assert!(Name::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_near_is_meant() {
+        let near = |word| similar(word, ["polling", "em0", "enp3s0"]);
+        assert_eq!(near("poling"), Some("polling"));
+        assert_eq!(near("polllign"), None);
+        assert_eq!(near("pollign"), Some("polling"));
+        assert_eq!(near("em1"), Some("em0"));
+        assert_eq!(near("enp3s1"), Some("enp3s0"));
+        for far in ["polling", "", "x", "wlan0"] {
+            assert_eq!(near(far), None, "{far}");
         }
     }
 }

@@ -1,47 +1,53 @@
-//! Everything that one command changes, on one interface or many: all of it, or none.
+//! A transaction: everything that one command changes, on one interface or many. All of it is changed, or nothing.
 //!
-//! What must hold: each old value is on disk before its new one is written; whoever dies in the middle leaves
-//! records from which everything can be put back; and once one of the interfaces stands, all do.
+//! Each old value is on disk before its new one is written. A process killed at any moment leaves records from which
+//! everything can be put back. Once one of the interfaces is settled, all are. `undo` has the order of putting back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::SwitchError;
-use crate::fault;
-use crate::journal::{Entry, Journal, JournalError};
-use crate::kernel::{Kernel, Target};
-use crate::knob::{Knob, Unit, Value};
-use crate::machine::Machine;
-use crate::owner::Owner;
-use crate::record::{Attempt, Change, Record, merged};
-use crate::undo;
-use crate::whereabouts::{Whereabouts, locate};
+use nicpoll_model::{SwitchValue, SwitchWrite};
 
-/// A change to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// Of which interface.
-    pub target: Target,
-    /// Which knob.
-    pub knob: Knob,
-    /// What it holds now.
-    pub from: Value,
-    /// What it is to hold.
-    pub to: Value,
-    /// Whether the kernel does it along with another write, or nothing is to change: it is recorded, and
-    /// written only where it turns out not to be so.
-    pub is_implied: bool,
+use crate::error::SwitchError;
+use crate::journal::{
+    Attempt, Change, Entry, Journal, JournalError, Owner, Record, fault_point, merged,
+};
+use crate::kernel::{Kernel, Location, Machine, Target, locate};
+use crate::knob::{Unit, Value};
+use crate::plan::Write;
+
+pub(crate) mod undo;
+
+impl Write {
+    /// The write as a record has it.
+    pub(crate) fn change(&self) -> Change {
+        Change {
+            knob: self.knob.clone(),
+            before: self.from.clone(),
+            written: self.to.clone(),
+        }
+    }
 }
 
-/// How long the changes last, and whose they are.
+/// The owner of changes, and how long they last.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The process whose end undoes them while they do not stand.
+    /// The process whose end undoes unconfirmed changes.
     pub owner: Owner,
-    /// When they are undone unless they are confirmed, in ns of CLOCK_BOOTTIME.
+    /// When they are undone unless confirmed, in ns of CLOCK_BOOTTIME.
     pub until_boottime_ns: Option<u64>,
 }
 
-/// Interfaces that are taken for a change, and what was changed on them.
+impl Terms {
+    /// Until the owner ends.
+    pub fn held_by(owner: Owner) -> Self {
+        Terms {
+            owner,
+            until_boottime_ns: None,
+        }
+    }
+}
+
+/// The locked interfaces of a command, and the changes made on them.
 #[derive(Debug)]
 pub struct Transaction {
     entries: Vec<Entry>,
@@ -50,8 +56,8 @@ pub struct Transaction {
 impl Transaction {
     /// Takes the interfaces. Nothing is changed yet.
     ///
-    /// A companion is an interface that is changed only for another one's sake, such as the other end of
-    /// a pair; it is put back with that one.
+    /// A companion is an interface that is changed only because another one needs it, such as the other end of
+    /// a pair. It is put back with that one.
     ///
     /// # Errors
     /// When somebody else has one of them, or an earlier change of one waits to be confirmed.
@@ -120,14 +126,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes changes: records them all, then writes one after the other, then looks whether each was
-    /// taken.
+    /// Makes changes: records them all, writes one after the other, then checks that each took effect.
     pub fn write(&mut self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         self.record(writes)?;
         self.carry_out(kernel, writes)
     }
 
-    /// Records changes that are to be made. When this returns, they are on disk.
+    /// Records changes before they are made. They are on disk when this returns.
     pub fn record(&mut self, writes: &[Write]) -> Result<(), JournalError> {
         for entry in &mut self.entries {
             let changes = changes_of(&entry.record().target(), writes);
@@ -142,7 +147,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes changes that are recorded: writes one after the other, then looks whether each was taken.
+    /// Makes recorded changes: writes one after the other, then checks that each took effect.
     pub fn carry_out(&self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         for entry in &self.entries {
             let target = entry.record().target();
@@ -155,28 +160,26 @@ impl Transaction {
             let holds = |kernel: &mut dyn Kernel| -> Result<bool, SwitchError> {
                 Ok(kernel.read(&write.target, &write.knob)?.as_ref() == Some(&write.to))
             };
-            // The kernel has done it along, unless it was set to 0 to come to rest.
+            // Another write has changed it too, unless it was set to 0 to come to rest.
             if write.is_implied && holds(kernel)? {
                 continue;
             }
-            fault::point();
+            fault_point();
             kernel.write(&write.target, &write.knob, &write.to)?;
         }
         for write in writes {
             let now = kernel.read(&write.target, &write.knob)?;
             if now.as_ref() != Some(&write.to) {
-                return Err(SwitchError::NotTaken {
-                    interface: write.target.interface.name.clone(),
-                    what: write.knob.to_string(),
-                    asked: write.to.to_string(),
-                    is: now.map_or_else(|| String::from("gone"), |now| now.to_string()),
-                });
+                let Write {
+                    target, knob, to, ..
+                } = write;
+                return Err(SwitchError::not_taken(target, knob, to, now));
             }
         }
         Ok(())
     }
 
-    /// Takes changes back that were carried out. Their record stays, so that they can be carried out again.
+    /// Undoes changes that were carried out. Their record stays: they can be carried out again.
     pub fn take_back(&self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         for entry in self.entries.iter().rev() {
             let target = entry.record().target();
@@ -188,7 +191,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// What was changed since the transaction began.
+    /// The changes made since the transaction began.
     pub fn changes(&self) -> Vec<(Target, Change)> {
         let of = |entry: &Entry| {
             let target = entry.record().target();
@@ -202,11 +205,13 @@ impl Transaction {
         self.entries.iter().flat_map(of).collect()
     }
 
-    /// Lets the changes stand until they are undone.
+    /// Makes the changes permanent until they are undone.
     pub fn settle(self) -> Result<(), SwitchError> {
         for mut entry in self.entries {
-            settle_entry(&mut entry)?;
-            close_if_empty(entry)?;
+            entry.update(Record::settle)?;
+            if entry.record().standing.is_empty() {
+                entry.close()?;
+            }
         }
         Ok(())
     }
@@ -214,8 +219,7 @@ impl Transaction {
     /// Leaves the changes to their owner, until they are confirmed.
     pub fn leave(self) {}
 
-    /// Puts back what was changed since the transaction began, on the interface that was taken last
-    /// first.
+    /// Puts back everything that was changed since the transaction began, last interface first.
     pub fn undo(self, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
         for entry in self.entries.into_iter().rev() {
             let target = entry.record().target();
@@ -224,15 +228,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// The same, wherever the interfaces are by now. Those that are no more have taken their values along. One
-    /// that cannot be put back does not keep the others from it.
+    /// The same, wherever the interfaces are now. Those that no longer exist have taken their values along. One
+    /// that cannot be put back does not prevent the others.
     pub fn undo_wherever(self, machine: &mut Machine) -> Result<(), SwitchError> {
         let mut outcome = Ok(());
         for entry in self.entries.into_iter().rev() {
-            let done = match locate(machine, &entry.record().target()) {
-                Ok(Whereabouts::At(target)) => undo_attempt(entry, &target, machine),
-                Ok(Whereabouts::Gone) => entry.close().map_err(SwitchError::from),
-                Ok(Whereabouts::Unknown) => Err(SwitchError::not_found(&entry)),
+            let done = match locate_entry(&entry, machine) {
+                Ok(Some(target)) => undo_attempt(entry, &target, machine),
+                Ok(None) => entry.close().map_err(SwitchError::from),
                 Err(error) => Err(error),
             };
             outcome = outcome.and(done);
@@ -241,19 +244,31 @@ impl Transaction {
     }
 
     fn drop_attempts(self) -> Result<(), JournalError> {
-        for entry in self.entries {
-            end_attempt(entry)?;
-        }
-        Ok(())
+        self.entries.into_iter().try_for_each(end_attempt)
     }
 }
 
-/// Lets an attempt stand.
-pub(crate) fn settle_entry(entry: &mut Entry) -> Result<(), JournalError> {
-    entry.update(crate::record::Record::settle)
+/// Where the interface of a record is now; `None` when its values are gone, with the interface or the boot.
+///
+/// # Errors
+/// [`SwitchError::NotFound`] when it may be where nothing can be searched.
+pub(crate) fn locate_entry(
+    entry: &Entry,
+    machine: &mut Machine,
+) -> Result<Option<Target>, SwitchError> {
+    let record = entry.record();
+    let is_of_this_boot = record.is_of_this_boot();
+    if !is_of_this_boot.map_err(JournalError::io(entry.path()))? {
+        return Ok(None);
+    }
+    match locate(machine, &record.target())? {
+        Location::At(target) => Ok(Some(target)),
+        Location::Gone => Ok(None),
+        Location::Unknown => Err(SwitchError::not_found(entry)),
+    }
 }
 
-/// Puts back what an attempt changed; what stood before it stays. `target` is where the interface is now.
+/// Puts an attempt's changes back; earlier changes stay. `target` is where the interface is now.
 pub(crate) fn undo_attempt(
     entry: Entry,
     target: &Target,
@@ -266,7 +281,7 @@ pub(crate) fn undo_attempt(
     Ok(end_attempt(entry)?)
 }
 
-/// Ends an attempt of which nothing is in force. A record in which nothing stands goes in one step: without its
+/// Ends an attempt without changes in force. A record without other changes is removed in one step: without its
 /// attempt it would be nobody's.
 fn end_attempt(mut entry: Entry) -> Result<(), JournalError> {
     if entry.record().standing.is_empty() {
@@ -275,24 +290,69 @@ fn end_attempt(mut entry: Entry) -> Result<(), JournalError> {
     entry.update(|record| record.attempt = None)
 }
 
-fn close_if_empty(entry: Entry) -> Result<(), JournalError> {
-    let record = entry.record();
-    if record.standing.is_empty() && record.attempt.is_none() {
-        entry.close()?;
-    }
-    Ok(())
+fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
+    let own = writes.iter().filter(|write| write.target == *target);
+    own.map(Write::change).collect()
 }
 
-fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
-    writes
-        .iter()
-        .filter(|write| write.target == *target)
-        .map(|write| Change {
-            knob: write.knob.clone(),
-            before: write.from.clone(),
-            written: write.to.clone(),
+impl From<&Write> for SwitchWrite {
+    fn from(write: &Write) -> Self {
+        SwitchWrite {
+            interface: write.target.interface.name.clone(),
+            netns_inode: write.target.netns_inode,
+            napi_id: write.knob.napi_id(),
+            name: write.knob.name().into_owned(),
+            before: SwitchValue::from(&write.from),
+            after: SwitchValue::from(&write.to),
+            is_implied: write.is_implied,
+        }
+    }
+}
+
+impl From<&Value> for SwitchValue {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Number(number) => SwitchValue::Number(*number),
+            Value::Cpus(cpus) => SwitchValue::Cpus(cpus.clone()),
+            Value::Policy(_) | Value::Text(_) => SwitchValue::Words(value.to_string()),
+        }
+    }
+}
+
+/// The changed values of an interface as documents have them: from the value before to the one written.
+pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
+    let changed = changes.iter().filter(|one| one.before != one.written);
+    let write = |change: &Change| {
+        let is_implied = change.knob.of_device().is_some();
+        change.document(target, &change.before, &change.written, is_implied)
+    };
+    changed.map(write).collect()
+}
+
+/// The writes that would put changes back.
+pub fn writes_back(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
+    let changed = changes.iter().filter(|one| one.before != one.written);
+    let write = |change: &Change| change.document(target, &change.written, &change.before, false);
+    changed.map(write).collect()
+}
+
+impl Change {
+    /// A write of this knob as documents have it.
+    pub(crate) fn document(
+        &self,
+        target: &Target,
+        from: &Value,
+        to: &Value,
+        is_implied: bool,
+    ) -> SwitchWrite {
+        SwitchWrite::from(&Write {
+            target: target.clone(),
+            knob: self.knob.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            is_implied,
         })
-        .collect()
+    }
 }
 
 /// An idle NAPI goes on counting down the old number, so a smaller one has to start from rest.
@@ -304,7 +364,7 @@ fn lowers_count(changes: &[Change]) -> bool {
     })
 }
 
-/// Unlike any other of this boot.
+/// Unique in this boot.
 fn transaction_id(owner: Owner) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,22 +1,23 @@
-//! What each interface's driver can do.
+//! What the driver of each interface can do.
 
 use std::collections::BTreeMap;
 
-use nicpoll_model::{Check, CheckGroup, CheckStatus};
+use nicpoll_model::{Check, CheckGroup};
 use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::{
-    Control, Journal, LinkFacts, Needs, Order, POLLING_PERIOD_NS, Part, SetError, Switch, Target,
-    Values, XdpAbilities, preview,
+    Control, Interface, Journal, LinkInfo, Needs, Order, POLLING_PERIOD_NS, Part, SetError, Switch,
+    Target, Values, XdpAbilities, preview,
 };
 use nicpoll_sys::ethtool::{self, Driver};
 
-use super::{check, with_remedy};
-use crate::InspectError;
-use crate::error::Doing;
+use super::check::{Checks, with_remedy};
+use crate::error::{Doing, InspectError};
+
+const INTERFACE: Checks = Checks(CheckGroup::Interface);
 
 /// An interface, as far as it can be read.
 pub struct Found {
-    pub link: LinkFacts,
+    pub link: LinkInfo,
     /// How many receive NAPI instances have an id.
     pub napis: Option<usize>,
     pub moderation: Option<Vec<(&'static KnobRow, u32)>>,
@@ -42,33 +43,31 @@ pub fn look() -> Result<Vec<Found>, InspectError> {
     let mut control = Control::new();
     let mut switch = Switch::new(Journal::of_this_machine());
     let entered = switch.enter(None);
-    let links = control.inventory().doing("looking for interfaces")?;
+    let links = control.links().doing("looking for interfaces")?;
     let links = links.into_iter().filter(|link| !link.is_loopback);
-    Ok(links
-        .map(|link| Found {
-            napis: control.napis(link.ifindex).ok().map(|napis| napis.len()),
-            moderation: control.moderation(link.ifindex).ok(),
-            features: control
-                .features(link.ifindex)
-                .ok()
-                .map(|features| features.active),
-            xdp: control.xdp_abilities(link.ifindex).ok(),
-            driver: ethtool::driver(&link.name).ok(),
-            polling: match (&entered, control.interface(&link.name)) {
-                (Ok(netns_inode), Ok(interface)) => {
-                    let netns_inode = *netns_inode;
+    let read = |link: LinkInfo| {
+        let Interface { ifindex, name, .. } = &link.interface;
+        let features = control.features(*ifindex).ok();
+        Found {
+            napis: control.napis(*ifindex).ok().map(|napis| napis.len()),
+            moderation: control.moderation(*ifindex).ok(),
+            features: features.map(|features| features.active),
+            xdp: control.xdp_abilities(*ifindex).ok(),
+            driver: ethtool::driver(name).ok(),
+            polling: match &entered {
+                Ok(netns_inode) => {
                     let target = Target {
-                        netns_inode,
-                        interface,
+                        netns_inode: *netns_inode,
+                        interface: link.interface.clone(),
                     };
                     polling(&mut switch, target)
                 }
-                (Err(error), _) => Polling::Unknown(format!("only root may ask: {error}")),
-                (_, Err(error)) => Polling::Unknown(error.to_string()),
+                Err(error) => Polling::Unknown(format!("only root may ask: {error}")),
             },
             link,
-        })
-        .collect())
+        }
+    };
+    Ok(links.map(read).collect())
 }
 
 /// Asks without changing anything.
@@ -80,7 +79,7 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }];
     let asked = switch
         .survey(&orders)
-        .and_then(|facts| preview(&orders, &facts, Needs::Refuse));
+        .and_then(|facts| Ok(preview(&orders, &facts, Needs::Refuse)?));
     match asked {
         Ok(_) => Polling::Works,
         Err(SetError::Refused(refusal)) => Polling::Refused {
@@ -93,23 +92,21 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
 
 pub fn checks(found: &[Found]) -> Vec<Check> {
     let of = |one: &Found| {
-        let checks = if one.link.is_up {
-            vec![
+        let checks = match one.link.is_up {
+            true => vec![
                 of_driver(one),
                 of_polling(one),
                 of_napi(one),
                 of_moderation(one),
                 of_offloads(one),
                 of_xdp(one),
-            ]
-        } else {
-            vec![line(
-                "link",
-                CheckStatus::Unknown,
-                "down: what it can do shows when it is up",
-            )]
+            ],
+            false => {
+                let finding = "down: what it can do shows when it is up";
+                vec![INTERFACE.unknown("link", finding)]
+            }
         };
-        let name = one.link.name.clone();
+        let name = one.link.interface.name.clone();
         checks.into_iter().map(move |check| Check {
             interface: Some(name.clone()),
             ..check
@@ -118,93 +115,60 @@ pub fn checks(found: &[Found]) -> Vec<Check> {
     found.iter().flat_map(of).collect()
 }
 
-fn line(name: &str, status: CheckStatus, finding: impl Into<String>) -> Check {
-    check(CheckGroup::Interface, name, status, finding)
-}
-
 fn of_driver(found: &Found) -> Check {
     let name = "driver";
-    match &found.driver {
-        None => line(name, CheckStatus::Unknown, "it does not tell its name"),
-        Some(driver) => match &driver.bus_address {
-            Some(address) => {
-                let finding = format!("{}, at {address}", driver.name);
-                line(name, CheckStatus::Good, finding)
-            }
-            None => line(name, CheckStatus::Good, driver.name.clone()),
-        },
+    let Some(driver) = &found.driver else {
+        return INTERFACE.unknown(name, "it does not tell its name");
+    };
+    match &driver.bus_address {
+        Some(address) => INTERFACE.good(name, format!("{}, at {address}", driver.name)),
+        None => INTERFACE.good(name, driver.name.clone()),
     }
 }
 
 fn of_polling(found: &Found) -> Check {
     let name = "polling";
+    let command = format!("'nicpoll set {} polling'", found.link.interface.name);
     match &found.polling {
-        Polling::Works => {
-            let finding = format!("'nicpoll set {} polling' can switch it on", found.link.name);
-            line(name, CheckStatus::Good, finding)
-        }
+        Polling::Works => INTERFACE.good(name, format!("{command} can switch it on")),
         Polling::Refused { reason, remedy } => {
-            let finding = format!(
-                "'nicpoll set {} polling' refuses: {reason}",
-                found.link.name
-            );
-            with_remedy(line(name, CheckStatus::Absent, finding), remedy.as_str())
+            let check = INTERFACE.absent(name, format!("{command} refuses: {reason}"));
+            with_remedy(check, remedy.as_str())
         }
-        Polling::Unknown(why) => line(name, CheckStatus::Unknown, why.as_str()),
+        Polling::Unknown(why) => INTERFACE.unknown(name, why.as_str()),
     }
 }
 
 fn of_napi(found: &Found) -> Check {
     let name = "NAPI ids";
+    let Interface {
+        name: own, driver, ..
+    } = &found.link.interface;
     match found.napis {
-        None => line(
-            name,
-            CheckStatus::Unknown,
-            "this kernel does not list NAPI instances",
+        None => INTERFACE.unknown(name, "this kernel does not list NAPI instances"),
+        Some(0) if driver == "veth" => with_remedy(
+            INTERFACE.absent(name, "none: packets go through a CPU's backlog"),
+            format!("ethtool -K {own} gro on, and tso off at the other end"),
         ),
-        Some(0) if found.link.kind.as_deref() == Some("veth") => with_remedy(
-            line(
-                name,
-                CheckStatus::Absent,
-                "none: packets go through a CPU's backlog",
-            ),
-            format!(
-                "ethtool -K {} gro on, and tso off at the other end",
-                found.link.name
-            ),
-        ),
-        Some(0) => line(
-            name,
-            CheckStatus::Absent,
-            "none: this driver cannot be polled by a timer",
-        ),
-        Some(count) => line(name, CheckStatus::Good, format!("{count} to receive")),
+        Some(0) => INTERFACE.absent(name, "none: this driver cannot be polled by a timer"),
+        Some(count) => INTERFACE.good(name, format!("{count} to receive")),
     }
 }
 
 fn of_moderation(found: &Found) -> Check {
     let name = "moderation";
-    let has = found
-        .moderation
-        .as_ref()
-        .filter(|values| !values.is_empty());
-    match has {
-        Some(values) => {
-            let names: Vec<&str> = values.iter().map(|(row, _)| row.name).collect();
-            line(name, CheckStatus::Good, names.join(", "))
-        }
-        None => line(
-            name,
-            CheckStatus::Absent,
-            "the driver has no interrupt moderation",
-        ),
+    let values = found.moderation.iter().flatten();
+    let names: Vec<&str> = values.map(|(row, _)| row.name).collect();
+    match names.is_empty() {
+        true => INTERFACE.absent(name, "the driver has no interrupt moderation"),
+        false => INTERFACE.good(name, names.join(", ")),
     }
 }
 
 fn of_offloads(found: &Found) -> Check {
     let name = "offloads";
     let Some(features) = &found.features else {
-        return line(name, CheckStatus::Unknown, "its features cannot be read");
+        return INTERFACE.unknown(name, "its features cannot be read");
     };
     let state = |feature: &str| match features.get(feature) {
         Some(true) => "on",
@@ -217,47 +181,36 @@ fn of_offloads(found: &Found) -> Check {
         state("tx-tcp-segmentation"),
         state("tx-udp-segmentation")
     );
-    line(name, CheckStatus::Good, finding)
+    INTERFACE.good(name, finding)
 }
 
 fn of_xdp(found: &Found) -> Check {
     let name = "XDP";
-    match found.xdp {
-        None => line(name, CheckStatus::Unknown, "this kernel does not tell"),
-        Some(XdpAbilities {
-            has_zero_copy: true,
-            ..
-        }) => line(
-            name,
-            CheckStatus::Good,
-            "in the driver, AF_XDP without copying",
-        ),
-        Some(XdpAbilities {
-            is_native: true, ..
-        }) => line(name, CheckStatus::Good, "in the driver, AF_XDP by copying"),
-        Some(_) => line(
-            name,
-            CheckStatus::Absent,
-            "not in the driver: generic XDP only, which is slow",
-        ),
+    match found.xdp.map(|xdp| (xdp.has_zero_copy, xdp.is_native)) {
+        None => INTERFACE.unknown(name, "this kernel does not tell"),
+        Some((true, _)) => INTERFACE.good(name, "in the driver, AF_XDP without copying"),
+        Some((false, true)) => INTERFACE.good(name, "in the driver, AF_XDP by copying"),
+        Some((false, false)) => {
+            INTERFACE.absent(name, "not in the driver: generic XDP only, which is slow")
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicpoll_model::CheckStatus;
 
     fn found(kind: &str, is_up: bool) -> Found {
         Found {
-            link: LinkFacts {
-                ifindex: 2,
-                name: String::from("em0"),
-                kind: Some(String::from(kind)),
+            link: LinkInfo {
+                interface: Interface {
+                    name: String::from("em0"),
+                    driver: String::from(kind),
+                    ..Interface::default()
+                },
                 is_up,
-                is_loopback: false,
-                rx_queues: None,
-                tx_queues: None,
-                rx_packets: None,
+                ..LinkInfo::default()
             },
             napis: Some(0),
             moderation: None,

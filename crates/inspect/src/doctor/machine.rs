@@ -1,22 +1,35 @@
-//! What about the machine bears on measurements, read over a second.
+//! Disturbances of measurements: the machine's state, read over a second, and the judgement of it.
 
 use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_model::HostFacts;
+use nicpoll_model::numbers::{count, duration_text, figure};
+use nicpoll_model::{Check, CheckGroup, CheckStatus, HostFacts};
 use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
 
+use super::check::{Checks, with_remedy};
 use super::interfaces::Found;
-use crate::InspectError;
-use crate::error::Doing;
-use crate::storms::{STORM_THRESHOLD, look_for_storms};
+use crate::error::{Doing, InspectError};
+use crate::host_facts::is_read_in_user_mode;
+use crate::interrupts::{STORM_THRESHOLD, look_for_storms};
 
-/// How long the load of the machine is looked at.
+/// How long the machine's load is watched.
 const LOOK: Duration = Duration::from_secs(1);
+/// With fewer, both ends of a link, the polls and everything else share CPUs.
+const CPUS_MIN: usize = 4;
+/// Share of the CPUs that others may use without affecting the figures.
+const BUSY_MAX: f64 = 0.1;
+/// Share that the hypervisor may take.
+const STEAL_MAX: f64 = 0.01;
+/// A CPU that takes longer to wake adds that to latencies and to the time between polls.
+const IDLE_LATENCY_MAX_US: u64 = 50;
+/// The kernel's default.
+const TIMER_SLACK_NS: u64 = 50_000;
+
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// What was found. What cannot be read is absent.
+/// The state of the machine. What cannot be read is absent.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// CPUs that this process may use.
@@ -47,10 +60,10 @@ pub struct Machine {
     pub timer_slack_ns: Option<u64>,
 }
 
-/// Reads what there is.
+/// Reads the state.
 pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, InspectError> {
     let exact = look_for_storms(STORM_THRESHOLD).ok();
-    let (busy_ratio, steal_ratio) = load()?;
+    let (busy_ratio, steal_ratio) = read_load()?;
     // They count from when the look began.
     let interrupts = exact.and_then(|exact| exact.interrupts().ok());
     let adapts = |found: &&Found| {
@@ -69,15 +82,17 @@ pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, InspectEr
         idle_governor: text(&format!("{CPU}/cpuidle/current_governor")),
         haltpoll_ns: number("/sys/module/haltpoll/parameters/guest_halt_poll_ns"),
         irqbalance: named("irqbalance"),
-        adaptive: adaptive.map(|found| found.link.name.clone()).collect(),
+        adaptive: adaptive
+            .map(|found| found.link.interface.name.clone())
+            .collect(),
         busy_ratio,
         steal_ratio,
-        storms: interrupts.map(|interrupts| storms(&interrupts)),
+        storms: interrupts.map(|interrupts| storms_of(&interrupts)),
         timer_slack_ns: number("/proc/self/timerslack_ns"),
     })
 }
 
-fn load() -> Result<(Option<f64>, Option<f64>), InspectError> {
+fn read_load() -> Result<(Option<f64>, Option<f64>), InspectError> {
     let sample = || CpuSample::now().doing("reading /proc/stat");
     let before = sample()?;
     thread::sleep(LOOK);
@@ -89,7 +104,7 @@ fn load() -> Result<(Option<f64>, Option<f64>), InspectError> {
     Ok((mean(|cpu| cpu.busy()), mean(|cpu| cpu.steal)))
 }
 
-fn storms(interrupts: &Interrupts) -> Vec<String> {
+fn storms_of(interrupts: &Interrupts) -> Vec<String> {
     let name = |counts: &InterruptCounts| match counts.source {
         InterruptSource::Irq(irq) if counts.storm_entries > 0 => {
             Some(format!("IRQ {irq} ({})", counts.source.name()))
@@ -142,6 +157,234 @@ fn named(wanted: &str) -> Vec<u32> {
     pids
 }
 
+const MEASUREMENT: Checks = Checks(CheckGroup::Measurement);
+
+/// The judgement of one part of the state.
+enum Verdict {
+    Good(String),
+    /// The finding, and what to do.
+    Disturbs(String, String),
+    Unknown(&'static str),
+}
+
+const UNKNOWN: Verdict = Verdict::Unknown("the kernel does not say");
+
+fn good(finding: impl Into<String>) -> Verdict {
+    Verdict::Good(finding.into())
+}
+
+fn disturbs(finding: impl Into<String>, remedy: impl Into<String>) -> Verdict {
+    Verdict::Disturbs(finding.into(), remedy.into())
+}
+
+/// Judges the state.
+pub fn checks(machine: &Machine) -> Vec<Check> {
+    type Judge = fn(&Machine) -> Verdict;
+    let all: [(&str, Judge); 13] = [
+        ("CPUs", cpus),
+        ("SMT", smt),
+        ("clock source", clocksource),
+        ("frequency governor", governor),
+        ("frequency boost", boost),
+        ("idle states", idle),
+        ("haltpoll", haltpoll),
+        ("irqbalance", irqbalance),
+        ("interrupt storms", storms),
+        ("adaptive moderation", moderation),
+        ("other load", load),
+        ("steal time", steal),
+        ("timer slack", timer_slack),
+    ];
+    let check = |(name, judge): (&str, Judge)| match judge(machine) {
+        Verdict::Good(finding) => MEASUREMENT.good(name, finding),
+        Verdict::Unknown(finding) => MEASUREMENT.unknown(name, finding),
+        Verdict::Disturbs(finding, remedy) => with_remedy(
+            MEASUREMENT.of(name, CheckStatus::Confounds, finding),
+            remedy,
+        ),
+    };
+    all.map(check).into()
+}
+
+fn cpus(machine: &Machine) -> Verdict {
+    if machine.cpus >= CPUS_MIN {
+        return good(format!("{} may be used", machine.cpus));
+    }
+    disturbs(
+        format!(
+            "{}: sender, receiver, polls and everything else share them",
+            machine.cpus
+        ),
+        format!("{CPUS_MIN} or more; compare only figures of this machine with each other"),
+    )
+}
+
+fn smt(machine: &Machine) -> Verdict {
+    match machine.has_smt {
+        Some(false) => good("no two CPUs are threads of one core"),
+        Some(true) => disturbs(
+            "CPUs are threads of shared cores: one slows its twin down",
+            "while measuring: echo off > /sys/devices/system/cpu/smt/control, or use one CPU of each pair in \
+             /sys/devices/system/cpu/cpu*/topology/thread_siblings_list",
+        ),
+        None => UNKNOWN,
+    }
+}
+
+fn clocksource(machine: &Machine) -> Verdict {
+    match machine.clocksource.as_deref() {
+        Some(source) if is_read_in_user_mode(source) => good(source),
+        Some(source) => disturbs(
+            format!(
+                "{source}: reading the time may take a system call or a trip to the hypervisor"
+            ),
+            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, if \
+             available_clocksource has it",
+        ),
+        None => UNKNOWN,
+    }
+}
+
+fn governor(machine: &Machine) -> Verdict {
+    let other = machine.governors.iter().find(|one| *one != "performance");
+    match other {
+        Some(other) => disturbs(
+            format!("{other}: the clock follows the load, and CPU time with it"),
+            "while measuring: cpupower frequency-set -g performance",
+        ),
+        None if machine.governors.is_empty() => {
+            good("none: the frequency is not this kernel's to set")
+        }
+        None => good("performance"),
+    }
+}
+
+fn boost(machine: &Machine) -> Verdict {
+    match machine.boosts {
+        Some(true) => disturbs(
+            "on: CPUs run faster while they are cool or few are busy",
+            "while measuring: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
+             /sys/devices/system/cpu/cpufreq/boost",
+        ),
+        Some(false) => good("off"),
+        None => good("none that this kernel could set"),
+    }
+}
+
+fn idle(machine: &Machine) -> Verdict {
+    match &machine.deepest_idle {
+        Some((state, latency_us)) if *latency_us > IDLE_LATENCY_MAX_US => disturbs(
+            format!("an idle CPU may go to {state}, from which it takes {latency_us} us to wake"),
+            format!("while measuring: cpupower idle-set -D {IDLE_LATENCY_MAX_US}"),
+        ),
+        Some((state, latency_us)) => {
+            good(format!("{state} at the deepest, {latency_us} us to wake"))
+        }
+        None => good("none that this kernel chooses"),
+    }
+}
+
+fn haltpoll(machine: &Machine) -> Verdict {
+    let is_governor = machine.idle_governor.as_deref() == Some("haltpoll");
+    match machine.haltpoll_ns {
+        Some(ns @ 1..) if is_governor => disturbs(
+            format!(
+                "idle CPUs poll for up to {} before they halt: they look busy to the host and wake sooner",
+                duration_text(ns)
+            ),
+            "while measuring: echo 0 > /sys/module/haltpoll/parameters/guest_halt_poll_ns, or leave it and \
+             say so",
+        ),
+        _ if is_governor => good("the governor, but it does not poll (guest_halt_poll_ns 0)"),
+        _ => good("not in use"),
+    }
+}
+
+fn irqbalance(machine: &Machine) -> Verdict {
+    match machine.irqbalance.first() {
+        None => good("not running"),
+        Some(pid) => disturbs(
+            format!("running (pid {pid}): it moves interrupts between CPUs"),
+            "while measuring: systemctl stop irqbalance; or ban the interrupts of the interfaces \
+             (IRQBALANCE_ARGS=--banirq=N)",
+        ),
+    }
+}
+
+fn storms(machine: &Machine) -> Verdict {
+    let threshold = count(STORM_THRESHOLD);
+    let Some(storms) = &machine.storms else {
+        let finding = "counting them needs root (CAP_BPF, CAP_PERFMON)";
+        return Verdict::Unknown(finding);
+    };
+    if storms.is_empty() {
+        let finding = format!("none just now of {threshold} entries back to back (approximated)");
+        return good(finding);
+    }
+    disturbs(
+        format!(
+            "{}: entered {threshold} times or more with no task in between (approximated)",
+            storms.join(", ")
+        ),
+        "have its interface polled (nicpoll set IF polling) or its interrupts moderated (ethtool -C IF \
+         rx-usecs 50)",
+    )
+}
+
+fn moderation(machine: &Machine) -> Verdict {
+    let Some(first) = machine.adaptive.first() else {
+        return good("off, or no driver has it");
+    };
+    disturbs(
+        format!(
+            "on at {}: the driver changes its interrupt rate by itself",
+            machine.adaptive.join(", ")
+        ),
+        format!("while measuring: ethtool -C {first} adaptive-rx off adaptive-tx off"),
+    )
+}
+
+fn load(machine: &Machine) -> Verdict {
+    let percent = |ratio: f64| figure(100.0 * ratio);
+    match machine.busy_ratio {
+        None => UNKNOWN,
+        Some(busy) if busy > BUSY_MAX => disturbs(
+            format!(
+                "the CPUs were {} % busy with other things just now",
+                percent(busy)
+            ),
+            "see who: top; stop it, or measure when it is quiet",
+        ),
+        Some(busy) => good(format!("the CPUs were {} % busy just now", percent(busy))),
+    }
+}
+
+fn steal(machine: &Machine) -> Verdict {
+    match machine.steal_ratio {
+        None => UNKNOWN,
+        Some(steal) if steal > STEAL_MAX => disturbs(
+            format!(
+                "the hypervisor took {} % of the CPUs just now",
+                figure(100.0 * steal)
+            ),
+            "measure when its other guests are quiet, or on dedicated CPUs",
+        ),
+        Some(steal) => good(format!("{} % just now", figure(100.0 * steal))),
+    }
+}
+
+fn timer_slack(machine: &Machine) -> Verdict {
+    match machine.timer_slack_ns {
+        None => UNKNOWN,
+        Some(slack) if slack > TIMER_SLACK_NS => disturbs(
+            format!("the kernel may end sleeps {} late", duration_text(slack)),
+            "run it from a shell whose slack is not raised (prctl PR_SET_TIMERSLACK, or a service's \
+             TimerSlackNSec=50us)",
+        ),
+        Some(slack) => good(format!("{}, as usual", duration_text(slack))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +404,7 @@ mod tests {
             counts(irq(4_000_001), 0),
             counts(InterruptSource::Vector("local_timer"), 1),
         ]);
-        assert_eq!(storms(&found), ["IRQ 4000000 ()"]);
+        assert_eq!(storms_of(&found), ["IRQ 4000000 ()"]);
     }
 
     #[test]
@@ -170,5 +413,86 @@ mod tests {
         let (name, _) = parse_task_stat(&stat).unwrap();
         assert!(named(name).contains(&std::process::id()));
         assert!(named("no such program is here").is_empty());
+    }
+
+    fn quiet() -> Machine {
+        Machine {
+            cpus: 8,
+            clocksource: Some(String::from("tsc")),
+            governors: vec![String::from("performance")],
+            boosts: Some(false),
+            has_smt: Some(false),
+            deepest_idle: Some((String::from("C1"), 2)),
+            idle_governor: Some(String::from("menu")),
+            haltpoll_ns: Some(200_000),
+            irqbalance: Vec::new(),
+            adaptive: Vec::new(),
+            busy_ratio: Some(0.01),
+            steal_ratio: Some(0.0),
+            storms: Some(Vec::new()),
+            timer_slack_ns: Some(50_000),
+        }
+    }
+
+    /// Names of the checks that are bad after a change.
+    fn bad(change: impl FnOnce(&mut Machine)) -> Vec<String> {
+        let mut machine = quiet();
+        change(&mut machine);
+        let checks = checks(&machine);
+        let bad = checks.into_iter().filter(|check| check.status.is_bad());
+        bad.map(|check| {
+            assert!(check.remedy.is_some(), "{}", check.name);
+            check.name
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_quiet_machine_is_well() {
+        assert!(bad(|_| ()).is_empty());
+    }
+
+    #[test]
+    fn each_disturbance_is_named_alone() {
+        assert_eq!(bad(|m| m.cpus = 2), ["CPUs"]);
+        assert_eq!(bad(|m| m.has_smt = Some(true)), ["SMT"]);
+        assert_eq!(
+            bad(|m| m.clocksource = Some("hpet".into())),
+            ["clock source"]
+        );
+        assert_eq!(
+            bad(|m| m.governors.push("powersave".into())),
+            ["frequency governor"]
+        );
+        assert_eq!(bad(|m| m.boosts = Some(true)), ["frequency boost"]);
+        assert_eq!(
+            bad(|m| m.deepest_idle = Some(("C6".into(), 133))),
+            ["idle states"]
+        );
+        assert_eq!(
+            bad(|m| m.idle_governor = Some("haltpoll".into())),
+            ["haltpoll"]
+        );
+        assert_eq!(bad(|m| m.irqbalance = vec![812]), ["irqbalance"]);
+        assert_eq!(
+            bad(|m| m.storms = Some(vec!["IRQ 38 (em0)".into()])),
+            ["interrupt storms"]
+        );
+        assert_eq!(
+            bad(|m| m.adaptive = vec!["eth0".into()]),
+            ["adaptive moderation"]
+        );
+        assert_eq!(bad(|m| m.busy_ratio = Some(0.4)), ["other load"]);
+        assert_eq!(bad(|m| m.steal_ratio = Some(0.03)), ["steal time"]);
+        assert_eq!(bad(|m| m.timer_slack_ns = Some(1_000_000)), ["timer slack"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_bad() {
+        let unread = Machine {
+            cpus: 8,
+            ..Machine::default()
+        };
+        assert!(checks(&unread).iter().all(|check| !check.status.is_bad()));
     }
 }

@@ -1,12 +1,12 @@
 //! FreeBSD's kern.polling variables, read off Linux.
 //!
-//! What must hold: a value was seen during the look or is set; what has no counterpart says so by its name.
+//! A value was seen during the look or is set. A variable without a counterpart says so.
 
 use nicpoll_model::{NapiShow, PollingVariable, ValueSource};
 use nicpoll_observe::PollRhythm;
 use thiserror::Error;
 
-use super::evidence::{THREADED_BUSY_POLL, is_timed};
+use crate::discipline::{THREADED_BUSY_POLL, is_timed};
 
 /// A variable under `kern.polling`: its name without that before it, and how it is read off.
 struct Variable {
@@ -276,8 +276,8 @@ fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> (u64, &'static str)) -> R
 
 #[cfg(test)]
 mod tests {
-    use super::super::evidence::{Values, by_setting};
     use super::*;
+    use crate::discipline::{Values, by_setting};
     use nicpoll_core::Knob;
 
     fn napi(defer_hard_irqs: u32, threaded: Option<u32>) -> NapiShow {

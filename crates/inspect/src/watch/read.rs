@@ -1,36 +1,34 @@
-//! Everything that is counted, read at one moment.
+//! Readings: everything that is counted, at one moment, and the cost of counting.
 //!
-//! What must hold: what cannot be read is absent by itself and is named once, at the beginning.
+//! What cannot be read is absent by itself and is named once, at the beginning.
 
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Unseen;
 use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, HostCounters, HostSnapshot, InterruptLine,
-    Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
+    Interrupts, PollRhythm, RhythmWatch, RunTime, TimedPrograms, TimedRuns, start_timing,
 };
-use nicpoll_switch::{Control, ControlError, LinkFacts};
+use nicpoll_switch::{Control, ControlError, LinkInfo};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
-use super::cost::bpf_cpu_ratio;
-use crate::InspectError;
-use crate::error::Doing;
-use crate::show::interrupts;
-use crate::storms::look_for_storms;
+use crate::error::{Doing, InspectError, chosen};
+use crate::interrupts::{interrupts, look_for_storms};
 
-/// What an interface's NAPI instances did since the reading before.
+/// The polls of an interface's NAPI instances since the previous reading.
 #[derive(Clone, Debug, Default)]
 pub struct Polls {
-    /// All instances together; `None` in the interval in which they came to be watched.
+    /// All instances together; `None` in the interval in which watching them began.
     pub rhythm: Option<PollRhythm>,
     /// Whether there are any.
     pub has_napi: bool,
-    /// Kind of virtual device; `None` for one that is not virtual.
-    pub kind: Option<String>,
+    /// Kind of virtual device; empty for one that is not virtual.
+    pub kind: String,
 }
 
-/// The counts of one moment, but for `polls`, which are since the reading before.
+/// The counts of one moment, except for `polls`, which are since the previous reading.
 pub struct Reading {
     pub at: Instant,
     /// The watched interfaces, by index.
@@ -62,16 +60,16 @@ pub struct Reader {
     unseen: Vec<Unseen>,
 }
 
-/// Watches the instances that there are, and others as soon as they come.
+/// Watches the present instances, and others as soon as they appear.
 struct PollReader {
     watch: RhythmWatch,
     instances: Instances,
-    /// By id, at the reading before.
+    /// By id, at the previous reading.
     then: BTreeMap<u32, PollRhythm>,
 }
 
 impl Reader {
-    /// Readies what can be read of these interfaces, or of all but the loopback when none is named.
+    /// Prepares to read these interfaces, or all but the loopback when none is named.
     ///
     /// # Errors
     /// When a name is no interface's.
@@ -85,34 +83,32 @@ impl Reader {
             polls: None,
             unseen: Vec::new(),
         };
-        let links = reader.control.inventory().doing("listing interfaces")?;
-        check_names(names, &links)?;
+        let links = reader.control.links().doing("listing interfaces")?;
+        chosen(&links, names, "watched")?;
         let watched = reader.watched(&links);
         reader.begin_polls(&watched);
         reader.begin_exact();
         Ok(reader)
     }
 
-    /// What cannot be seen, and what it takes.
+    /// The parts that cannot be seen, each with the remedy.
     pub fn unseen(&self) -> &[Unseen] {
         &self.unseen
     }
 
     /// Reads everything now.
     pub fn read(&mut self) -> Result<Reading, InspectError> {
-        let links = self.control.inventory().doing("listing interfaces")?;
+        let links = self.control.links().doing("listing interfaces")?;
         let watched = self.watched(&links);
         let instances = instances(&mut self.control, &watched);
         let mut polls = match (&mut self.polls, instances) {
             (Some(reader), Ok(instances)) => Some(reader.read(instances)?),
             _ => None,
         };
-        for link in links {
-            let own = polls
-                .as_mut()
-                .and_then(|polls| polls.get_mut(&link.ifindex));
-            if let Some(own) = own {
-                own.kind = link.kind;
+        for LinkInfo { interface, .. } in links {
+            let polls = polls.as_mut();
+            if let Some(own) = polls.and_then(|polls| polls.get_mut(&interface.ifindex)) {
+                own.kind = interface.driver;
             }
         }
         let exact = self.exact.as_ref();
@@ -146,16 +142,13 @@ impl Reader {
             .transpose()
     }
 
-    fn watched(&self, links: &[LinkFacts]) -> Vec<u32> {
-        let is_watched = |link: &&LinkFacts| {
-            if self.names.is_empty() {
-                !link.is_loopback
-            } else {
-                self.names.contains(&link.name)
-            }
+    fn watched(&self, links: &[LinkInfo]) -> Vec<u32> {
+        let is_watched = |link: &&LinkInfo| match self.names.is_empty() {
+            true => !link.is_loopback,
+            false => self.names.contains(&link.interface.name),
         };
         let watched = links.iter().filter(is_watched);
-        watched.map(|link| link.ifindex).collect()
+        watched.map(|link| link.interface.ifindex).collect()
     }
 
     fn begin_polls(&mut self, watched: &[u32]) {
@@ -198,7 +191,7 @@ impl PollReader {
         })
     }
 
-    /// What the instances did since the reading before. When others have come by now, all are watched anew.
+    /// The polls of the instances since the previous reading. When the set of instances has changed, watching restarts.
     fn read(&mut self, instances: Instances) -> Result<BTreeMap<u32, Polls>, InspectError> {
         let mut polls = BTreeMap::new();
         for (ifindex, of_interface) in &instances {
@@ -218,7 +211,7 @@ impl PollReader {
             let own = Polls {
                 rhythm,
                 has_napi,
-                kind: None,
+                kind: String::new(),
             };
             polls.insert(*ifindex, own);
         }
@@ -229,7 +222,7 @@ impl PollReader {
     }
 }
 
-/// The NAPI instances of the interfaces. One that has gone meanwhile has none.
+/// The NAPI instances of the interfaces. A removed interface has none.
 fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, ControlError> {
     let mut instances = BTreeMap::new();
     for ifindex in watched {
@@ -242,10 +235,53 @@ fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, Contro
     Ok(instances)
 }
 
-fn check_names(names: &[String], links: &[LinkFacts]) -> Result<(), InspectError> {
-    let is_here = |name: &&String| links.iter().any(|link| link.name == **name);
-    match names.iter().find(|name| !is_here(name)) {
-        None => Ok(()),
-        Some(name) => Err(InspectError::no_interface(name, links, "watched")),
+/// The share of one core that the programs take, timed by the kernel for a while. The time that the timing itself takes
+/// is subtracted.
+pub fn bpf_cpu_ratio(
+    exact: &mut ExactCpu,
+    others: &[&dyn TimedPrograms],
+    time: Duration,
+) -> Result<f64, BpfError> {
+    let ((runs, seconds), idle) = exact.beside_idle_program(|exact| {
+        let timing = start_timing()?;
+        let (before, began) = (timed_runs(exact, others)?, Instant::now());
+        thread::sleep(time);
+        let seconds = began.elapsed().as_secs_f64();
+        let after = timed_runs(exact, others)?;
+        drop(timing);
+        let runs = after.iter().zip(before);
+        let runs = runs.filter_map(|(after, before)| after.since(before));
+        Ok((runs.collect::<Vec<RunTime>>(), seconds))
+    })?;
+    let timing_ns = idle.map_or(0.0, |idle| idle.ns_per_run);
+    Ok(own_ns(&runs, timing_ns) / 1e9 / seconds)
+}
+
+/// One entry for each set of programs.
+fn timed_runs(
+    exact: &mut ExactCpu,
+    others: &[&dyn TimedPrograms],
+) -> Result<Vec<TimedRuns>, BpfError> {
+    let others = others.iter().map(|programs| programs.timed_runs());
+    std::iter::once(exact.timed_runs()).chain(others).collect()
+}
+
+fn own_ns(runs: &[RunTime], timing_ns: f64) -> f64 {
+    runs.iter()
+        .map(|run| run.runs as f64 * (run.ns_per_run - timing_ns).max(0.0))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timing_is_taken_off_each_run_and_none_is_below_nothing() {
+        let run = |runs, ns_per_run| RunTime { runs, ns_per_run };
+        let runs = [run(10, 130.0), run(4, 200.0)];
+        assert_eq!(own_ns(&runs, 0.0), 2_100.0);
+        assert_eq!(own_ns(&runs, 80.0), 980.0);
+        assert_eq!(own_ns(&runs, 150.0), 200.0);
     }
 }

@@ -1,4 +1,4 @@
-//! From two readings to what happened between them. Pure: readings in, a sample out.
+//! Samples: the difference of two readings. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use nicpoll_model::{
 use nicpoll_observe::{Account, InterfaceCounters, LinkCounters};
 
 use super::read::{Polls, Reading};
-use crate::show::{of_rhythm, without_polls};
-use crate::storms::is_storm;
+use crate::discipline::{of_rhythm, without_polls};
+use crate::interrupts::{description, is_storm};
 
 /// Counters of IP and UDP that are shown.
 const PROTOCOLS: [&str; 18] = [
@@ -34,7 +34,7 @@ const PROTOCOLS: [&str; 18] = [
     "Udp6OutDatagrams",
 ];
 
-/// What is kept from interval to interval.
+/// The state from interval to interval.
 pub struct History {
     began: Reading,
     then: Option<Reading>,
@@ -60,7 +60,7 @@ impl History {
         }
     }
 
-    /// What happened since the reading before. `bpf_cpu_ratio` is passed on.
+    /// The sample since the previous reading. `bpf_cpu_ratio` is passed on.
     pub fn sample(&mut self, now: Reading, bpf_cpu_ratio: Option<f64>) -> WatchSample {
         let then = self.then.as_ref().unwrap_or(&self.began);
         let seconds = now.at.duration_since(then.at).as_secs_f64();
@@ -127,7 +127,7 @@ fn interface(
     let finding = rhythm.map(|rhythm| {
         if rhythm.polls == 0 {
             let has_napi = polls.is_some_and(|polls| polls.has_napi);
-            let kind = polls.and_then(|polls| polls.kind.as_deref());
+            let kind = polls.map_or("", |polls| polls.kind.as_str());
             without_polls(has_napi, kind, rx.packets_per_second)
         } else {
             // The timeout is needed for its reasons only.
@@ -199,10 +199,9 @@ fn interrupts(then: &Reading, now: &Reading, seconds: f64) -> Option<Vec<WatchIn
     let came = lines.filter(|line| line.total() > 0).map(|line| {
         let earlier = before.iter().find(|earlier| earlier.irq == line.irq);
         let grown = earlier.map(|earlier| line.total().saturating_sub(earlier.total()));
-        let words = line.description.split_ascii_whitespace();
         WatchInterrupt {
             irq: line.irq.clone(),
-            description: words.collect::<Vec<_>>().join(" "),
+            description: description(line),
             total_interrupts: line.total(),
             interrupts_per_second: grown.map(|grown| grown as f64 / seconds),
             is_storm: is_storm(

@@ -9,8 +9,8 @@ use super::rc_conf::{RcConfError, replaced, with_polling};
 use super::record::HostRecord;
 use super::switch::{leave, take};
 use super::target::FreebsdTarget;
-use crate::fault;
 use crate::journal::Journal;
+use crate::journal::fault_point;
 
 /// A checksum first, by which it is seen that nobody wrote to it meanwhile.
 const READ: &str = "/bin/sh -c 'cksum </etc/rc.conf && cat /etc/rc.conf'";
@@ -90,7 +90,7 @@ pub fn persist(
     let mut entry = take(journal, target.host())?;
     let earlier = entry.record().clone();
     entry.update(|record| record.note_line(target.interface(), &change.before, &change.after))?;
-    fault::point();
+    fault_point();
     let Err(error) = write(host, change) else {
         return Ok(());
     };
@@ -130,7 +130,7 @@ pub fn no_persist(
     let entry = take(journal, target.host())?;
     let is_done = read(host)?.text.lines().any(|line| line == change.after);
     if !is_done {
-        fault::point();
+        fault_point();
         write(host, change)?;
     }
     leave(entry, |record| {

@@ -10,8 +10,8 @@ use nicpoll_core::{Access, Knob};
 use serde::{Deserialize, Serialize};
 
 use super::target::{is_host, is_interface};
+use crate::journal::RecordError;
 use crate::journal::{Content, JournalError};
-use crate::record::RecordError;
 
 const VERSION: u32 = 1;
 /// The extension of the files.

@@ -14,7 +14,7 @@ use super::record::{EXTENSION, HostRecord};
 use super::ssh::Ssh;
 use super::target::FreebsdTarget;
 use super::variables::{Variable, variables};
-use crate::fault;
+use crate::journal::fault_point;
 use crate::journal::{Entry, Journal, JournalError};
 
 /// What is asked for.
@@ -235,7 +235,7 @@ fn carry_out(
     writes: &[FreebsdWrite],
 ) -> Result<(), FreebsdError> {
     for write in writes {
-        fault::point();
+        fault_point();
         host.ssh().run(&write.command(target.interface()))?;
     }
     let now = host.survey(target.interface())?;

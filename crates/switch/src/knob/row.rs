@@ -1,8 +1,5 @@
-//! What nicpoll knows of a knob.
+//! A row of the table: everything that nicpoll knows of a knob.
 
-use super::named::Kind;
-use super::options::KnobOption;
-use super::place::Place;
 use super::value::{Unit, Value, ValueError};
 
 /// A row of the [table](super::table).
@@ -10,7 +7,7 @@ use super::value::{Unit, Value, ValueError};
 pub struct KnobRow {
     /// Its name in requests: the kernel's own, where it has one.
     pub name: &'static str,
-    /// What its numbers count.
+    /// The unit of its numbers.
     pub unit: Unit,
     /// The largest number.
     pub max: u64,
@@ -19,15 +16,30 @@ pub struct KnobRow {
     /// When it is written among the knobs of a command; putting back goes the other way round.
     pub(crate) phase: Phase,
     /// How its value has to be written and put back.
-    pub(crate) manner: Manner,
-    /// What changing it does to packets that arrive meanwhile.
+    pub(crate) rule: WriteRule,
+    /// How changing it affects packets that arrive meanwhile.
     pub disturbs: Disturbance,
-    /// What does the same on FreeBSD.
+    /// Its counterpart on FreeBSD.
     pub freebsd: Option<&'static str>,
     /// Options of `nicpoll set` that give it a value.
     pub options: &'static [KnobOption],
-    /// What it is.
+    /// Its meaning, in one line.
     pub help: &'static str,
+}
+
+/// An option of `nicpoll set` that gives a knob a value.
+#[derive(Debug)]
+pub struct KnobOption {
+    /// Its name, without the dashes.
+    pub long: &'static str,
+    /// The name of its value; `None` for an option without one.
+    pub value_name: Option<&'static str>,
+    /// Its help text.
+    pub help: &'static str,
+    /// Options of other knobs that it excludes. Those of the same knob always exclude each other.
+    pub conflicts: &'static [&'static str],
+    /// Reads the value.
+    pub parse: fn(&str) -> Result<Value, ValueError>,
 }
 
 /// When a knob is written among those of a command.
@@ -47,39 +59,171 @@ pub(crate) enum Phase {
     Thread,
 }
 
-/// How a knob's value has to be written or put back.
+/// How a knob's value has to be written and put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
-    /// As it is.
+pub(crate) enum WriteRule {
+    /// Directly.
     Plain,
-    /// From rest: an idle NAPI goes on counting down the old number, so all knobs of this kind are set to 0 first,
-    /// and one old timeout is waited for. They are recorded together.
-    Deferral,
-    /// It moves its neighbours by itself while it is on, so it goes off before they are written.
+    /// From rest. An idle NAPI goes on counting down the old number, so all knobs with this rule are first set to 0
+    /// for the length of one old timeout. They are recorded together.
+    FromRest,
+    /// While it is on, the driver changes neighbouring knobs by itself. It is turned off before they are written.
     Adaptive,
 }
 
-/// What changing a knob does to packets that arrive meanwhile.
+/// How changing a knob affects packets that arrive meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disturbance {
-    /// Nothing.
+    /// Not at all.
     Quiet,
-    /// Nothing with most drivers; some begin their queues anew.
+    /// Not at all with most drivers; some restart their queues.
     DependsOnDriver,
-    /// The queues begin anew: what is in them is lost.
+    /// The queues restart: packets in them are lost.
     ResetsQueues,
     /// The link goes down, and up again.
     TakesLinkDown,
 }
 
 impl Disturbance {
-    /// What happens, for people.
+    /// The effect, for people.
     pub fn describe(self) -> &'static str {
         match self {
             Disturbance::Quiet => "nothing",
             Disturbance::DependsOnDriver => "depends on the driver",
             Disturbance::ResetsQueues => "packets in the queues are lost",
             Disturbance::TakesLinkDown => "the link goes down or up",
+        }
+    }
+}
+
+/// Where a knob is read and written: one kind for all knobs that the kernel treats alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Whether the interface is up, over rtnetlink.
+    Link,
+    /// Offload features whose name matches, over ethtool netlink.
+    Feature(&'static str),
+    /// A value of each NAPI instance, and perhaps one of the interface.
+    Napi(NapiPlace),
+    /// A parameter of interrupt moderation, by its number in `ETHTOOL_A_COALESCE_*`.
+    Coalescing { attribute: u16 },
+    /// The size of a ring, by its number in `ETHTOOL_A_RINGS_*`.
+    Ring { attribute: u16 },
+    /// A value below `/proc/sys`, as the interface's network namespace sees it.
+    Sysctl(&'static str),
+    /// The CPUs that a thread may use.
+    ThreadCpus,
+    /// The class and priority of a thread.
+    ThreadPolicy,
+}
+
+/// A value of NAPI instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NapiPlace {
+    /// The file of the interface's own value in its directory of sysfs, with the largest number that it takes.
+    pub file: Option<(&'static str, u64)>,
+    /// Its name in the journal.
+    pub key: &'static str,
+    /// Its number in `NETDEV_A_NAPI_*`.
+    pub attribute: u16,
+    /// Why a kernel refuses it for single NAPI instances, largest value first.
+    pub lacking: &'static [Lacking],
+}
+
+/// Why a kernel does not set a value of single NAPI instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lacking {
+    /// The smallest value concerned.
+    pub from: u64,
+    /// The missing feature.
+    pub reason: &'static str,
+    /// The remedy.
+    pub remedy: &'static str,
+}
+
+/// What follows a knob's key in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JournalArgument {
+    /// Nothing: there is one such knob.
+    Nothing,
+    /// The name of a feature.
+    Feature,
+    /// The row's own name: the key covers several rows.
+    RowName,
+    /// The interface or a NAPI instance.
+    Scope,
+    /// The id of a NAPI instance.
+    Napi,
+    /// The pid of a thread.
+    Thread,
+}
+
+/// A name that the table has no row for: the kernel has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A value below `/proc/sys`.
+    Sysctl,
+    /// An offload feature, by the name that `ethtool -k` shows.
+    Feature,
+}
+
+impl Kind {
+    /// The key in a request below which such names stand.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Kind::Sysctl => "sysctl",
+            Kind::Feature => "feature",
+        }
+    }
+
+    /// The kind of a key in a request.
+    pub fn of_key(key: &str) -> Option<Kind> {
+        let kinds = [Kind::Sysctl, Kind::Feature];
+        kinds.into_iter().find(|kind| kind.key() == key)
+    }
+}
+
+impl Place {
+    /// The word before or after a knob's name that says which kind it is.
+    pub fn label(&self) -> Option<&'static str> {
+        match self {
+            Place::Coalescing { .. } => Some("coalescing"),
+            Place::Sysctl(_) => Some("sysctl"),
+            Place::ThreadCpus => Some("CPUs"),
+            Place::ThreadPolicy => Some("scheduling"),
+            Place::Link | Place::Feature(_) | Place::Napi(_) | Place::Ring { .. } => None,
+        }
+    }
+
+    /// The noun for values of this kind, and where they are, for people.
+    pub fn describe(&self) -> (&'static str, &'static str) {
+        const ETHTOOL: &str = "ethtool netlink";
+        const SYSFS: &str =
+            "sysfs directory of the interface; netdev netlink for single NAPI instances";
+        match self {
+            Place::Link => ("link", "rtnetlink"),
+            Place::Feature(_) => ("feature", ETHTOOL),
+            Place::Napi(own) if own.file.is_some() => ("NAPI value", SYSFS),
+            Place::Napi(_) => ("NAPI value", "each NAPI instance, netdev netlink"),
+            Place::Coalescing { .. } => ("coalescing parameter", ETHTOOL),
+            Place::Ring { .. } => ("ring size", ETHTOOL),
+            Place::Sysctl(_) => ("sysctl", "/proc/sys"),
+            Place::ThreadCpus | Place::ThreadPolicy => ("thread", "the scheduler"),
+        }
+    }
+
+    /// The knob's key in the journal, and what follows it.
+    pub fn journal_key(&self) -> (&'static str, JournalArgument) {
+        match self {
+            Place::Link => ("up", JournalArgument::Nothing),
+            Place::Feature(_) => ("feature", JournalArgument::Feature),
+            Place::Napi(own) if own.file.is_some() => (own.key, JournalArgument::Scope),
+            Place::Napi(own) => (own.key, JournalArgument::Napi),
+            Place::Coalescing { .. } => ("moderation", JournalArgument::RowName),
+            Place::Ring { .. } => ("ring", JournalArgument::RowName),
+            Place::Sysctl(_) => ("sysctl", JournalArgument::RowName),
+            Place::ThreadCpus => ("thread_cpus", JournalArgument::Thread),
+            Place::ThreadPolicy => ("thread_policy", JournalArgument::Thread),
         }
     }
 }
@@ -92,12 +236,12 @@ impl KnobRow {
         Ok(value)
     }
 
-    /// Writes a value so that [`KnobRow::parse`] reads it.
+    /// Writes a value in the form that [`KnobRow::parse`] reads.
     pub fn show(&self, value: &Value) -> String {
         self.unit.show(value)
     }
 
-    /// Refuses what the knob cannot hold.
+    /// Refuses a value that the knob cannot hold.
     pub fn check(&self, value: &Value) -> Result<(), ValueError> {
         if !value.is_of(self.unit) {
             return Err(ValueError::Kind {
@@ -115,9 +259,9 @@ impl KnobRow {
         }
     }
 
-    /// Whether the driver changes the knobs beside it while it is on.
+    /// Whether the driver changes neighbouring knobs while it is on.
     pub fn is_adaptive(&self) -> bool {
-        self.manner == Manner::Adaptive
+        self.rule == WriteRule::Adaptive
     }
 
     /// Whether it is an offload.
@@ -135,7 +279,7 @@ impl KnobRow {
         matches!(self.place, Place::Coalescing { .. })
     }
 
-    /// Its name with that of the features that it stands for.
+    /// Its name with that of the features that it covers.
     pub fn full_name(&self) -> String {
         match self.place {
             Place::Feature(pattern) if pattern != self.name => {
@@ -147,10 +291,10 @@ impl KnobRow {
 
     /// Where its values are, for people.
     pub fn location(&self) -> &'static str {
-        self.place.location()
+        self.place.describe().1
     }
 
-    /// Whether it stands for an offload feature.
+    /// Whether it covers an offload feature.
     pub fn stands_for(&self, feature: &str) -> bool {
         let Place::Feature(pattern) = self.place else {
             return false;
@@ -165,7 +309,7 @@ impl KnobRow {
         }
     }
 
-    /// What it is a row of, if the table has none for it.
+    /// The kind of name that the row was made for; `None` for a row of the table.
     pub fn named_kind(&self) -> Option<Kind> {
         match self.place {
             Place::Sysctl(_) => Some(Kind::Sysctl),
@@ -176,7 +320,7 @@ impl KnobRow {
 
     /// Whether an interface has a value of its own that goes to every NAPI instance.
     pub(crate) fn has_file(&self) -> bool {
-        matches!(&self.place, Place::Napi(scoped) if scoped.file.is_some())
+        matches!(&self.place, Place::Napi(own) if own.file.is_some())
     }
 }
 

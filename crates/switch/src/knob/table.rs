@@ -1,31 +1,50 @@
-//! Every knob that a switch may change: one row each.
+//! Every knob that nicpoll changes: one row each.
 //!
-//! What must hold: everything that nicpoll knows of a knob is in its row. Nothing outside this folder asks which
-//! knob it has before it, only what the row says of it; so a new knob is a new row.
+//! Everything that nicpoll knows of a knob is in its row. Code elsewhere asks the row and never which knob it is, so
+//! a new knob is a new row. Sysctls and offload features that the table lacks get a row when a request names them.
 
-use super::options::{KnobOption, flag};
-use super::place::{Lacking, Place, Scoped};
-use super::row::{Disturbance, KnobRow, Manner, Phase};
-use super::value::{Unit, Value, parse_cpus, parse_fifo, parse_nice, parse_share};
+use std::sync::{Mutex, PoisonError};
 
-/// So many empty polls that the interrupt stays masked once the timer runs.
+use thiserror::Error;
+
+use super::row::{
+    Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Phase, Place, WriteRule,
+};
+use super::value::{Unit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
+
+/// The largest count of empty polls: the interrupt stays masked once the timer runs.
 pub const DEFER_HARD_IRQS_MAX: u32 = i32::MAX as u32;
-/// `threaded` of threads that poll without end.
+/// The value of `threaded` for threads that never sleep.
 pub const THREADED_BUSY_POLL: u64 = 2;
 
-/// What most rows have in common.
-pub(super) const ROW: KnobRow = KnobRow {
+/// The defaults of a row.
+const ROW: KnobRow = KnobRow {
     name: "",
     unit: Unit::Count,
     max: u32::MAX as u64,
     place: Place::Link,
     phase: Phase::Card,
-    manner: Manner::Plain,
+    rule: WriteRule::Plain,
     disturbs: Disturbance::Quiet,
     freebsd: None,
     options: &[],
     help: "",
 };
+
+const fn option(
+    long: &'static str,
+    value_name: Option<&'static str>,
+    help: &'static str,
+    parse: fn(&str) -> Result<Value, ValueError>,
+) -> KnobOption {
+    KnobOption {
+        long,
+        value_name,
+        help,
+        conflicts: &[],
+        parse,
+    }
+}
 
 /// Whether the interface is up.
 pub static UP: KnobRow = KnobRow {
@@ -68,7 +87,7 @@ pub static TSO: KnobRow = KnobRow {
 pub static THREADED: KnobRow = KnobRow {
     name: "threaded",
     max: THREADED_BUSY_POLL,
-    place: Place::Napi(Scoped {
+    place: Place::Napi(NapiPlace {
         // The file takes 0 and 1 only.
         file: Some(("threaded", 1)),
         key: "threaded",
@@ -90,13 +109,15 @@ pub static THREADED: KnobRow = KnobRow {
     disturbs: Disturbance::DependsOnDriver,
     freebsd: Some("kern.polling.idle_poll (2)"),
     options: &[
-        flag(
+        option(
             "threaded",
+            None,
             "Poll in kernel threads, which the scheduler can see",
             |_| Ok(Value::Number(1)),
         ),
-        flag(
+        option(
             "busy-poll",
+            None,
             "Poll in kernel threads without pause; each takes a whole CPU",
             |_| Ok(Value::Number(THREADED_BUSY_POLL)),
         ),
@@ -105,50 +126,48 @@ pub static THREADED: KnobRow = KnobRow {
     ..ROW
 };
 
-/// How many empty polls keep the interrupt masked.
+/// The number of empty polls that keep the interrupt masked.
 pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
     name: "napi_defer_hard_irqs",
     max: DEFER_HARD_IRQS_MAX as u64,
-    place: Place::Napi(Scoped {
+    place: Place::Napi(NapiPlace {
         file: Some(("napi_defer_hard_irqs", u64::MAX)),
         key: "defer_hard_irqs",
         attribute: 5,
         lacking: &[],
     }),
     phase: Phase::Napi,
-    manner: Manner::Deferral,
-    options: &[KnobOption {
-        long: "defer",
-        value_name: Some("N"),
-        help: "Empty polls until the card's interrupt comes back (napi_defer_hard_irqs) [polling: never]",
-        conflicts: &[],
-        parse: |text| DEFER_HARD_IRQS.parse(text),
-    }],
+    rule: WriteRule::FromRest,
+    options: &[option(
+        "defer",
+        Some("N"),
+        "Empty polls until the card's interrupt comes back (napi_defer_hard_irqs) [polling: never]",
+        |text| DEFER_HARD_IRQS.parse(text),
+    )],
     help: "empty polls until the interrupt is unmasked",
     ..ROW
 };
 
-/// From the end of one round to the next poll; 0: no timer.
+/// Time from the end of one round to the next poll, in ns; 0: no timer.
 pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
     name: "gro_flush_timeout",
     unit: Unit::Time,
     max: u64::MAX,
-    place: Place::Napi(Scoped {
+    place: Place::Napi(NapiPlace {
         file: Some(("gro_flush_timeout", u64::MAX)),
         key: "gro_flush_timeout",
         attribute: 6,
         lacking: &[],
     }),
     phase: Phase::Napi,
-    manner: Manner::Deferral,
+    rule: WriteRule::FromRest,
     freebsd: Some("kern.hz"),
-    options: &[KnobOption {
-        long: "period",
-        value_name: Some("TIME"),
-        help: "Time from the end of one round to the next poll (gro_flush_timeout)",
-        conflicts: &[],
-        parse: |text| GRO_FLUSH_TIMEOUT.parse(text),
-    }],
+    options: &[option(
+        "period",
+        Some("TIME"),
+        "Time from the end of one round to the next poll (gro_flush_timeout)",
+        |text| GRO_FLUSH_TIMEOUT.parse(text),
+    )],
     help: "time from the end of one round of polls to the next poll; 0: no timer",
     ..ROW
 };
@@ -158,7 +177,7 @@ pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
     name: "irq-suspend-timeout",
     unit: Unit::Time,
     max: u64::MAX,
-    place: Place::Napi(Scoped {
+    place: Place::Napi(NapiPlace {
         file: None,
         key: "irq_suspend_timeout",
         attribute: 7,
@@ -169,13 +188,12 @@ pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
         }],
     }),
     phase: Phase::Napi,
-    options: &[KnobOption {
-        long: "suspend",
-        value_name: Some("TIME"),
-        help: "How long an application that polls may keep interrupts off (irq-suspend-timeout)",
-        conflicts: &[],
-        parse: |text| IRQ_SUSPEND_TIMEOUT.parse(text),
-    }],
+    options: &[option(
+        "suspend",
+        Some("TIME"),
+        "How long an application that polls may keep interrupts off (irq-suspend-timeout)",
+        |text| IRQ_SUSPEND_TIMEOUT.parse(text),
+    )],
     help: "how long an application that busy-polls by epoll keeps interrupts off",
     ..ROW
 };
@@ -196,7 +214,7 @@ const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> Kno
     KnobRow {
         unit: Unit::Switch,
         max: 1,
-        manner: Manner::Adaptive,
+        rule: WriteRule::Adaptive,
         ..coalescing(name, attribute, help)
     }
 }
@@ -265,13 +283,12 @@ pub static THREAD_CPUS: KnobRow = KnobRow {
     unit: Unit::Cpus,
     place: Place::ThreadCpus,
     phase: Phase::Thread,
-    options: &[KnobOption {
-        long: "threaded-cpus",
-        value_name: Some("LIST"),
-        help: "CPUs of the threads, such as 1 or 2-3,6",
-        conflicts: &[],
-        parse: parse_cpus,
-    }],
+    options: &[option(
+        "threaded-cpus",
+        Some("LIST"),
+        "CPUs of the threads, such as 1 or 2-3,6",
+        parse_cpus,
+    )],
     help: "CPUs that the threads napi/IF-ID may use",
     ..ROW
 };
@@ -284,20 +301,18 @@ pub static THREAD_POLICY: KnobRow = KnobRow {
     phase: Phase::Thread,
     freebsd: Some("100 - kern.polling.user_frac (share)"),
     options: &[
-        KnobOption {
-            long: "nice",
-            value_name: Some("N"),
-            help: "Nice value of the threads, -20 to 19",
-            conflicts: &[],
-            parse: parse_nice,
-        },
-        KnobOption {
-            long: "rt",
-            value_name: Some("PRIO"),
-            help: "Real-time priority of the threads (SCHED_FIFO), 1 to 99",
-            conflicts: &[],
-            parse: parse_fifo,
-        },
+        option(
+            "nice",
+            Some("N"),
+            "Nice value of the threads, -20 to 19",
+            parse_nice,
+        ),
+        option(
+            "rt",
+            Some("PRIO"),
+            "Real-time priority of the threads (SCHED_FIFO), 1 to 99",
+            parse_fifo,
+        ),
         KnobOption {
             long: "cpu-share",
             value_name: Some("PERCENT"),
@@ -311,7 +326,7 @@ pub static THREAD_POLICY: KnobRow = KnobRow {
     ..ROW
 };
 
-/// Every row. What stands earlier is written earlier within its phase.
+/// Every row. Earlier ones are written earlier within their phase.
 pub static TABLE: [&KnobRow; 19] = [
     &UP,
     &GRO,
@@ -334,13 +349,220 @@ pub static TABLE: [&KnobRow; 19] = [
     &THREAD_CPUS,
 ];
 
+/// Every adaptive parameter, in a list of knobs.
+const ADAPTIVE: &str = "adaptive";
+/// The number of names without a row that a program may ask for. Their rows stay as long as it runs.
+const NAMED_ROWS_MAX: usize = 1024;
+/// No sysctl or feature of the kernel has a longer name.
+const NAME_LENGTH_MAX: usize = 128;
+
+static NAMED_ROWS: Mutex<Vec<&'static KnobRow>> = Mutex::new(Vec::new());
+
 /// The row of a name.
 pub fn named(name: &str) -> Option<&'static KnobRow> {
     TABLE.iter().copied().find(|row| row.name == name)
 }
 
-/// Where a row stands: what stands earlier is written earlier.
-pub(crate) fn place_of(row: &KnobRow) -> usize {
-    let place = TABLE.iter().position(|known| *known == row);
-    place.unwrap_or(TABLE.len())
+/// The rows of the table, then those that were made for names.
+pub(crate) fn all_rows() -> impl Iterator<Item = &'static KnobRow> {
+    let made = NAMED_ROWS.lock().unwrap_or_else(PoisonError::into_inner);
+    TABLE.into_iter().chain(made.clone())
+}
+
+/// The position of a row: earlier ones are written earlier.
+pub(crate) fn position_of(row: &KnobRow) -> usize {
+    let position = TABLE.iter().position(|known| *known == row);
+    position.unwrap_or(TABLE.len())
+}
+
+/// Why a name has no row.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{kind} '{name}': {why}")]
+pub struct NameError {
+    kind: &'static str,
+    name: String,
+    why: String,
+}
+
+/// The row of a name that the table may lack. A name that could lead out of `/proc/sys` is refused.
+///
+/// # Errors
+/// When the kernel can have nothing of that name, or the table has its own name for it.
+pub fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, NameError> {
+    let refused = |why: String| NameError {
+        kind: kind.key(),
+        name: String::from(name),
+        why,
+    };
+    if name.len() > NAME_LENGTH_MAX || !accepts(kind, name) {
+        let example = match kind {
+            Kind::Sysctl => "a sysctl is named as sysctl(8) does, such as net.ipv4.tcp_ecn",
+            Kind::Feature => "a feature is named as ethtool -k does, such as rx-checksum",
+        };
+        return Err(refused(String::from(example)));
+    }
+    let covers = |row: &&&KnobRow| row.stands_for(name) || row.name == name;
+    if let Some(row) = TABLE.iter().find(covers).filter(|_| kind == Kind::Feature) {
+        return Err(refused(format!("set it by its own name, {}", row.name)));
+    }
+    let mut rows = NAMED_ROWS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(row) = rows.iter().find(|row| row.name == name) {
+        return Ok(row);
+    }
+    if rows.len() >= NAMED_ROWS_MAX {
+        return Err(refused(format!(
+            "this program has been asked for {NAMED_ROWS_MAX} others, and takes no more"
+        )));
+    }
+    let name: &'static str = Box::leak(Box::from(name));
+    let row: &'static KnobRow = Box::leak(Box::new(named_row(kind, name)));
+    rows.push(row);
+    Ok(row)
+}
+
+fn accepts(kind: Kind, name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    match kind {
+        Kind::Feature => name.chars().all(is_letter) && is_part(name),
+        Kind::Sysctl => {
+            // As sysctl(8): with a slash in it, dots are letters of an interface's name.
+            let between = if name.contains('/') { '/' } else { '.' };
+            name.split(between).count() > 1
+                && name.split(between).all(is_part)
+                && name.chars().all(|c| is_letter(c) || "./@:".contains(c))
+        }
+    }
+}
+
+fn named_row(kind: Kind, name: &'static str) -> KnobRow {
+    match kind {
+        Kind::Sysctl => KnobRow {
+            name,
+            unit: Unit::Text,
+            place: Place::Sysctl(name),
+            phase: Phase::Host,
+            help: "a sysctl",
+            ..ROW
+        },
+        Kind::Feature => KnobRow {
+            name,
+            unit: Unit::Switch,
+            max: 1,
+            place: Place::Feature(name),
+            phase: Phase::Feature,
+            disturbs: Disturbance::ResetsQueues,
+            help: "an offload feature",
+            ..ROW
+        },
+    }
+}
+
+/// Every option with its row, in the order of the table.
+pub fn options() -> impl Iterator<Item = (&'static KnobRow, &'static KnobOption)> {
+    let of = |row: &'static KnobRow| row.options.iter().map(move |option| (row, option));
+    TABLE.iter().copied().flat_map(of)
+}
+
+/// Why a list of knobs was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ListError {
+    /// A name alone.
+    #[error("'{0}' has no value, such as rx-usecs=50")]
+    NoValue(String),
+    /// No such knob.
+    #[error("'{name}' is not known; known are {known} and {ADAPTIVE}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// A value that the knob cannot hold.
+    #[error("{name}: {source}")]
+    Value {
+        /// The knob.
+        name: &'static str,
+        /// Why not.
+        source: ValueError,
+    },
+}
+
+/// Reads `NAME=VALUE,...`, as `--moderation` and `--knob` take it. `is_meant` says which rows may be named;
+/// `adaptive` is every adaptive one of them.
+pub fn parse_list(
+    text: &str,
+    is_meant: impl Fn(&KnobRow) -> bool,
+) -> Result<Vec<(&'static KnobRow, Value)>, ListError> {
+    let rows = || TABLE.iter().copied().filter(|row| is_meant(row));
+    let mut given: Vec<(&'static KnobRow, Value)> = Vec::new();
+    for piece in text.split(',') {
+        let (name, value) = piece
+            .split_once('=')
+            .ok_or_else(|| ListError::NoValue(String::from(piece)))?;
+        let mut named = rows()
+            .filter(|row| row.name == name || (name == ADAPTIVE && row.is_adaptive()))
+            .peekable();
+        if named.peek().is_none() {
+            let known: Vec<&str> = rows().map(|row| row.name).collect();
+            return Err(ListError::Unknown {
+                name: String::from(name),
+                known: known.join(", "),
+            });
+        }
+        for row in named {
+            let value = row.parse(value).map_err(|source| ListError::Value {
+                name: row.name,
+                source,
+            })?;
+            given.retain(|(known, _)| *known != row);
+            given.push((row, value));
+        }
+    }
+    Ok(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_row_and_a_name_that_leads_elsewhere_has_none() {
+        let row = row_of(Kind::Sysctl, "net.ipv4.tcp_ecn").unwrap();
+        assert_eq!(row_of(Kind::Sysctl, "net.ipv4.tcp_ecn").unwrap(), row);
+        assert!(row_of(Kind::Sysctl, "net/ipv4/conf/eth0.7/rp_filter").is_ok());
+        for wrong in [
+            "",
+            "net",
+            "net..core",
+            "net.core.",
+            "../etc/passwd",
+            "net/../../etc/passwd",
+            "net/./x",
+            "/etc/passwd",
+            "net.core.x y",
+            "net.core.\u{e9}",
+        ] {
+            assert!(row_of(Kind::Sysctl, wrong).is_err(), "{wrong}");
+        }
+        assert!(row_of(Kind::Sysctl, &"a.".repeat(100)).is_err());
+    }
+
+    #[test]
+    fn what_the_table_has_goes_by_the_tables_name() {
+        for (name, own) in [
+            ("rx-gro", "gro"),
+            ("tx-tcp6-segmentation", "tso"),
+            ("gro", "gro"),
+        ] {
+            let error = row_of(Kind::Feature, name).unwrap_err().to_string();
+            assert!(
+                error.ends_with(&format!("by its own name, {own}")),
+                "{error}"
+            );
+        }
+        assert!(row_of(Kind::Feature, "rx-udp-gro-forwarding").is_ok());
+        assert!(row_of(Kind::Feature, "rx/../x").is_err());
+    }
 }

@@ -1,4 +1,4 @@
-//! What a knob holds, how a request writes it, and why a text is refused.
+//! Values of knobs: how a request writes them, how they are shown, and why a text is refused.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use nicpoll_sys::schedule::Policy;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A share of the CPU is given in each period of this length.
+/// The period of a share of the CPU.
 const SHARE_PERIOD_NS: u64 = 1_000_000;
-/// More than any machine has CPUs, or a card queues.
+/// More than any machine has CPUs or any card has queues.
 const RANGE_MAX: u32 = 65_536;
 /// Letters of a text: the kernel takes a page.
 const TEXT_MAX: usize = 4096;
 
-/// What a knob holds.
+/// The value of a knob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
@@ -22,7 +22,7 @@ pub enum Value {
     Number(u64),
     /// CPUs, ascending.
     Cpus(Vec<u32>),
-    /// What the kernel shows, with single spaces.
+    /// The text that the kernel shows, with single spaces.
     Text(String),
     /// A scheduling class with its numbers.
     Policy(#[serde(with = "PolicyForm")] Policy),
@@ -52,10 +52,10 @@ enum PolicyForm {
     },
 }
 
-/// What the numbers of a knob count.
+/// The unit of a knob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things.
+    /// A plain number.
     Count,
     /// Nanoseconds; written with a unit of time.
     Time,
@@ -65,7 +65,7 @@ pub enum Unit {
     Cpus,
     /// Class and priority of a thread.
     Scheduling,
-    /// Whatever the kernel takes.
+    /// Any text that the kernel accepts.
     Text,
 }
 
@@ -82,7 +82,7 @@ pub enum ValueError {
     /// Too small or too large.
     #[error("{value} is not in {min}..={max}")]
     Range {
-        /// What was given.
+        /// The value given.
         value: String,
         /// The smallest value.
         min: i64,
@@ -92,9 +92,9 @@ pub enum ValueError {
     /// Of another kind.
     #[error("'{value}' is not {wanted}")]
     Kind {
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What the knob holds.
+        /// A description of the values that it can hold.
         wanted: &'static str,
     },
     /// Neither of two words.
@@ -117,7 +117,7 @@ impl Value {
         Value::Number(u64::from(on))
     }
 
-    /// So much of a CPU, in percent: SCHED_DEADLINE.
+    /// A share of a CPU in percent, by SCHED_DEADLINE.
     pub fn cpu_share(percent: u32) -> Self {
         Value::Policy(Policy::Deadline {
             runtime_ns: SHARE_PERIOD_NS / 100 * u64::from(percent),
@@ -134,7 +134,7 @@ impl Value {
         }
     }
 
-    /// The unit that such a value can be in; several have numbers.
+    /// Whether a knob of this unit can hold the value.
     pub(crate) fn is_of(&self, unit: Unit) -> bool {
         match self {
             Value::Number(_) => matches!(unit, Unit::Count | Unit::Time | Unit::Switch),
@@ -162,7 +162,7 @@ impl Unit {
         }
     }
 
-    /// Writes a value so that [`Unit::parse`] reads it.
+    /// Writes a value in the form that [`Unit::parse`] reads.
     pub fn show(self, value: &Value) -> String {
         match (self, value) {
             (Unit::Time, Value::Number(ns)) => show_time(*ns),
@@ -173,7 +173,7 @@ impl Unit {
         }
     }
 
-    /// What a value is, for people.
+    /// A description of its values, for people.
     pub fn describe(self) -> &'static str {
         match self {
             Unit::Count => "a number",
@@ -201,7 +201,7 @@ pub(crate) fn bounded(text: &str, min: i64, max: i64) -> Result<i64, ValueError>
     })
 }
 
-/// Numbers and words with single spaces between them, whatever stood there.
+/// Numbers and words, with single spaces between them.
 pub(crate) fn text_of(text: &str) -> Result<Value, ValueError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.is_empty() || text.len() > TEXT_MAX || text.chars().any(|c| c == '\0') {

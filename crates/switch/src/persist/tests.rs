@@ -115,10 +115,7 @@ fn when_one_file_cannot_be_written_none_is() {
     let name = "sys-subsystem-net-devices-eth1.device.wants";
     fs::write(units.join(name), "in the way").unwrap();
     let before = tree(home.path());
-    assert!(matches!(
-        carry_out(&changes),
-        Err(PersistError::Untrusted(_))
-    ));
+    assert!(matches!(carry_out(&changes), Err(PersistError::Unsafe(_))));
     assert_eq!(tree(home.path()), before);
 }
 

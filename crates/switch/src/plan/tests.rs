@@ -1,9 +1,7 @@
 use super::*;
-use crate::control::Interface;
-use crate::facts::Peer;
-use crate::links::PlacedInterface;
+use crate::kernel::{Interface, LinkInfo};
 use nicpoll_sys::schedule::Policy;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 fn target(ifindex: u32, driver: &str) -> Target {
     Target {
@@ -12,8 +10,8 @@ fn target(ifindex: u32, driver: &str) -> Target {
             ifindex,
             name: format!("if{ifindex}"),
             driver: String::from(driver),
-            address: String::new(),
             device_id: Some(1),
+            ..Interface::default()
         },
     }
 }
@@ -25,8 +23,7 @@ fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
         gro_flush_timeout_ns: Some(gro_flush_timeout_ns),
         irq_suspend_timeout_ns: Some(0),
         threaded: Some(0),
-        thread_pid: None,
-        irq: None,
+        ..Napi::default()
     }
 }
 
@@ -34,16 +31,10 @@ fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
 pub(crate) fn card() -> InterfaceFacts {
     let target = target(2, "");
     InterfaceFacts {
-        link: PlacedInterface {
+        link: LinkInfo {
             interface: target.interface.clone(),
             is_up: true,
-            is_loopback: false,
-            lower: None,
-            lower_netnsid: None,
-            master: None,
-            rx_packets: 0,
-            mtu_bytes: 1500,
-            max_mtu_bytes: None,
+            ..LinkInfo::default()
         },
         target,
         has_gro: true,
@@ -72,8 +63,7 @@ fn veth() -> InterfaceFacts {
     facts.peer = Some(Peer {
         target: Some(target(3, "veth")),
         tso_features_on: vec![String::from("tx-tcp-segmentation")],
-        features_on: BTreeSet::new(),
-        max_mtu_bytes: None,
+        ..Peer::default()
     });
     facts
 }
@@ -184,13 +174,13 @@ fn the_driver_is_stopped_before_its_numbers_are_written() {
 
 #[test]
 fn a_veth_needs_gro_here_and_no_tso_there() {
-    let refusal = preconditions(&veth(), &polling(), &[], Needs::Refuse).unwrap_err();
+    let refusal = preconditions_of(&veth(), &polling(), &[], Needs::Refuse).unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::Precondition);
     for words in ["GRO is off", "TSO is on", "--fix"] {
         assert!(refusal.to_string().contains(words), "{refusal}");
     }
     assert_eq!(
-        lines(&preconditions(&veth(), &polling(), &[], Needs::Fix).unwrap()),
+        lines(&preconditions_of(&veth(), &polling(), &[], Needs::Fix).unwrap()),
         [
             "if2 feature rx-gro 0->1",
             "if3 feature tx-tcp-segmentation 1->0"
@@ -200,14 +190,14 @@ fn a_veth_needs_gro_here_and_no_tso_there() {
     let mut xdp = veth();
     xdp.napis = Some(vec![napi(300, 0, 0)]);
     assert!(
-        preconditions(&xdp, &polling(), &[], Needs::Refuse)
+        preconditions_of(&xdp, &polling(), &[], Needs::Refuse)
             .unwrap()
             .is_empty()
     );
     // Interrupt moderation alone needs none of it.
     let request = one(&table::RX_USECS, 3);
     assert!(
-        preconditions(&veth(), &request, &[], Needs::Refuse)
+        preconditions_of(&veth(), &request, &[], Needs::Refuse)
             .unwrap()
             .is_empty()
     );
@@ -216,13 +206,8 @@ fn a_veth_needs_gro_here_and_no_tso_there() {
 #[test]
 fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
     let mut facts = veth();
-    facts.peer = Some(Peer {
-        target: None,
-        tso_features_on: Vec::new(),
-        features_on: BTreeSet::new(),
-        max_mtu_bytes: None,
-    });
-    let refusal = preconditions(&facts, &polling(), &[], Needs::Fix).unwrap_err();
+    facts.peer = Some(Peer::default());
+    let refusal = preconditions_of(&facts, &polling(), &[], Needs::Fix).unwrap_err();
     assert!(refusal.to_string().contains("ip netns attach"), "{refusal}");
 }
 
@@ -232,7 +217,7 @@ fn what_cannot_work_is_refused_with_the_reason() {
         let mut facts = card();
         change(&mut facts);
         let checked = check(&facts, &able(), request, &part);
-        let prepared = checked.and_then(|()| preconditions(&facts, request, &[], Needs::Fix));
+        let prepared = checked.and_then(|()| preconditions_of(&facts, request, &[], Needs::Fix));
         prepared.map(|_| ()).unwrap_err()
     };
     let whole = Part::Whole;
@@ -264,7 +249,7 @@ fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
     facts.rx_queues.clear();
     assert_eq!(check(&facts, &old, &polling(), &Part::Whole), Ok(()));
     assert!(
-        preconditions(&facts, &polling(), &[], Needs::Refuse)
+        preconditions_of(&facts, &polling(), &[], Needs::Refuse)
             .unwrap()
             .is_empty()
     );

@@ -8,11 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::control::{ControlError, Interface, Napi};
-use crate::facts::InterfaceFacts;
-use crate::knob::{Scope, table};
-use crate::links::PlacedInterface;
-use crate::plan;
+use crate::kernel::{ControlError, Interface, LinkInfo, Napi};
+use crate::knob::{Knob, Scope, table};
+use crate::plan::{self, InterfaceFacts};
 use crate::request::{Part, Values};
 
 /// A timer that runs, and how many empty polls keep it running.
@@ -70,21 +68,14 @@ impl Model {
                 self.values[&Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id)],
             ),
             threaded: Some(self.values[&Knob::of_napi(&table::THREADED, id)] as u32),
-            thread_pid: None,
-            irq: None,
+            ..Napi::default()
         };
         InterfaceFacts {
             target: target.clone(),
-            link: PlacedInterface {
+            link: LinkInfo {
                 interface: target.interface.clone(),
                 is_up: true,
-                is_loopback: false,
-                lower: None,
-                lower_netnsid: None,
-                master: None,
-                rx_packets: 0,
-                mtu_bytes: 1500,
-                max_mtu_bytes: None,
+                ..LinkInfo::default()
             },
             has_gro: true,
             values: values.collect(),
@@ -147,22 +138,18 @@ fn target() -> Target {
         interface: Interface {
             ifindex: 2,
             name: String::from("em0"),
-            driver: String::new(),
-            address: String::new(),
             device_id: Some(1),
+            ..Interface::default()
         },
     }
 }
 
-/// Of a process that is no more.
+/// Of a process that has ended.
 fn terms() -> Terms {
-    Terms {
-        owner: Owner {
-            pid: 4_194_304,
-            start_time_ticks: 1,
-        },
-        until_boottime_ns: None,
-    }
+    Terms::held_by(Owner {
+        pid: 4_194_304,
+        start_time_ticks: 1,
+    })
 }
 
 /// What is on disk.

@@ -1,0 +1,362 @@
+//! The receive discipline of an interface: by its settings, and by the polls that were seen.
+//!
+//! The evidence is the cause of each round of polls, never the settings.
+
+use std::time::Duration;
+
+use nicpoll_model::numbers::{count, duration_text, figure};
+use nicpoll_model::{Discipline, Finding, NapiShow};
+use nicpoll_observe::PollRhythm;
+use nicpoll_switch::{LinkInfo, goes_by_backlog, is_stacked};
+
+/// The share of rounds above which one cause is the discipline; below, it is a hybrid.
+const MOST: f64 = 0.9;
+/// Deferral that lasts this long without packets never gives way to interrupts in practice.
+const LONG_IDLENESS: Duration = Duration::from_secs(1);
+/// `NETDEV_NAPI_THREADED_BUSY_POLL`, include/uapi/linux/netdev.h.
+pub const THREADED_BUSY_POLL: u32 = 2;
+
+/// The values of a NAPI instance that decide how it learns of packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values {
+    pub defer_hard_irqs: u32,
+    pub gro_flush_timeout_ns: u64,
+    pub irq_suspend_timeout_ns: Option<u64>,
+    pub threaded: Option<u32>,
+}
+
+/// Whether a timer polls by these values.
+pub fn is_timed(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> bool {
+    defer_hard_irqs > 0 && gro_flush_timeout_ns > 0
+}
+
+/// The discipline of one instance by its settings.
+pub fn by_setting(values: Values) -> Finding {
+    let timeout_ns = values.gro_flush_timeout_ns;
+    let defer = values.defer_hard_irqs;
+    let (discipline, mut why) = if values.threaded == Some(THREADED_BUSY_POLL) {
+        let why = "a kernel thread polls without end (threaded 2)";
+        (Discipline::BusyPoll, String::from(why))
+    } else if is_timed(defer, timeout_ns) {
+        let idle_ns = u128::from(defer) * u128::from(timeout_ns);
+        let timer = duration_text(timeout_ns);
+        if idle_ns >= LONG_IDLENESS.as_nanos() {
+            let why = format!("a timer polls {timer} after each round (defer-hard-irqs {defer})");
+            (Discipline::Polling, why)
+        } else {
+            let idle = duration_text(idle_ns as u64);
+            let why = format!(
+                "a timer polls {timer} after each round; interrupts come back after {defer} empty polls, \
+                 {idle}"
+            );
+            (Discipline::Hybrid, why)
+        }
+    } else {
+        let why = match (defer, timeout_ns) {
+            (0, 0) => String::from("nothing is deferred"),
+            (0, _) => format!(
+                "gro-flush-timeout {} without defer-hard-irqs only holds back packets to be joined",
+                duration_text(timeout_ns)
+            ),
+            _ => format!("defer-hard-irqs {defer} without gro-flush-timeout does nothing"),
+        };
+        (Discipline::Interrupt, why)
+    };
+    if values.threaded == Some(1) {
+        why.push_str("; a kernel thread does the polling");
+    }
+    if let Some(suspend @ 1..) = values.irq_suspend_timeout_ns {
+        let suspend = duration_text(suspend);
+        why.push_str(&format!(
+            "; an application that polls may keep interrupts off for {suspend}"
+        ));
+    }
+    Finding { discipline, why }
+}
+
+/// The discipline of an interface by the settings of all its instances.
+pub fn by_settings(napis: &[NapiShow], link: &LinkInfo) -> Finding {
+    let Some(first) = napis.first() else {
+        return without_napi(link);
+    };
+    if napis.iter().all(|napi| napi.setting == first.setting) {
+        return first.setting.clone();
+    }
+    let same = |napi: &NapiShow| napi.setting.discipline == first.setting.discipline;
+    Finding {
+        discipline: if napis.iter().all(same) {
+            first.setting.discipline
+        } else {
+            Discipline::Hybrid
+        },
+        why: String::from("the NAPI instances have different values"),
+    }
+}
+
+fn without_napi(link: &LinkInfo) -> Finding {
+    let driver = link.interface.driver.as_str();
+    let (discipline, why) = match (link.is_up, goes_by_backlog(driver)) {
+        (false, _) => (
+            Discipline::Idle,
+            "it is down, and NAPI instances are there only while it is up",
+        ),
+        (true, true) => (
+            Discipline::Backlog,
+            "it has no receive NAPI instance (a veth has one with GRO on)",
+        ),
+        (true, false) => return elsewhere(driver),
+    };
+    Finding {
+        discipline,
+        why: String::from(why),
+    }
+}
+
+/// An interface that has no queue, and no known interface below it.
+fn elsewhere(driver: &str) -> Finding {
+    let why = match driver {
+        "tun" => String::from("a program writes its packets, which no timer can poll"),
+        kind if is_stacked(kind) => {
+            format!("a {kind} has no queue of its own, and nothing below it is in this namespace")
+        }
+        kind => format!("a {kind} has no receive NAPI instance that could be polled"),
+    };
+    Finding {
+        discipline: Discipline::Elsewhere,
+        why,
+    }
+}
+
+/// The discipline of an interface without queues: that of the interfaces below it, given by name.
+pub fn of_lower(below: &[(&str, Option<&Finding>)]) -> Option<Finding> {
+    let names: Vec<&str> = below.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    let first = below.first()?.1?;
+    if let [_] = below {
+        return Some(Finding {
+            discipline: first.discipline,
+            why: format!("its packets arrive at {names}: {}", first.why),
+        });
+    }
+    let all: Option<Vec<&Finding>> = below.iter().map(|(_, finding)| *finding).collect();
+    let is_same = |one: &&Finding| one.discipline == first.discipline;
+    if all?.iter().all(is_same) {
+        return Some(Finding {
+            discipline: first.discipline,
+            why: format!("its packets arrive at {names}, and each of them is so"),
+        });
+    }
+    let each = below.iter().filter_map(|(name, finding)| {
+        let discipline = finding.as_ref()?.discipline;
+        Some(format!("{name} ({discipline})"))
+    });
+    Some(Finding {
+        discipline: Discipline::Elsewhere,
+        why: format!(
+            "its packets arrive at {}",
+            each.collect::<Vec<_>>().join(", ")
+        ),
+    })
+}
+
+/// The discipline by polls. `timeout_ns` is the timer's setting, 0 for none.
+pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
+    let finding = |discipline, why| Finding { discipline, why };
+    let (polls, rounds, timed) = (rhythm.polls, rhythm.rounds, rhythm.timer_rounds);
+    if polls == 0 {
+        return finding(Discipline::Idle, String::from("it did not poll"));
+    }
+    let share = |part: u64, whole: u64| part as f64 / whole as f64;
+    let packets = format!("{} packets a poll", figure(share(rhythm.frames, polls)));
+    if share(rhythm.foreign_polls, polls) > 1.0 - MOST {
+        let own = count(rhythm.foreign_polls);
+        let why = format!(
+            "{own} of {} polls were made by applications, {packets}",
+            count(polls)
+        );
+        let all = share(rhythm.foreign_polls, polls) >= MOST;
+        let discipline = if all {
+            Discipline::BusyPoll
+        } else {
+            Discipline::Hybrid
+        };
+        return finding(discipline, why);
+    }
+    if rounds == 0 {
+        let why = format!(
+            "{} polls used up their budget and no round ended",
+            count(polls)
+        );
+        return finding(Discipline::Polling, why);
+    }
+    if share(rhythm.empty_rounds, rounds) > 0.5 {
+        let why = format!(
+            "{} of {} rounds were begun by no timer and found nothing",
+            count(rhythm.empty_rounds),
+            count(rounds)
+        );
+        return finding(Discipline::BusyPoll, why);
+    }
+    let by_timer = share(timed, rounds);
+    let mut why = if timed == 0 {
+        format!("no timer began a round, of {}", count(rounds))
+    } else {
+        format!(
+            "its timer began {} of {} rounds",
+            count(timed),
+            count(rounds)
+        )
+    };
+    if let Some(gap) = rhythm.median_gap_ns() {
+        why.push_str(&format!(", {} apart", duration_text(gap)));
+        if timeout_ns > 0 {
+            why.push_str(&format!(" (timeout {})", duration_text(timeout_ns)));
+        }
+    }
+    why.push_str(&format!(", {packets}"));
+    let discipline = if by_timer >= MOST {
+        Discipline::Polling
+    } else if by_timer <= 1.0 - MOST {
+        Discipline::Interrupt
+    } else {
+        Discipline::Hybrid
+    };
+    finding(discipline, why)
+}
+
+/// The discipline of an interface that did not poll.
+pub fn without_polls(has_napi: bool, driver: &str, rx_packets_per_second: Option<f64>) -> Finding {
+    if !has_napi && !goes_by_backlog(driver) {
+        return elsewhere(driver);
+    }
+    let idle = |why: &str| Finding {
+        discipline: Discipline::Idle,
+        why: String::from(why),
+    };
+    let rx_packets_per_second = match rx_packets_per_second {
+        None => return idle("nothing polled; packets are not counted"),
+        Some(0.0) => return idle("no packet came and nothing polled"),
+        Some(rate) => rate,
+    };
+    let rate = figure(rx_packets_per_second);
+    let why = if has_napi {
+        format!("{rate} packets/s went past its NAPI instance, which did not poll")
+    } else {
+        format!("{rate} packets/s came without a NAPI instance")
+    };
+    Finding {
+        discipline: Discipline::Backlog,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Values {
+        Values {
+            defer_hard_irqs,
+            gro_flush_timeout_ns,
+            ..Values::default()
+        }
+    }
+
+    #[test]
+    fn settings_mean_what_the_kernel_makes_of_them() {
+        let discipline = |defer, timeout| by_setting(values(defer, timeout)).discipline;
+        assert_eq!(discipline(0, 0), Discipline::Interrupt);
+        assert_eq!(discipline(5, 0), Discipline::Interrupt);
+        assert_eq!(discipline(0, 20_000), Discipline::Interrupt);
+        assert_eq!(discipline(2, 200_000), Discipline::Hybrid);
+        assert_eq!(discipline(i32::MAX as u32, 200_000), Discipline::Polling);
+        let busy = by_setting(Values {
+            threaded: Some(2),
+            irq_suspend_timeout_ns: Some(20_000_000),
+            ..values(0, 0)
+        });
+        assert_eq!(busy.discipline, Discipline::BusyPoll);
+        assert!(busy.why.contains("20 ms"), "{}", busy.why);
+    }
+
+    fn rhythm(rounds: u64, timer_rounds: u64) -> PollRhythm {
+        PollRhythm {
+            polls: rounds,
+            frames: 10 * rounds,
+            rounds,
+            timer_rounds,
+            ..PollRhythm::default()
+        }
+    }
+
+    #[test]
+    fn what_began_the_rounds_decides() {
+        let discipline = |rhythm: &PollRhythm| of_rhythm(rhythm, 0).discipline;
+        assert_eq!(discipline(&rhythm(0, 0)), Discipline::Idle);
+        assert_eq!(discipline(&rhythm(100, 0)), Discipline::Interrupt);
+        assert_eq!(discipline(&rhythm(100, 9)), Discipline::Interrupt);
+        assert_eq!(discipline(&rhythm(100, 50)), Discipline::Hybrid);
+        assert_eq!(discipline(&rhythm(100, 95)), Discipline::Polling);
+        let mut applications = rhythm(100, 0);
+        applications.foreign_polls = 95;
+        assert_eq!(discipline(&applications), Discipline::BusyPoll);
+        applications.foreign_polls = 30;
+        assert_eq!(discipline(&applications), Discipline::Hybrid);
+        let mut spinning = rhythm(100, 0);
+        spinning.empty_rounds = 99;
+        assert_eq!(discipline(&spinning), Discipline::BusyPoll);
+        let mut flooded = rhythm(0, 0);
+        (flooded.polls, flooded.full_polls) = (100, 100);
+        assert_eq!(discipline(&flooded), Discipline::Polling);
+    }
+
+    #[test]
+    fn packets_without_polls_went_another_way() {
+        assert_eq!(
+            without_polls(false, "", Some(0.0)).discipline,
+            Discipline::Idle
+        );
+        assert_eq!(
+            without_polls(true, "", Some(5.0)).discipline,
+            Discipline::Backlog
+        );
+        for (driver, is_up, wanted) in [
+            ("", true, Discipline::Backlog),
+            ("veth", true, Discipline::Backlog),
+            ("veth", false, Discipline::Idle),
+            ("tun", true, Discipline::Elsewhere),
+            ("bridge", true, Discipline::Elsewhere),
+            ("wireguard", true, Discipline::Elsewhere),
+        ] {
+            let mut link = LinkInfo::default();
+            link.interface.driver = String::from(driver);
+            link.is_up = is_up;
+            let found = by_settings(&[], &link).discipline;
+            assert_eq!(found, wanted, "{driver} {is_up}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_queue_learns_as_those_below_it_do() {
+        let finding = |discipline| Finding {
+            discipline,
+            why: String::from("its timer began 9 of 9 rounds"),
+        };
+        let (polling, interrupt) = (finding(Discipline::Polling), finding(Discipline::Interrupt));
+        let one = of_lower(&[("em0", Some(&polling))]).unwrap();
+        assert_eq!(one.discipline, Discipline::Polling);
+        assert_eq!(
+            one.why,
+            "its packets arrive at em0: its timer began 9 of 9 rounds"
+        );
+        let both = of_lower(&[("em0", Some(&polling)), ("em1", Some(&polling))]).unwrap();
+        assert_eq!(both.discipline, Discipline::Polling);
+        let mixed = of_lower(&[("em0", Some(&polling)), ("em1", Some(&interrupt))]).unwrap();
+        assert_eq!(mixed.discipline, Discipline::Elsewhere);
+        assert_eq!(
+            mixed.why,
+            "its packets arrive at em0 (polling), em1 (interrupt)"
+        );
+        assert_eq!(of_lower(&[("em0", None)]), None);
+    }
+}

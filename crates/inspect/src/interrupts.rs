@@ -1,0 +1,103 @@
+//! Interrupts of the machine, and interrupt storms: handlers of a line of /proc/interrupts entered back to back.
+//!
+//! FreeBSD calls it a storm when an interrupt's handlers ran `hw.intr_storm_threshold` times without its thread having
+//! slept. Linux has no such count. The approximation here counts entries of a handler on one CPU with no task in between.
+
+use std::fs;
+
+use nicpoll_observe::{
+    BpfError, ExactCpu, ExactCpuOptions, InterruptLine, InterruptSource, Interrupts,
+    parse_interrupts,
+};
+
+/// FreeBSD's default of `hw.intr_storm_threshold` while it had one other than 0.
+pub const STORM_THRESHOLD: u64 = 1000;
+/// Lines of /proc/interrupts that count the CPU's own vectors, and the vectors.
+const VECTORS: [(&str, &[&str]); 4] = [
+    ("LOC", &["local_timer"]),
+    ("RES", &["reschedule"]),
+    ("CAL", &["call_function", "call_function_single"]),
+    ("IWI", &["irq_work"]),
+];
+
+/// Every source of interrupts of the machine; `None` when they cannot be read.
+pub fn interrupts() -> Option<Vec<InterruptLine>> {
+    let text = fs::read_to_string("/proc/interrupts").ok()?;
+    parse_interrupts(&text).ok()
+}
+
+/// The description of a line with single spaces.
+pub fn description(line: &InterruptLine) -> String {
+    let words = line.description.split_ascii_whitespace();
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Starts counting entries back to back, and CPU time exactly.
+pub fn look_for_storms(storm_threshold: u64) -> Result<ExactCpu, BpfError> {
+    let mut exact = ExactCpu::load(&ExactCpuOptions {
+        storm_threshold,
+        ..ExactCpuOptions::default()
+    })?;
+    exact.attach()?;
+    Ok(exact)
+}
+
+/// Whether a line's handlers were entered in a storm between the readings; `None` for lines whose entries
+/// no event shows.
+pub fn is_storm(
+    irq: &str,
+    then: Option<&Interrupts>,
+    now: Option<&Interrupts>,
+    unseen: &[&str],
+) -> Option<bool> {
+    let vectors = VECTORS.iter().find(|(line, _)| *line == irq);
+    let number = irq.parse().ok();
+    let is_unseen =
+        vectors.is_some_and(|(_, names)| names.iter().any(|name| unseen.contains(name)));
+    if is_unseen || (vectors.is_none() && number.is_none()) {
+        return None;
+    }
+    let is_of = |source: InterruptSource| match source {
+        InterruptSource::Irq(found) => Some(found) == number,
+        InterruptSource::Vector(name) => vectors.is_some_and(|(_, names)| names.contains(&name)),
+    };
+    let entries = |interrupts: &Interrupts| -> u64 {
+        let counts = interrupts.0.iter().filter(|counts| is_of(counts.source));
+        counts.map(|counts| counts.storm_entries).sum()
+    };
+    Some(entries(now?) > entries(then?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicpoll_observe::InterruptCounts;
+
+    #[test]
+    fn a_storm_is_of_its_own_line_and_interval() {
+        let counted = |source, storm_entries| {
+            Interrupts(vec![InterruptCounts {
+                source,
+                entries: 9,
+                ns: 9,
+                longest_run: 9,
+                storm_entries,
+            }])
+        };
+        let irq = |entries| counted(InterruptSource::Irq(7), entries);
+        let storm = |line| is_storm(line, Some(&irq(1)), Some(&irq(2)), &[]);
+        assert_eq!(storm("7"), Some(true));
+        assert_eq!(storm("8"), Some(false));
+        assert_eq!(storm("LOC"), Some(false));
+        assert_eq!(storm("NMI"), None);
+        assert_eq!(
+            is_storm("7", Some(&irq(2)), Some(&irq(2)), &[]),
+            Some(false)
+        );
+        assert_eq!(is_storm("7", None, Some(&irq(2)), &[]), None);
+        let timer = |entries| counted(InterruptSource::Vector("local_timer"), entries);
+        let of_timer = |unseen| is_storm("LOC", Some(&timer(0)), Some(&timer(3)), unseen);
+        assert_eq!(of_timer(&["irq_work"]), Some(true));
+        assert_eq!(of_timer(&["local_timer"]), None);
+    }
+}

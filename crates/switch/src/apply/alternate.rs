@@ -1,0 +1,254 @@
+//! Two settings of interfaces that take turns while traffic goes on: the one found, and another one.
+//!
+//! The values found are on disk once, before the first write. A turn writes nothing to disk, and a process killed at
+//! any turn leaves a record of everything. What the other setting needs and does not find, such as GRO, is changed
+//! before the first turn and stays in both. Only knobs that disturb no packet take turns unless asked otherwise.
+
+use super::change::{SetError, Switch, gather, require_napi, undone};
+use crate::error::SwitchError;
+use crate::journal::{Change, Owner};
+use crate::kernel::{Machine, Target};
+use crate::knob::row::Phase;
+use crate::knob::{Disturbance, KnobRow};
+use crate::plan::{
+    InterfaceFacts, Needs, Refusal, RefusalKind, Write, features, preconditions, settings,
+};
+use crate::request::Order;
+use crate::transaction::undo::{self, Drift};
+use crate::transaction::{Terms, Transaction};
+
+/// Which of the two settings is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arm {
+    /// The one found.
+    Reference,
+    /// The other one, which is judged against it.
+    Judged,
+}
+
+/// The writes of two settings that take turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Changed before the first turn, in force in both settings.
+    pub once: Vec<Write>,
+    /// Written at each turn, in one direction or the other.
+    pub each: Vec<Write>,
+}
+
+impl Turns {
+    /// Rows whose change disturbs packets with some drivers: it has to be tried first.
+    pub fn to_be_tried(&self) -> Vec<&'static KnobRow> {
+        let rows = self.each.iter().map(|write| write.knob.row());
+        let mut rows: Vec<_> = rows
+            .filter(|row| row.disturbs == Disturbance::DependsOnDriver)
+            .collect();
+        rows.dedup();
+        rows
+    }
+}
+
+/// Interfaces on which two settings take turns. Nobody else can change them meanwhile.
+///
+/// Dropping it does *not* put anything back: [`Alternation::restore`] does, or the owner's guard.
+#[derive(Debug)]
+pub struct Alternation {
+    transaction: Transaction,
+    turns: Turns,
+    /// `None` after somebody else changed a value.
+    arm: Option<Arm>,
+}
+
+impl Switch {
+    /// The writes of two settings that would take turns. Nothing is changed.
+    ///
+    /// # Errors
+    /// A refusal, when they cannot take turns. Settings with unmet preconditions may still be refused later:
+    /// a veth has no instance before GRO is on.
+    pub fn turns(&mut self, orders: &[Order], is_disruptive: bool) -> Result<Turns, SetError> {
+        let facts = self.survey(orders)?;
+        let mut turns = Turns {
+            once: once(orders, &facts, is_disruptive)?,
+            each: Vec::new(),
+        };
+        match each(orders, &facts) {
+            Ok(writes) => turns.each = writes,
+            Err(_) if !turns.once.is_empty() => {}
+            Err(refusal) => return Err(refusal.into()),
+        }
+        Ok(turns)
+    }
+
+    /// Locks interfaces for two settings that take turns: meets the preconditions of the setting of `orders`, and
+    /// records everything. The reference is in force until the first turn.
+    ///
+    /// # Errors
+    /// A refusal, when they cannot take turns or nothing would change; earlier changes were put back.
+    pub fn alternate(
+        &mut self,
+        orders: &[Order],
+        is_disruptive: bool,
+        owner: Owner,
+    ) -> Result<Alternation, SetError> {
+        let once = self.turns(orders, is_disruptive)?.once;
+        let mut transaction = self.begin(orders, Needs::Fix, Terms::held_by(owner))?;
+        let machine = self.machine();
+        match prepare(&mut transaction, machine, orders, &once) {
+            Ok(each) => Ok(Alternation {
+                transaction,
+                turns: Turns { once, each },
+                arm: Some(Arm::Reference),
+            }),
+            Err(first) => Err(undone(transaction, machine, first)),
+        }
+    }
+}
+
+impl Alternation {
+    /// The writes before and at each turn.
+    pub fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// Puts a setting in force, unless it is. The reference comes back from rest, which takes one period of the timer
+    /// and 10 ms.
+    pub fn turn_to(&mut self, switch: &mut Switch, arm: Arm) -> Result<(), SwitchError> {
+        if self.arm == Some(arm) {
+            return Ok(());
+        }
+        self.arm = None;
+        let machine = switch.machine();
+        match arm {
+            Arm::Judged => self.transaction.carry_out(machine, &self.turns.each)?,
+            Arm::Reference => self.transaction.take_back(machine, &self.turns.each)?,
+        }
+        self.arm = Some(arm);
+        Ok(())
+    }
+
+    /// The values that somebody else changed since a setting was put in force. The next turn writes all values again.
+    pub fn drift(&mut self, switch: &mut Switch) -> Result<Vec<(Target, Drift)>, SwitchError> {
+        let Some(arm) = self.arm else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for target in self.targets() {
+            let own = self.turns.each.iter();
+            let changes = own.filter(|write| write.target == target).map(|write| {
+                let mut change = write.change();
+                if arm == Arm::Reference {
+                    change.written = write.from.clone();
+                }
+                change
+            });
+            let changes: Vec<Change> = changes.collect();
+            let drift = undo::drift(switch.machine(), &target, &changes)?;
+            found.extend(drift.into_iter().map(|drift| (target.clone(), drift)));
+        }
+        if !found.is_empty() {
+            self.arm = None;
+        }
+        Ok(found)
+    }
+
+    /// Every interface that was changed, each once.
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets: Vec<Target> = Vec::new();
+        for write in self.turns.once.iter().chain(&self.turns.each) {
+            if !targets.contains(&write.target) {
+                targets.push(write.target.clone());
+            }
+        }
+        targets
+    }
+
+    /// Puts everything back, wherever the interfaces are by now, and closes the records.
+    pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
+        self.transaction.undo_wherever(switch.machine())
+    }
+}
+
+fn prepare(
+    transaction: &mut Transaction,
+    machine: &mut Machine,
+    orders: &[Order],
+    once: &[Write],
+) -> Result<Vec<Write>, SetError> {
+    transaction.write(machine, once)?;
+    let facts = gather(machine, orders)?;
+    for (order, facts) in orders.iter().zip(&facts) {
+        require_napi(facts, &order.values)?;
+    }
+    let each = each(orders, &facts)?;
+    if let [first, ..] = &*facts
+        && each.iter().all(|write| write.from == write.to)
+    {
+        let reason = "it has that setting already, so there is nothing to compare";
+        let remedy = "name another setting, such as --period 50us or -polling";
+        return Err(impossible(first, reason, remedy).into());
+    }
+    transaction.record(&each)?;
+    Ok(each)
+}
+
+/// The changes before the first turn.
+fn once(
+    orders: &[Order],
+    facts: &[InterfaceFacts],
+    is_disruptive: bool,
+) -> Result<Vec<Write>, Refusal> {
+    for (order, facts) in orders.iter().zip(facts) {
+        if !facts.link.is_up {
+            let reason = "it is down, so it has no traffic to compare settings with";
+            return Err(impossible(facts, reason, "bring it up first"));
+        }
+        for (row, _) in order.values.iter() {
+            check_turn(facts, row, is_disruptive)?;
+        }
+    }
+    let mut writes: Vec<Write> = Vec::new();
+    for (_, write) in preconditions(orders, facts, Needs::Fix)? {
+        if !writes.contains(&write) {
+            writes.push(write);
+        }
+    }
+    Ok(writes)
+}
+
+/// The writes of each turn. Features are written before values of instances, which may come with them.
+fn each(orders: &[Order], facts: &[InterfaceFacts]) -> Result<Vec<Write>, Refusal> {
+    let mut writes = features(orders, facts);
+    for (order, facts) in orders.iter().zip(facts) {
+        writes.extend(settings(facts, &order.values, &order.part)?);
+    }
+    Ok(writes)
+}
+
+fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Result<(), Refusal> {
+    let (reason, remedy) = match row.disturbs {
+        _ if row.phase == Phase::Thread => (
+            format!(
+                "{} belongs to threads, which come and go with 'threaded' and cannot take turns",
+                row.name
+            ),
+            "let threads stand first (nicpoll set IF --threaded ...), then compare without it",
+        ),
+        Disturbance::Quiet | Disturbance::DependsOnDriver => return Ok(()),
+        Disturbance::ResetsQueues if is_disruptive => return Ok(()),
+        Disturbance::ResetsQueues => (
+            format!(
+                "each change of {} begins the queues anew, and packets in them are lost",
+                row.name
+            ),
+            "add --disruptive if the traffic may suffer that at every block",
+        ),
+        Disturbance::TakesLinkDown => (
+            String::from("an interface that is down has no traffic"),
+            "compare settings of one that is up",
+        ),
+    };
+    Err(impossible(facts, reason, remedy))
+}
+
+fn impossible(facts: &InterfaceFacts, reason: impl Into<String>, remedy: &str) -> Refusal {
+    Refusal::new(facts, RefusalKind::Impossible, reason, remedy)
+}

@@ -1,0 +1,179 @@
+//! Proof that a setting is in force: the cause of each round of polls just after it was set.
+//!
+//! Watching changes nothing. A watch that fails does not make the change fail, which is done by then. Without a packet
+//! nothing is proven: a timer that nothing started does not run.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nicpoll_model::{Discipline, Finding, SwitchProof, Unseen};
+
+use crate::kernel::Machine;
+use crate::knob::table;
+use crate::request::{POLLING_PERIOD_NS, Values};
+
+/// Rounds that a watch should see, if a timer begins them.
+const ROUNDS: u32 = 25;
+/// The least number of rounds that decides, by nine of ten.
+const ROUNDS_ENOUGH: u64 = 10;
+/// No watch is shorter, so that packets have time to come, or longer, whatever the period.
+const WATCH_MIN: Duration = Duration::from_millis(250);
+const WATCH_MAX: Duration = Duration::from_secs(2);
+
+/// Watches what begins polls.
+pub trait Witness: Send + Sync {
+    /// Watches interfaces of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When nothing can be seen at all.
+    fn watch(
+        &self,
+        interfaces: &[String],
+        time: Duration,
+    ) -> Result<Vec<Sighting>, Box<dyn Error + Send + Sync>>;
+}
+
+/// What a witness saw of an interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sighting {
+    /// The interface.
+    pub interface: String,
+    /// How long its polls were watched; null when they were not.
+    pub seconds: Option<f64>,
+    /// The discipline by its values; null when they cannot be read.
+    pub setting: Option<Finding>,
+    /// The discipline by its polls; null when they were not watched.
+    pub evidence: Option<Finding>,
+    /// Rounds of polls that were seen, or polls where no round ended.
+    pub rounds: u64,
+    /// The parts that could not be seen.
+    pub unseen: Vec<Unseen>,
+}
+
+/// The default length of a watch.
+pub fn watch_time(values: &Values) -> Duration {
+    let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
+    Duration::from_nanos(period_ns.unwrap_or(POLLING_PERIOD_NS))
+        .saturating_mul(ROUNDS)
+        .clamp(WATCH_MIN, WATCH_MAX)
+}
+
+/// Has a witness watch interfaces of a namespace that has been entered, and judges its sightings.
+pub fn prove(
+    machine: &Machine,
+    witness: Arc<dyn Witness>,
+    netns_inode: u64,
+    interfaces: &[String],
+    time: Duration,
+) -> Vec<SwitchProof> {
+    let names = interfaces.to_vec();
+    let seen = machine.run(netns_inode, move |_| {
+        let seen = witness.watch(&names, time);
+        seen.map_err(|error| error.to_string())
+    });
+    let blind = |why: String| {
+        let proof = |interface: &String| SwitchProof {
+            interface: interface.clone(),
+            look_seconds: None,
+            setting: None,
+            evidence: None,
+            is_proven: None,
+            unseen: vec![Unseen {
+                what: String::from("polls"),
+                why: why.clone(),
+            }],
+        };
+        interfaces.iter().map(proof).collect()
+    };
+    match seen {
+        Ok(Ok(seen)) => seen.into_iter().map(judged).collect(),
+        Ok(Err(why)) => blind(why),
+        Err(error) => blind(error.to_string()),
+    }
+}
+
+fn judged(mut seen: Sighting) -> SwitchProof {
+    let setting = seen.setting.as_ref().map(|finding| finding.discipline);
+    let evidence = seen.evidence.as_ref().map(|finding| finding.discipline);
+    let is_enough = !(1..ROUNDS_ENOUGH).contains(&seen.rounds);
+    if let Some(evidence) = seen.evidence.as_mut().filter(|_| !is_enough) {
+        let why = &evidence.why;
+        evidence.why = format!("too few rounds of polls to tell ({}): {why}", seen.rounds);
+    }
+    SwitchProof {
+        is_proven: setting
+            .zip(evidence)
+            .filter(|_| is_enough)
+            .and_then(|(set, seen)| agree(set, seen)),
+        interface: seen.interface,
+        look_seconds: seen.seconds,
+        setting: seen.setting,
+        evidence: seen.evidence,
+        unseen: seen.unseen,
+    }
+}
+
+/// Whether polls agree with the values; `None` when they do not tell.
+fn agree(setting: Discipline, evidence: Discipline) -> Option<bool> {
+    match (setting, evidence) {
+        (_, Discipline::Idle) => None,
+        // Now a timer, now an arrival: which of the two depends on the traffic of the moment.
+        (Discipline::Hybrid, Discipline::Polling) => Some(true),
+        (Discipline::Hybrid, Discipline::Interrupt) => None,
+        _ => Some(setting == evidence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_happened_proves_or_refutes() {
+        use Discipline::{Backlog, BusyPoll, Hybrid, Idle, Interrupt, Polling};
+        for (setting, evidence, wanted) in [
+            (Polling, Polling, Some(true)),
+            (Polling, Interrupt, Some(false)),
+            (Polling, Backlog, Some(false)),
+            (Polling, Idle, None),
+            (Hybrid, Polling, Some(true)),
+            (Hybrid, Interrupt, None),
+            (BusyPoll, BusyPoll, Some(true)),
+            (Interrupt, Interrupt, Some(true)),
+            (Interrupt, Polling, Some(false)),
+        ] {
+            assert_eq!(agree(setting, evidence), wanted, "{setting} {evidence}");
+        }
+    }
+
+    #[test]
+    fn a_few_rounds_prove_and_refute_nothing() {
+        let finding = |discipline| {
+            Some(Finding {
+                discipline,
+                why: String::from("its timer began 2 of 3 rounds"),
+            })
+        };
+        let seen = |rounds| Sighting {
+            interface: String::from("em0"),
+            seconds: Some(1.0),
+            setting: finding(Discipline::Polling),
+            evidence: finding(Discipline::Hybrid),
+            rounds,
+            unseen: Vec::new(),
+        };
+        let few = judged(seen(3));
+        assert_eq!(few.is_proven, None);
+        assert!(few.evidence.unwrap().why.starts_with("too few rounds"));
+        assert_eq!(judged(seen(30)).is_proven, Some(false));
+    }
+
+    #[test]
+    fn a_watch_sees_rounds_of_any_period() {
+        let time = |ns| watch_time(&Values::new().with(&table::GRO_FLUSH_TIMEOUT, ns)).as_millis();
+        assert_eq!(time(50_000), 250);
+        assert_eq!(time(20_000_000), 500);
+        assert_eq!(time(u64::MAX), 2_000);
+    }
+}

@@ -1,0 +1,445 @@
+//! From names to interfaces: whole ones or parts, the interfaces below them, their records, and the one that carries
+//! the caller's ssh connection.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace};
+use thiserror::Error;
+
+use super::change::{SetError, Switch};
+use crate::journal::{Journal, JournalError};
+use crate::kernel::{ControlError, LinkInfo, Target, is_stacked, lowest};
+use crate::plan::{Needs, Refusal, preconditions};
+use crate::request::{Name, Order, Part, Values, did_you_mean};
+
+/// Every interface of a namespace that can be polled.
+const ALL: &str = "all";
+/// The word that follows the names.
+const POLLING: &str = "polling";
+
+/// Set by sshd: the client's address and port, then this machine's.
+const SSH_VARIABLE: &str = "SSH_CONNECTION";
+/// More ancestors than a shell under sudo under ssh has.
+const ANCESTORS_MAX: u32 = 32;
+
+/// The positions of the client's address and of this machine's among the words of the variable.
+const CLIENT: usize = 0;
+const SERVER: usize = 2;
+
+/// The interfaces that names stand for.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// The orders, each once.
+    pub orders: Vec<Order>,
+    /// Notes about how they were found.
+    pub notes: Vec<Note>,
+}
+
+/// A note about how an interface was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// Others are set in its place.
+    Stacked {
+        /// The interface.
+        name: String,
+        /// Its kind.
+        driver: String,
+        /// Those below it.
+        below: Vec<String>,
+    },
+    /// It cannot do what is asked.
+    LeftAlone(Refusal),
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Stacked {
+                name,
+                driver,
+                below,
+            } => write!(
+                f,
+                "{name} is a {driver}; its packets arrive at {}",
+                below.join(", ")
+            ),
+            Note::LeftAlone(refusal) => write!(f, "left alone: {refusal}"),
+        }
+    }
+}
+
+/// Why a name has no interface.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// No such namespace.
+    #[error("opening network namespace '{name}' ('ip netns' lists them)")]
+    Namespace {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The caller's own namespace cannot be entered.
+    #[error("entering the network namespace")]
+    Enter(#[source] io::Error),
+    /// No such interface.
+    #[error("there is no interface '{name}'; there are {}{}", .known.join(", "), hint(.name, .known))]
+    NoInterface {
+        /// The name.
+        name: String,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+    /// None of all interfaces can do it.
+    #[error("no interface here can do that\n{reasons}")]
+    None {
+        /// Why not, a line for each.
+        reasons: String,
+    },
+    /// The kernel does not say.
+    #[error("{doing}")]
+    Control {
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        source: ControlError,
+    },
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An interface cannot be read.
+    #[error(transparent)]
+    Set(#[from] SetError),
+}
+
+fn reading(doing: &'static str) -> impl FnOnce(ControlError) -> ResolveError {
+    move |source| ResolveError::Control { doing, source }
+}
+
+/// A correction of a mistyped name.
+fn hint(name: &str, known: &[String]) -> String {
+    let words = known.iter().map(String::as_str).chain([POLLING]);
+    did_you_mean(name, words)
+}
+
+/// Whether the names are the word for every interface.
+pub fn is_all(names: &[Name]) -> bool {
+    matches!(names, [name] if name.interface == ALL && name.part == Part::Whole)
+}
+
+/// The namespace of a name that ip-netns(8) gave it, or the caller's own.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn namespace_named(netns: Option<&str>) -> Result<NetNamespace, ResolveError> {
+    let Some(name) = netns else {
+        return NetNamespace::current().map_err(ResolveError::Enter);
+    };
+    let path = Path::new(NAMED_DIRECTORY).join(name);
+    NetNamespace::open(&path).map_err(|source| ResolveError::Namespace {
+        name: String::from(name),
+        source,
+    })
+}
+
+impl Switch {
+    /// Enters the namespace of a name, or the caller's own, and returns its number.
+    pub fn enter(&mut self, netns: Option<&str>) -> Result<u64, ResolveError> {
+        let namespace = namespace_named(netns)?;
+        self.machine().enter(namespace).map_err(ResolveError::Enter)
+    }
+
+    /// Every interface of a namespace that has been entered.
+    pub fn links(&mut self, netns_inode: u64) -> Result<Vec<LinkInfo>, ResolveError> {
+        self.machine()
+            .run(netns_inode, |control| control.links())
+            .and_then(|links| links)
+            .map_err(reading("looking at the interfaces"))
+    }
+
+    /// The orders for names: VLANs, bonds and bridges are replaced by what lies below, and 'all' by every
+    /// interface that is up and can do what is asked.
+    pub fn resolve(
+        &mut self,
+        names: &[Name],
+        values: &Values,
+        netns_inode: u64,
+        needs: Needs,
+    ) -> Result<Resolved, ResolveError> {
+        let links = self.links(netns_inode)?;
+        if is_all(names) {
+            return self.resolve_all(&links, values, netns_inode, needs);
+        }
+        let mut resolved = Resolved::default();
+        for name in names {
+            let (below, note) = below(name, &links)?;
+            resolved.notes.extend(note);
+            for link in below {
+                let order = order(link, netns_inode, name.part.clone(), values);
+                if !resolved.orders.contains(&order) {
+                    resolved.orders.push(order);
+                }
+            }
+        }
+        Ok(resolved)
+    }
+
+    fn resolve_all(
+        &mut self,
+        links: &[LinkInfo],
+        values: &Values,
+        netns_inode: u64,
+        needs: Needs,
+    ) -> Result<Resolved, ResolveError> {
+        let mut resolved = Resolved::default();
+        // Below a stacked interface are others of the list.
+        let is_meant = |link: &&LinkInfo| link.is_up && !is_stacked(&link.interface.driver);
+        for link in links.iter().filter(is_meant) {
+            let order = order(link, netns_inode, Part::Whole, values);
+            let refusal = match self.survey(std::slice::from_ref(&order)) {
+                Ok(facts) => preconditions(std::slice::from_ref(&order), &facts, needs).err(),
+                Err(SetError::Refused(refusal)) => Some(refusal),
+                Err(error) => return Err(error.into()),
+            };
+            match refusal {
+                Some(refusal) => resolved.notes.push(Note::LeftAlone(refusal)),
+                None => resolved.orders.push(order),
+            }
+        }
+        if resolved.orders.is_empty() {
+            let reasons: Vec<String> = resolved.notes.iter().map(Note::to_string).collect();
+            return Err(ResolveError::None {
+                reasons: reasons.join("\n"),
+            });
+        }
+        Ok(resolved)
+    }
+
+    /// The records of interfaces, with those that lie below them.
+    pub fn records_of(
+        &mut self,
+        names: &[Name],
+        netns_inode: u64,
+    ) -> Result<Vec<PathBuf>, ResolveError> {
+        let links = self.links(netns_inode)?;
+        let mut wanted: BTreeSet<String> = BTreeSet::new();
+        if is_all(names) {
+            let all = links.iter().map(|link| target(link, netns_inode));
+            wanted.extend(all.map(|target| Journal::file_name(&target)));
+        } else {
+            let absent = self.of_absent(&links, netns_inode)?;
+            for name in names {
+                if let Some((_, file)) = absent.iter().find(|(known, _)| *known == name.interface) {
+                    wanted.insert(file.clone());
+                    continue;
+                }
+                let (below, _) = below(name, &links)?;
+                let targets = below.iter().map(|link| target(link, netns_inode));
+                wanted.extend(targets.map(|target| Journal::file_name(&target)));
+            }
+        }
+        let is_wanted = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            wanted.contains(&*name)
+        };
+        Ok(self
+            .journal()
+            .paths()?
+            .into_iter()
+            .filter(is_wanted)
+            .collect())
+    }
+
+    /// Names and files of interfaces that were changed in this namespace and are no longer in it: they were moved to
+    /// another one or removed. A name that another interface has by now means that one.
+    fn of_absent(
+        &self,
+        links: &[LinkInfo],
+        netns_inode: u64,
+    ) -> Result<Vec<(String, String)>, JournalError> {
+        let records = self.journal().records()?.into_iter();
+        let is_absent = |target: &Target| {
+            let is_there = |link: &LinkInfo| {
+                target.interface.is_still(&link.interface)
+                    || link.interface.name == target.interface.name
+            };
+            target.netns_inode == netns_inode && !links.iter().any(is_there)
+        };
+        Ok(records
+            .filter_map(|(_, record)| record.ok())
+            .map(|record| record.target())
+            .filter(is_absent)
+            .map(|target| (target.interface.name.clone(), Journal::file_name(&target)))
+            .collect())
+    }
+
+    /// Whether one of the interfaces carries the ssh connection that the caller came by, be it through a bridge, bond
+    /// or VLAN.
+    pub fn carries_own_ssh(
+        &mut self,
+        netns_inode: u64,
+        orders: &[Order],
+    ) -> Result<bool, ResolveError> {
+        let Some(address) = own_address() else {
+            return Ok(false);
+        };
+        let holders = self
+            .machine()
+            .run(netns_inode, move |control| control.interfaces_with(address))
+            .and_then(|holders| holders)
+            .map_err(reading("asking which interface carries the ssh connection"))?;
+        let links = self.links(netns_inode)?;
+        let carriers: Vec<u32> = links
+            .iter()
+            .filter(|link| holders.contains(&link.interface.ifindex))
+            .flat_map(|link| lowest(&links, link))
+            .map(|link| link.interface.ifindex)
+            .collect();
+        Ok(orders
+            .iter()
+            .any(|order| carriers.contains(&order.target.interface.ifindex)))
+    }
+}
+
+/// The interfaces that a name stands for, and what is to be said about it.
+fn below<'a>(
+    name: &Name,
+    links: &'a [LinkInfo],
+) -> Result<(Vec<&'a LinkInfo>, Option<Note>), ResolveError> {
+    let mut all = links.iter();
+    let top = all
+        .find(|link| link.interface.name == name.interface)
+        .ok_or_else(|| {
+            let known = links.iter().map(|link| link.interface.name.clone());
+            ResolveError::NoInterface {
+                name: name.interface.clone(),
+                known: known.collect(),
+            }
+        })?;
+    let below = lowest(links, top);
+    if below.is_empty() {
+        // Kept, so that it is refused with the reason.
+        return Ok((vec![top], None));
+    }
+    let note = is_stacked(&top.interface.driver).then(|| Note::Stacked {
+        name: name.interface.clone(),
+        driver: top.interface.driver.clone(),
+        below: below
+            .iter()
+            .map(|link| link.interface.name.clone())
+            .collect(),
+    });
+    Ok((below, note))
+}
+
+fn target(link: &LinkInfo, netns_inode: u64) -> Target {
+    Target {
+        netns_inode,
+        interface: link.interface.clone(),
+    }
+}
+
+fn order(link: &LinkInfo, netns_inode: u64, part: Part, values: &Values) -> Order {
+    Order {
+        target: target(link, netns_inode),
+        part,
+        values: values.clone(),
+    }
+}
+
+/// This machine's address in the ssh connection that the caller came by.
+fn own_address() -> Option<IpAddr> {
+    address(&connection()?, SERVER)
+}
+
+/// The address of the host that the caller came from by ssh.
+pub fn client_address() -> Option<IpAddr> {
+    address(&connection()?, CLIENT)
+}
+
+fn connection() -> Option<String> {
+    if let Ok(connection) = std::env::var(SSH_VARIABLE) {
+        return Some(connection);
+    }
+    // sudo takes the variable away; the shell above it still has it.
+    let mut pid = rustix::process::getppid()?.as_raw_nonzero().get() as u32;
+    for _ in 0..ANCESTORS_MAX {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        if let Some(connection) = variable(&environment) {
+            return Some(connection);
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        pid = parent(&stat).filter(|&parent| parent > 1)?;
+    }
+    None
+}
+
+fn variable(environment: &[u8]) -> Option<String> {
+    environment
+        .split(|&byte| byte == 0)
+        .filter_map(|entry| std::str::from_utf8(entry).ok())
+        .find_map(|entry| entry.strip_prefix(SSH_VARIABLE)?.strip_prefix('='))
+        .map(String::from)
+}
+
+fn address(connection: &str, word: usize) -> Option<IpAddr> {
+    let address = connection.split_whitespace().nth(word)?;
+    // A link-local address comes with its interface after a percent sign.
+    let address = address.split('%').next()?;
+    let address: IpAddr = address.parse().ok()?;
+    Some(address.to_canonical())
+}
+
+/// Field 4 of `/proc/PID/stat`; the command's name before it may hold anything.
+fn parent(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_third_word_is_this_machine() {
+        let of = |text, word| address(text, word).map(|address| address.to_string());
+        let connection = "203.0.113.9 50000 198.51.100.7 22";
+        assert_eq!(of(connection, SERVER).as_deref(), Some("198.51.100.7"));
+        assert_eq!(of(connection, CLIENT).as_deref(), Some("203.0.113.9"));
+        let address = |text| of(text, SERVER);
+        assert_eq!(
+            address("fe80::1%eth0 50000 fe80::2%eth0 22").as_deref(),
+            Some("fe80::2")
+        );
+        assert_eq!(
+            address("::ffff:203.0.113.9 1 ::ffff:198.51.100.7 22").as_deref(),
+            Some("198.51.100.7")
+        );
+        for wrong in ["", "203.0.113.9 50000", "a b c d"] {
+            assert_eq!(address(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_command_name_does_not_shift_the_parent() {
+        assert_eq!(parent("7 (a) S 1 2) R 41 1 1 0"), Some(41));
+        assert_eq!(parent("7 (a"), None);
+    }
+
+    #[test]
+    fn the_variable_is_found_by_its_whole_name() {
+        let environment = b"A=1\0XSSH_CONNECTION=no\0SSH_CONNECTION=1.2.3.4 5 6.7.8.9 22\0";
+        assert_eq!(
+            variable(environment).as_deref(),
+            Some("1.2.3.4 5 6.7.8.9 22")
+        );
+        assert_eq!(variable(b"SSH_CONNECTIONS=1\0"), None);
+    }
+}

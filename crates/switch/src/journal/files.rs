@@ -1,0 +1,288 @@
+//! Files and folders that nicpoll acts on as root.
+//!
+//! They are created with an exact mode. Nothing is read or written through a symbolic link, or where a user other than
+//! root and this one could have put something else.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use thiserror::Error;
+
+/// Write permission of the group and of others.
+const WRITE_OF_OTHERS: u32 = 0o022;
+/// In such a folder nobody can replace another user's file.
+const STICKY: u32 = 0o1000;
+/// As many links as the kernel follows (`MAXSYMLINKS`).
+const LINKS_MAX: u32 = 40;
+
+/// Why a file or folder is not used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UnsafeFile {
+    /// It belongs to another user.
+    #[error(
+        "{} belongs to user {uid}, who could change it at any time; if it is right as it is: chown root {}",
+        path.display(),
+        path.display()
+    )]
+    Owner {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
+    /// Others may write it.
+    #[error(
+        "{} can be changed by other users (mode {mode:04o}); if it is right as it is: chmod go-w {}",
+        path.display(),
+        path.display()
+    )]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A symbolic link, a pipe, a device.
+    #[error("{} is no {wanted} but {is}; if nobody needs it, remove it", path.display())]
+    Kind {
+        /// The path.
+        path: PathBuf,
+        /// The kind that is needed.
+        wanted: &'static str,
+        /// The kind that it is.
+        is: &'static str,
+    },
+    /// It cannot be examined.
+    #[error("{}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl UnsafeFile {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> UnsafeFile {
+        let path = path.to_path_buf();
+        move |source| UnsafeFile::Io { path, source }
+    }
+
+    /// Whether there is nothing of that name.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, UnsafeFile::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Opens a regular file that only root and this user can change, and its folder too. A pipe is not waited for.
+pub fn open(path: &Path) -> Result<File, UnsafeFile> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(ELOOP) => kind(path, "file", "a symbolic link"),
+            _ => UnsafeFile::io(path)(error),
+        })?;
+    let found = file.metadata().map_err(UnsafeFile::io(path))?;
+    if !found.is_file() {
+        return Err(kind(path, "file", "something else"));
+    }
+    check_owner(path, &found, is_root_or_own)?;
+    check_mode(path, &found, 0)?;
+    Ok(file)
+}
+
+/// Makes a file of exactly this mode, whatever the umask is.
+///
+/// # Errors
+/// `AlreadyExists` when there is anything of that name, a symbolic link included.
+pub fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .mode(mode)
+        .open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+/// Makes a folder of exactly this mode; those above it that are missing can be read by everybody.
+pub fn create_folder(path: &Path, mode: u32) -> io::Result<()> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    if let Some(above) = above.filter(|above| !above.exists()) {
+        create_folder(above, 0o755)?;
+    }
+    match DirBuilder::new().mode(mode).create(path) {
+        Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a folder in which another user could put a file, or above which one could put another folder.
+pub fn check_folder(path: &Path) -> Result<(), UnsafeFile> {
+    let found = fs::symlink_metadata(path).map_err(UnsafeFile::io(path))?;
+    if found.is_symlink() {
+        return Err(kind(path, "folder", "a symbolic link"));
+    }
+    if !found.is_dir() {
+        return Err(kind(path, "folder", "something else"));
+    }
+    check_owner(path, &found, is_root_or_own)?;
+    check_mode(path, &found, 0)?;
+    check_above(path, is_root_or_own)
+}
+
+/// Refuses a program that anybody but root could replace: the file, each folder above it, and each link on the way.
+pub fn check_program(path: &Path) -> Result<(), UnsafeFile> {
+    let mut path = std::path::absolute(path).map_err(UnsafeFile::io(path))?;
+    for _ in 0..LINKS_MAX {
+        let found = fs::symlink_metadata(&path).map_err(UnsafeFile::io(&path))?;
+        check_owner(&path, &found, is_root)?;
+        check_above(&path, is_root)?;
+        if !found.is_symlink() {
+            if !found.is_file() {
+                return Err(kind(&path, "program", "something else"));
+            }
+            return check_mode(&path, &found, 0);
+        }
+        let target = fs::read_link(&path).map_err(UnsafeFile::io(&path))?;
+        path = path.with_file_name("").join(target);
+    }
+    Err(kind(&path, "program", "a symbolic link"))
+}
+
+/// Each folder above, as it is named and as it is reached.
+fn check_above(path: &Path, is_trusted: fn(u32) -> bool) -> Result<(), UnsafeFile> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let real = fs::canonicalize(folder).map_err(UnsafeFile::io(folder))?;
+    for above in folder.ancestors().chain(real.ancestors()) {
+        if above.as_os_str().is_empty() {
+            continue;
+        }
+        let found = fs::metadata(above).map_err(UnsafeFile::io(above))?;
+        check_owner(above, &found, is_trusted)?;
+        check_mode(above, &found, STICKY)?;
+    }
+    Ok(())
+}
+
+fn is_root(uid: u32) -> bool {
+    uid == 0
+}
+
+fn is_root_or_own(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw()
+}
+
+fn check_owner(
+    path: &Path,
+    found: &Metadata,
+    is_trusted: fn(u32) -> bool,
+) -> Result<(), UnsafeFile> {
+    match is_trusted(found.uid()) {
+        true => Ok(()),
+        false => Err(UnsafeFile::Owner {
+            path: path.to_path_buf(),
+            uid: found.uid(),
+        }),
+    }
+}
+
+/// `unless` has a bit with which write permission does no harm.
+fn check_mode(path: &Path, found: &Metadata, unless: u32) -> Result<(), UnsafeFile> {
+    let mode = found.mode() & 0o7777;
+    match mode & WRITE_OF_OTHERS == 0 || mode & unless != 0 {
+        true => Ok(()),
+        false => Err(UnsafeFile::Writable {
+            path: path.to_path_buf(),
+            mode,
+        }),
+    }
+}
+
+fn kind(path: &Path, wanted: &'static str, is: &'static str) -> UnsafeFile {
+    UnsafeFile::Kind {
+        path: path.to_path_buf(),
+        wanted,
+        is,
+    }
+}
+
+const ELOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn modes_are_those_that_are_meant_and_links_are_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a/b");
+        let file = folder.join("record");
+        create_folder(&folder, 0o700).unwrap();
+        create(&file, 0o600).unwrap();
+        // No umask lets this be.
+        create(&folder.join("open"), 0o666).unwrap();
+        assert_eq!(mode_of(&folder.join("open")), 0o666);
+        assert_eq!(mode_of(&home.path().join("a")), 0o755);
+        assert_eq!(mode_of(&folder), 0o700);
+        assert_eq!(mode_of(&file), 0o600);
+        check_folder(&folder).unwrap();
+        open(&file).unwrap();
+
+        let planted = folder.join("planted");
+        symlink(&file, &planted).unwrap();
+        assert!(create(&planted, 0o600).is_err());
+        let refused = open(&planted).unwrap_err().to_string();
+        assert!(refused.contains("symbolic link"), "{refused}");
+        fs::set_permissions(&file, Permissions::from_mode(0o620)).unwrap();
+        let refused = open(&file).unwrap_err().to_string();
+        assert!(refused.contains("chmod go-w"), "{refused}");
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        assert!(check_folder(&folder).is_err());
+        assert!(check_folder(&planted).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let pipe = home.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let refused = open(&pipe).unwrap_err();
+        assert!(matches!(refused, UnsafeFile::Kind { .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_program_is_refused_when_one_folder_above_it_is_not_only_roots() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("build");
+        let program = folder.join("nicpoll");
+        create_folder(&folder, 0o777).unwrap();
+        create(&program, 0o755).unwrap();
+        let refused = check_program(&program).unwrap_err().to_string();
+        assert!(
+            refused.contains("build") || refused.contains("belongs to"),
+            "{refused}"
+        );
+        assert!(
+            check_program(Path::new("/no/such/program"))
+                .unwrap_err()
+                .is_absent()
+        );
+        check_program(Path::new("/bin/sh")).unwrap();
+    }
+}

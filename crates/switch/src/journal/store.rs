@@ -1,0 +1,508 @@
+//! The files of the journal: one for each interface, named by its device, and one for each FreeBSD host.
+//!
+//! - A file appears and changes as a whole (written aside, synced, then linked or renamed, then the
+//!   directory synced), so a reader sees a record or none.
+//! - Whoever acts on a file holds its lock (flock(2)), which ends with the process. Two commands for one interface are
+//!   never interleaved; the second one is refused.
+//! - A file that is not exactly a record of this version is left alone and named.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+use thiserror::Error;
+
+use super::files::{self, UnsafeFile};
+use super::record::{Record, RecordError};
+use crate::kernel::Target;
+
+/// The directory of the journal unless the environment names another one.
+pub const DEFAULT_DIRECTORY: &str = "/var/lib/nicpoll";
+/// Names another directory for the journal.
+pub const DIRECTORY_VARIABLE: &str = "NICPOLL_STATE_DIR";
+
+/// Only root, or whoever runs nicpoll, reads and writes the journal.
+const DIRECTORY_MODE: u32 = 0o700;
+const RECORD_MODE: u32 = 0o600;
+/// A change takes under 200 bytes, and an interface with a thousand NAPI instances a few thousand
+/// changes; more than this is not a record.
+const RECORD_BYTES_MAX: u64 = 4 << 20;
+/// How often a file that is replaced while it is being locked is tried.
+const LOCK_TRIES: u32 = 100;
+
+/// Why the journal could not be written or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Somebody is changing the interface.
+    #[error(
+        "interface {interface} (ifindex {ifindex}) is being changed by {by}; wait until it ends, or end it: \
+         its settings are put back then"
+    )]
+    Busy {
+        /// The interface.
+        interface: String,
+        /// Its index.
+        ifindex: u32,
+        /// Who does.
+        by: String,
+    },
+    /// Somebody is changing a host.
+    #[error("{host} is being changed by another nicpoll; wait until it ends")]
+    HostBusy {
+        /// The host.
+        host: String,
+    },
+    /// A change stands, and what is wanted needs the interface as it was.
+    #[error(
+        "interface {name} (ifindex {}) has settings of 'nicpoll set' in force; put them back first: nicpoll restore \
+         {name}{}",
+        .0.interface.ifindex,
+        .0.netns_option(),
+        name = .0.interface.name
+    )]
+    Standing(Box<Target>),
+    /// An earlier change waits to be confirmed, or could not be put back.
+    #[error(
+        "interface {name} has a change that is not confirmed; keep it with 'nicpoll set {name}{netns} --confirm', or \
+         undo it with 'nicpoll set {name}{netns} -polling'",
+        name = .0.interface.name,
+        netns = .0.netns_option()
+    )]
+    Unconfirmed(Box<Target>),
+    /// The interface could not be found again if it were moved or renamed.
+    #[error(
+        "{interface} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
+         (mount -t sysfs sysfs /sys)"
+    )]
+    NoDevice {
+        /// The interface.
+        interface: String,
+    },
+    /// A file in the journal is not a record.
+    #[error(
+        "{} is not a record of this nicpoll ({reason}); it was left alone. If it is not wanted, remove it",
+        path.display()
+    )]
+    NotARecord {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: RecordError,
+    },
+    /// Somebody else could have written it, or could write there.
+    #[error(
+        "the journal of what was changed is not safe: {0}. {DIRECTORY_VARIABLE} names another folder"
+    )]
+    Unsafe(UnsafeFile),
+    /// The file system refused.
+    #[error("journal {}: it must be writable before anything is changed", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl From<UnsafeFile> for JournalError {
+    fn from(error: UnsafeFile) -> Self {
+        match error {
+            UnsafeFile::Io { path, source } => JournalError::Io { path, source },
+            other => JournalError::Unsafe(other),
+        }
+    }
+}
+
+impl JournalError {
+    /// What went wrong with a file of the journal.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+        let path = path.to_path_buf();
+        move |source| JournalError::Io { path, source }
+    }
+}
+
+/// The content of a file of the journal.
+pub trait Content: Clone + Serialize {
+    /// Reads it. Any bytes are handled.
+    fn parse(bytes: &[u8]) -> Result<Self, RecordError>;
+    /// The name that the file must have.
+    fn file_name(&self) -> String;
+    /// The error while somebody else has it.
+    fn busy(&self) -> JournalError;
+}
+
+impl Content for Record {
+    fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        Record::parse(bytes)
+    }
+
+    fn file_name(&self) -> String {
+        Journal::file_name(&self.target())
+    }
+
+    fn busy(&self) -> JournalError {
+        let owner = self.attempt.as_ref().map(|attempt| attempt.owner);
+        JournalError::Busy {
+            interface: self.interface.name.clone(),
+            ifindex: self.interface.ifindex,
+            by: owner.map_or_else(
+                || String::from("another nicpoll"),
+                |owner| format!("process {}", owner.pid),
+            ),
+        }
+    }
+}
+
+/// A file of the journal, and the record in it if it is one.
+pub type JournalFile = (PathBuf, Result<Record, JournalError>);
+
+/// The directory of records.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    directory: PathBuf,
+}
+
+impl Journal {
+    /// The journal of this machine: [`DIRECTORY_VARIABLE`], or [`DEFAULT_DIRECTORY`].
+    pub fn of_this_machine() -> Self {
+        let directory = std::env::var_os(DIRECTORY_VARIABLE)
+            .filter(|directory| !directory.is_empty())
+            .map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from);
+        // A guard works in another folder than its client. Only an empty path cannot be made absolute.
+        Journal::at(std::path::absolute(&directory).unwrap_or(directory))
+    }
+
+    /// A journal in `directory`, which is made with the first record.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Journal {
+            directory: directory.into(),
+        }
+    }
+
+    /// The directory of the journal.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The name of an interface's file, after the device itself: it stays the same wherever the device is moved.
+    pub fn file_name(target: &Target) -> String {
+        match target.interface.device_id {
+            Some(id) => format!("device-{id}.json"),
+            // Never made: such an interface cannot be taken.
+            None => String::from("no-device.json"),
+        }
+    }
+
+    /// Takes an interface for a change: locks its record, or creates one with what `begin` writes into it.
+    /// A record of another boot is replaced: its values went with the boot.
+    ///
+    /// # Errors
+    /// [`JournalError::Busy`] when somebody else has it, [`JournalError::NoDevice`] when it could not be found again.
+    pub fn take(
+        &self,
+        target: &Target,
+        begin: impl Fn(&mut Record),
+    ) -> Result<Entry, JournalError> {
+        if target.interface.device_id.is_none() {
+            return Err(JournalError::NoDevice {
+                interface: target.interface.name.clone(),
+            });
+        }
+        let is_current = |record: &Record| record.is_of_this_boot();
+        let new = || {
+            let mut record = Record::new(target)?;
+            begin(&mut record);
+            Ok(record)
+        };
+        let mut entry = self.take_as(&Self::file_name(target), is_current, new)?;
+        if entry.record().target() != *target {
+            entry.update(|record| record.move_to(target))?;
+        }
+        Ok(entry)
+    }
+
+    /// Takes a file of any content, as [`Journal::take`] does.
+    pub fn take_as<R: Content>(
+        &self,
+        name: &str,
+        is_current: impl Fn(&R) -> io::Result<bool>,
+        new: impl Fn() -> io::Result<R>,
+    ) -> Result<Entry<R>, JournalError> {
+        self.make_directory()?;
+        let path = self.directory.join(name);
+        for _ in 0..LOCK_TRIES {
+            if let Some(entry) = self.lock_as(&path)? {
+                if is_current(entry.record()).map_err(JournalError::io(&path))? {
+                    return Ok(entry);
+                }
+                entry.close_keeping_directory()?;
+            }
+            let record = new().map_err(JournalError::io(&path))?;
+            let (aside, file) = write_aside(&path, &record)?;
+            // Unlike a rename, a link fails when the name is taken.
+            let linked = fs::hard_link(&aside, &path);
+            fs::remove_file(&aside).map_err(JournalError::io(&aside))?;
+            match linked {
+                Ok(()) => {
+                    sync_directory(&self.directory)?;
+                    fault_point();
+                    return Ok(Entry {
+                        path,
+                        record,
+                        lock: file,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(JournalError::io(&path)(error)),
+            }
+        }
+        Err(JournalError::io(&path)(io::ErrorKind::WouldBlock.into()))
+    }
+
+    fn make_directory(&self) -> Result<(), JournalError> {
+        let directory = &self.directory;
+        files::create_folder(directory, DIRECTORY_MODE).map_err(JournalError::io(directory))?;
+        Ok(files::check_folder(directory)?)
+    }
+
+    /// The path of an interface's file.
+    pub fn path_of(&self, target: &Target) -> PathBuf {
+        self.directory.join(Self::file_name(target))
+    }
+
+    /// Locks a record; `None` when there is none.
+    pub fn lock(&self, path: &Path) -> Result<Option<Entry>, JournalError> {
+        self.lock_as(path)
+    }
+
+    /// Locks a file of any content.
+    pub fn lock_as<R: Content>(&self, path: &Path) -> Result<Option<Entry<R>>, JournalError> {
+        for _ in 0..LOCK_TRIES {
+            let file = match open(path) {
+                Ok(file) => file,
+                Err(error) if error.is_absent() => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(read_record::<R>(path)?.busy()),
+                Err(error) => return Err(JournalError::io(path)(error.into())),
+            }
+            // The file may have been replaced between opening and locking.
+            let locked = file.metadata().map_err(JournalError::io(path))?;
+            if fs::metadata(path).is_ok_and(|now| now.ino() == locked.ino()) {
+                return Ok(Some(Entry {
+                    path: path.to_path_buf(),
+                    record: read_file(&file, path)?,
+                    lock: file,
+                }));
+            }
+        }
+        Err(JournalError::io(path)(io::ErrorKind::WouldBlock.into()))
+    }
+
+    /// The files that should be records, by name.
+    pub fn paths(&self) -> Result<Vec<PathBuf>, JournalError> {
+        self.paths_ending("json")
+    }
+
+    /// The files with an extension, by name.
+    pub fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
+        let listing = match fs::read_dir(&self.directory) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(JournalError::io(&self.directory)(error)),
+        };
+        files::check_folder(&self.directory)?;
+        let mut paths: Vec<PathBuf> = listing
+            .map(|file| file.map(|file| file.path()))
+            .collect::<io::Result<_>>()
+            .map_err(JournalError::io(&self.directory))?;
+        paths.retain(|path| path.extension().is_some_and(|end| end == extension));
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// Every record as it is now, without its lock, and every file that should be one and is not.
+    pub fn records(&self) -> Result<Vec<JournalFile>, JournalError> {
+        let read = |path: PathBuf| {
+            let record = read_record(&path);
+            (path, record)
+        };
+        Ok(self.paths()?.into_iter().map(read).collect())
+    }
+
+    /// Removes unfinished files of writers that have ended.
+    pub fn sweep(&self) -> Result<(), JournalError> {
+        let Ok(listing) = fs::read_dir(&self.directory) else {
+            return Ok(());
+        };
+        for path in listing.flatten().map(|file| file.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let Some((_, pid)) = name
+                .strip_suffix(".tmp")
+                .and_then(|name| name.rsplit_once('.'))
+            else {
+                continue;
+            };
+            let pid = pid.split('-').next().unwrap_or_default();
+            if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
+                fs::remove_file(&path).map_err(JournalError::io(&path))?;
+            }
+        }
+        remove_if_empty(&self.directory);
+        Ok(())
+    }
+}
+
+/// A record that this process has locked.
+#[derive(Debug)]
+pub struct Entry<R = Record> {
+    path: PathBuf,
+    record: R,
+    /// The lock; it goes when the file is closed.
+    lock: File,
+}
+
+impl<R: Content> Entry<R> {
+    /// The record.
+    pub fn record(&self) -> &R {
+        &self.record
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Changes the record. It is on disk when this returns.
+    pub fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), JournalError> {
+        let mut record = self.record.clone();
+        change(&mut record);
+        let (aside, file) = write_aside(&self.path, &record)?;
+        fs::rename(&aside, &self.path).map_err(JournalError::io(&self.path))?;
+        sync_directory(directory_of(&self.path))?;
+        fault_point();
+        self.record = record;
+        // The lock of the replaced file ends here; the new one was locked before it had its name.
+        self.lock = file;
+        Ok(())
+    }
+
+    /// Removes the record: everything in it has been put back, or went with its boot or namespace.
+    pub fn close(self) -> Result<(), JournalError> {
+        let directory = directory_of(&self.path).to_path_buf();
+        self.close_keeping_directory()?;
+        remove_if_empty(&directory);
+        Ok(())
+    }
+
+    fn close_keeping_directory(self) -> Result<(), JournalError> {
+        fs::remove_file(&self.path).map_err(JournalError::io(&self.path))?;
+        sync_directory(directory_of(&self.path))?;
+        fault_point();
+        Ok(())
+    }
+}
+
+/// A journal without records leaves nothing behind.
+fn remove_if_empty(directory: &Path) {
+    // Fails while other records are there, which is as it should be.
+    let _ = fs::remove_dir(directory);
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+/// Writes a record to a temporary file and locks it.
+fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), JournalError> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
+    let write = || -> io::Result<File> {
+        // What a killed process with this pid left.
+        let _ = fs::remove_file(&aside);
+        let mut file = files::create(&aside, RECORD_MODE)?;
+        file.write_all(&serde_json::to_vec_pretty(record)?)?;
+        file.sync_all()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file)
+    };
+    let file = write().map_err(JournalError::io(&aside))?;
+    fault_point();
+    Ok((aside, file))
+}
+
+fn sync_directory(directory: &Path) -> Result<(), JournalError> {
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(JournalError::io(directory))
+}
+
+/// Opens a record that nobody else could have written.
+fn open(path: &Path) -> Result<File, UnsafeFile> {
+    files::check_folder(directory_of(path))?;
+    files::open(path)
+}
+
+fn read_record<R: Content>(path: &Path) -> Result<R, JournalError> {
+    read_file(&open(path)?, path)
+}
+
+fn read_file<R: Content>(file: &File, path: &Path) -> Result<R, JournalError> {
+    let mut bytes = Vec::new();
+    file.take(RECORD_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(JournalError::io(path))?;
+    let refuse = |reason| JournalError::NotARecord {
+        path: path.to_path_buf(),
+        reason,
+    };
+    if bytes.len() as u64 > RECORD_BYTES_MAX {
+        return Err(refuse(RecordError::TooLong(RECORD_BYTES_MAX)));
+    }
+    let record = R::parse(&bytes).map_err(refuse)?;
+    let is_own = path
+        .file_name()
+        .is_some_and(|name| *name == *record.file_name());
+    if !is_own {
+        return Err(refuse(RecordError::OtherName));
+    }
+    Ok(record)
+}
+
+/// Names the point, counted from 1, at which the process kills itself.
+#[cfg(debug_assertions)]
+const KILL_VARIABLE: &str = "NICPOLL_TEST_KILL_AT_POINT";
+
+/// A point where a test may kill the process: after each step of the journal and before each write. With the
+/// variable set it ends here as by `kill -9`: nothing is unwound, flushed or put back. A release build has no such
+/// points.
+#[cfg(debug_assertions)]
+pub fn fault_point() {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static LEFT: LazyLock<Option<AtomicU64>> = LazyLock::new(|| {
+        let point = std::env::var(KILL_VARIABLE).ok()?.parse().ok()?;
+        Some(AtomicU64::new(point))
+    });
+    let Some(left) = &*LEFT else { return };
+    if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+        let own = rustix::process::getpid();
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+    }
+}
+
+/// A point; nothing in this build.
+#[cfg(not(debug_assertions))]
+pub fn fault_point() {}
+
+#[cfg(test)]
+mod tests;

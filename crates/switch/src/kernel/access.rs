@@ -1,0 +1,361 @@
+//! Reading and writing one knob at a time: by netlink, sysfs, `/proc/sys` and the scheduler.
+//!
+//! Reading changes nothing. A write changes its knob and, for a knob of the whole interface, the same knob of its
+//! NAPI instances. The decisions about what to write are made above [`Kernel`], where tests need no kernel.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
+use nicpoll_sys::schedule;
+
+use super::links::Interface;
+use super::netlink::{Control, ControlError, supported};
+use crate::knob::row::Place;
+use crate::knob::table::{TABLE, all_rows};
+use crate::knob::{Knob, KnobRow, Scope, Value};
+
+const SYSCTL_ROOT: &str = "/proc/sys";
+/// Write permission of the owner, who is root.
+const OWNER_WRITES: u32 = 0o200;
+const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
+/// An interface with its network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Inode number of the namespace.
+    pub netns_inode: u64,
+    /// The interface.
+    pub interface: Interface,
+}
+
+impl Target {
+    /// The option that names the interface's namespace: ` --netns lab`, or nothing in the program's own.
+    pub fn netns_option(&self) -> String {
+        self.named_netns()
+            .map_or_else(String::new, |netns| format!(" --netns {netns}"))
+    }
+
+    /// The command that brings the interface up.
+    pub(crate) fn bring_up(&self) -> String {
+        let netns = self
+            .named_netns()
+            .map_or_else(String::new, |netns| format!(" -n {netns}"));
+        format!("ip{netns} link set {} up", self.interface.name)
+    }
+
+    /// The name of the interface's namespace, when that is not the program's own and has one.
+    fn named_netns(&self) -> Option<String> {
+        let own = NetNamespace::open(Path::new("/proc/self/ns/net"));
+        if own.is_ok_and(|own| own.inode() == self.netns_inode) {
+            return None;
+        }
+        netns::name_of(self.netns_inode)
+    }
+
+    /// The interface's name, with its namespace when that is another one: both ends of a pair may have one name.
+    pub fn label(&self, own_netns_inode: u64) -> String {
+        label(&self.interface.name, self.netns_inode, own_netns_inode)
+    }
+}
+
+/// An interface's name as seen from a namespace.
+pub fn label(interface: &str, netns_inode: u64, own_netns_inode: u64) -> String {
+    if netns_inode == own_netns_inode {
+        return String::from(interface);
+    }
+    match netns::name_of(netns_inode) {
+        Some(netns) => format!("{interface} (netns {netns})"),
+        None => format!("{interface} (net:[{netns_inode}])"),
+    }
+}
+
+/// Where knobs are read and written.
+pub trait Kernel {
+    /// The knob's value now; `None` when there is no such knob (any more): its NAPI instance or thread is gone, or the
+    /// device or kernel lacks it.
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError>;
+
+    /// Writes a knob.
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError>;
+
+    /// Lets time pass for the timers of the interface.
+    fn wait(&mut self, time: Duration);
+}
+
+/// A control is the kernel for its own namespace. The calling thread must see that namespace
+/// under `/sys` ([`nicpoll_sys::netns::enter_with_private_sysfs`]).
+impl Kernel for Control {
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+        let ifindex = target.interface.ifindex;
+        match (&knob.row().place, knob.scope()) {
+            (Place::Link, _) => {
+                let links = self.links()?;
+                let own = links.iter().find(|link| link.interface.ifindex == ifindex);
+                Ok(own.map(|link| Value::flag(link.is_up)))
+            }
+            (Place::Feature(_), _) => {
+                let wanted = self.features(ifindex)?.wanted;
+                let name = knob.feature().unwrap_or_default();
+                Ok(wanted.get(name).map(|&on| Value::flag(on)))
+            }
+            (Place::Napi(_), Scope::Napi(_)) => {
+                let mut napis = supported(self.napis(ifindex))?.into_iter().flatten();
+                let value = napis.find_map(|napi| napi.value_of(knob));
+                Ok(value.map(Value::Number))
+            }
+            (Place::Napi(place), _) => match place.file {
+                Some((file, _)) => self.read_device(&target.interface, file),
+                None => Ok(None),
+            },
+            (Place::Coalescing { attribute }, _) => {
+                let known = supported(self.coalescing(ifindex))?.unwrap_or_default();
+                Ok(number_of(&known, *attribute))
+            }
+            (Place::Ring { attribute }, _) => {
+                let known = supported(self.rings(ifindex))?.unwrap_or_default();
+                Ok(number_of(&known, *attribute))
+            }
+            (Place::Sysctl(name), _) => read_sysctl(name),
+            (Place::ThreadCpus, Scope::Thread(pid)) => {
+                let cpus = of_thread(pid, "asking for the CPUs", schedule::cpus)?;
+                Ok(cpus.map(Value::Cpus))
+            }
+            (Place::ThreadPolicy, Scope::Thread(pid)) => {
+                let policy = of_thread(pid, "asking for the scheduling", schedule::policy)?;
+                Ok(policy.map(Value::Policy))
+            }
+            (Place::ThreadCpus | Place::ThreadPolicy, _) => Ok(None),
+        }
+    }
+
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+        let ifindex = target.interface.ifindex;
+        let row = knob.row();
+        let failed = |doing: String| ControlError::of_io(doing);
+        let refused = || {
+            let doing = format!("writing {value} to {knob}");
+            ControlError::of_io(doing)(io::ErrorKind::InvalidInput.into())
+        };
+        let short = |number: u64| u32::try_from(number).map_err(|_| refused());
+        match (&row.place, knob.scope(), value) {
+            (Place::Link, _, Value::Number(up)) => self.set_up(ifindex, *up != 0),
+            (Place::Feature(_), _, Value::Number(on)) => {
+                let name = String::from(knob.feature().unwrap_or_default());
+                self.set_features(ifindex, &BTreeMap::from([(name, *on != 0)]))
+            }
+            (Place::Napi(place), Scope::Napi(id), Value::Number(number)) => {
+                self.set_napi(id, place.attribute, row.name, *number)
+            }
+            (Place::Napi(place), _, Value::Number(number)) => {
+                let (file, _) = place.file.ok_or_else(refused)?;
+                let path = self.device_file(&target.interface, file)?;
+                let doing = format!("writing {number} to {}", path.display());
+                fs::write(&path, number.to_string()).map_err(failed(doing))
+            }
+            (Place::Coalescing { attribute }, _, Value::Number(number)) => {
+                let parameter = (*attribute, row.name);
+                self.set_coalescing(ifindex, parameter, row.is_adaptive(), short(*number)?)
+            }
+            (Place::Ring { attribute }, _, Value::Number(number)) => {
+                self.set_ring(ifindex, (*attribute, row.name), short(*number)?)
+            }
+            (Place::Sysctl(name), _, Value::Text(text)) => {
+                let path = sysctl_path(name);
+                let doing = format!("writing '{text}' to {}", path.display());
+                fs::write(&path, text).map_err(failed(doing))
+            }
+            (Place::ThreadCpus, Scope::Thread(pid), Value::Cpus(cpus)) => {
+                let doing = format!("binding thread {pid} to CPUs {value}");
+                schedule::set_cpus(pid, cpus).map_err(failed(doing))
+            }
+            (Place::ThreadPolicy, Scope::Thread(pid), Value::Policy(policy)) => {
+                let doing = format!("scheduling thread {pid} as {value}");
+                schedule::set_policy(pid, *policy).map_err(failed(doing))
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    fn wait(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+impl Control {
+    /// Every value of the interface's own, as far as this kernel and driver have them. One request for each kind of
+    /// place reads the values of all its rows.
+    pub(crate) fn read_own(
+        &mut self,
+        target: &Target,
+    ) -> Result<BTreeMap<Knob, Value>, ControlError> {
+        let ifindex = target.interface.ifindex;
+        let features = supported(self.features(ifindex))?.unwrap_or_default();
+        let mut own: BTreeMap<Knob, Value> = features
+            .wanted
+            .iter()
+            .filter_map(|(name, &on)| Some((Knob::of_feature(name)?, Value::flag(on))))
+            .collect();
+        let coalescing = supported(self.coalescing(ifindex))?.unwrap_or_default();
+        let rings = supported(self.rings(ifindex))?.unwrap_or_default();
+        for row in all_rows() {
+            let knob = Knob::of_interface(row);
+            let value = match row.place {
+                Place::Coalescing { attribute } => number_of(&coalescing, attribute),
+                Place::Ring { attribute } => number_of(&rings, attribute),
+                Place::Napi(_) | Place::Link | Place::Sysctl(_) => self.read(target, &knob)?,
+                Place::Feature(_) | Place::ThreadCpus | Place::ThreadPolicy => None,
+            };
+            own.extend(value.map(|value| (knob, value)));
+        }
+        Ok(own)
+    }
+
+    /// The parameters of interrupt moderation that the driver has.
+    ///
+    /// # Errors
+    /// Of kind `Unsupported` when it has none.
+    pub fn moderation(
+        &mut self,
+        ifindex: u32,
+    ) -> Result<Vec<(&'static KnobRow, u32)>, ControlError> {
+        let known = self.coalescing(ifindex)?;
+        let of = |row: &&'static KnobRow| match row.place {
+            Place::Coalescing { attribute } => Some((*row, *known.get(&attribute)?)),
+            _ => None,
+        };
+        Ok(TABLE.iter().filter_map(of).collect())
+    }
+
+    fn read_device(
+        &mut self,
+        interface: &Interface,
+        file: &str,
+    ) -> Result<Option<Value>, ControlError> {
+        let path = self.device_file(interface, file)?;
+        let number = match fs::read_to_string(&path) {
+            Ok(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| io::Error::other(format!("'{}' is not a number", text.trim()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => Err(error),
+        };
+        let doing = format!("reading {}", path.display());
+        let number = number.map_err(ControlError::of_io(doing))?;
+        Ok(Some(Value::Number(number)))
+    }
+
+    /// A file of the interface's directory, by its present name.
+    fn device_file(&mut self, interface: &Interface, file: &str) -> Result<PathBuf, ControlError> {
+        let Interface { ifindex, name, .. } = interface;
+        let directory = |name: &str| Path::new("/sys/class/net").join(name);
+        let is_own = |name: &str| {
+            let index = fs::read_to_string(directory(name).join("ifindex"));
+            index.is_ok_and(|index| index.trim() == ifindex.to_string())
+        };
+        if is_own(name) {
+            return Ok(directory(name).join(file));
+        }
+        let mut links = self.links()?.into_iter();
+        let renamed = links.find(|link| link.interface.ifindex == *ifindex);
+        let renamed = renamed.map(|link| link.interface.name);
+        renamed
+            .filter(|name| is_own(name))
+            .map(|name| directory(&name).join(file))
+            .ok_or_else(|| {
+                let doing =
+                    format!("finding interface {name} (ifindex {ifindex}) under /sys/class/net");
+                ControlError::of_io(doing)(io::ErrorKind::NotFound.into())
+            })
+    }
+}
+
+fn number_of(known: &BTreeMap<u16, u32>, attribute: u16) -> Option<Value> {
+    let value = known.get(&attribute)?;
+    Some(Value::Number(u64::from(*value)))
+}
+
+fn of_thread<T>(
+    pid: u32,
+    doing: &str,
+    ask: impl FnOnce(u32) -> io::Result<T>,
+) -> Result<Option<T>, ControlError> {
+    // Kernel threads that poll are called napi/IF-ID; another process may have the pid by now.
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    if !name.starts_with("napi/") {
+        return Ok(None);
+    }
+    match ask(pid) {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(None),
+        Err(error) => Err(ControlError::of_io(format!("{doing} of thread {pid}"))(
+            error,
+        )),
+    }
+}
+
+/// Whose a sysctl is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SysctlOwner {
+    /// Each network namespace has its own.
+    Namespace,
+    /// The machine's, whatever the namespace: it affects every interface and program.
+    Machine,
+    /// This kernel has none of that name, or nobody can write it.
+    Nobody,
+}
+
+impl SysctlOwner {
+    /// Whose sysctls of these names are, by what a namespace created for it may write. Nothing is written.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn of(names: Vec<String>) -> io::Result<Vec<SysctlOwner>> {
+        let is_here: Vec<bool> = names.iter().map(|name| is_writable(name)).collect();
+        let thread = NetnsThread::enter(NetNamespace::create()?, || ())?;
+        // Only those below `net` are ever a namespace's own.
+        let is_own = |name: &String| {
+            (name.starts_with("net.") || name.starts_with("net/")) && is_writable(name)
+        };
+        let is_own = thread.run(move |()| names.iter().map(is_own).collect::<Vec<bool>>());
+        let is_own = is_own.map_err(io::Error::other)?;
+        let owner = |pair| match pair {
+            (true, _) => SysctlOwner::Namespace,
+            (false, true) => SysctlOwner::Machine,
+            (false, false) => SysctlOwner::Nobody,
+        };
+        Ok(is_own.into_iter().zip(is_here).map(owner).collect())
+    }
+}
+
+fn sysctl_path(name: &str) -> PathBuf {
+    let path = match name.contains('/') {
+        true => String::from(name),
+        false => name.replace('.', "/"),
+    };
+    PathBuf::from(SYSCTL_ROOT).join(path)
+}
+
+/// The kernel shows a sysctl of the whole machine as not writable in a namespace that does not own it.
+fn is_writable(name: &str) -> bool {
+    let found = fs::metadata(sysctl_path(name));
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & OWNER_WRITES != 0)
+}
+
+/// Its value; `None` when the namespace has none that can be written.
+fn read_sysctl(name: &str) -> Result<Option<Value>, ControlError> {
+    if !is_writable(name) {
+        return Ok(None);
+    }
+    let path = sysctl_path(name);
+    let doing = format!("reading {}", path.display());
+    let text = fs::read_to_string(&path).map_err(ControlError::of_io(doing))?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    Ok(Some(Value::Text(words.join(" "))))
+}

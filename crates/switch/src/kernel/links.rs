@@ -1,0 +1,407 @@
+//! Interfaces as rtnetlink shows them: identity, state, stacking and addresses.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs};
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use netlink_bindings::{rt_addr, rt_link};
+use serde::{Deserialize, Serialize};
+
+use super::netlink::{Control, ControlError, attribute, push_attribute, supported};
+
+/// include/uapi/linux/if.h
+const IFF_UP: u32 = 1 << 0;
+const IFF_LOOPBACK: u32 = 1 << 3;
+const IFF_LOWER_UP: u32 = 1 << 16;
+/// include/uapi/linux/if_link.h
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VXLAN_LINK: u16 = 3;
+
+/// Kinds that are stacked on one other interface (`IFLA_LINK`, and of vxlan `IFLA_VXLAN_LINK`).
+const ON_ANOTHER: [&str; 7] = [
+    "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "vxlan", "macsec",
+];
+/// Kinds that other interfaces are ports of (`IFLA_MASTER`).
+const OF_PORTS: [&str; 3] = ["bond", "bridge", "team"];
+/// Deeper stacks than the kernel builds (`MAX_NEST_DEV`).
+const DEPTH_MAX: u32 = 8;
+
+/// An interface, as the kernel identifies it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Index within its namespace.
+    pub ifindex: u32,
+    /// Name.
+    pub name: String,
+    /// Kind of virtual device (`veth`), or empty for one that is not virtual.
+    pub driver: String,
+    /// Hardware address: the permanent one where there is one.
+    pub address: String,
+    /// Inode number of the device's directory in sysfs. The kernel keeps it when the device gets another name,
+    /// address or network namespace, and gives it to no other device until reboot; null where `/sys` does not
+    /// show the device.
+    pub device_id: Option<u64>,
+}
+
+impl Interface {
+    /// Whether `now` is the same device, whatever its name, address and network namespace; a later device with
+    /// the same index is another one.
+    pub fn is_still(&self, now: &Interface) -> bool {
+        self.device_id.is_some() && self.device_id == now.device_id
+    }
+}
+
+/// An interface with its state and its place among the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// Its identity.
+    pub interface: Interface,
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Whether its line carries: the cable is plugged in, the other end of a veth is up.
+    pub has_carrier: bool,
+    /// The number of carrier changes since it was created.
+    pub carrier_changes: Option<u32>,
+    /// Whether it is the loopback.
+    pub is_loopback: bool,
+    /// Index of the interface below it or, for veth, of its other end.
+    pub lower: Option<u32>,
+    /// Number of the namespace of `lower` as this one counts them, when it is another one.
+    pub lower_netnsid: Option<i32>,
+    /// Index of the bond or bridge that it is a port of.
+    pub master: Option<u32>,
+    /// Receive queues that it was created with; [`Control::queues`] lists those in use.
+    pub rx_queues: Option<u32>,
+    /// Transmit queues that it was created with.
+    pub tx_queues: Option<u32>,
+    /// Packets received since it was created.
+    pub rx_packets: Option<u64>,
+    /// The longest packet that it carries.
+    pub mtu_bytes: u32,
+    /// The longest packet that it can be set to carry; null where the kernel does not say, or has no limit.
+    pub max_mtu_bytes: Option<u32>,
+}
+
+/// What shows that the traffic of an interface goes on undisturbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkHealth {
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Whether its line carries.
+    pub has_carrier: bool,
+    /// The number of carrier changes since it was created.
+    pub carrier_changes: Option<u32>,
+    /// Its NAPI instances, in order; none where they cannot be listed. They are created anew with its queues.
+    pub napi_ids: Vec<u32>,
+}
+
+impl Control {
+    /// Every interface of the namespace, by index.
+    pub fn links(&mut self) -> Result<Vec<LinkInfo>, ControlError> {
+        let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
+        let mut links = self.ask("listing the interfaces", &request, |(header, link)| {
+            Ok(read_link(&header, &link))
+        })?;
+        links.sort_by_key(|link| link.interface.ifindex);
+        Ok(links)
+    }
+
+    /// The interface of a name.
+    ///
+    /// # Errors
+    /// `ENODEV` when this namespace has none of that name.
+    pub fn link_named(&mut self, name: &str) -> Result<LinkInfo, ControlError> {
+        let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
+        request.encode().push_ifname_bytes(name.as_bytes());
+        let doing = format!("asking for interface '{name}'");
+        self.ask_one(doing, &request, |(header, link)| {
+            Ok(read_link(&header, &link))
+        })
+    }
+
+    /// Finds an interface by name.
+    ///
+    /// # Errors
+    /// `ENODEV` when this namespace has none of that name.
+    pub fn interface(&mut self, name: &str) -> Result<Interface, ControlError> {
+        Ok(self.link_named(name)?.interface)
+    }
+
+    /// The state of an interface; `None` when it no longer exists or is in another namespace.
+    pub fn link_health(
+        &mut self,
+        interface: &Interface,
+    ) -> Result<Option<LinkHealth>, ControlError> {
+        let mut links = self.links()?.into_iter();
+        let Some(link) = links.find(|link| interface.is_still(&link.interface)) else {
+            return Ok(None);
+        };
+        let napis = supported(self.napis(link.interface.ifindex))?.unwrap_or_default();
+        Ok(Some(LinkHealth {
+            is_up: link.is_up,
+            has_carrier: link.has_carrier,
+            carrier_changes: link.carrier_changes,
+            napi_ids: napis.iter().map(|napi| napi.id).collect(),
+        }))
+    }
+
+    /// Brings an interface up, or takes it down.
+    pub fn set_up(&mut self, ifindex: u32, up: bool) -> Result<(), ControlError> {
+        let mut header = Ifinfomsg::new();
+        header.ifi_index = ifindex as i32;
+        header.ifi_flags = if up { IFF_UP } else { 0 };
+        header.ifi_change = IFF_UP;
+        let request = rt_link::Request::new().op_setlink_do(&header);
+        let state = if up { "up" } else { "down" };
+        self.ask(
+            format!("setting interface {ifindex} {state}"),
+            &request,
+            |_| Ok(()),
+        )
+        .map(drop)
+    }
+
+    /// Every address of the namespace, with the index of its interface and its prefix length.
+    pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr, u8)>, ControlError> {
+        let request = rt_addr::Request::new().op_getaddr_dump(&rt_addr::Ifaddrmsg::new());
+        let entries = self.ask("listing the addresses", &request, |(header, attributes)| {
+            // Of a point-to-point link, the other attribute is the far end's.
+            let own = attributes.get_local().or(attributes.get_address()).ok();
+            Ok(own.map(|own| (header.ifa_index, own, header.ifa_prefixlen)))
+        })?;
+        Ok(entries.into_iter().flatten().collect())
+    }
+
+    /// Indices of the interfaces that have an address.
+    pub fn interfaces_with(&mut self, address: IpAddr) -> Result<BTreeSet<u32>, ControlError> {
+        let all = self.addresses()?.into_iter();
+        let having = all.filter(|(_, own, _)| *own == address);
+        Ok(having.map(|(ifindex, ..)| ifindex).collect())
+    }
+
+    /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);
+    /// `None` when it has none.
+    pub fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, ControlError> {
+        let request = NetnsIdRequest::new(descriptor);
+        let answer = self.ask_one("asking for a namespace's number", &request, Ok)?;
+        Ok(answer.filter(|&id| id >= 0))
+    }
+}
+
+fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> LinkInfo {
+    let driver = link.get_linkinfo().and_then(|info| info.get_kind());
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let name = link.get_ifname().map(text).unwrap_or_default();
+    let own_address = link.get_address().map(octets).unwrap_or_default();
+    let ifindex = header.ifi_index as u32;
+    LinkInfo {
+        interface: Interface {
+            ifindex,
+            device_id: device_id(&name, ifindex, &own_address),
+            name,
+            driver: driver.map(text).unwrap_or_default(),
+            address: link.get_perm_address().map(octets).unwrap_or(own_address),
+        },
+        is_up: header.ifi_flags & IFF_UP != 0,
+        has_carrier: header.ifi_flags & IFF_LOWER_UP != 0,
+        carrier_changes: link.get_carrier_changes().ok(),
+        is_loopback: header.ifi_flags & IFF_LOOPBACK != 0,
+        lower: link
+            .get_link()
+            .ok()
+            .filter(|&index| index != 0)
+            .or_else(|| vxlan_link(link)),
+        lower_netnsid: link.get_link_netnsid().ok(),
+        master: link.get_master().ok().filter(|&index| index != 0),
+        rx_queues: link.get_num_rx_queues().ok(),
+        tx_queues: link.get_num_tx_queues().ok(),
+        rx_packets: link.get_stats64().ok().map(|stats| stats.rx_packets),
+        mtu_bytes: link.get_mtu().unwrap_or(0),
+        max_mtu_bytes: link.get_max_mtu().ok().filter(|&most| most != 0),
+    }
+}
+
+/// The interface that a vxlan sends through, when it was created on one: it is among the data of its kind.
+fn vxlan_link(link: &IterableLinkAttrs<'_>) -> Option<u32> {
+    let info = link.get_linkinfo().ok()?;
+    if info.get_kind().ok()?.to_bytes() != b"vxlan" {
+        return None;
+    }
+    let data = attribute(info.get_buf(), IFLA_INFO_DATA)?;
+    let index = attribute(data, IFLA_VXLAN_LINK)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(index)).filter(|&index| index != 0)
+}
+
+fn octets(address: &[u8]) -> String {
+    let octets: Vec<String> = address.iter().map(|octet| format!("{octet:02x}")).collect();
+    octets.join(":")
+}
+
+/// The inode number of the device's directory. A thread that changed only its network namespace may see another
+/// interface of the same name there, so index and address are compared, too.
+fn device_id(name: &str, ifindex: u32, address: &str) -> Option<u64> {
+    let directory = Path::new("/sys/class/net").join(name);
+    let holds = |file: &str, value: &str| {
+        fs::read_to_string(directory.join(file)).is_ok_and(|text| text.trim() == value)
+    };
+    let is_own = holds("ifindex", &ifindex.to_string()) && holds("address", address);
+    is_own
+        .then(|| fs::metadata(&directory).ok())?
+        .map(|own| own.ino())
+}
+
+/// `RTM_GETNSID` (include/uapi/linux/net_namespace.h), which netlink-bindings does not have.
+struct NetnsIdRequest {
+    payload: Vec<u8>,
+}
+
+impl NetnsIdRequest {
+    const RTM_GETNSID: u16 = 90;
+    const NETNSA_NSID: u16 = 1;
+    const NETNSA_FD: u16 = 3;
+    /// struct rtgenmsg, padded: one byte of family.
+    const HEADER_BYTES: usize = 4;
+
+    fn new(descriptor: u32) -> Self {
+        let mut payload = vec![0; Self::HEADER_BYTES];
+        push_attribute(&mut payload, Self::NETNSA_FD, &descriptor.to_ne_bytes());
+        NetnsIdRequest { payload }
+    }
+}
+
+impl NetlinkRequest for NetnsIdRequest {
+    type ReplyType<'buf> = Option<i32>;
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Raw {
+            protonum: 0,
+            request_type: Self::RTM_GETNSID,
+        }
+    }
+
+    fn flags(&self) -> u16 {
+        0
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn decode_reply(reply: &[u8]) -> Option<i32> {
+        let list = reply.get(Self::HEADER_BYTES..)?;
+        let id = attribute(list, Self::NETNSA_NSID)?;
+        Some(i32::from_ne_bytes(id.try_into().ok()?))
+    }
+}
+
+/// Whether an interface of this kind has no queue of its own to poll, only interfaces below it.
+pub fn is_stacked(driver: &str) -> bool {
+    ON_ANOTHER.contains(&driver) || OF_PORTS.contains(&driver)
+}
+
+/// Whether packets of an interface of this kind go through the backlog of a CPU when it has no NAPI instance: those of
+/// cards with old drivers, of the loopback and of veth.
+pub fn goes_by_backlog(driver: &str) -> bool {
+    matches!(driver, "" | "veth")
+}
+
+/// The interfaces at the bottom of `top`, where its packets arrive: itself when it is not stacked, none when nothing
+/// in this namespace is below it.
+pub fn lowest<'a>(links: &'a [LinkInfo], top: &'a LinkInfo) -> Vec<&'a LinkInfo> {
+    let mut found = Vec::new();
+    descend(links, top, DEPTH_MAX, &mut found);
+    found
+}
+
+fn descend<'a>(
+    links: &'a [LinkInfo],
+    top: &'a LinkInfo,
+    depth: u32,
+    found: &mut Vec<&'a LinkInfo>,
+) {
+    let own = &top.interface;
+    if !is_stacked(&own.driver) {
+        let mut known = found.iter();
+        if !known.any(|link| link.interface.ifindex == own.ifindex) {
+            found.push(top);
+        }
+        return;
+    }
+    if depth == 0 {
+        return;
+    }
+    let is_below = |link: &&LinkInfo| match OF_PORTS.contains(&own.driver.as_str()) {
+        true => link.master == Some(own.ifindex),
+        false => top.lower_netnsid.is_none() && top.lower == Some(link.interface.ifindex),
+    };
+    for link in links.iter().filter(is_below) {
+        descend(links, link, depth - 1, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(ifindex: u32, driver: &str, lower: Option<u32>, master: Option<u32>) -> LinkInfo {
+        let interface = Interface {
+            ifindex,
+            driver: String::from(driver),
+            ..Interface::default()
+        };
+        LinkInfo {
+            interface,
+            lower,
+            master,
+            ..LinkInfo::default()
+        }
+    }
+
+    fn below(links: &[LinkInfo], ifindex: u32) -> Vec<u32> {
+        let mut all = links.iter();
+        let top = all.find(|link| link.interface.ifindex == ifindex);
+        let found = lowest(links, top.unwrap());
+        found.iter().map(|link| link.interface.ifindex).collect()
+    }
+
+    #[test]
+    fn a_stack_ends_at_its_cards() {
+        let links = [
+            link(1, "", None, Some(3)),
+            link(2, "", None, Some(3)),
+            link(3, "bond", None, None),
+            link(4, "vlan", Some(3), Some(5)),
+            link(5, "bridge", None, None),
+            link(6, "veth", Some(9), Some(5)),
+        ];
+        // The other end of a pair is not below it.
+        for (top, cards) in [(5, &[1, 2, 6][..]), (4, &[1, 2]), (1, &[1]), (6, &[6])] {
+            assert_eq!(below(&links, top), cards);
+        }
+    }
+
+    #[test]
+    fn interfaces_elsewhere_and_circles_are_not_found() {
+        let mut elsewhere = link(2, "macvlan", Some(1), None);
+        elsewhere.lower_netnsid = Some(0);
+        assert!(below(&[link(1, "", None, None), elsewhere], 2).is_empty());
+        assert!(below(&[link(3, "bridge", None, None)], 3).is_empty());
+        let circle = [
+            link(1, "vlan", Some(2), None),
+            link(2, "vlan", Some(1), None),
+        ];
+        assert!(below(&circle, 1).is_empty());
+    }
+
+    #[test]
+    fn the_loopback_is_there_for_everybody() {
+        let links = Control::new().links().unwrap();
+        let lo = links.iter().find(|link| link.is_loopback).unwrap();
+        assert_eq!(lo.interface.name, "lo");
+        assert!(lo.rx_queues.is_some());
+    }
+}

@@ -1,0 +1,331 @@
+//! The network namespaces of this machine, and the interfaces in them.
+//!
+//! Everything is read and written by a [`NetnsThread`] inside the interface's namespace, so it never meets an
+//! interface of the same name in another one. Devices move between namespaces and keep their values: [`locate`]
+//! searches all namespaces, and calls a device gone only when the search could see every process.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
+
+use super::access::{Kernel, Target};
+use super::links::Interface;
+use super::netlink::{Control, ControlError};
+use crate::knob::{Knob, Value};
+
+/// `NSFS_MAGIC`, include/uapi/linux/magic.h: the file system of namespaces.
+const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
+/// How a link to a network namespace begins.
+const LINK: &str = "net:[";
+/// Inode number of the first PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h), whose `/proc` shows
+/// every process.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// The result of a search.
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// The namespace that was looked for.
+    pub found: Option<NetNamespace>,
+    /// Whether every process could be looked at. A namespace that only a socket holds is not seen even so.
+    pub is_complete: bool,
+}
+
+/// Looks for a namespace: first where it costs little (this process, names, other processes), then everywhere.
+pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result<Search> {
+    let mut seen = BTreeSet::new();
+    let pid_namespace = fs::read_link("/proc/self/ns/pid");
+    let mut search = Search {
+        found: None,
+        is_complete: pid_namespace.is_ok_and(|link| link.as_os_str() == FIRST_PID_NAMESPACE),
+    };
+    let processes = processes()?;
+    for path in places(&processes) {
+        if inode_of_link(&path).is_some_and(|inode| seen.contains(&inode)) {
+            continue;
+        }
+        match NetNamespace::open(&path) {
+            Ok(namespace) => {
+                let is_new = is_namespace(&namespace) && seen.insert(namespace.inode());
+                if is_new && is_it(&namespace) {
+                    search.found = Some(namespace);
+                    return Ok(search);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                search.is_complete &= !is_hidden(&path);
+            }
+            // Processes and names come and go.
+            Err(_) => {}
+        }
+    }
+    Ok(search)
+}
+
+/// Paths that may lead to a namespace, in the order of the search. A study's own namespaces have no names and are
+/// looked for in each trial, so they come first.
+fn places(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"))
+        .chain(held_by(Path::new("/proc/self")));
+    let named = entries(Path::new(netns::NAMED_DIRECTORY));
+    let main_threads = processes.iter().map(|process| process.join("ns/net"));
+    let rest = processes.iter().flat_map(|process| held_by(process));
+    own.chain(named)
+        .chain(main_threads)
+        .chain(rest)
+        .chain(mounts(processes))
+}
+
+/// Whether a process is there and may not be looked at. The kernel refuses one that has just ended, too; and the
+/// first process, which may have more capabilities than root has here, is in the first namespace, as kernel threads
+/// are.
+fn is_hidden(path: &Path) -> bool {
+    let process: PathBuf = path.iter().take(3).collect();
+    process != Path::new("/proc/1") && process.join("status").exists()
+}
+
+fn processes() -> io::Result<Vec<PathBuf>> {
+    let is_process = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let all = fs::read_dir("/proc")?.flatten().map(|file| file.path());
+    Ok(all.filter(is_process).collect())
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let listing = fs::read_dir(directory).into_iter().flatten().flatten();
+    listing.map(|file| file.path())
+}
+
+/// Namespaces that the threads of a process are in, and those that it holds open.
+fn held_by(process: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let threads = entries(&process.join("task")).map(|thread| thread.join("ns/net"));
+    let descriptors = entries(&process.join("fd")).filter(|path| inode_of_link(path).is_some());
+    threads.chain(descriptors)
+}
+
+/// The inode number in `net:[4026531840]`.
+fn inode_of_link(path: &Path) -> Option<u64> {
+    let target = fs::read_link(path).ok()?;
+    let inode = target.to_str()?.strip_prefix(LINK)?.strip_suffix(']')?;
+    inode.parse().ok()
+}
+
+/// Namespaces that are mounted somewhere else than where `ip netns` does it, in each mount namespace.
+fn mounts(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let mut seen = BTreeSet::new();
+    let is_new = move |process: &&PathBuf| {
+        let link = fs::read_link(process.join("ns/mnt"));
+        link.is_ok_and(|link| seen.insert(link))
+    };
+    processes.iter().filter(is_new).flat_map(|process| {
+        let table = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+        let root = process.join("root");
+        mounted(&table)
+            .into_iter()
+            .map(|point| root.join(point))
+            .collect::<Vec<_>>()
+    })
+}
+
+/// Mount points of network namespaces in `/proc/PID/mountinfo` (proc_pid_mountinfo(5)), relative to the root.
+fn mounted(table: &str) -> Vec<String> {
+    let point = |line: &str| {
+        let mut fields = line.split(' ').skip(3);
+        fields.next()?.strip_prefix(LINK)?;
+        let point = fields.next()?.trim_start_matches('/');
+        Some(point.replace("\\040", " "))
+    };
+    table.lines().filter_map(point).collect()
+}
+
+/// A name whose namespace is gone is a plain file.
+fn is_namespace(namespace: &NetNamespace) -> bool {
+    rustix::fs::fstatfs(namespace).is_ok_and(|stat| stat.f_type == NSFS_MAGIC)
+}
+
+/// The namespaces that have been entered so far, and [`Control`]s in them.
+#[derive(Default)]
+pub struct Machine {
+    threads: BTreeMap<u64, NetnsThread<Control>>,
+}
+
+impl Machine {
+    /// No namespace entered yet.
+    pub fn new() -> Self {
+        Machine::default()
+    }
+
+    /// Enters a namespace and returns its inode number, which names it from then on.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn enter(&mut self, namespace: NetNamespace) -> io::Result<u64> {
+        let inode = namespace.inode();
+        if let Entry::Vacant(place) = self.threads.entry(inode) {
+            place.insert(NetnsThread::enter(namespace, Control::new)?);
+        }
+        Ok(inode)
+    }
+
+    /// Enters the namespace of the calling thread.
+    pub fn enter_current(&mut self) -> Result<u64, ControlError> {
+        let entered = NetNamespace::current().and_then(|namespace| self.enter(namespace));
+        entered.map_err(ControlError::of_io("entering the network namespace"))
+    }
+
+    /// Enters the namespace of an inode number if it has not been entered. `false` when there is none
+    /// (any more).
+    pub fn enter_inode(&mut self, inode: u64) -> io::Result<bool> {
+        if self.threads.contains_key(&inode) {
+            return Ok(true);
+        }
+        match search(|namespace| namespace.inode() == inode)?.found {
+            Some(namespace) => self.enter(namespace).map(|_| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Runs `job` inside a namespace that has been entered.
+    pub fn run<T: Send + 'static>(
+        &self,
+        netns_inode: u64,
+        job: impl FnOnce(&mut Control) -> T + Send + 'static,
+    ) -> Result<T, ControlError> {
+        let doing = || format!("working in network namespace {netns_inode}");
+        let thread = self
+            .threads
+            .get(&netns_inode)
+            .ok_or_else(|| ControlError::of_io(doing())(io::ErrorKind::NotFound.into()))?;
+        thread.run(job).map_err(|gone| {
+            ControlError::of_io(doing())(io::Error::new(io::ErrorKind::NotFound, gone))
+        })
+    }
+}
+
+impl Kernel for Machine {
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+        let (own, knob) = (target.clone(), knob.clone());
+        self.run(target.netns_inode, move |control| control.read(&own, &knob))?
+    }
+
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+        let (own, knob, value) = (target.clone(), knob.clone(), value.clone());
+        self.run(target.netns_inode, move |control| {
+            control.write(&own, &knob, &value)
+        })?
+    }
+
+    fn wait(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+/// Where a device is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// Here; its namespace has been entered.
+    At(Target),
+    /// It no longer exists, and its values went with it.
+    Gone,
+    /// It was not found, but may be in a namespace that could not be searched.
+    Unknown,
+}
+
+/// Finds the device of `known`: where it was then, or in any other namespace. It is recognised by
+/// [`Interface::is_still`].
+pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, ControlError> {
+    let name = &known.interface.name;
+    let failed =
+        |error| ControlError::of_io(format!("searching network namespaces for {name}"))(error);
+    if machine.enter_inode(known.netns_inode).map_err(failed)? {
+        let device = known.interface.clone();
+        let now = machine.run(known.netns_inode, move |control| look(control, &device))??;
+        if let Some(interface) = now {
+            return Ok(Location::At(Target {
+                netns_inode: known.netns_inode,
+                interface,
+            }));
+        }
+    }
+    let mut is_complete = true;
+    let mut now = None;
+    let elsewhere = search(|namespace| {
+        match look_into(namespace, &known.interface) {
+            Ok(interface) => now = interface,
+            Err(_) => is_complete = false,
+        }
+        now.is_some()
+    })
+    .map_err(failed)?;
+    match (elsewhere.found, now) {
+        (Some(namespace), Some(interface)) => Ok(Location::At(Target {
+            netns_inode: machine.enter(namespace).map_err(failed)?,
+            interface,
+        })),
+        _ if is_complete && elsewhere.is_complete => Ok(Location::Gone),
+        _ => Ok(Location::Unknown),
+    }
+}
+
+/// Looks from a thread that ends afterwards: a permanent one would keep the namespace alive.
+fn look_into(
+    namespace: &NetNamespace,
+    device: &Interface,
+) -> Result<Option<Interface>, ControlError> {
+    let doing = || format!("searching network namespace {}", namespace.inode());
+    let failed = ControlError::of_io(doing());
+    let entered = namespace
+        .try_clone()
+        .and_then(|namespace| NetnsThread::enter(namespace, Control::new))
+        .map_err(failed)?;
+    let device = device.clone();
+    let found = entered.run(move |control| look(control, &device));
+    found.map_err(|gone| ControlError::of_io(doing())(std::io::Error::other(gone)))?
+}
+
+fn look(control: &mut Control, device: &Interface) -> Result<Option<Interface>, ControlError> {
+    let links = control.links()?.into_iter();
+    Ok(links
+        .map(|link| link.interface)
+        .find(|now| device.is_still(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_of_network_namespaces_are_read_from_the_table() {
+        let table = "\
+            36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n\
+            41 35 0:4 net:[4026532263] /run/docker/netns/my\\040box rw shared:9 - nsfs nsfs rw\n\
+            42 35 0:4 mnt:[4026532264] /run/snapd/ns/lxd.mnt rw - nsfs nsfs rw\n\
+            torn\n";
+        assert_eq!(mounted(table), ["run/docker/netns/my box"]);
+    }
+
+    #[test]
+    fn the_own_namespace_is_found() {
+        let own = NetNamespace::current().unwrap().inode();
+        let search = search(|namespace| namespace.inode() == own).unwrap();
+        assert_eq!(search.found.map(|found| found.inode()), Some(own));
+    }
+
+    #[test]
+    fn what_this_process_holds_is_looked_at_before_other_processes() {
+        let held = fs::File::open("/proc/self/ns/net").unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&held);
+        let other = PathBuf::from("/proc/1");
+        let places: Vec<PathBuf> = places(std::slice::from_ref(&other)).collect();
+        let at = |place: &Path| places.iter().position(|one| one == place).unwrap();
+        let own = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
+        assert!(at(&own) < at(&other.join("ns/net")), "{places:?}");
+    }
+}

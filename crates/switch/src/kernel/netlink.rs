@@ -1,0 +1,195 @@
+//! Requests over netlink: the connection of one network namespace, its errors, and attributes.
+//!
+//! Netlink answers for the namespace in which a socket was opened, so a [`Control`] may be used only by threads in
+//! one namespace.
+
+use std::io;
+
+use netlink_bindings::traits::NetlinkRequest;
+use netlink_bindings::utils::ErrorContext;
+use netlink_socket2::{NetlinkSocket, ReplyError};
+use thiserror::Error;
+
+/// Length of an attribute's header: u16 length, u16 type.
+const HEADER_BYTES: usize = 4;
+/// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER` are flags in the upper bits of an attribute's type.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// Why the kernel did not read or write something.
+#[derive(Debug, Error)]
+#[error("{doing}")]
+#[non_exhaustive]
+pub struct ControlError {
+    doing: String,
+    source: io::Error,
+}
+
+impl ControlError {
+    /// The kind of the kernel's answer: `Unsupported` where a device or kernel lacks the feature,
+    /// `PermissionDenied` where the caller may not.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+
+    pub(crate) fn of_io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> ControlError {
+        let doing = doing.into();
+        move |source| ControlError { doing, source }
+    }
+
+    /// The kernel's own explanation is in the text of the reply, not in the error number.
+    fn of_reply(doing: String) -> impl FnOnce(ReplyError) -> ControlError {
+        move |reply| {
+            let source = match reply.as_io_error().raw_os_error() {
+                Some(_) => io::Error::new(reply.as_io_error().kind(), reply.to_string()),
+                None => reply.into(),
+            };
+            ControlError { doing, source }
+        }
+    }
+}
+
+/// `None` in place of an error where the device or kernel lacks the feature.
+pub fn supported<T>(answer: Result<T, ControlError>) -> Result<Option<T>, ControlError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) => match error.kind() {
+            // A kernel without the family answers that there is none of that name.
+            io::ErrorKind::Unsupported | io::ErrorKind::NotFound => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// A connection to the kernel for the interfaces of one namespace.
+pub struct Control {
+    socket: NetlinkSocket,
+}
+
+impl Control {
+    /// A control that connects at its first request, to the namespace that the caller is in then.
+    pub fn new() -> Self {
+        Control {
+            socket: NetlinkSocket::new(),
+        }
+    }
+
+    /// Sends a request and reads each message of the answer. An acknowledgement alone yields none.
+    pub(super) fn ask<R: NetlinkRequest, T>(
+        &mut self,
+        doing: impl Into<String>,
+        request: &R,
+        mut read: impl for<'a> FnMut(R::ReplyType<'a>) -> Result<T, ErrorContext>,
+    ) -> Result<Vec<T>, ControlError> {
+        let doing = doing.into();
+        let mut answers = Vec::new();
+        let mut receive = || -> Result<(), ReplyError> {
+            let mut reply = self.socket.request(request)?;
+            while let Some(message) = reply.recv() {
+                answers.push(read(message?)?);
+            }
+            Ok(())
+        };
+        receive().map_err(ControlError::of_reply(doing))?;
+        Ok(answers)
+    }
+
+    /// The same for a request that one message answers.
+    pub(super) fn ask_one<R: NetlinkRequest, T>(
+        &mut self,
+        doing: impl Into<String>,
+        request: &R,
+        read: impl for<'a> FnMut(R::ReplyType<'a>) -> Result<T, ErrorContext>,
+    ) -> Result<T, ControlError> {
+        let doing = doing.into();
+        let answers = self.ask(doing.clone(), request, read)?;
+        let absent = || ControlError::of_io(doing)(io::Error::other("the kernel sent no answer"));
+        answers.into_iter().next().ok_or_else(absent)
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Control::new()
+    }
+}
+
+/// The attributes of a list, as type and payload; a torn one ends the list.
+pub fn attributes(mut list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = list.first_chunk::<HEADER_BYTES>()?;
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & TYPE_MASK;
+        let payload = list.get(HEADER_BYTES..length)?;
+        list = list
+            .get(length.next_multiple_of(HEADER_BYTES)..)
+            .unwrap_or_default();
+        Some((kind, payload))
+    })
+}
+
+/// The payload of attribute `kind`.
+pub fn attribute(list: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(list)
+        .find(|&(found, _)| found == kind)
+        .map(|(_, payload)| payload)
+}
+
+/// Attribute `kind` as a `uint`: four bytes, or eight when the value needs them. `None` when it is absent or has
+/// another length. The generated bindings read four bytes only, which would lose a timeout above 4.29 s.
+pub fn uint_attribute(list: &[u8], kind: u16) -> Option<u64> {
+    match *attribute(list, kind)? {
+        [a, b, c, d] => Some(u64::from(u32::from_ne_bytes([a, b, c, d]))),
+        ref long => Some(u64::from_ne_bytes(long.try_into().ok()?)),
+    }
+}
+
+/// Appends attribute `kind` as a `uint`.
+pub fn push_uint(list: &mut Vec<u8>, kind: u16, value: u64) {
+    match u32::try_from(value) {
+        Ok(short) => push_attribute(list, kind, &short.to_ne_bytes()),
+        Err(_) => push_attribute(list, kind, &value.to_ne_bytes()),
+    }
+}
+
+/// Appends attribute `kind`; the payload is a few bytes.
+pub fn push_attribute(list: &mut Vec<u8>, kind: u16, payload: &[u8]) {
+    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
+    list.resize(list.len().next_multiple_of(HEADER_BYTES), 0);
+    let length = (HEADER_BYTES + payload.len()) as u16;
+    list.extend_from_slice(&length.to_ne_bytes());
+    list.extend_from_slice(&kind.to_ne_bytes());
+    list.extend_from_slice(payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_above_32_bits_comes_back_whole() {
+        let mut list = Vec::new();
+        for (kind, value) in [(5, 7), (6, 5_000_000_000), (7, 200_000)] {
+            push_uint(&mut list, kind, value);
+        }
+        for (kind, value) in [
+            (5, Some(7)),
+            (6, Some(5_000_000_000)),
+            (7, Some(200_000)),
+            (8, None),
+        ] {
+            assert_eq!(uint_attribute(&list, kind), value);
+        }
+    }
+
+    #[test]
+    fn torn_lists_end_the_search() {
+        let mut list = Vec::new();
+        push_uint(&mut list, 5, 7);
+        push_uint(&mut list, 6, 8);
+        for length in 0..list.len() {
+            assert_eq!(uint_attribute(&list[..length], 6), None);
+        }
+        assert_eq!(uint_attribute(&[0, 0, 6, 0, 1, 2, 3, 4], 6), None);
+        assert_eq!(uint_attribute(&[7, 0, 6, 0, 1, 2, 3, 4], 6), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! The udev rule: it sets the deferral at a device's first moment, before any program of nicpoll's runs.
+//!
+//! The rule saves the old and new values in udev's database. From that the journal gets a record, as if `nicpoll set`
+//! had made the change. Only a change that is still in force, of an interface without a record, is taken over. A
+//! database entry that is not exactly the rule's is ignored.
+
+use std::fs;
+use std::path::Path;
+
+use nicpoll_sys::netns::NetNamespace;
+
+use crate::apply::Switch;
+use crate::error::SwitchError;
+use crate::journal::{Change, DEFAULT_DIRECTORY, Journal, JournalError};
+use crate::kernel::{ControlError, Kernel, Machine, Target};
+use crate::knob::{Knob, Value, table};
+use crate::request::Values;
+
+/// udev's property with count and timeout as they were.
+pub const BEFORE: &str = "NICPOLL_BEFORE";
+/// udev's property with count and timeout as the rule set them.
+pub const SET: &str = "NICPOLL_SET";
+/// udev's database of devices: `nIFINDEX` for an interface.
+const DATABASE: &str = "/run/udev/data";
+/// The first process is in the namespace whose devices udev sees.
+const UDEV_NAMESPACE: &str = "/proc/1/ns/net";
+
+/// The two values that defer interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferral {
+    /// `napi_defer_hard_irqs`.
+    pub count: u64,
+    /// `gro_flush_timeout`, in ns.
+    pub timeout_ns: u64,
+}
+
+impl Deferral {
+    /// The values of a request, if it sets both.
+    pub fn of(values: &Values) -> Option<Self> {
+        Some(Deferral {
+            count: values.number(&table::DEFER_HARD_IRQS)?,
+            timeout_ns: values.number(&table::GRO_FLUSH_TIMEOUT)?,
+        })
+    }
+}
+
+/// The change that the rule made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EarlyChange {
+    /// The driver's values.
+    pub before: Deferral,
+    /// The values set instead.
+    pub set: Deferral,
+}
+
+impl EarlyChange {
+    /// Reads udev's entry of an interface; `None` when the rule was not there.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(EarlyChange {
+            before: property(text, BEFORE)?,
+            set: property(text, SET)?,
+        })
+    }
+
+    fn changes(self) -> [Change; 2] {
+        let change = |knob, before, written| Change {
+            knob,
+            before: Value::Number(before),
+            written: Value::Number(written),
+        };
+        let EarlyChange { before, set } = self;
+        let count = Knob::of_interface(&table::DEFER_HARD_IRQS);
+        let timeout = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+        [
+            change(count, before.count, set.count),
+            change(timeout, before.timeout_ns, set.timeout_ns),
+        ]
+    }
+}
+
+/// `E:NAME=COUNT TIMEOUT`.
+fn property(text: &str, name: &str) -> Option<Deferral> {
+    let value = |line: &'_ str| -> Option<Deferral> {
+        let (count, timeout) = line
+            .strip_prefix("E:")?
+            .strip_prefix(name)?
+            .strip_prefix('=')?
+            .split_once(' ')?;
+        Some(Deferral {
+            count: count.parse().ok()?,
+            timeout_ns: timeout.parse().ok()?,
+        })
+    };
+    text.lines().find_map(value)
+}
+
+/// Takes the rule's changes over into the journal. A journal at another place than the machine's does not say which
+/// interfaces have a record, so nothing is taken over there.
+pub fn take_over(switch: &mut Switch) -> Result<(), SwitchError> {
+    let journal = &switch.journal().clone();
+    let machine = switch.machine();
+    if journal.directory() != Path::new(DEFAULT_DIRECTORY) {
+        return Ok(());
+    }
+    let entries = fs::read_dir(DATABASE).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let ifindex = name.to_str().and_then(|name| name.strip_prefix('n'));
+        let Some(ifindex) = ifindex.and_then(|ifindex| ifindex.parse::<u32>().ok()) else {
+            continue;
+        };
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        if let Some(early) = EarlyChange::parse(&text) {
+            take_over_one(journal, machine, ifindex, early)?;
+        }
+    }
+    Ok(())
+}
+
+fn take_over_one(
+    journal: &Journal,
+    machine: &mut Machine,
+    ifindex: u32,
+    early: EarlyChange,
+) -> Result<(), SwitchError> {
+    let namespace = NetNamespace::open(Path::new(UDEV_NAMESPACE));
+    let entered = namespace.and_then(|namespace| machine.enter(namespace));
+    let doing = format!("entering the network namespace of the interface with ifindex {ifindex}");
+    let netns_inode = entered.map_err(ControlError::of_io(doing))?;
+    let mut links = machine
+        .run(netns_inode, |control| control.links())??
+        .into_iter();
+    let Some(link) = links.find(|link| link.interface.ifindex == ifindex) else {
+        return Ok(());
+    };
+    let target = Target {
+        netns_inode,
+        interface: link.interface,
+    };
+    let changes = early.changes();
+    for change in &changes {
+        if machine.read(&target, &change.knob)?.as_ref() != Some(&change.written) {
+            return Ok(());
+        }
+    }
+    if journal.path_of(&target).exists() {
+        return Ok(());
+    }
+    match journal.take(&target, |record| record.standing = changes.to_vec()) {
+        // Another command does the same just now.
+        Ok(_) | Err(JournalError::Busy { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_rules_own_entry_is_read() {
+        let entry = "I:1234\nE:ID_NET_DRIVER=e1000\nE:NICPOLL_BEFORE=1 20000\n\
+            E:NICPOLL_SET=2147483647 200000\nG:systemd\n";
+        let early = EarlyChange::parse(entry).unwrap();
+        assert_eq!(early.before.count, 1);
+        assert_eq!(early.set.timeout_ns, 200_000);
+        for wrong in [
+            "",
+            "E:NICPOLL_BEFORE=1 20000\n",
+            "E:NICPOLL_BEFORE= \nE:NICPOLL_SET=1 2\n",
+            "E:NICPOLL_BEFORE=1 -2\nE:NICPOLL_SET=1 2\n",
+            "E:NICPOLL_BEFORE=1 2 3\nE:NICPOLL_SET=1 2\n",
+            "X:NICPOLL_BEFORE=1 2\nE:NICPOLL_SET=1 2\n",
+            "E:NICPOLL_BEFORE=1 99999999999999999999\nE:NICPOLL_SET=1 2\n",
+        ] {
+            assert_eq!(EarlyChange::parse(wrong), None, "{wrong}");
+        }
+    }
+}

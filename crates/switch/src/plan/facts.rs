@@ -1,0 +1,167 @@
+//! The state of an interface before anything is planned: its values, NAPI instances and, for veth, its other end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::kernel::{
+    Control, ControlError, GRO_FEATURE, Kernel, LinkInfo, Machine, Napi, Target, search, supported,
+};
+use crate::knob::row::Phase;
+use crate::knob::{Knob, Value, table};
+
+/// Slots of a veth receive ring: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c. It cannot be
+/// changed.
+pub const VETH_RING_SLOTS: u32 = 256;
+
+/// The other end of a veth pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Peer {
+    /// The interface; null when its namespace cannot be found.
+    pub target: Option<Target>,
+    /// TSO features that are on there: while one is, packets bypass this end's NAPI.
+    pub tso_features_on: Vec<String>,
+    /// All features that are on there.
+    pub features_on: BTreeSet<String>,
+    /// The longest packet that it can be set to carry; null where the kernel does not say.
+    pub max_mtu_bytes: Option<u32>,
+}
+
+/// One interface before a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InterfaceFacts {
+    /// The interface.
+    pub target: Target,
+    /// Its state.
+    pub link: LinkInfo,
+    /// Whether received packets are merged (GRO).
+    pub has_gro: bool,
+    /// The interface's own values and those of its threads, as far as this kernel and driver have them.
+    pub values: BTreeMap<Knob, Value>,
+    /// Its NAPI instances; null when this kernel cannot list them.
+    pub napis: Option<Vec<Napi>>,
+    /// The NAPI instance of each receive queue, where the driver says so.
+    pub rx_queues: BTreeMap<u32, u32>,
+    /// Slots of one receive ring, where the driver says so.
+    pub ring_slots: Option<u32>,
+    /// The other end, of a veth pair.
+    pub peer: Option<Peer>,
+}
+
+impl InterfaceFacts {
+    /// Asks everything about an interface whose namespace has been entered.
+    pub fn gather(machine: &mut Machine, target: &Target) -> Result<InterfaceFacts, ControlError> {
+        let own = target.clone();
+        let mut facts =
+            machine.run(target.netns_inode, move |control| gather_own(control, own))??;
+        if facts.link.interface.driver == "veth" {
+            facts.peer = Some(find_peer(machine, &facts)?);
+        }
+        Ok(facts)
+    }
+
+    /// The NAPI instances, none where they cannot be listed.
+    pub fn napis(&self) -> &[Napi] {
+        self.napis.as_deref().unwrap_or_default()
+    }
+}
+
+fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, ControlError> {
+    let ifindex = target.interface.ifindex;
+    let link = control.link_named(&target.interface.name)?;
+    let mut values = control.read_own(&target)?;
+    let napis = supported(control.napis(ifindex))?;
+    for pid in napis.iter().flatten().filter_map(|napi| napi.thread_pid) {
+        for row in table::TABLE.iter().filter(|row| row.phase == Phase::Thread) {
+            let knob = Knob::of_thread(row, pid);
+            let value = control.read(&target, &knob)?;
+            values.extend(value.map(|value| (knob, value)));
+        }
+    }
+    let features = supported(control.features(ifindex))?.unwrap_or_default();
+    let ring_slots = if link.interface.driver == "veth" {
+        Some(VETH_RING_SLOTS)
+    } else {
+        supported(control.rx_ring_slots(ifindex))?.flatten()
+    };
+    Ok(InterfaceFacts {
+        has_gro: features.active.get(GRO_FEATURE) == Some(&true),
+        values,
+        napis,
+        rx_queues: supported(control.rx_queues(ifindex))?.unwrap_or_default(),
+        ring_slots,
+        peer: None,
+        link,
+        target,
+    })
+}
+
+fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, ControlError> {
+    let own = facts.target.netns_inode;
+    let Some(ifindex) = facts.link.lower else {
+        return Ok(Peer::default());
+    };
+    let netns_inode = match facts.link.lower_netnsid {
+        None => Some(own),
+        Some(id) => enter_numbered(machine, own, id)?,
+    };
+    let Some(netns_inode) = netns_inode else {
+        return Ok(Peer::default());
+    };
+    let (links, features) = machine.run(netns_inode, move |control| {
+        Ok::<_, ControlError>((control.links()?, control.features(ifindex)?))
+    })??;
+    let mut links = links.into_iter();
+    let Some(link) = links.find(|link| link.interface.ifindex == ifindex) else {
+        return Ok(Peer::default());
+    };
+    let on = features.active.into_iter().filter(|(_, on)| *on);
+    let features_on: BTreeSet<String> = on.map(|(name, _)| name).collect();
+    let is_tso = |name: &&String| table::TSO.stands_for(name);
+    Ok(Peer {
+        target: Some(Target {
+            netns_inode,
+            interface: link.interface,
+        }),
+        tso_features_on: features_on.iter().filter(is_tso).cloned().collect(),
+        features_on,
+        max_mtu_bytes: link.max_mtu_bytes,
+    })
+}
+
+/// Enters the namespace that `own` counts as `id`, if a process or a name leads to it.
+fn enter_numbered(machine: &mut Machine, own: u64, id: i32) -> Result<Option<u64>, ControlError> {
+    let failed =
+        |error| ControlError::of_io(format!("entering the network namespace number {id}"))(error);
+    let search = search(|namespace| {
+        let descriptor = namespace.as_fd().as_raw_fd() as u32;
+        let number = machine.run(own, move |control| control.netnsid_of(descriptor));
+        matches!(number, Ok(Ok(Some(found))) if found == id)
+    });
+    let found = search.map_err(failed)?.found;
+    found
+        .map(|namespace| machine.enter(namespace).map_err(failed))
+        .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tso_bit_is_meant_and_no_other_offload() {
+        for name in [
+            "tx-tcp-segmentation",
+            "tx-tcp-ecn-segmentation",
+            "tx-tcp-mangleid-segmentation",
+            "tx-tcp-accecn-segmentation",
+            "tx-tcp6-segmentation",
+        ] {
+            assert!(table::TSO.stands_for(name), "{name}");
+        }
+        for name in ["tx-udp-segmentation", "tx-generic-segmentation", "rx-gro"] {
+            assert!(!table::TSO.stands_for(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Putting back, in the order that works, and changes that somebody else made meanwhile.
+//!
+//! The order matters (see the kernel's `napi_complete_done`): with the deferral count set to 0 alone, an
+//! idle NAPI goes on counting down the old number. So count and timeout are set to 0, one old timeout is
+//! waited for, in which the timer fires a last time and unmasks the interrupt, and only then the old
+//! values are written: those of the interface first, because they go to every NAPI instance, then those of
+//! each instance. Threads come first of all, while they exist; features last, because turning
+//! them off may take the NAPI away. Only the recorded values are written, apart from zeros on the way.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use nicpoll_model::DriftShow;
+use nicpoll_sys::schedule::Policy;
+
+use crate::error::SwitchError;
+use crate::journal::{Change, fault_point};
+use crate::kernel::{ControlError, Kernel, Target};
+use crate::knob::row::{Phase, WriteRule};
+use crate::knob::{Knob, KnobRow, Scope, Unit, Value, table};
+
+/// How late a timer and the softirq that it raises may be on a busy machine.
+const TIMER_LATENCY: Duration = Duration::from_millis(10);
+
+/// A step on the way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Write this, where it is not so already.
+    Write(Knob, Value),
+    /// Let a timer that may be running fire a last time.
+    Wait(Duration),
+}
+
+/// A knob that somebody else changed after nicpoll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drift {
+    /// The knob.
+    pub knob: Knob,
+    /// The value written.
+    pub written: Value,
+    /// The value now; null when it is gone.
+    pub now: Option<Value>,
+}
+
+impl Drift {
+    /// The change, in words.
+    pub fn describe(&self, interface: &str) -> String {
+        let Drift { knob, written, now } = self;
+        match now {
+            Some(now) => format!(
+                "{interface}: {knob} is {now}; nicpoll had set it to {written}, and somebody else changed it since"
+            ),
+            None => format!("{interface}: {knob} is gone; nicpoll had set it to {written}"),
+        }
+    }
+}
+
+impl From<&Drift> for DriftShow {
+    fn from(drift: &Drift) -> Self {
+        DriftShow {
+            name: drift.knob.to_string(),
+            written: drift.written.to_string(),
+            now: drift.now.as_ref().map(Value::to_string),
+        }
+    }
+}
+
+/// The values that somebody else changed: an administrator, NetworkManager, tuned, or the driver at a reset.
+pub fn drift(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<Vec<Drift>, SwitchError> {
+    let mut found = Vec::new();
+    for change in changes {
+        let now = kernel.read(target, &change.knob)?;
+        if now.as_ref() == Some(&change.written) {
+            continue;
+        }
+        // An instance comes and goes with up and down; the interface's own value stays.
+        let device = change.knob.of_device();
+        let is_kept = device.is_some_and(|device| changes.iter().any(|c| c.knob == device));
+        if now.is_some() || !is_kept {
+            found.push(Drift {
+                knob: change.knob.clone(),
+                written: change.written.clone(),
+                now,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The same before putting back: values that are back already, or were left at rest by an earlier try, are left out.
+pub(crate) fn drift_before_putting_back(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<Vec<Drift>, SwitchError> {
+    let mut found = drift(kernel, target, changes)?;
+    found.retain(|drift| {
+        let is_back = |change: &Change| {
+            change.knob == drift.knob && Some(&change.before) == drift.now.as_ref()
+        };
+        let is_at_rest = drift.knob.is_deferral() && drift.now == Some(Value::Number(0));
+        !is_at_rest && !changes.iter().any(is_back)
+    });
+    Ok(found)
+}
+
+/// Puts every change back. Values that are back already are left alone, so this may be repeated after an
+/// interruption.
+pub fn put_back(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<(), SwitchError> {
+    let is_down = kernel.read(target, &Knob::of_interface(&table::UP))? == Some(Value::flag(false));
+    if is_down && has_values_of_instances(changes) {
+        return Err(SwitchError::Down(Box::new(target.clone())));
+    }
+    run(kernel, target, &steps_back(changes))?;
+    for change in changes {
+        match kernel.read(target, &change.knob)? {
+            // It is gone, and took its value along.
+            None => {}
+            Some(now) if now == change.before => {}
+            Some(now) => {
+                return Err(SwitchError::not_taken(
+                    target,
+                    &change.knob,
+                    &change.before,
+                    Some(now),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends timer polling in the scopes of these changes: new values then start from rest.
+pub(crate) fn come_to_rest(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<(), SwitchError> {
+    run(kernel, target, &steps_to_rest(changes))
+}
+
+fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), SwitchError> {
+    for step in steps {
+        match step {
+            Step::Wait(time) => kernel.wait(*time),
+            Step::Write(knob, value) => {
+                let now = kernel.read(target, knob)?;
+                if now.is_some_and(|now| now != *value) {
+                    fault_point();
+                    let written = kernel.write(target, knob, value);
+                    written.map_err(|error| explained(error, target, knob))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn explained(error: ControlError, target: &Target, knob: &Knob) -> SwitchError {
+    let is_of_all = knob.row().phase == Phase::Napi && knob.scope() == Scope::Device;
+    if is_of_all && error.kind() == io::ErrorKind::Unsupported {
+        return SwitchError::NoInstances(Box::new(target.clone()));
+    }
+    error.into()
+}
+
+/// Whether NAPI instances had values of their own. They can be reached only while the interface is up.
+fn has_values_of_instances(changes: &[Change]) -> bool {
+    changes
+        .iter()
+        .filter(|change| change.knob.napi_id().is_some())
+        .any(|change| {
+            let device = change.knob.of_device();
+            let whole = changes.iter().find(|c| Some(&c.knob) == device.as_ref());
+            whole.is_none_or(|whole| whole.before != change.before)
+        })
+}
+
+fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
+    let scopes: BTreeSet<Scope> = changes
+        .iter()
+        .filter(|change| change.knob.is_deferral())
+        .map(|change| change.knob.scope())
+        .collect();
+    if scopes.is_empty() {
+        return Vec::new();
+    }
+    let zero = |row, scope| Step::Write(Knob::new(row, scope), Value::Number(0));
+    let of = |scope| deferral_rows().map(move |row| zero(row, scope));
+    let mut steps: Vec<Step> = scopes.into_iter().flat_map(of).collect();
+    let longest = changes
+        .iter()
+        .filter(|change| change.knob.is_deferral() && change.knob.row().unit == Unit::Time)
+        .flat_map(|change| [change.before.number(), change.written.number()])
+        .flatten()
+        .max();
+    steps.push(Step::Wait(
+        Duration::from_nanos(longest.unwrap_or(0)) + TIMER_LATENCY,
+    ));
+    steps
+}
+
+fn deferral_rows() -> impl Iterator<Item = &'static KnobRow> {
+    let rows = table::TABLE.iter().copied();
+    rows.filter(|row| row.rule == WriteRule::FromRest)
+}
+
+fn back(change: &Change) -> Step {
+    Step::Write(change.knob.clone(), change.before.clone())
+}
+
+pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
+    let of = |phase: Phase| {
+        changes
+            .iter()
+            .filter(move |change| change.knob.row().phase == phase)
+    };
+    let mut steps = thread_steps(of(Phase::Thread).collect());
+    steps.extend(steps_to_rest(changes));
+    // The interface's own values before those of its instances, and each time threads before deferral.
+    let mut values: Vec<&Change> = of(Phase::Napi).collect();
+    values.sort_by_key(|change| (change.knob.scope(), table::position_of(change.knob.row())));
+    steps.extend(values.into_iter().map(back));
+    steps.extend(card_steps(&of(Phase::Card).collect::<Vec<_>>()));
+    let mut features: Vec<&Change> = of(Phase::Feature).collect();
+    features.reverse();
+    steps.extend(features.into_iter().map(back));
+    steps.extend(of(Phase::Link).map(back));
+    steps.extend(of(Phase::Host).map(back));
+    steps
+}
+
+/// A thread under SCHED_DEADLINE may use every CPU and cannot be bound: a thread leaves that class before its
+/// CPUs are put back, and enters it after.
+fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
+    changes.sort_by_key(|change| match &change.before {
+        Value::Policy(Policy::Deadline { .. }) => 2,
+        Value::Policy(_) => 0,
+        Value::Cpus(_) | Value::Number(_) | Value::Text(_) => 1,
+    });
+    changes.into_iter().map(back).collect()
+}
+
+/// Adaptive moderation goes off before the numbers are written.
+fn card_steps(changes: &[&Change]) -> Vec<Step> {
+    let of = |adaptive: bool| {
+        let own = changes.iter().copied();
+        own.filter(move |change| change.knob.row().is_adaptive() == adaptive)
+    };
+    let off = of(true).map(|change| Step::Write(change.knob.clone(), Value::Number(0)));
+    off.chain(of(false).map(back))
+        .chain(of(true).map(back))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
