@@ -17,7 +17,7 @@ use nicpoll_model::{StudyKind, Unseen};
 use nicpoll_observe::HostSnapshot;
 use nicpoll_stats::ab::{Draw, DrawnPair, PollCount, answer, settling_seconds};
 use nicpoll_store::{Ended, Recording, Store, StoreError};
-use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, LinkHealth};
+use nicpoll_switch::{Alternation, Arm, LinkHealth, Owner, Switch, SwitchError, Target};
 use nicpoll_sys::netns::NetnsThread;
 
 use crate::alarm::{Limits, Lost, disturbed, is_answered};
