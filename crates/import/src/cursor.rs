@@ -214,48 +214,34 @@ pub enum Unit {
 }
 
 /// A unit: how it is written behind its prefix, what it is, and what one of it is for each power of the prefix.
-struct Form {
-    word: &'static str,
-    unit: Unit,
-    one: f64,
-    power: f64,
-}
-
-const fn form(word: &'static str, unit: Unit, one: f64, power: f64) -> Form {
-    Form {
-        word,
-        unit,
-        one,
-        power,
-    }
-}
+type Form = (&'static str, Unit, f64, f64);
 
 /// The longer form before the shorter one that it begins with.
 const FORMS: [Form; 24] = [
-    form("bits/second", Unit::BitsPerSecond, 1.0, 1e3),
-    form("bits/sec", Unit::BitsPerSecond, 1.0, 1e3),
-    form("bit/sec", Unit::BitsPerSecond, 1.0, 1e3),
-    form("bits/s", Unit::BitsPerSecond, 1.0, 1e3),
-    form("bit/s", Unit::BitsPerSecond, 1.0, 1e3),
-    form("ib/s", Unit::BitsPerSecond, 1.0, 1e3),
-    form("b/sec", Unit::BitsPerSecond, 1.0, 1e3),
-    form("b/s", Unit::BitsPerSecond, 1.0, 1e3),
-    form("bps", Unit::BitsPerSecond, 1.0, 1e3),
-    form("Bytes/sec", Unit::BitsPerSecond, 8.0, 1024.0),
-    form("Byte/sec", Unit::BitsPerSecond, 8.0, 1024.0),
-    form("Bytes/s", Unit::BitsPerSecond, 8.0, 1024.0),
-    form("Byte/s", Unit::BitsPerSecond, 8.0, 1024.0),
-    form("B/sec", Unit::BitsPerSecond, 8.0, 1024.0),
-    form("B/s", Unit::BitsPerSecond, 8.0, 1024.0),
-    form("pkts/sec", Unit::PacketsPerSecond, 1.0, 1e3),
-    form("pkts/s", Unit::PacketsPerSecond, 1.0, 1e3),
-    form("pkt/s", Unit::PacketsPerSecond, 1.0, 1e3),
-    form("packets/s", Unit::PacketsPerSecond, 1.0, 1e3),
-    form("pps", Unit::PacketsPerSecond, 1.0, 1e3),
-    form("Bytes", Unit::Bytes, 1.0, 1024.0),
-    form("Byte", Unit::Bytes, 1.0, 1024.0),
-    form("bytes", Unit::Bytes, 1.0, 1024.0),
-    form("byte", Unit::Bytes, 1.0, 1024.0),
+    ("bits/second", Unit::BitsPerSecond, 1.0, 1e3),
+    ("bits/sec", Unit::BitsPerSecond, 1.0, 1e3),
+    ("bit/sec", Unit::BitsPerSecond, 1.0, 1e3),
+    ("bits/s", Unit::BitsPerSecond, 1.0, 1e3),
+    ("bit/s", Unit::BitsPerSecond, 1.0, 1e3),
+    ("ib/s", Unit::BitsPerSecond, 1.0, 1e3),
+    ("b/sec", Unit::BitsPerSecond, 1.0, 1e3),
+    ("b/s", Unit::BitsPerSecond, 1.0, 1e3),
+    ("bps", Unit::BitsPerSecond, 1.0, 1e3),
+    ("Bytes/sec", Unit::BitsPerSecond, 8.0, 1024.0),
+    ("Byte/sec", Unit::BitsPerSecond, 8.0, 1024.0),
+    ("Bytes/s", Unit::BitsPerSecond, 8.0, 1024.0),
+    ("Byte/s", Unit::BitsPerSecond, 8.0, 1024.0),
+    ("B/sec", Unit::BitsPerSecond, 8.0, 1024.0),
+    ("B/s", Unit::BitsPerSecond, 8.0, 1024.0),
+    ("pkts/sec", Unit::PacketsPerSecond, 1.0, 1e3),
+    ("pkts/s", Unit::PacketsPerSecond, 1.0, 1e3),
+    ("pkt/s", Unit::PacketsPerSecond, 1.0, 1e3),
+    ("packets/s", Unit::PacketsPerSecond, 1.0, 1e3),
+    ("pps", Unit::PacketsPerSecond, 1.0, 1e3),
+    ("Bytes", Unit::Bytes, 1.0, 1024.0),
+    ("Byte", Unit::Bytes, 1.0, 1024.0),
+    ("bytes", Unit::Bytes, 1.0, 1024.0),
+    ("byte", Unit::Bytes, 1.0, 1024.0),
 ];
 
 /// The unit that stands here, and what one of it is.
@@ -277,9 +263,9 @@ pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
             }
             cursor.at += 1;
         }
-        for form in &FORMS {
-            if cursor.words(form.word).is_some() {
-                return Some((form.unit, form.one * form.power.powi(power)));
+        for (word, unit, one, of_prefix) in FORMS {
+            if cursor.words(word).is_some() {
+                return Some((unit, one * of_prefix.powi(power)));
             }
         }
     }

@@ -8,43 +8,28 @@ const PROMPT_MAX: usize = 64;
 /// Words of a command.
 const WORDS_MAX: usize = 40;
 
-/// The names of a tool, and how its first argument looks.
-struct Known {
-    tool: Tool,
-    name: &'static str,
-    /// Letters by which people misspell it.
-    slips: usize,
-    takes: fn(&str) -> bool,
-}
+/// A tool, its name, the letters by which people misspell it, and a test of its first argument.
+type Known = (Tool, &'static str, usize, fn(&str) -> bool);
 
 const KNOWN: [Known; 13] = [
-    known(Tool::Iperf, "iperf", 1, is_option),
-    known(Tool::Netblast, "netblast", 2, is_address),
-    known(Tool::Netreceive, "netreceive", 2, is_number),
-    known(Tool::Netsend, "netsend", 1, is_address),
-    known(Tool::Look, "top", 0, is_end_or_option),
-    known(Tool::Look, "vmstat", 1, is_option),
-    known(Tool::Look, "netstat", 1, is_option),
-    known(Tool::Look, "systat", 1, is_option),
-    known(Tool::Ethtool, "ethtool", 1, is_option),
-    known(Tool::Sysctl, "sysctl", 1, |word| {
+    (Tool::Iperf, "iperf", 1, is_option),
+    (Tool::Netblast, "netblast", 2, is_address),
+    (Tool::Netreceive, "netreceive", 2, is_number),
+    (Tool::Netsend, "netsend", 1, is_address),
+    (Tool::Look, "top", 0, is_end_or_option),
+    (Tool::Look, "vmstat", 1, is_option),
+    (Tool::Look, "netstat", 1, is_option),
+    (Tool::Look, "systat", 1, is_option),
+    (Tool::Ethtool, "ethtool", 1, is_option),
+    (Tool::Sysctl, "sysctl", 1, |word| {
         is_option(word) || word.contains('.')
     }),
-    known(Tool::Look, "dmesg", 0, |word| {
+    (Tool::Look, "dmesg", 0, |word| {
         is_end_or_option(word) || word == "|"
     }),
-    known(Tool::Look, "uname", 0, is_option),
-    known(Tool::Ifconfig, "ifconfig", 1, is_interface_or_end),
+    (Tool::Look, "uname", 0, is_option),
+    (Tool::Ifconfig, "ifconfig", 1, is_interface_or_end),
 ];
-
-const fn known(tool: Tool, name: &'static str, slips: usize, takes: fn(&str) -> bool) -> Known {
-    Known {
-        tool,
-        name,
-        slips,
-        takes,
-    }
-}
 
 fn is_option(word: &str) -> bool {
     let letter = word.strip_prefix('-').map(str::as_bytes);
@@ -121,31 +106,28 @@ fn command(cursor: &mut Cursor) -> Option<(Tool, Vec<String>)> {
         .next()
         .unwrap_or_default();
     let whole = KNOWN.iter().find(|known| is_name(name, known));
-    let known = match whole {
+    let (tool, _, _, takes) = match whole {
         Some(known) => known,
         None => {
             // The name may be wrapped.
             cursor.at = began;
             KNOWN
                 .iter()
-                .find(|known| cursor.words(known.name).is_some())?
+                .find(|(_, name, ..)| cursor.words(name).is_some())?
         }
     };
     // A word of prose is no command: the others behind it are not read for it.
-    let first = arguments(&mut cursor.clone(), known.tool, 1);
-    (known.takes)(first.first().map_or("", String::as_str)).then_some(())?;
-    Some((known.tool, arguments(cursor, known.tool, WORDS_MAX)))
+    let first = arguments(&mut cursor.clone(), *tool, 1);
+    takes(first.first().map_or("", String::as_str)).then_some(())?;
+    Some((*tool, arguments(cursor, *tool, WORDS_MAX)))
 }
 
-fn is_name(name: &str, known: &Known) -> bool {
-    let length = name.len().abs_diff(known.name.len());
+fn is_name(name: &str, (_, known, slips_max, _): &Known) -> bool {
+    let length = name.len().abs_diff(known.len());
     // Release numbers hang on: iperf2, iperf-2.0.5.
     let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    plain == known.name
-        || (known.slips > 0
-            && length <= 1
-            && name.len() >= 4
-            && slips(name, known.name) <= known.slips)
+    plain == *known
+        || (*slips_max > 0 && length <= 1 && name.len() >= 4 && slips(name, known) <= *slips_max)
 }
 
 /// Letters that are missing, too many, wrong or in each other's place (Damerau and Levenshtein).

@@ -7,7 +7,8 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::transcript::found::{CpuLine, HostNames, Read};
+use crate::transcript::found;
+use crate::transcript::found::{CpuLine, HostNames, Read, figure};
 use crate::transcript::setting::Settings;
 
 /// What stands further behind a test than this, and nearer to the next one, is of the next.
@@ -66,13 +67,8 @@ pub fn cpu(
     unplaced: &mut Vec<UnplacedFigure>,
 ) {
     for line in lines {
-        let mut fails = |reason: &str| {
-            unplaced.push(UnplacedFigure {
-                printed: line.printed.clone(),
-                reason: String::from(reason),
-                place: line.place,
-            });
-        };
+        let mut fails =
+            |reason: &str| unplaced.push(found::unplaced(&line.printed, reason, line.place));
         let Some(nearest) = near.to(&line.place) else {
             fails("no test stands near it under the same setting");
             continue;
@@ -238,14 +234,9 @@ pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
     ];
     for (name, value) in NAMES.into_iter().zip(line.states) {
         trial.figures.push(ImportedFigure {
-            name: String::from(name),
-            side: Some(side),
-            value,
-            printed: line.printed.clone(),
             // Nothing but its place ties a line of top to a test.
             basis: ImportedBasis::Inferred,
-            place: line.place,
-            since: None,
+            ..figure(Some(side), name, value, &line.printed, line.place)
         });
     }
 }

@@ -140,6 +140,7 @@ impl HostNames {
     }
 }
 
+/// A trial of a tool, of which nothing is known yet.
 pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
     ImportedTrial {
         sequence: 0,
@@ -164,16 +165,36 @@ pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
     }
 }
 
-/// A figure that is told in so many words.
+/// A figure that the text states.
 pub fn said(side: Option<Side>, name: &str, value: f64, of: &Counted) -> ImportedFigure {
+    figure(side, name, value, &of.printed, of.place)
+}
+
+/// A figure that the text states at a place.
+pub fn figure(
+    side: Option<Side>,
+    name: &str,
+    value: f64,
+    printed: &str,
+    place: SourcePlace,
+) -> ImportedFigure {
     ImportedFigure {
         name: String::from(name),
         side,
         value,
-        printed: of.printed.clone(),
+        printed: String::from(printed),
         basis: ImportedBasis::Said,
-        place: of.place,
+        place,
         since: None,
+    }
+}
+
+/// A figure that belongs to no trial.
+pub fn unplaced(printed: &str, reason: &str, place: SourcePlace) -> UnplacedFigure {
+    UnplacedFigure {
+        printed: String::from(printed),
+        reason: String::from(reason),
+        place,
     }
 }
 
@@ -214,6 +235,16 @@ pub struct Counted {
 pub struct Host {
     pub name: Option<String>,
     pub basis: ImportedBasis,
+}
+
+impl Host {
+    /// No host is named.
+    pub fn unknown() -> Self {
+        Host {
+            name: None,
+            basis: ImportedBasis::Unknown,
+        }
+    }
 }
 
 /// The lines with one number in brackets.

@@ -9,6 +9,7 @@ use nicpoll_model::{
 
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
+use crate::transcript::found;
 use crate::transcript::found::{Blast, Host, Stretch, blank, said};
 
 /// Runs on either side that lines of netreceive are held against.
@@ -28,13 +29,9 @@ pub fn of_netrate(
         let mut trial = trial_of_blast(blast, name_of);
         of_blast(&mut trial, blast);
         if trial.value.is_none() {
-            unplaced.extend(blast.fields.iter().map(|(_, it)| UnplacedFigure {
-                printed: it.printed.clone(),
-                reason: String::from(
-                    "the run of netblast that it is of has neither counts nor a rate",
-                ),
-                place: it.place,
-            }));
+            let why = "the run of netblast that it is of has neither counts nor a rate";
+            let fields = blast.fields.iter();
+            unplaced.extend(fields.map(|(_, it)| found::unplaced(&it.printed, why, it.place)));
             continue;
         }
         let of = |name: &str| {
@@ -108,13 +105,7 @@ fn trial_of_blast(
     let to = words.first().map(String::as_str);
     let mut trial = blank("netblast", blast.place);
     trial.sender = name_of(&blast.host, None);
-    trial.receiver = to.and_then(|to| {
-        let nobody = Host {
-            name: None,
-            basis: ImportedBasis::Unknown,
-        };
-        name_of(&nobody, Some(to))
-    });
+    trial.receiver = to.and_then(|to| name_of(&Host::unknown(), Some(to)));
     let kind = TrafficKind {
         tool: "netblast",
         payload_bytes: words.get(2).map(String::as_str),

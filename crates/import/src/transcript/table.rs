@@ -10,6 +10,7 @@ use crate::cursor;
 use crate::cursor::{Cursor, Unit};
 use crate::lines::{Budget, loose};
 use crate::plain::Plain;
+use crate::transcript::found;
 use crate::transcript::found::{Loose, blank};
 
 /// Letters of a row's name that go into that of a workload.
@@ -164,11 +165,9 @@ pub fn place(
                 let place = placed.entry((table.file, line)).or_default();
                 place.push(cell.0.clone());
                 let Some(is_polling) = column.is_polling.or_else(|| *is_polling) else {
-                    unplaced.push(UnplacedFigure {
-                        printed: figure.printed,
-                        reason: String::from("neither its column nor its row says under which setting it was measured"),
-                        place: figure.place,
-                    });
+                    let why =
+                        "neither its column nor its row says under which setting it was measured";
+                    unplaced.push(found::unplaced(&figure.printed, why, figure.place));
                     continue;
                 };
                 let setting = if is_polling { "polling" } else { "interrupt" };
@@ -191,23 +190,20 @@ pub fn place(
         }
         match known.find(trials, figure.value, None) {
             Some(same) => trials[same].quoted_again.push(figure.place),
-            None => unplaced.push(of_prose(figure)),
+            None => unplaced.push(of_prose(&figure)),
         }
     }
     Ok(())
 }
 
-fn of_prose(figure: Loose) -> UnplacedFigure {
-    UnplacedFigure {
-        reason: String::from(match figure.unit {
-            Unit::PacketsPerSecond => {
-                "a rate of packets in a sentence: nothing says of which test it is"
-            }
-            _ => "a rate in a sentence: nothing says of which test it is",
-        }),
-        printed: figure.printed,
-        place: figure.place,
-    }
+fn of_prose(figure: &Loose) -> UnplacedFigure {
+    let why = match figure.unit {
+        Unit::PacketsPerSecond => {
+            "a rate of packets in a sentence: nothing says of which test it is"
+        }
+        _ => "a rate in a sentence: nothing says of which test it is",
+    };
+    found::unplaced(&figure.printed, why, figure.place)
 }
 
 /// Trials by their rates.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use nicpoll_model::{
-    ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
+    ImportedBasis, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
 };
 
-use crate::transcript::found::{Block, Host, Line, Stream, said};
+use crate::transcript::found::{Block, Host, Line, Stream, blank, figure, said};
 
 /// One way of a test, as one end printed it.
 pub struct End<'a> {
@@ -328,10 +328,7 @@ pub fn trial(
                 .and_then(|it| it.block.banners.iter().find_map(|it| it.peer.as_deref())),
         ],
     };
-    let nobody = Host {
-        name: None,
-        basis: ImportedBasis::Unknown,
-    };
+    let nobody = Host::unknown();
     let host = |end: &Option<End>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
     let mut place = pair.place();
     let same_file = pair
@@ -343,25 +340,13 @@ pub fn trial(
         .max()
         .unwrap_or(place.end_byte);
     let mut trial = ImportedTrial {
-        sequence: 0,
-        test: 0,
-        tool: String::from("iperf"),
         workload: workload(pair),
-        setting: String::new(),
-        setting_basis: ImportedBasis::Unknown,
-        setting_place: None,
         sender: name_of(&host(&pair.sender), from),
         receiver: name_of(&host(&pair.receiver), to),
         pairing: pair.basis,
         quantity: String::from("bits_per_second"),
-        value: None,
-        is_sent: false,
-        duration_seconds: None,
-        place,
-        series: Vec::new(),
-        figures: Vec::new(),
         quoted_again: pair.ends().flat_map(|it| it.again.clone()).collect(),
-        notes: Vec::new(),
+        ..blank("iperf", place)
     };
     of_iperf(&mut trial, pair);
     trial
@@ -418,15 +403,8 @@ fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
         ("datagrams", total),
     ];
     for (name, value) in figures {
-        trial.figures.extend(value.map(|value| ImportedFigure {
-            name: String::from(name),
-            side,
-            value,
-            printed: line.printed.clone(),
-            basis: ImportedBasis::Said,
-            place: line.place,
-            since: None,
-        }));
+        let figure = |value| figure(side, name, value, &line.printed, line.place);
+        trial.figures.extend(value.map(figure));
     }
 }
 
@@ -520,15 +498,17 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
         _ => 1.0,
     };
     let value = digits.parse::<f64>().ok().filter(|it| it.is_finite());
-    trial.figures.extend(value.map(|value| ImportedFigure {
-        name: String::from("asked_bits_per_second"),
-        side: Some(Side::Sender),
-        value: value * power,
-        printed: format!("-b {word}"),
-        basis: ImportedBasis::Said,
-        place: end.block.place,
-        since: None,
-    }));
+    let (name, printed) = ("asked_bits_per_second", format!("-b {word}"));
+    let asked = |value| {
+        figure(
+            Some(Side::Sender),
+            name,
+            value * power,
+            &printed,
+            end.block.place,
+        )
+    };
+    trial.figures.extend(value.map(asked));
 }
 
 /// The client's copy of the server's report may differ in a last digit.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
+use nicpoll_model::{ImportedBasis, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
@@ -12,6 +12,7 @@ use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
     Blast, Block, Counted, CpuLine, Found, Host, Knob, Line, Loose, Read, Stretch, Switch, Taken,
+    unplaced,
 };
 use crate::transcript::setting::{Map, MapKey};
 
@@ -39,13 +40,6 @@ pub struct Walk<'a> {
     last_end: usize,
 }
 
-fn unknown() -> Host {
-    Host {
-        name: None,
-        basis: ImportedBasis::Unknown,
-    }
-}
-
 impl<'a> Walk<'a> {
     /// Adds what a file holds; nothing when that is more than the budget.
     pub fn through(
@@ -60,7 +54,7 @@ impl<'a> Walk<'a> {
             file,
             map,
             out,
-            host: unknown(),
+            host: Host::unknown(),
             interface: None,
             polls: HashMap::new(),
             block: None,
@@ -156,11 +150,7 @@ impl<'a> Walk<'a> {
                 value: *value,
                 unit: *unit,
             }),
-            Seen::Spoilt(why) => self.out.unplaced.push(UnplacedFigure {
-                printed,
-                reason: String::from(*why),
-                place,
-            }),
+            Seen::Spoilt(why) => self.out.unplaced.push(unplaced(&printed, why, place)),
             of_host => self.of_host(of_host, place),
         }
     }
@@ -339,11 +329,9 @@ impl<'a> Walk<'a> {
             let key = (host.clone(), name.clone());
             let is_known = self.out.knob_names.contains(&key);
             if !is_known && self.out.knob_names.len() == KNOBS_MAX {
-                self.out.unplaced.push(UnplacedFigure {
-                    printed: format!("{name}={value}"),
-                    reason: format!("the text sets more than {KNOBS_MAX} things beside polling"),
-                    place,
-                });
+                let why = format!("the text sets more than {KNOBS_MAX} things beside polling");
+                let printed = format!("{name}={value}");
+                self.out.unplaced.push(unplaced(&printed, &why, place));
                 continue;
             }
             self.out.knob_names.insert(key);
