@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use anyhow::Context;
 use nicpoll_model::{Origin, Study};
-use nicpoll_report::{TextOptions, render_brief_text, render_json, render_text, with_micros};
+use nicpoll_report::{TextOptions, brief_page, render_json, render_text, with_micros};
 use nicpoll_sys::{stdio, tell};
 use ratatui::crossterm::terminal;
 
@@ -40,7 +40,7 @@ pub fn print_study(study: &Study, json: bool, brief: bool) -> Result<(), Failure
     let options = text_options();
     let text = match (json, brief) {
         (true, _) => render_json(study),
-        (false, true) => render_brief_text(study, &options),
+        (false, true) => render_text(&brief_page(study), &options),
         (false, false) => render_text(study, &options),
     };
     Ok(print(&text)?)

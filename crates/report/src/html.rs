@@ -1,156 +1,32 @@
-//! A study, or a live comparison, as one HTML file that needs nothing else: the page that a reader shows around.
+//! A page as one HTML file.
 //!
-//! What must hold: the file loads nothing from anywhere, runs no script and is whole without one. The first screen has
-//! the question and the answer, in the words of the terminal's page: nothing is judged anew. Behind each plot stands
-//! its table. What the document does not hold is left out, and a sentence says so. Nothing that a document holds can
-//! become markup.
-
-mod answer;
-mod blocks;
-mod download;
-mod facts;
-mod figure;
-mod imported;
-mod live;
-mod plots;
-mod sim;
-mod store;
-
-pub use sim::{render_sim_run_html, render_sim_sweep_html, render_sim_ticks_html};
-pub use store::{render_choice_html, render_compared_html, render_studies_html};
+//! The file loads nothing and runs no script. Behind each plot is its table. Nothing that a document holds can become
+//! markup.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Imported, Study, WorkloadFacts};
 
-use crate::plot;
-use crate::text::page::{Block, Page};
-use crate::text::{header, notes, sweep, workload};
+use crate::page::{
+    Align, Block, Cell, Document, Extra, Figure, Ink, Interval, IntervalGroup, Intervals, Level,
+    Medium, Part, Row, Saved, Scale, Span, Table,
+};
+use crate::plots::svg::DARK;
 
 /// The page may show what it holds, and nothing else.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// Columns that the terminal's parts are asked for. They are laid out anew.
-const COLUMNS: usize = 100;
+/// The anchor of the head of a page.
+const ANSWER: &str = "answer";
 
-/// A link at the top of a page: where it leads, and its name.
-type Link = (String, String);
-
-/// A study as one HTML file.
-pub fn render_html(study: &Study) -> String {
-    let workloads = || (1..).zip(&study.workloads);
-    let of_workloads =
-        workloads().map(|(number, facts)| (format!("#{}", id(number)), facts.workload.clone()));
-    let links: Vec<Link> = own_links([("answer", "Answer")])
-        .into_iter()
-        .chain(of_workloads)
-        .chain(own_links([
-            ("run", "What was run"),
-            ("machine", "The machine"),
-            ("repeat", "Repeat it"),
-            ("data", "Data"),
-        ]))
-        .collect();
-    let body = html! {
-        (answer::of_study(study))
-        @for sweep in &study.sweeps {
-            section {
-                (part(|page| sweep::write(page, sweep)))
-                div.figures { @for figure in plots::of_sweep(sweep) { (figure.markup()) } }
-            }
-        }
-        @for (number, facts) in workloads() { (of_workload(study, facts, &id(number))) }
-        section id="run" { (part(|page| header::write(page, study))) }
-        section { (part(|page| notes::write(page, study))) }
-        (facts::of_study(study))
-        (facts::repeat(&study.argv, study.seed, &study.nicpoll_version))
-        (download::of_study(study))
-    };
-    page(&study.question, &links, &body)
-}
-
-/// A live comparison as one HTML file.
-pub fn render_ab_html(compared: &LiveAb) -> String {
-    let links = own_links([
-        ("answer", "Answer"),
-        ("pairs", "Pairs"),
-        ("machine", "The machine"),
-        ("repeat", "Repeat it"),
-        ("data", "Data"),
-    ]);
-    let origin = &compared.origin;
-    let body = html! {
-        (live::of_ab(compared))
-        (facts::of_ab(compared))
-        (facts::repeat(&origin.argv, compared.plan.seed, &origin.nicpoll_version))
-        (download::of_ab(compared))
-    };
-    let title = format!(
-        "{}: {} against {}",
-        compared.interface, compared.judged.name, compared.reference.name
-    );
-    page(&title, &links, &body)
-}
-
-/// Imported trials as one HTML file.
-pub fn render_imported_html(document: &Imported) -> String {
-    let links = own_links([
-        ("answer", "Answer"),
-        ("trials", "Trials"),
-        ("figures", "Figures"),
-        ("data", "Data"),
-    ]);
-    let body = html! {
-        (imported::of_imported(document))
-        (download::of_imported(document))
-    };
-    page(&crate::text::imported::title(document), &links, &body)
-}
-
-fn own_links<const N: usize>(links: [(&str, &str); N]) -> Vec<Link> {
-    let links = links.map(|(id, name)| (format!("#{id}"), String::from(name)));
-    links.into()
-}
-
-/// The place of a workload on the page. Its name may be anything.
-fn id(number: usize) -> String {
-    format!("workload-{number}")
-}
-
-/// One workload: what it comes to, its plots, and the tables of the terminal's page.
-fn of_workload(study: &Study, facts: &WorkloadFacts, id: &str) -> Markup {
-    let blocks = blocks_of(|page| workload::write(page, study, facts));
-    let is_table = |block: &&Block| matches!(block, Block::Table(..));
-    let (tables, words): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(is_table);
-    html! {
-        section id=(id) {
-            (blocks::of(&words))
-            div.figures { @for figure in plots::of_workload(study, facts) { (figure.markup()) } }
-            @if !tables.is_empty() {
-                details {
-                    summary { "All figures of " (facts.workload) " as tables" }
-                    (blocks::of(&tables))
-                }
-            }
-        }
-    }
-}
-
-/// A part of the terminal's page.
-fn part(write: impl FnOnce(&mut Page)) -> Markup {
-    let blocks = blocks_of(write);
-    blocks::of(&blocks.iter().collect::<Vec<_>>())
-}
-
-fn blocks_of(write: impl FnOnce(&mut Page)) -> Vec<Block> {
-    let mut page = Page::new(COLUMNS, false);
-    write(&mut page);
-    page.into_blocks()
-}
-
-/// The file around its parts.
-fn page(title: &str, links: &[Link], body: &Markup) -> String {
-    let page = html! {
+/// A document as one HTML file, with a newline at its end.
+pub fn render_html(document: &impl Document) -> String {
+    let page = document.page();
+    let parts = page.parts.iter();
+    let parts: Vec<&Part> = parts.filter(|part| part.medium != Medium::Text).collect();
+    let anchors = parts.iter().filter_map(|part| part.anchor.as_ref());
+    let anchors = anchors.filter(|(_, name)| !name.is_empty());
+    let own = anchors.map(|(id, name)| (format!("#{id}"), name.clone()));
+    let links: Vec<(String, String)> = page.links.iter().cloned().chain(own).collect();
+    let file = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -159,17 +35,310 @@ fn page(title: &str, links: &[Link], body: &Markup) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content="nicpoll";
-                title { (title) " - nicpoll" }
-                style { (PreEscaped(include_str!("html/style.css"))) (PreEscaped(plot::DARK)) }
+                title { (page.title) " - nicpoll" }
+                style { (PreEscaped(include_str!("html/style.css"))) (PreEscaped(DARK)) }
             }
             body {
                 a.skip href="#answer" { "Skip to the answer" }
                 nav aria-label="Parts of the report" {
-                    ul { @for (place, name) in links { li { a href=(place) { (name) } } } }
+                    ul { @for (address, name) in &links { li { a href=(address) { (name) } } } }
                 }
-                main { (body) }
+                main { @for part in parts { (of_part(part)) } }
             }
         }
     };
-    page.into_string() + "\n"
+    file.into_string() + "\n"
+}
+
+fn of_part(part: &Part) -> Markup {
+    let inside = of_blocks(&part.blocks);
+    match &part.anchor {
+        Some((id, _)) if id == ANSWER => html! { header id=(id) { (inside) } },
+        Some((id, _)) => html! { section id=(id) { (inside) } },
+        None => html! { section { (inside) } },
+    }
+}
+
+/// Blocks, one below the other. Neighbours of one kind become one list.
+fn of_blocks(blocks: &[Block]) -> Markup {
+    let shown: Vec<&Block> = blocks
+        .iter()
+        .filter(|block| !matches!(block, Block::Blank))
+        .collect();
+    let runs = shown.chunk_by(|one, other| kind(one) == kind(other));
+    html! { @for run in runs { (of_run(run)) } }
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Named,
+    Listed,
+    Line,
+    Figure,
+    Other,
+}
+
+fn kind(block: &Block) -> Kind {
+    match block {
+        Block::Item(lead, ..) if lead.trim() == "-" => Kind::Listed,
+        Block::Item(lead, ..) if !lead.trim().is_empty() => Kind::Named,
+        Block::Spare(..) | Block::Link(..) | Block::Saved(_) => Kind::Listed,
+        Block::Line(_) => Kind::Line,
+        Block::Figure(it) if it.table.is_some() => Kind::Figure,
+        _ => Kind::Other,
+    }
+}
+
+fn of_run(run: &[&Block]) -> Markup {
+    let all = html! { @for block in run { (of_block(block)) } };
+    match run.first().map(|block| kind(block)) {
+        Some(Kind::Named) => html! { dl { (all) } },
+        Some(Kind::Listed) => html! { ul { (all) } },
+        Some(Kind::Line) => html! { pre tabindex="0" { (all) } },
+        Some(Kind::Figure) => html! { div.figures { (all) } },
+        _ => all,
+    }
+}
+
+fn of_block(block: &Block) -> Markup {
+    match block {
+        Block::Heading(Level::Browser | Level::Title, title) => html! { h1 { (title) } },
+        Block::Heading(Level::Lead, title) => html! { p.lead { (title) } },
+        Block::Heading(Level::Section, title) => html! { h2 { (title) } },
+        Block::Item(lead, ink, text) => match kind(block) {
+            Kind::Named => html! { div { dt { (lead.trim()) } dd class=(class(*ink)) { (text) } } },
+            Kind::Listed => html! { li class=(class(*ink)) { (text) } },
+            _ => html! { p class=(class(*ink)) { (text) } },
+        },
+        Block::Spare(ink, text) => html! { li class=(class(*ink)) { (text) } },
+        Block::Line(pieces) => {
+            let line: String = pieces.iter().map(|(text, _)| text.as_str()).collect();
+            html! { (line.trim_end()) "\n" }
+        }
+        Block::Table(it) => table(it),
+        Block::Intervals(it) => intervals(it),
+        Block::Folded(summary, blocks) => {
+            html! { details { summary { (summary) } (of_blocks(blocks)) } }
+        }
+        Block::Figure(it) => figure(it),
+        Block::Code(text) => html! { pre tabindex="0" { (text) } },
+        Block::Link(address, name, rest) => html! { li { a href=(address) { (name) } (rest) } },
+        Block::Saved(it) => saved(it),
+        Block::Blank => html! {},
+    }
+}
+
+fn figure(figure: &Figure) -> Markup {
+    html! {
+        figure {
+            figcaption { @if !figure.title.is_empty() { strong { (figure.title) } " " } (figure.caption) }
+            (PreEscaped(&figure.svg))
+            @if let Some(it) = &figure.table { details { summary { "Figures of this plot" } (table(it)) } }
+        }
+    }
+}
+
+fn table(table: &Table) -> Markup {
+    let place = match table.align {
+        Align::Left => "left",
+        Align::Right => "right",
+    };
+    let label = table.head.label.text.trim();
+    html! {
+        div.wide tabindex="0" role="group" aria-label=(table.name) {
+            table class=(place) {
+                thead {
+                    tr {
+                        // A heading without a word would be read out as one.
+                        @if label.is_empty() { td {} } @else { th scope="col" { (label) } }
+                        @for cell in &table.head.cells { th scope="col" { (cell.text) } }
+                    }
+                }
+                tbody { @for row in &table.rows { (line(row, table.columns())) } }
+            }
+        }
+    }
+}
+
+fn line(row: &Row, columns: usize) -> Markup {
+    let Row { label, cells } = row;
+    if cells.is_empty() {
+        return html! { tr { th.group colspan=(columns + 1) { (label.text.trim()) } } };
+    }
+    let below = if label.text.starts_with(' ') {
+        "below "
+    } else {
+        ""
+    };
+    html! {
+        tr {
+            th scope="row" class={ (below) (class(label.ink)) } { (cell(label)) }
+            @for it in cells { td class=(class(it.ink)) { (cell(it)) } }
+        }
+    }
+}
+
+fn cell(cell: &Cell) -> Markup {
+    let text = cell.text.trim();
+    match &cell.extra {
+        Extra::None => html! { (text) },
+        Extra::Link(address) => html! { a href=(address) { (text) } },
+        Extra::Progress(name, done, all) => html! {
+            (text) " " progress aria-label=(name) value=(done) max=(all) {}
+        },
+    }
+}
+
+fn intervals(intervals: &Intervals) -> Markup {
+    let scale = intervals.scale();
+    html! {
+        @for group in &intervals.groups { (interval_group(intervals, group, scale)) }
+        p.faint {
+            "All bars have one scale, from 1/" (scale.end) " to " (scale.end) " times the rate; at the line in the \
+             middle the two are alike. An arrow goes on beyond the scale."
+        }
+    }
+}
+
+fn interval_group(intervals: &Intervals, group: &IntervalGroup, scale: Scale) -> Markup {
+    let right: Vec<String> = intervals
+        .right
+        .iter()
+        .map(|(head, _)| head.join(" "))
+        .collect();
+    html! {
+        table.answer {
+            caption { (group.title) }
+            thead {
+                tr {
+                    @for head in ["traffic", "verdict", "rate [interval]", "less | more"] { th scope="col" { (head) } }
+                    @for head in &right { th scope="col" { (head) } }
+                }
+            }
+            tbody {
+                @for (name, line) in &group.lines {
+                    tr {
+                        th scope="row" { (breakable(name)) }
+                        @match line {
+                            Ok(line) => (interval(line, &right, scale)),
+                            Err(why) => td.unsure colspan=(3 + right.len()) { (why) },
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn interval(line: &Interval, right: &[String], scale: Scale) -> Markup {
+    let ink = class(line.ink);
+    html! {
+        td class=(ink) { strong { (line.word) } }
+        td data-name="rate" { (line.value) }
+        td.drawn { @if let Some(span) = line.span { (bar(span, scale, ink)) } }
+        @for (name, cell) in right.iter().zip(&line.right) { td data-name=(name) { (cell) } }
+    }
+}
+
+/// A name, which may go on in the next line where a part of it ends: `udp64@160000` behind the `@`.
+fn breakable(name: &str) -> Markup {
+    let parts = name.split_inclusive(['@', '-', '_', '+', '/', ',']);
+    html! { @for part in parts { (part) wbr; } }
+}
+
+/// Width and height of a bar, in units of the drawing.
+const BAR: (f64, f64) = (180.0, 24.0);
+/// Length of the arrow at either end.
+const ARROW: f64 = 8.0;
+
+/// An interval as a bar; an arrow where it goes on beyond the scale. The cell before it has the figures, so a reader
+/// who sees no drawing lacks nothing.
+fn bar(span: Span, scale: Scale, ink: &str) -> Markup {
+    let (width, height) = BAR;
+    let middle = height / 2.0;
+    let place = |ratio: f64| ARROW + (width - 2.0 * ARROW) * 0.5 * (1.0 + scale.place(ratio));
+    let low = span.low.map_or(f64::NEG_INFINITY, place);
+    let high = span.high.map_or(f64::INFINITY, place);
+    let inner = |place: f64| rounded(place.clamp(ARROW, width - ARROW));
+    let (above, below) = (middle - 6.0, middle + 6.0);
+    let arrow = |tip: f64, foot: f64| format!("{tip},{middle} {foot},{above} {foot},{below}");
+    let estimate = place(span.ratio);
+    let none = rounded(place(1.0));
+    html! {
+        svg class={ "interval " (ink) } viewBox={ "0 0 " (width) " " (height) } aria-hidden="true" {
+            line.none x1=(none) y1="0" x2=(none) y2=(height) {}
+            line.span x1=(inner(low)) y1=(middle) x2=(inner(high)) y2=(middle) {}
+            @if low < 0.0 { polygon points=(arrow(0.0, ARROW)) {} }
+            @if high > width { polygon points=(arrow(width, width - ARROW)) {} }
+            @if (0.0..=width).contains(&estimate) { circle cx=(rounded(estimate)) cy=(middle) r="5" {} }
+        }
+    }
+}
+
+fn rounded(place: f64) -> String {
+    format!("{place:.1}")
+}
+
+fn class(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Plain => "plain",
+        Ink::Strong => "strong",
+        Ink::Faint => "faint",
+        Ink::Good => "good",
+        Ink::Bad => "bad",
+        Ink::Unsure => "unsure",
+    }
+}
+
+/// A link that saves data which the page holds: it takes no script and no network.
+fn saved(file: &Saved) -> Markup {
+    let address = format!(
+        "data:{};charset=utf-8;base64,{}",
+        file.kind,
+        base64(file.data.as_bytes())
+    );
+    let size = match file.data.len() {
+        bytes @ 0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        bytes => format!("{:.1} MB", bytes as f64 / 1e6),
+    };
+    let name = format!("nicpoll-{}", file.name);
+    html! { li { a href=(address) download=(name) { (name) } " (" (size) "): " (file.holds) } }
+}
+
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = (at(0) << 16) | (at(1) << 8) | at(2);
+        for place in 0..4 {
+            let letter = LETTERS[((bits >> (18 - 6 * place)) & 63) as usize];
+            let is_filler = place > three.len();
+            text.push(if is_filler { '=' } else { char::from(letter) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        // RFC 4648, section 10.
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
 }

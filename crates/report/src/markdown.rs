@@ -1,88 +1,107 @@
-//! A study, or a live comparison, as Markdown: the page of the terminal with headings, lists and tables for a wiki, a
-//! mail or a ticket.
+//! A page as Markdown for a wiki, a mail or a ticket: the words of the text, with headings, lists and tables.
 //!
-//! What must hold: it says what the terminal's page says. Nothing that a study holds can make a table break.
+//! Nothing that a document holds can break a table or become markup.
 
-use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Imported, Study};
+use crate::page::{Align, Block, Document, Level, Medium, Table};
+use crate::text::interval_lines;
 
-use crate::text::page::{Align, Block, Page, Row};
-use crate::text::{ab, imported, write_study};
-
-/// Columns of the lines that keep their layout.
-const WIDTH: usize = 100;
-/// Around the lines that keep their layout.
+/// Around lines that keep their layout.
 const FENCE: &str = "```\n";
 
-/// A study as Markdown, with a newline at its end.
-pub fn render_markdown(study: &Study) -> String {
-    let mut page = Page::new(WIDTH, false);
-    write_study(&mut page, study);
-    of_blocks(&page.into_blocks())
-}
-
-/// A live comparison as Markdown, with a newline at its end.
-pub fn render_ab_markdown(compared: &LiveAb) -> String {
-    let mut page = Page::new(WIDTH, false);
-    ab::write(&mut page, compared);
-    of_blocks(&page.into_blocks())
-}
-
-/// Imported trials as Markdown, with a newline at its end.
-pub fn render_imported_markdown(document: &Imported) -> String {
-    let mut page = Page::new(WIDTH, false);
-    imported::write(&mut page, document);
-    of_blocks(&page.into_blocks())
-}
-
-/// Each run of blocks that belong together, with an empty line between the runs.
-fn of_blocks(blocks: &[Block]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for run in blocks.chunk_by(stand_together) {
-        let level = if parts.is_empty() { "#" } else { "##" };
-        let lines: String = run.iter().map(|block| of_block(block, level)).collect();
-        parts.push(match run.first() {
-            Some(Block::Line(..)) => format!("{FENCE}{lines}{FENCE}"),
-            _ => lines,
-        });
-    }
-    parts.join("\n")
-}
-
-fn stand_together(one: &Block, other: &Block) -> bool {
-    match (one, other) {
-        (Block::Line(..), Block::Line(..)) => true,
-        (Block::Item(one, ..), Block::Item(other, ..)) => {
-            !one.trim().is_empty() && !other.trim().is_empty()
+/// A document as Markdown, with a newline at its end.
+pub fn render_markdown(document: &impl Document) -> String {
+    let page = document.page();
+    let parts = page.parts.iter();
+    let parts = parts.filter(|part| part.medium != Medium::Html);
+    let blocks = parts.flat_map(|part| &part.blocks).flat_map(unfolded);
+    let blocks: Vec<&Block> = blocks.filter(|block| is_shown(block)).collect();
+    let mut runs: Vec<String> = Vec::new();
+    for run in blocks.chunk_by(|one, other| is_line(one) == is_line(other)) {
+        if run.first().is_some_and(|block| is_line(block)) {
+            let lines: String = run.iter().map(|block| lines(block)).collect();
+            runs.push(format!("{FENCE}{}{FENCE}", lines.replace('`', "'")));
+            continue;
         }
+        for run in run.chunk_by(|one, other| is_listed(one) && is_listed(other)) {
+            let level = if runs.is_empty() { "#" } else { "##" };
+            runs.push(run.iter().map(|block| of_block(block, level)).collect());
+        }
+    }
+    runs.join("\n")
+}
+
+fn unfolded(block: &Block) -> Vec<&Block> {
+    match block {
+        Block::Folded(_, blocks) => blocks.iter().collect(),
+        block => vec![block],
+    }
+}
+
+fn is_shown(block: &Block) -> bool {
+    !matches!(
+        block,
+        Block::Blank
+            | Block::Figure(_)
+            | Block::Code(_)
+            | Block::Link(..)
+            | Block::Saved(_)
+            | Block::Heading(Level::Browser, _)
+    )
+}
+
+/// Whether it keeps its layout.
+fn is_line(block: &Block) -> bool {
+    matches!(block, Block::Line(_) | Block::Intervals(_))
+}
+
+fn is_listed(block: &Block) -> bool {
+    match block {
+        Block::Item(lead, ..) => !lead.trim().is_empty(),
+        Block::Spare(..) => true,
         _ => false,
+    }
+}
+
+fn lines(block: &Block) -> String {
+    match block {
+        Block::Intervals(intervals) => interval_lines(intervals),
+        Block::Line(pieces) => {
+            let line: String = pieces.iter().map(|(text, _)| text.as_str()).collect();
+            format!("{}\n", line.trim_end())
+        }
+        _ => String::new(),
     }
 }
 
 fn of_block(block: &Block, level: &str) -> String {
     match block {
-        Block::Heading(title) => format!("{level} {}\n", plain(title)),
-        Block::Item(lead, _, words) => match lead.trim() {
-            "" => format!("{}\n", plain(words)),
-            "-" => format!("- {}\n", plain(words)),
-            name => format!("- **{}** {}\n", plain(name), plain(words)),
-        },
-        Block::Line(line) => line.replace('`', "'") + "\n",
-        Block::Table(rows, align) => table(rows, *align),
+        Block::Heading(_, title) => format!("{level} {}\n", plain(title)),
+        Block::Item(lead, _, words) => item(lead, words),
+        Block::Spare(_, words) => item("-", words),
+        Block::Table(it) => table(it),
+        _ => String::new(),
     }
 }
 
-fn table(rows: &[Row], align: Align) -> String {
-    let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
-    let rule = match align {
+fn item(lead: &str, words: &str) -> String {
+    match lead.trim() {
+        "" => format!("{}\n", plain(words)),
+        "-" => format!("- {}\n", plain(words)),
+        name => format!("- **{}** {}\n", plain(name), plain(words)),
+    }
+}
+
+fn table(table: &Table) -> String {
+    let columns = table.columns();
+    let rule = match table.align {
         Align::Left => " --- |",
         Align::Right => " ---: |",
     };
     let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        text += &format!("| {} |", cell(&row.label));
+    for (index, row) in table.lines().enumerate() {
+        text += &format!("| {} |", cell(&row.label.text));
         for column in 0..columns {
-            let words = row.cells.get(column).map(|(words, _)| cell(words));
+            let words = row.cells.get(column).map(|it| cell(&it.text));
             text += &format!(" {} |", words.unwrap_or_default());
         }
         text.push('\n');
@@ -93,7 +112,6 @@ fn table(rows: &[Row], align: Align) -> String {
     text
 }
 
-/// What stands in a cell of a table.
 fn cell(text: &str) -> String {
     plain(text.trim()).replace('|', "\\|")
 }
@@ -116,6 +134,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicpoll_model::Study;
 
     #[test]
     fn every_line_of_a_table_has_as_many_cells_and_nothing_becomes_markup() {

@@ -1,168 +1,550 @@
-//! What a command prints that tells of itself while it runs, made as it happens.
+//! What a page says, independent of how it is shown: headings, paragraphs, tables, plots and data to save.
 //!
-//! What must hold: each part is printed once, when it is there. What is printed as one object at the end is kept until
-//! then, and nothing else is.
+//! Each document builds its page once; [`render_text`](crate::render_text), [`render_html`](crate::render_html) and
+//! [`render_markdown`](crate::render_markdown) lay it out. A part may be for one medium only: plots need a browser, and
+//! a terminal needs a hint at its options.
 
-use nicpoll_model::RunDocument;
-use serde::Serialize;
+use nicpoll_model::Verdict;
 
-use crate::{render_document, render_event};
+/// A document as a page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The title of a browser's window.
+    pub(crate) title: String,
+    /// Links at its top besides those to its parts: address and name.
+    pub(crate) links: Vec<(String, String)>,
+    pub(crate) parts: Vec<Part>,
+}
 
-/// How to print.
+impl Page {
+    /// An empty page.
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Page {
+            title: title.into(),
+            links: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// A page with one part, for every medium.
+    pub(crate) fn of(title: impl Into<String>, write: impl FnOnce(&mut Part)) -> Self {
+        let mut page = Page::new(title);
+        page.part(Part::new(Medium::All), write);
+        page
+    }
+
+    /// Adds a part.
+    pub(crate) fn part(&mut self, mut part: Part, write: impl FnOnce(&mut Part)) {
+        write(&mut part);
+        self.parts.push(part);
+    }
+}
+
+/// What has a page.
+pub trait Document {
+    /// Its page.
+    fn page(&self) -> Page;
+}
+
+impl Document for Page {
+    fn page(&self) -> Page {
+        self.clone()
+    }
+}
+
+/// Where a part is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageForm {
-    /// Lines for people.
+pub(crate) enum Medium {
+    /// Everywhere.
+    All,
+    /// As text and as Markdown.
     Text,
-    /// One object at the end.
-    Json,
-    /// An object a line.
-    JsonStream,
+    /// In a browser.
+    Html,
 }
 
-impl PageForm {
-    /// The form that options ask for.
-    pub fn of(json: bool, json_stream: bool) -> Self {
-        match (json, json_stream) {
-            (true, _) => PageForm::Json,
-            (false, true) => PageForm::JsonStream,
-            (false, false) => PageForm::Text,
+/// A section of a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub medium: Medium,
+    /// Its anchor, and its name among the links at the top of the page.
+    pub anchor: Option<(String, String)>,
+    pub blocks: Vec<Block>,
+}
+
+impl Part {
+    /// An empty part that no link leads to.
+    pub fn new(medium: Medium) -> Self {
+        Part {
+            medium,
+            anchor: None,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// An empty part with an anchor. That with the anchor `answer` is the head of a page.
+    pub fn linked(medium: Medium, id: impl Into<String>, name: impl Into<String>) -> Self {
+        Part {
+            anchor: Some((id.into(), name.into())),
+            ..Part::new(medium)
+        }
+    }
+
+    /// A heading below the page's own.
+    pub fn heading(&mut self, title: impl Into<String>) {
+        self.blocks
+            .push(Block::Heading(Level::Section, title.into()));
+    }
+
+    /// The heading of the page.
+    pub fn title(&mut self, level: Level, title: impl Into<String>) {
+        self.blocks.push(Block::Heading(level, title.into()));
+    }
+
+    /// An empty line of the text.
+    pub fn blank(&mut self) {
+        self.blocks.push(Block::Blank);
+    }
+
+    /// Running text.
+    pub fn paragraph(&mut self, ink: Ink, text: impl Into<String>) {
+        self.item("", ink, text);
+    }
+
+    /// Running text behind a lead: a name, a number, a bullet.
+    pub fn item(&mut self, lead: impl Into<String>, ink: Ink, text: impl Into<String>) {
+        self.blocks.push(Block::Item(lead.into(), ink, text.into()));
+    }
+
+    /// A name in a column of that width, with a text.
+    pub fn fact(&mut self, name: &str, width: usize, text: impl Into<String>) {
+        self.item(format!("{name:<width$}"), Ink::Plain, text);
+    }
+
+    /// A line that keeps its layout, of pieces that bring their own blanks.
+    pub fn line(&mut self, pieces: Vec<(String, Ink)>) {
+        self.blocks.push(Block::Line(pieces));
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: Table) {
+        self.blocks.push(Block::Table(table));
+    }
+
+    /// A link in a browser, with what follows it.
+    pub fn link(&mut self, address: String, name: String, rest: impl Into<String>) {
+        self.blocks.push(Block::Link(address, name, rest.into()));
+    }
+
+    /// Plots.
+    pub fn figures(&mut self, figures: impl IntoIterator<Item = Figure>) {
+        self.blocks.extend(figures.into_iter().map(Block::Figure));
+    }
+}
+
+/// The rank of a heading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// The page's heading in a browser; not in text, whose reader has just asked for it.
+    Browser,
+    /// The page's heading.
+    Title,
+    /// The page's heading in text; in a browser the line below it.
+    Lead,
+    /// The heading of a part.
+    Section,
+}
+
+/// A piece of a page.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    Heading(Level, String),
+    /// Running text behind a lead, which may be empty.
+    Item(String, Ink, String),
+    /// A sentence that a terminal shows if it still fits the first screen.
+    Spare(Ink, String),
+    /// A line with a layout of its own.
+    Line(Vec<(String, Ink)>),
+    Table(Table),
+    Intervals(Intervals),
+    /// An empty line of text; nothing in a browser.
+    Blank,
+    /// Tables that a browser shows below the summary when asked to.
+    Folded(String, Vec<Block>),
+    /// A plot, in a browser.
+    Figure(Figure),
+    /// Text with its own line breaks, in a browser.
+    Code(String),
+    /// A link with what follows it, in a browser: address, name, rest.
+    Link(String, String, String),
+    /// A file to save, in a browser.
+    Saved(Saved),
+}
+
+/// How a piece of text stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ink {
+    Plain,
+    /// Headings.
+    Strong,
+    /// Details.
+    Faint,
+    /// An advantage of the judged setting.
+    Good,
+    /// A disadvantage of it.
+    Bad,
+    /// Nothing is proven, or something needs care.
+    Unsure,
+}
+
+impl Ink {
+    /// The ink for a verdict.
+    pub fn of(verdict: Option<Verdict>) -> Self {
+        match verdict {
+            Some(Verdict::BetterAndItMatters | Verdict::Better) => Ink::Good,
+            Some(Verdict::WorseAndItMatters | Verdict::Worse) => Ink::Bad,
+            Some(Verdict::Equivalent) => Ink::Plain,
+            Some(
+                Verdict::NoDifferenceProven | Verdict::DependsOnWhatCounts | Verdict::Inconclusive,
+            )
+            | None => Ink::Unsure,
         }
     }
 }
 
-/// How the parts of a command's page read for people, and what its one object is called.
+/// What a cell shows besides its text, in a browser.
+#[derive(Clone, Debug)]
+pub(crate) enum Extra {
+    None,
+    /// A link to that address.
+    Link(String),
+    /// A bar of progress: its name, how much is done and how much there is.
+    Progress(String, u32, u32),
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub text: String,
+    pub ink: Ink,
+    pub extra: Extra,
+}
+
+impl Cell {
+    pub fn new(text: impl Into<String>, ink: Ink) -> Self {
+        Cell {
+            text: text.into(),
+            ink,
+            extra: Extra::None,
+        }
+    }
+
+    /// A cell that leads to an address.
+    pub fn link(address: String, text: impl Into<String>) -> Self {
+        Cell {
+            extra: Extra::Link(address),
+            ..Cell::new(text, Ink::Plain)
+        }
+    }
+}
+
+/// A line of a table: a label, and a cell for each column. Without cells the label has the line for itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub label: Cell,
+    pub cells: Vec<Cell>,
+}
+
+impl Row {
+    /// A line in one ink.
+    pub fn new<T: Into<String>>(
+        label: impl Into<String>,
+        cells: impl IntoIterator<Item = T>,
+        ink: Ink,
+    ) -> Self {
+        Row {
+            label: Cell::new(label, ink),
+            cells: cells.into_iter().map(|it| Cell::new(it, ink)).collect(),
+        }
+    }
+
+    /// A plain line.
+    pub fn plain<T: Into<String>>(
+        label: impl Into<String>,
+        cells: impl IntoIterator<Item = T>,
+    ) -> Self {
+        Row::new(label, cells, Ink::Plain)
+    }
+
+    /// A heading within a table.
+    pub fn group(label: impl Into<String>, ink: Ink) -> Self {
+        Row::new::<String>(label, [], ink)
+    }
+}
+
+/// On which side of their column cells stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Text.
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    /// Its name, for those who hear the page.
+    pub name: String,
+    /// The names of the columns.
+    pub head: Row,
+    pub rows: Vec<Row>,
+    pub align: Align,
+    /// Least width of the labels in text: tables of one kind have their columns below each other.
+    pub label: usize,
+}
+
+impl Table {
+    /// A table whose columns have these names; the first is that of the labels.
+    pub fn new<T: Into<String>>(
+        label: impl Into<String>,
+        head: impl IntoIterator<Item = T>,
+        align: Align,
+    ) -> Self {
+        Table {
+            name: String::from("Table"),
+            head: Row::new(label, head, Ink::Strong),
+            rows: Vec::new(),
+            align,
+            label: 0,
+        }
+    }
+
+    /// A table of texts for a browser; the first of each line is its label.
+    pub fn of<T: Into<String>>(
+        name: &str,
+        head: impl IntoIterator<Item = T>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let mut head = head.into_iter().map(Into::into);
+        let label: String = head.next().unwrap_or_default();
+        let rows = rows.into_iter().map(|mut cells| {
+            let rest = cells.split_off(1);
+            Row::plain(cells.concat(), rest)
+        });
+        Table {
+            name: String::from(name),
+            rows: rows.collect(),
+            ..Table::new(label, head, Align::Right)
+        }
+    }
+
+    /// The head and all rows.
+    pub fn lines(&self) -> impl Iterator<Item = &Row> {
+        std::iter::once(&self.head).chain(&self.rows)
+    }
+
+    /// Columns after the labels.
+    pub fn columns(&self) -> usize {
+        self.lines().map(|row| row.cells.len()).max().unwrap_or(0)
+    }
+}
+
+/// Ratios with their intervals, drawn as bars on one scale.
+#[derive(Clone, Debug)]
+pub(crate) struct Intervals {
+    /// The names of the columns right of the bars, in two lines of text, and their widths.
+    pub right: Vec<([&'static str; 2], usize)>,
+    pub groups: Vec<IntervalGroup>,
+}
+
+/// Intervals with a common title.
+#[derive(Clone, Debug)]
+pub(crate) struct IntervalGroup {
+    pub title: String,
+    /// Names, each with its interval or with the reason for having none.
+    pub lines: Vec<(String, Result<Interval, &'static str>)>,
+    /// A reason that holds for all lines.
+    pub no_lines: Option<&'static str>,
+}
+
+/// A ratio with its interval and what it means.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    /// The verdict in a word.
+    pub word: &'static str,
+    pub ink: Ink,
+    /// The ratio with its interval as text.
+    pub value: String,
+    /// The same as a bar; `None` without an interval.
+    pub span: Option<Span>,
+    /// The columns right of the bar.
+    pub right: Vec<String>,
+}
+
+impl Intervals {
+    /// The scale of all bars.
+    pub fn scale(&self) -> Scale {
+        let lines = self.groups.iter().flat_map(|group| &group.lines);
+        let spans = lines.filter_map(|(_, line)| line.as_ref().ok()?.span);
+        Scale::of(&spans.collect::<Vec<_>>())
+    }
+}
+
+/// A ratio with the ends of its interval; an end is `None` where the interval has none.
 #[derive(Clone, Copy, Debug)]
-pub struct PageTexts<S, I, E> {
-    /// Name and version of the object's layout.
-    pub schema: &'static str,
-    /// What was asked for, and the names of the columns.
-    pub start: fn(&S) -> String,
-    /// An interval, as one line.
-    pub interval: fn(&I) -> String,
-    /// What it came to.
-    pub end: fn(&E) -> String,
+pub(crate) struct Span {
+    pub low: Option<f64>,
+    pub ratio: f64,
+    pub high: Option<f64>,
 }
 
-/// Prints, and for one object at the end keeps, what happens.
-#[derive(Debug)]
-pub struct RunPage<S, I, E> {
-    form: PageForm,
-    texts: PageTexts<S, I, E>,
-    pub(crate) start: Option<S>,
-    pub(crate) intervals: Vec<I>,
-    pub(crate) end: Option<E>,
+/// Ratios that a scale may end at.
+const ENDS: [f64; 6] = [1.1, 1.25, 1.5, 2.0, 3.0, 4.0];
+/// Letters on either side of no difference.
+const SIDE: usize = 9;
+
+/// The common scale of bars. It is logarithmic: twice and half as much are equally far from no difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// The ratio at its end; it begins at 1 over that.
+    pub end: f64,
 }
 
-impl<S, I, E> RunPage<S, I, E>
-where
-    S: Clone + Serialize,
-    I: Clone + Serialize,
-    E: Clone + Serialize,
-{
-    /// Nothing has happened yet.
-    pub fn new(form: PageForm, texts: PageTexts<S, I, E>) -> Self {
-        RunPage {
-            form,
-            texts,
-            start: None,
-            intervals: Vec::new(),
-            end: None,
+impl Scale {
+    /// Letters of a bar.
+    pub const BAR: usize = 2 * SIDE + 1;
+
+    /// The narrowest scale that holds all spans, or else the widest one: on a wider one small differences could not be
+    /// seen.
+    pub fn of(spans: &[Span]) -> Self {
+        let ratios = spans
+            .iter()
+            .flat_map(|span| [span.low, Some(span.ratio), span.high]);
+        let farthest = ratios
+            .flatten()
+            .filter(|ratio| *ratio > 0.0)
+            .map(|ratio| ratio.ln().abs())
+            .fold(0.0, f64::max);
+        let wide_enough = ENDS.iter().find(|end| end.ln() >= farthest);
+        let end = *wide_enough.unwrap_or(&ENDS[ENDS.len() - 1]);
+        Scale { end }
+    }
+
+    /// Where a ratio is, from -1 at the beginning of the scale to 1 at its end.
+    pub fn place(self, ratio: f64) -> f64 {
+        ratio.max(1e-12).ln() / self.end.ln()
+    }
+
+    /// The line above bars of text: the ends of the scale, and no difference in the middle.
+    pub fn head(self) -> String {
+        let (less, more) = (format!("1/{}", self.end), format!("{}x", self.end));
+        format!("{less:<SIDE$}1{more:>SIDE$}")
+    }
+
+    /// A span as letters: `   ---o---|   `. What is beyond the scale shows as `<` or `>`.
+    pub fn bar(self, span: Span) -> String {
+        let place = |ratio: f64| SIDE as f64 * (1.0 + self.place(ratio));
+        let low = span.low.map_or(f64::NEG_INFINITY, place);
+        let high = span.high.map_or(f64::INFINITY, place);
+        let middle = place(span.ratio);
+        let last = (Scale::BAR - 1) as f64;
+        let letter = |index: usize| match index as f64 {
+            at if at == 0.0 && low < -0.5 => '<',
+            at if at == last && high > last + 0.5 => '>',
+            at if middle.round() == at => 'o',
+            _ if index == SIDE => '|',
+            at if low.round() <= at && at <= high.round() => '-',
+            _ => ' ',
+        };
+        (0..Scale::BAR).map(letter).collect()
+    }
+}
+
+/// A plot with its caption and its figures as a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub title: String,
+    /// How to read it.
+    pub caption: String,
+    /// The drawing, as SVG.
+    pub svg: String,
+    /// The figures that are drawn; `None` where the page shows them anyway.
+    pub table: Option<Table>,
+}
+
+impl Figure {
+    /// A plot with its table: the names of the columns, and the rows.
+    pub fn new<T: Into<String>>(
+        title: impl Into<String>,
+        caption: impl Into<String>,
+        svg: String,
+        head: impl IntoIterator<Item = T>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let title = title.into();
+        Figure {
+            table: Some(Table::of(&title, head, rows)),
+            title,
+            caption: caption.into(),
+            svg,
         }
     }
+}
 
-    /// How it is printed.
-    pub fn form(&self) -> PageForm {
-        self.form
-    }
-
-    /// It begins.
-    pub fn start(&mut self, start: &S) -> String {
-        if self.form == PageForm::Json {
-            self.start = Some(start.clone());
-        }
-        self.part("start", start, self.texts.start)
-    }
-
-    /// An interval has ended.
-    pub fn interval(&mut self, interval: &I) -> String {
-        if self.form == PageForm::Json {
-            self.intervals.push(interval.clone());
-        }
-        self.part("interval", interval, self.texts.interval)
-    }
-
-    /// All is known.
-    pub fn end(&mut self, end: &E) -> String {
-        if self.form == PageForm::Json {
-            self.end = Some(end.clone());
-        }
-        self.part("end", end, self.texts.end)
-    }
-
-    /// The one object of a run that came to its end; nothing in another form.
-    pub fn document(self) -> String {
-        let ends = self.start.zip(self.end);
-        ends.map_or_else(String::new, |(start, end)| {
-            render_document(&RunDocument {
-                schema: String::from(self.texts.schema),
-                start,
-                intervals: self.intervals,
-                end,
-            })
-        })
-    }
-
-    fn part<T: Serialize>(&self, event: &'static str, part: &T, text: fn(&T) -> String) -> String {
-        match self.form {
-            PageForm::Text => text(part),
-            PageForm::JsonStream => render_event(event, part),
-            PageForm::Json => String::new(),
-        }
-    }
+/// A file that a reader can save from a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Saved {
+    /// Its name without the program's.
+    pub name: &'static str,
+    /// Its media type.
+    pub kind: &'static str,
+    pub data: String,
+    /// What it holds.
+    pub holds: &'static str,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXTS: PageTexts<u32, u32, u32> = PageTexts {
-        schema: "nicpoll.count/1",
-        start: |from| format!("from {from}\n"),
-        interval: |now| format!("{now}\n"),
-        end: |sum| format!("{sum} in all\n"),
-    };
-
-    fn printed(form: PageForm) -> [String; 4] {
-        let mut page = RunPage::new(form, TEXTS);
-        [
-            page.start(&1),
-            page.interval(&2),
-            page.end(&3),
-            page.document(),
-        ]
+    fn span(low: f64, ratio: f64, high: f64) -> Span {
+        Span {
+            low: Some(low),
+            ratio,
+            high: Some(high),
+        }
     }
 
     #[test]
-    fn each_part_is_printed_once_when_it_is_there() {
-        assert_eq!(
-            printed(PageForm::Text),
-            ["from 1\n", "2\n", "3 in all\n", ""]
-        );
-        assert_eq!(
-            printed(PageForm::JsonStream),
-            [
-                "{\"event\":\"start\",\"data\":1}\n",
-                "{\"event\":\"interval\",\"data\":2}\n",
-                "{\"event\":\"end\",\"data\":3}\n",
-                ""
-            ]
-        );
-        let [start, interval, end, document] = printed(PageForm::Json);
-        assert_eq!([start, interval, end], [""; 3]);
-        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
-        let whole = serde_json::json!({
-            "schema": "nicpoll.count/1", "start": 1, "intervals": [2], "end": 3
-        });
-        assert_eq!(document, whole);
+    fn twice_and_half_are_equally_far() {
+        let scale = Scale::of(&[span(0.26, 0.5, 0.9), span(1.1, 2.0, 3.9)]);
+        assert_eq!(scale.head(), "1/4      1       4x");
+        assert_eq!(scale.bar(span(0.26, 0.5, 0.9)), "-----o---|         ");
+        assert_eq!(scale.bar(span(1.1, 2.0, 3.9)), "         |----o----");
+        assert_eq!(scale.bar(span(0.9, 1.0, 1.1)), "        -o-        ");
+    }
+
+    #[test]
+    fn what_is_beyond_the_scale_is_marked() {
+        let scale = Scale { end: 2.0 };
+        assert!(scale.bar(span(0.1, 0.8, 3.0)).starts_with('<'));
+        assert!(scale.bar(span(0.1, 0.8, 3.0)).ends_with('>'));
+        let open = Span {
+            low: Some(1.2),
+            ratio: 1.5,
+            high: None,
+        };
+        assert!(scale.bar(open).ends_with("->"));
+        // Where even the estimate is beyond, only the mark is left.
+        let far = scale.bar(span(0.01, 0.02, 0.03));
+        assert_eq!(far, "<        |         ");
+    }
+
+    #[test]
+    fn the_scale_holds_all_and_is_no_wider() {
+        assert_eq!(Scale::of(&[]), Scale { end: 1.1 });
+        assert_eq!(Scale::of(&[span(0.6, 0.7, 0.9)]), Scale { end: 2.0 });
+        assert_eq!(Scale::of(&[span(0.001, 1.0, 2.0)]), Scale { end: 4.0 });
     }
 }

@@ -1,53 +1,37 @@
-//! A study as text for a terminal.
+//! A page as text for a terminal.
 //!
-//! The first screen is the answer. Below it stand what was run, one part for each workload, and what to know
-//! before believing it.
-//!
-//! What must hold: without colour there is no escape code in the text, whatever the study's own
-//! strings hold. Running text is never wider than the page, nor are tables, unless a label and one
-//! cell together are: columns that a line has no room for stand below the others.
+//! Without colour there is no escape code in the text, whatever the document's strings hold. Running text is never
+//! wider than the page; neither are tables, unless a label and one cell together are: columns that a line has no room
+//! for stand below the others.
 
-pub(crate) mod ab;
-pub(crate) mod answer;
-pub(crate) mod bar;
-mod columns;
-pub mod compared;
-mod costs;
-mod cpu_truth;
-mod differences;
-mod doctor;
-mod evenness;
-pub(crate) mod header;
-pub(crate) mod imported;
-mod legend;
-mod met;
-pub(crate) mod notes;
-pub(crate) mod page;
-mod plan;
-mod scrutiny;
-mod show;
-pub(crate) mod sweep;
-pub(crate) mod workload;
+use std::collections::BTreeMap;
 
-pub use show::{PollingValues, polling_values as render_polling_values};
-
-use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Compared, CpuTruth, Doctor, Imported, Show, Study, StudyPlan};
-
-use self::page::Page;
+use crate::page::{Align, Block, Document, Ink, Intervals, Level, Medium, Scale, Table};
 
 /// The narrowest page that the tables fit on.
 const NARROWEST: usize = 80;
 /// Longer lines are hard to read.
 const WIDEST: usize = 100;
+/// Where everything below a heading begins.
+const INDENT: &str = "  ";
+/// Running text is no narrower, however long its lead.
+const TEXT_MIN: usize = 20;
+/// Columns wider than this take the eye from one figure to the next.
+const WIDEST_COLUMN: usize = 20;
+/// Least blanks before a cell of text, and before a figure.
+const LEFT_GAP: usize = 2;
+const RIGHT_GAP: usize = 1;
+/// Lines of a terminal, less the prompt and the last line of the first screen.
+const FIRST_SCREEN: usize = 22;
+/// Units that stay on the line of their number.
+const UNITS: [&str; 8] = ["%", "ns", "us", "ms", "s", "min", "h", "pt"];
 
 /// How the text is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
     /// Columns a line may take; less than 80 counts as 80, more than 100 as 100.
     pub width: usize,
-    /// Whether to colour it. Who prints it knows whether it goes to a terminal and what `NO_COLOR`
-    /// says.
+    /// Whether to colour it. The caller knows whether it goes to a terminal and what `NO_COLOR` says.
     pub color: bool,
 }
 
@@ -60,84 +44,606 @@ impl Default for TextOptions {
     }
 }
 
-/// Two results compared as text, with a newline at its end.
-pub fn render_compared_text(compared: &Compared, options: &TextOptions) -> String {
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let mut page = Page::new(width, options.color);
-    compared::write(&mut page, compared);
-    page.into_text()
-}
-
-/// Imported trials as text, with a newline at its end.
-pub fn render_imported_text(imported: &Imported, options: &TextOptions) -> String {
-    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
-    imported::write(&mut page, imported);
-    page.into_text()
-}
-
-/// What a study would do as text, with a newline at its end.
-pub fn render_plan_text(plan: &StudyPlan, options: &TextOptions) -> String {
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let mut page = Page::new(width, options.color);
-    plan::write(&mut page, plan);
-    page.into_text()
-}
-
-/// The whole report as text, with a newline at its end.
-pub fn render_text(study: &Study, options: &TextOptions) -> String {
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let mut page = Page::new(width, options.color);
-    write_study(&mut page, study);
-    page.into_text()
-}
-
-/// The answer, and everything that it rests on.
-pub(crate) fn write_study(page: &mut Page, study: &Study) {
-    answer::write(page, study, false);
-    for sweep in &study.sweeps {
-        sweep::write(page, sweep);
+/// A document as text, with a newline at its end.
+pub fn render_text(document: &impl Document, options: &TextOptions) -> String {
+    let mut text = Text {
+        text: String::new(),
+        width: options.width.clamp(NARROWEST, WIDEST),
+        color: options.color,
+    };
+    let page = document.page();
+    let parts = page.parts.iter();
+    for part in parts.filter(|part| part.medium != Medium::Html) {
+        text.blocks(&part.blocks);
     }
-    header::write(page, study);
-    header::write_changes(page, study);
-    for workload in &study.workloads {
-        workload::write(page, study, workload);
+    text.text
+}
+
+/// Bars as lines of a page of the greatest width, without the indent.
+pub(crate) fn interval_lines(intervals: &Intervals) -> String {
+    let mut text = Text {
+        text: String::new(),
+        width: WIDEST,
+        color: false,
+    };
+    text.intervals(intervals);
+    let lines = text.text.lines();
+    lines
+        .map(|line| format!("{}\n", &line[INDENT.len()..]))
+        .collect()
+}
+
+/// A text that grows line by line.
+struct Text {
+    text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Text {
+    fn blocks(&mut self, blocks: &[Block]) {
+        let mut free = None;
+        for block in blocks {
+            match block {
+                Block::Heading(Level::Browser, _)
+                | Block::Figure(_)
+                | Block::Code(_)
+                | Block::Link(..)
+                | Block::Saved(_) => {}
+                Block::Heading(_, title) => self.heading(title),
+                Block::Item(lead, ink, text) => self.item(lead, *ink, text),
+                Block::Spare(ink, text) => {
+                    let lines = self.text.matches('\n').count();
+                    let free = free.get_or_insert(FIRST_SCREEN.saturating_sub(lines));
+                    // The first screen fits the narrowest terminal.
+                    let takes = wrapped(text, NARROWEST - 4).len();
+                    if takes <= *free {
+                        self.item("- ", *ink, text);
+                        *free -= takes;
+                    }
+                }
+                Block::Line(pieces) => self.line(pieces),
+                Block::Table(table) => self.table(table),
+                Block::Intervals(intervals) => self.intervals(intervals),
+                Block::Blank => self.text.push('\n'),
+                Block::Folded(_, blocks) => self.blocks(blocks),
+            }
+        }
     }
-    notes::write(page, study);
+
+    fn heading(&mut self, title: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        for line in wrapped(title, self.width) {
+            self.push(Ink::Strong, &line);
+            self.text.push('\n');
+        }
+    }
+
+    /// Running text; it begins at the same column on each of its lines.
+    fn item(&mut self, lead: &str, ink: Ink, text: &str) {
+        // A name that fills its column does not run into the text.
+        let gap = match lead.ends_with(|last: char| last != ' ') {
+            true => INDENT,
+            false => "",
+        };
+        let lead = format!("{lead}{gap}");
+        let hang = INDENT.len() + columns(&lead);
+        let width = self.width.saturating_sub(hang).max(TEXT_MIN);
+        for (index, line) in wrapped(text, width).iter().enumerate() {
+            if index == 0 {
+                self.text.push_str(INDENT);
+                self.push(Ink::Strong, &lead);
+            } else {
+                self.blanks(hang);
+            }
+            self.push(ink, line);
+            self.text.push('\n');
+        }
+    }
+
+    fn line(&mut self, pieces: &[(String, Ink)]) {
+        let last = pieces
+            .iter()
+            .rposition(|(text, _)| !text.trim().is_empty())
+            .unwrap_or(0);
+        self.text.push_str(INDENT);
+        for (index, (text, ink)) in pieces.iter().enumerate().take(last + 1) {
+            let text = if index == last { text.trim_end() } else { text };
+            // Colour belongs to what is there, not to the blanks around it.
+            let word = text.trim_start();
+            let body = word.trim_end();
+            self.text.push_str(&text[..text.len() - word.len()]);
+            self.push(*ink, body);
+            self.text.push_str(&word[body.len()..]);
+        }
+        self.text.push('\n');
+    }
+
+    /// A table whose columns share what the labels leave.
+    ///
+    /// Where a cell needs more than its share, each column takes what it needs instead, and those that a line has no
+    /// room for stand below the others, with the labels again.
+    fn table(&mut self, table: &Table) {
+        let with_cells = table.lines().filter(|row| !row.cells.is_empty());
+        let longest = with_cells.map(|row| columns(&row.label.text)).max();
+        let longest = longest.unwrap_or(0);
+        let label = table.label.max(longest);
+        let needs = needs(table);
+        // A label may be wider than the page: it comes from a study or an imported text.
+        let room = |label: usize| self.width.saturating_sub(INDENT.len() + label);
+        let share = room(label) / needs.len().max(1);
+        let share = match table.align {
+            Align::Left => share,
+            Align::Right => share.min(WIDEST_COLUMN),
+        };
+        if needs.iter().all(|need| *need <= share) {
+            return self.columns_of(table, 0, &vec![share; needs.len()], label);
+        }
+        let mut first = 0;
+        for widths in lines_of(&needs, room(longest)) {
+            if first > 0 {
+                self.text.push('\n');
+            }
+            self.columns_of(table, first, widths, longest);
+            first += widths.len();
+        }
+    }
+
+    /// The columns of a table from `first` on, as many as there are widths.
+    fn columns_of(&mut self, table: &Table, first: usize, widths: &[usize], label: usize) {
+        for row in table.lines() {
+            self.text.push_str(INDENT);
+            self.push(row.label.ink, &row.label.text);
+            let mut gap = label.saturating_sub(columns(&row.label.text));
+            for (cell, width) in row.cells.iter().skip(first).zip(widths) {
+                let free = width.saturating_sub(columns(&cell.text));
+                let (before, after) = match table.align {
+                    Align::Left => (LEFT_GAP, free.saturating_sub(LEFT_GAP)),
+                    Align::Right => (free.max(RIGHT_GAP), 0),
+                };
+                if cell.text.is_empty() {
+                    gap += width;
+                } else {
+                    self.blanks(gap + before);
+                    self.push(cell.ink, &cell.text);
+                    gap = after;
+                }
+            }
+            self.text.push('\n');
+        }
+    }
+
+    /// Bars; the heads of the columns stand above the first group.
+    fn intervals(&mut self, intervals: &Intervals) {
+        let scale = intervals.scale();
+        let layout = Layout::of(intervals, self.width);
+        let Layout { name, value, .. } = layout;
+        let names = name + WORD + value;
+        let right = |line: usize| -> String {
+            let heads = intervals.right.iter();
+            heads
+                .map(|(head, width)| format!("{:>width$}", head[line]))
+                .collect()
+        };
+        for (index, group) in intervals.groups.iter().enumerate() {
+            if let Some(why) = group.no_lines {
+                let title = (format!("{}: ", group.title), Ink::Strong);
+                self.line(&[title, (String::from(why), Ink::Unsure)]);
+                continue;
+            }
+            if index == 0 {
+                let above = format!(
+                    "{:names$}{:<half$} {:>half$}{}",
+                    format!("{:1$}rate [interval]", "", name + WORD),
+                    "less",
+                    "more",
+                    right(0),
+                    half = Scale::BAR / 2
+                );
+                let title = shortened(&group.title, names - 1);
+                let below = format!("{title:<names$}{}{}", scale.head(), right(1));
+                self.line(&[(above, Ink::Strong)]);
+                self.line(&[(below, Ink::Strong)]);
+            } else {
+                self.line(&[(group.title.clone(), Ink::Strong)]);
+            }
+            for ((_, line), short) in group.lines.iter().zip(&layout.names) {
+                let short = (format!("{short:<name$}"), Ink::Plain);
+                let one = match line {
+                    Ok(one) => one,
+                    Err(why) => {
+                        self.line(&[short, (String::from(*why), Ink::Unsure)]);
+                        continue;
+                    }
+                };
+                let bar = one.span.map_or(" ".repeat(Scale::BAR), |it| scale.bar(it));
+                let cells = one.right.iter().zip(&intervals.right);
+                let cells = cells.map(|(cell, (_, width))| format!("{cell:>width$}"));
+                self.line(&[
+                    short,
+                    (format!("{:<WORD$}", one.word), one.ink),
+                    (format!("{:<value$}", one.value), Ink::Plain),
+                    (bar, one.ink),
+                    (cells.collect(), Ink::Plain),
+                ]);
+            }
+        }
+    }
+
+    fn blanks(&mut self, count: usize) {
+        self.text.extend(std::iter::repeat_n(' ', count));
+    }
+
+    fn push(&mut self, ink: Ink, text: &str) {
+        let code = match ink {
+            Ink::Plain => None,
+            Ink::Strong => Some("1"),
+            Ink::Faint => Some("2"),
+            Ink::Good => Some("32"),
+            Ink::Bad => Some("31"),
+            Ink::Unsure => Some("33"),
+        };
+        match code {
+            Some(code) if self.color && !text.trim().is_empty() => {
+                self.text.push_str(&format!("\x1b[{code}m{text}\x1b[0m"));
+            }
+            _ => self.text.push_str(text),
+        }
+    }
 }
 
-/// The first screen of the report alone, with a newline at its end.
-pub fn render_brief_text(study: &Study, options: &TextOptions) -> String {
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let mut page = Page::new(width, options.color);
-    answer::write(&mut page, study, true);
-    page.into_text()
+/// Least width of the names of bars, with the blank behind them.
+const NAME_MIN: usize = 8;
+/// Width of a verdict in a word.
+const WORD: usize = 11;
+/// Width of a ratio with its interval, where names leave room for it.
+const VALUE: usize = 22;
+
+/// Widths of the columns before bars: all bars begin at one place.
+struct Layout {
+    name: usize,
+    value: usize,
+    /// The names of the lines, cut where there is no room for them.
+    names: Vec<String>,
 }
 
-/// The proof of the CPU account as text, with a newline at its end.
-pub fn render_cpu_truth_text(truth: &CpuTruth, options: &TextOptions) -> String {
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let mut page = Page::new(width, options.color);
-    cpu_truth::write(&mut page, truth);
-    page.into_text()
+impl Layout {
+    /// Names have the room that they need as far as the page has it: first that behind the values goes, then names
+    /// are shortened.
+    fn of(intervals: &Intervals, width: usize) -> Self {
+        let groups = || intervals.groups.iter();
+        let lines = groups().map(|group| &group.lines).max_by_key(|it| it.len());
+        let names: Vec<&str> = lines
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let needed = names.iter().map(|it| columns(it) + 1).max().unwrap_or(0);
+        let needed = needed.max(NAME_MIN);
+        let judged = groups().flat_map(|group| &group.lines);
+        let values = judged.filter_map(|(_, line)| Some(columns(&line.as_ref().ok()?.value) + 1));
+        let widest = values.max().unwrap_or(VALUE);
+        let right: usize = intervals.right.iter().map(|(_, width)| width).sum();
+        let room = width - INDENT.len() - WORD - Scale::BAR - right;
+        let value = VALUE.min(room.saturating_sub(needed)).max(widest);
+        let name = needed.min(room.saturating_sub(value)).max(NAME_MIN);
+        Layout {
+            name,
+            value,
+            names: shortened_apart(&names, name - 1),
+        }
+    }
 }
 
-/// A live comparison of two settings as text, with a newline at its end.
-pub fn render_ab_text(compared: &LiveAb, options: &TextOptions) -> String {
-    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
-    ab::write(&mut page, compared);
-    page.into_text()
+/// What each column of a table takes at least: its widest cell, and the blanks before it.
+fn needs(table: &Table) -> Vec<usize> {
+    let gap = match table.align {
+        Align::Left => LEFT_GAP,
+        Align::Right => RIGHT_GAP,
+    };
+    let widest = |column: usize| {
+        let cells = table.lines().filter_map(|row| row.cells.get(column));
+        cells.map(|cell| columns(&cell.text)).max().unwrap_or(0)
+    };
+    (0..table.columns())
+        .map(|column| gap + widest(column))
+        .collect()
 }
 
-/// What interfaces can do and do, as text with a newline at its end.
-pub fn render_show_text(show: &Show, options: &TextOptions) -> String {
-    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
-    show::write(&mut page, show);
-    page.into_text()
+/// The columns next to each other, line by line: as many as there is room for, and one at least.
+fn lines_of(needs: &[usize], room: usize) -> Vec<&[usize]> {
+    let mut lines = Vec::new();
+    let mut rest = needs;
+    while !rest.is_empty() {
+        let ends = rest.iter().scan(0, |end, need| {
+            *end += need;
+            Some(*end)
+        });
+        let fitting = ends.take_while(|end| *end <= room).count().max(1);
+        let (line, below) = rest.split_at(fitting);
+        lines.push(line);
+        rest = below;
+    }
+    lines
 }
 
-/// What a machine can do, as text with a newline at its end.
-pub fn render_doctor_text(doctor: &Doctor, options: &TextOptions) -> String {
-    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
-    doctor::write(&mut page, doctor);
-    page.into_text()
+/// Columns that a text takes. The report's own text is ASCII; a study's strings are taken to be one column a character.
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Breaks a text into lines between words, and words that are wider than a line anywhere.
+///
+/// Words come from the document, which may be another machine's: what is not printable is replaced, or it could
+/// control the terminal.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in words(text) {
+        let word: Vec<char> = word
+            .chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect();
+        for piece in word.chunks(width) {
+            let line = lines.last_mut().expect("there is always a line");
+            let used = columns(line);
+            if used == 0 {
+                line.extend(piece);
+            } else if used + 1 + piece.len() <= width {
+                line.push(' ');
+                line.extend(piece);
+            } else {
+                lines.push(piece.iter().collect());
+            }
+        }
+    }
+    lines
+}
+
+/// The words of a text. A number and its unit are one: no line ends between them.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%');
+        match words.last_mut() {
+            Some(last) if UNITS.contains(&unit) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(String::from(word)),
+        }
+    }
+    words
+}
+
+/// A name within so many columns: its beginning and its end, where names differ.
+fn shortened(name: &str, width: usize) -> String {
+    cut(name, width, width / 3)
+}
+
+/// The same with so many letters of the end.
+fn cut(name: &str, width: usize, end: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= width {
+        return String::from(name);
+    }
+    let end = &letters[letters.len() - end..];
+    let begin = &letters[..width - end.len() - 1];
+    begin.iter().chain(&['~']).chain(end).collect()
+}
+
+/// Names of one screen within so many columns. Different names stay different: where the usual cut makes two alike,
+/// all are cut elsewhere, and where no cut keeps them apart, their positions do.
+pub(crate) fn shortened_apart(names: &[&str], width: usize) -> Vec<String> {
+    let ends = std::iter::once(width / 3).chain(0..width);
+    for end in ends {
+        let short: Vec<String> = names.iter().map(|name| cut(name, width, end)).collect();
+        if are_apart(names, &short) {
+            return short;
+        }
+    }
+    let numbered = names.iter().map(|name| {
+        let first = names.iter().position(|other| other == name).unwrap_or(0);
+        let number = format!("~{}", first + 1);
+        let room = width.saturating_sub(number.len());
+        name.chars().take(room).chain(number.chars()).collect()
+    });
+    numbered.collect()
+}
+
+/// Whether no two different names have become one.
+fn are_apart(names: &[&str], short: &[String]) -> bool {
+    let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+    names
+        .iter()
+        .zip(short)
+        .all(|(name, short)| *known.entry(short).or_insert(name) == *name)
+}
+
+/// Text with microseconds as the locale can show them: `200 us` is `200 µs` where letters are UTF-8, and `20µs` is
+/// `20us` elsewhere. Only the unit behind a number changes, and never the length of a line.
+pub fn with_micros(text: &str, is_utf8: bool) -> String {
+    if !is_utf8 {
+        return text.replace("µs", "us");
+    }
+    let mut parts = text.split(" us");
+    let mut shown = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let is_unit = shown.ends_with(|c: char| c.is_ascii_digit())
+            && !part.starts_with(|c: char| c.is_alphanumeric());
+        shown.push_str(if is_unit { " µs" } else { " us" });
+        shown.push_str(part);
+    }
+    shown
+}
+
+/// Lines of cells: the first column to the left, the others to the right, two blanks between them.
+pub(crate) fn aligned_lines(lines: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].len());
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+    let mut text = String::new();
+    for line in lines {
+        for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
+            text += &match column {
+                0 => format!("{cell:<width$}"),
+                _ => format!("  {cell:>width$}"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A line of a name in a column of that width, and a text.
+pub(crate) fn named(name: &str, width: usize, text: &str) -> String {
+    format!("{name:<width$}{text}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Cell, Page, Part, Row};
+
+    fn shown(write: impl FnOnce(&mut Part)) -> String {
+        let options = TextOptions {
+            width: 80,
+            color: false,
+        };
+        render_text(&Page::of("", write), &options)
+    }
+
+    fn table(rows: Vec<Row>, label: usize, align: Align) -> String {
+        let mut rows = rows.into_iter();
+        let mut table = Table::new("", [""; 0], align);
+        table.head = rows.next().unwrap();
+        (table.rows, table.label) = (rows.collect(), label);
+        shown(|part| part.table(table))
+    }
+
+    #[test]
+    fn long_words_are_broken_and_escape_codes_are_defused() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("red \u{1b}[31m", 20), ["red ?[31m"]);
+        assert_eq!(wrapped("about 5 %, or 3 s", 9), ["about", "5 %, or", "3 s"]);
+    }
+
+    #[test]
+    fn a_name_that_fills_its_column_does_not_run_into_the_text() {
+        let text = shown(|part| {
+            part.item("default    ", Ink::Plain, "as it is");
+            part.item("as-it-comes", Ink::Plain, "nothing");
+            part.item("x".repeat(200), Ink::Plain, "far out");
+        });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "  default    as it is");
+        assert_eq!(lines[1], "  as-it-comes  nothing");
+        assert!(lines[2].ends_with("x  far out"), "{text}");
+    }
+
+    #[test]
+    fn a_label_may_be_wider_than_the_page() {
+        for align in [Align::Left, Align::Right] {
+            let line = table(vec![Row::plain("x".repeat(200), ["1"])], 26, align);
+            assert!(
+                line.trim_end().ends_with(" 1") && line.len() < 220,
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn wide_columns_stand_apart_and_below_one_another_where_a_line_is_too_short() {
+        let cells = |letter: &str, wide: [usize; 4]| wide.map(|wide| letter.repeat(wide));
+        let rows = [
+            Row::plain("head", cells("h", [29, 5, 30, 14])),
+            Row::group("a group", Ink::Plain),
+            Row::plain("figures", cells("7", [6, 6, 6, 6])),
+        ];
+        for align in [Align::Left, Align::Right] {
+            let text = table(rows.to_vec(), 27, align);
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines.len(), 2 * rows.len() + 1, "{text}");
+            assert!(lines[0].starts_with("  head ") && lines[4].starts_with("  head "));
+            assert!(lines[1] == "  a group" && lines[3].is_empty() && lines[5] == lines[1]);
+            for (line, cells) in [(0, 3), (2, 3), (4, 1), (6, 1)] {
+                assert_eq!(lines[line].split_whitespace().count(), 1 + cells, "{text}");
+                assert!(lines[line].len() <= 80, "{text}");
+            }
+            let ends = |line: &str, letter| -> Vec<usize> {
+                let ends = line
+                    .char_indices()
+                    .filter(|(at, one)| *one == letter && !line[at + 1..].starts_with(letter));
+                ends.map(|(at, _)| at).collect()
+            };
+            if align == Align::Right {
+                for [head, below] in [[0, 2], [4, 6]] {
+                    let ends = [ends(&lines[head][6..], 'h'), ends(&lines[below][6..], '7')];
+                    assert_eq!(ends[0], ends[1], "{text}");
+                }
+            }
+        }
+        // What has room for its share keeps it.
+        let line = table(vec![Row::plain("a", cells("7", [11; 4]))], 27, Align::Right);
+        assert_eq!(line.find('7'), Some(2 + 27 + 1), "{line}");
+    }
+
+    #[test]
+    fn empty_cells_leave_no_trailing_blanks() {
+        let rows = vec![
+            Row::plain("label", ["1", "", "3"]),
+            Row {
+                label: Cell::new("alone", Ink::Plain),
+                ..Row::plain("", ["1", ""])
+            },
+        ];
+        let text = table(rows, 0, Align::Right);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].find('1'), lines[1].find('1'));
+        assert!(lines.iter().all(|line| line.trim_end() == *line));
+    }
+
+    #[test]
+    fn names_of_one_screen_stay_apart() {
+        let apart = |names: &[&str], width| {
+            let short = shortened_apart(names, width);
+            assert!(
+                short.iter().all(|name| name.chars().count() <= width),
+                "{short:?}"
+            );
+            short
+        };
+        // The usual cut keeps these apart, and leaves a short one as it is.
+        assert_eq!(
+            apart(&["udp", "udp-64-at-50-%", "udp-64-at-90-%"], 12),
+            ["udp", "udp-64-~50-%", "udp-64-~90-%"]
+        );
+        // It would make these one.
+        let middle = ["one-long-name-1-of-a-kind", "one-long-name-2-of-a-kind"];
+        assert_eq!(shortened(middle[0], 9), shortened(middle[1], 9));
+        let short = apart(&middle, 9);
+        assert_ne!(short[0], short[1]);
+        // One name twice is one name.
+        let twice = apart(&[middle[0], middle[0], middle[1]], 9);
+        assert!(twice[0] == twice[1] && twice[1] != twice[2], "{twice:?}");
+        // A short name that another one is cut to.
+        let trap = apart(&["ab~ef", "abcdef"], 5);
+        assert_ne!(trap[0], trap[1]);
+    }
+    #[test]
+    fn microseconds_are_written_as_the_locale_can_show_them() {
+        let text = "period 200 us, at most 1.5 us.\nfor 20µs those who use us use --period 50us\n";
+        assert_eq!(
+            with_micros(text, true),
+            "period 200 µs, at most 1.5 µs.\nfor 20µs those who use us use --period 50us\n"
+        );
+        assert_eq!(
+            with_micros(text, false),
+            "period 200 us, at most 1.5 us.\nfor 20us those who use us use --period 50us\n"
+        );
+    }
 }

@@ -11,7 +11,7 @@ use nicpoll_model::ab::{
 use nicpoll_model::{
     Drops, LossPlace, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen, Verdict,
 };
-use nicpoll_report::{SCHEMAS, TextOptions, render_ab_plan, render_ab_text, render_document};
+use nicpoll_report::{SCHEMAS, TextOptions, render_ab_plan, render_document, render_text};
 use nicpoll_stats::ab::{
     BLOCK_SECONDS, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN, answer,
 };
@@ -231,7 +231,7 @@ fn run(count: usize, reference: Arm, judged: Arm) -> LiveAb {
 }
 
 fn page(compared: &LiveAb) -> String {
-    render_ab_text(
+    render_text(
         compared,
         &TextOptions {
             width: 100,
@@ -252,7 +252,7 @@ fn a_comparison_that_saves() {
     let saves = run(60, AS_IT_IS, POLLING);
     assert_eq!(saves.answer.verdict, Some(Verdict::BetterAndItMatters));
     let manners = [(100, false), (80, false), (100, true)];
-    let pages = manners.map(|(width, color)| render_ab_text(&saves, &TextOptions { width, color }));
+    let pages = manners.map(|(width, color)| render_text(&saves, &TextOptions { width, color }));
     golden("tests/golden/ab.txt", &pages.join("\n====\n\n"));
     let page = &pages[1];
     assert!(page.lines().all(|line| line.len() <= 80), "{page}");

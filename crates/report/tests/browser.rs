@@ -9,7 +9,7 @@ use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{
     STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyEntry, StudyKind, StudyState,
 };
-use nicpoll_report::{render_ab_html, render_choice_html, render_html, render_studies_html};
+use nicpoll_report::{choice_page, render_html};
 use nicpoll_testkit::{Chromium, Screen, needs};
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ fn pages() -> [PathBuf; 2] {
     let compared: LiveAb = serde_json::from_str(include_str!("golden/ab.json")).unwrap();
     let pages = [
         ("report.html", render_html(&study())),
-        ("report-ab.html", render_ab_html(&compared)),
+        ("report-ab.html", render_html(&compared)),
     ];
     pages.map(|(name, html)| {
         let file = folder.join(name);
@@ -107,10 +107,10 @@ fn axe_core_finds_nothing_wrong() {
     let studies = studies();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let of_store = [
-        ("studies.html", render_studies_html(&studies)),
+        ("studies.html", render_html(&studies)),
         (
             "choice.html",
-            render_choice_html(7, &["interrupt", "polling"], &studies),
+            render_html(&choice_page(7, &["interrupt", "polling"], &studies)),
         ),
     ];
     let of_store = of_store.map(|(name, html)| {

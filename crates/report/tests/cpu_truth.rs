@@ -3,7 +3,7 @@
 use nicpoll_model::{
     CPU_TRUTH_SCHEMA, CpuTruth, EventCost, FoldBin, FoldedPulses, TruthPhase, TruthVerdict,
 };
-use nicpoll_report::{TextOptions, render_cpu_truth_text, render_json};
+use nicpoll_report::{TextOptions, render_json, render_text};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/nicpoll.cpu-truth-1.schema.json");
@@ -53,7 +53,7 @@ fn truth() -> CpuTruth {
 
 #[test]
 fn the_text_shows_both_accounts_and_their_errors() {
-    let text = render_cpu_truth_text(&truth(), &TextOptions::default());
+    let text = render_text(&truth(), &TextOptions::default());
     let lines: Vec<String> = text
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -87,7 +87,7 @@ fn what_was_not_measured_shows_as_a_dash() {
     truth.cost = None;
     truth.fold = None;
     truth.verdict = TruthVerdict::Inconclusive;
-    let text = render_cpu_truth_text(&truth, &TextOptions::default());
+    let text = render_text(&truth, &TextOptions::default());
     assert!(text.contains("The account itself takes -."), "{text}");
     assert!(text.contains("It cannot be told now: "), "{text}");
     assert!(!text.contains("by phase of a pulse"), "{text}");

@@ -10,9 +10,8 @@ use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
 use nicpoll_model::rr::RrDocument;
 use nicpoll_model::{CpuTruth, Doctor, Show, Study, SwitchRun, WatchEnd, WatchSample, WatchStart};
 use nicpoll_report::{
-    PageForm, RR_TEXTS, RunPage, TextOptions, WatchScale, render_cpu_truth_text,
-    render_doctor_text, render_document, render_event, render_json, render_line_rates,
-    render_show_text, render_text, render_watch_start, render_watch_text,
+    PageForm, RR_TEXTS, RunPage, TextOptions, WatchScale, render_document, render_event,
+    render_json, render_line_rates, render_text, render_watch_start, render_watch_text,
 };
 use nicpoll_testkit::golden;
 use serde::Serialize;
@@ -58,14 +57,14 @@ fn a_study() {
 #[test]
 fn a_show() {
     let show: Show = document("show");
-    let page = in_all_manners(|options| render_show_text(&show, options));
+    let page = in_all_manners(|options| render_text(&show, options));
     golden(path("show", "txt"), &page);
 }
 
 #[test]
 fn a_doctor() {
     let doctor: Doctor = document("doctor");
-    let page = in_all_manners(|options| render_doctor_text(&doctor, options));
+    let page = in_all_manners(|options| render_text(&doctor, options));
     golden(path("doctor", "txt"), &page);
 }
 
@@ -73,7 +72,7 @@ fn a_doctor() {
 fn a_proof_of_the_cpu_account() {
     let truth: CpuTruth = serde_json::from_str(&recorded("cpu-truth")).unwrap();
     golden(path("cpu-truth", "json"), &render_json(&truth));
-    let page = in_all_manners(|options| render_cpu_truth_text(&truth, options));
+    let page = in_all_manners(|options| render_text(&truth, options));
     golden(path("cpu-truth", "txt"), &page);
 }
 

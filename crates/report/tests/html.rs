@@ -6,7 +6,7 @@ mod fixture;
 use drawn::beyond_the_edge;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{CpuStates, Study, Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
-use nicpoll_report::{TextOptions, render_ab_html, render_brief_text, render_html, render_text};
+use nicpoll_report::{TextOptions, brief_page, render_html, render_text};
 
 /// What a reader reads of a page: no tags, no style, one blank between words.
 fn words(html: &str) -> String {
@@ -36,7 +36,7 @@ fn flat(text: &str) -> String {
 fn the_answer_is_that_of_the_text() {
     let study = fixture::study();
     let page = words(&render_html(&study));
-    let text = render_brief_text(&study, &TextOptions::default());
+    let text = render_text(&brief_page(&study), &TextOptions::default());
     let title = text.lines().next().unwrap();
     assert!(page.contains(title), "{title}");
     assert!(page.contains(&study.question));
@@ -112,7 +112,7 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
 #[test]
 fn the_file_needs_nothing_and_runs_nothing() {
     let compared: LiveAb = serde_json::from_str(include_str!("golden/ab.json")).unwrap();
-    for html in [render_html(&fixture::study()), render_ab_html(&compared)] {
+    for html in [render_html(&fixture::study()), render_html(&compared)] {
         for foreign in [
             "<script", "http:", "https:", " src=", "url(", "@import", "<link", "<iframe",
         ] {

@@ -7,7 +7,7 @@ use nicpoll_model::{
     InterfaceShow, InterruptShow, NapiShow, Origin, PollingVariable, Rhythm, Show, ThreadShow,
     Unseen, ValueSource,
 };
-use nicpoll_report::{TextOptions, render_doctor_text, render_show_text};
+use nicpoll_report::{TextOptions, render_text};
 
 fn finding(discipline: Discipline) -> Finding {
     Finding {
@@ -136,7 +136,7 @@ fn what_is_known_is_shown_and_what_is_not_is_no_number() {
             width,
             color: false,
         };
-        let text = render_show_text(&show(vec![napi()]), &options);
+        let text = render_text(&show(vec![napi()]), &options);
         lines_fit(&text, width);
         let has = |part: &str| assert!(text.contains(part), "{part}:\n{text}");
         has("em0: no driver, up, 2.5 Gbit/s");
@@ -157,7 +157,7 @@ fn what_is_known_is_shown_and_what_is_not_is_no_number() {
 
 #[test]
 fn an_interface_that_nothing_polls_has_no_block() {
-    let text = render_show_text(&show(Vec::new()), &TextOptions::default());
+    let text = render_text(&show(Vec::new()), &TextOptions::default());
     assert!(!text.contains("kern.polling"), "{text}");
 }
 
@@ -187,11 +187,11 @@ fn bad_checks_have_their_remedies_below_them_and_are_counted() {
     use CheckStatus::{Absent, Confounds, Good, Missing, Unknown};
     let well = doctor(&[Good, Absent, Unknown]);
     assert!(well.is_well());
-    let text = render_doctor_text(&well, &TextOptions::default());
+    let text = render_text(&well, &TextOptions::default());
     assert!(text.contains("Nothing is missing"), "{text}");
     let ill = doctor(&[Good, Missing, Confounds]);
     assert!(!ill.is_well());
-    let text = render_doctor_text(&ill, &TextOptions::default());
+    let text = render_text(&ill, &TextOptions::default());
     lines_fit(&text, 100);
     assert_eq!(text.matches("-> do this").count(), 2, "{text}");
     assert!(

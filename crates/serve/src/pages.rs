@@ -4,10 +4,7 @@
 use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
-use nicpoll_report::{
-    render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,
-    render_studies_html,
-};
+use nicpoll_report::{choice_page, render_html};
 use nicpoll_store::{Place, Store, StoreError, Which};
 use nicpoll_study::{ResultError, ResultName, ResultSource, StudyError, compare_results, shown};
 use thiserror::Error;
@@ -79,13 +76,13 @@ fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
             let studies = store.list(still_runs)?;
             let mut states = studies.studies.iter().map(|entry| entry.state);
             let is_live = states.any(|state| state == StudyState::Running);
-            Ok((render_studies_html(&studies), is_live))
+            Ok((render_html(&studies), is_live))
         }
         Page::Study(id) => of_study(&store, *id),
         Page::Choice(id) => {
             let settings = settings(&store, *id)?;
             let names: Vec<&str> = settings.iter().map(String::as_str).collect();
-            let html = render_choice_html(*id, &names, &store.list(still_runs)?);
+            let html = render_html(&choice_page(*id, &names, &store.list(still_runs)?));
             Ok((html, false))
         }
         Page::Compared([reference, judged]) => {
@@ -97,7 +94,7 @@ fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
                 started_at: String::new(),
             };
             let compared = compare_results(&reference?, &judged?, false, &origin)?;
-            Ok((render_compared_html(&compared), false))
+            Ok((render_html(&compared), false))
         }
     }
 }
@@ -108,10 +105,8 @@ fn of_study(store: &Store, id: i64) -> Result<(String, bool), PageError> {
     let entry = store.entry(which, still_runs)?;
     let is_live = entry.state == StudyState::Running;
     let html = match entry.kind {
-        StudyKind::Ab => render_ab_html(&store.read::<LiveAb>(which, still_runs)?.document),
-        StudyKind::Imported => {
-            render_imported_html(&store.read::<Imported>(which, still_runs)?.document)
-        }
+        StudyKind::Ab => render_html(&store.read::<LiveAb>(which, still_runs)?.document),
+        StudyKind::Imported => render_html(&store.read::<Imported>(which, still_runs)?.document),
         _ => render_html(&shown(store.read::<Study>(which, still_runs)?)?),
     };
     Ok((html, is_live))

@@ -9,7 +9,7 @@ use nicpoll_ab::{AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty,
 use nicpoll_lab::draw_seed;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{render_ab_html, render_ab_plan, render_ab_text, render_document};
+use nicpoll_report::{render_ab_plan, render_document, render_html, render_text};
 use nicpoll_store::Store;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
@@ -105,14 +105,14 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     let compared = ended.outcome?;
     let text = match args.json {
         true => render_document(&compared),
-        false => render_ab_text(&compared, &output::text_options()),
+        false => render_text(&compared, &output::text_options()),
     };
     output::print(&text)?;
     if let Some(place) = ended.place {
         tell!("{}", place.sentence(true));
     }
     if let Some(file) = &args.report {
-        output::write_report(file, &render_ab_html(&compared))?;
+        output::write_report(file, &render_html(&compared))?;
     }
     ended.unstored.map_or(Ok(()), Err)?;
     match stop.signal() {

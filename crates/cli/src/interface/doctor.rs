@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::TruthVerdict;
 use nicpoll_model::time::parse_time;
-use nicpoll_report::{render_cpu_truth_text, render_doctor_text, render_document, render_json};
+use nicpoll_report::{render_document, render_json, render_text};
 
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
 use crate::output::{origin, print, text_options};
@@ -22,7 +22,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let text = if args.json {
         render_document(&doctor)
     } else {
-        render_doctor_text(&doctor, &text_options())
+        render_text(&doctor, &text_options())
     };
     print(&text)?;
     Ok(if doctor.is_well() {
@@ -38,7 +38,7 @@ fn cpu_truth(args: &DoctorArgs) -> Result<u8, Failure> {
     let text = if args.json {
         render_json(&truth)
     } else {
-        render_cpu_truth_text(&truth, &text_options())
+        render_text(&truth, &text_options())
     };
     print(&text)?;
     Ok(match truth.verdict {

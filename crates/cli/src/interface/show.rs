@@ -8,7 +8,7 @@ use nicpoll_inspect::{
 };
 use nicpoll_model::Show;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{render_document, render_polling_values, render_show_text};
+use nicpoll_report::{render_document, render_polling_values, render_text};
 use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_sys::tell;
 
@@ -43,7 +43,7 @@ pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
     let text = if args.json {
         render_document(&show)
     } else {
-        render_show_text(&show, &text_options())
+        render_text(&show, &text_options())
     };
     print(&text)?;
     Ok(0)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{render_document, render_sim_run, render_sim_run_html};
+use nicpoll_report::{render_document, render_html, render_sim_run, sim_run_page};
 use nicpoll_sim::{
     EmbeddedHost, Need, PathHost, ReceiveDiscipline, Simulation, TRACE_LINE_BYTES_MAX, Trace,
     TraceReader, TrafficModel, bottleneck, explain, explain_work, list_presets, simulate,
@@ -135,7 +135,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         figures,
     };
     if let Some(file) = &args.report {
-        output::write_report(file, &render_sim_run_html(&run, &output::origin().argv))?;
+        output::write_report(
+            file,
+            &render_html(&sim_run_page(&run, &output::origin().argv)),
+        )?;
     }
     output::print(&if args.json {
         render_document(&run)

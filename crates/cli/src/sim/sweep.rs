@@ -10,7 +10,7 @@ use clap::Args;
 use nicpoll_model::sim::join;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{
-    plot_sweep, render_document, render_sim_sweep, render_sim_sweep_html, sweep_as_csv,
+    plot_sweep, render_document, render_html, render_sim_sweep, sim_sweep_page, sweep_as_csv,
 };
 use nicpoll_sim::{
     HostModel, Need, PathHost, ReceiveDiscipline, Simulation, SimulationError, TrafficModel,
@@ -208,7 +208,10 @@ pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
         written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
     }
     if let Some(file) = &form.report {
-        output::write_report(file, &render_sim_sweep_html(sweep, &output::origin().argv))?;
+        output::write_report(
+            file,
+            &render_html(&sim_sweep_page(sweep, &output::origin().argv)),
+        )?;
     }
     output::print(&if form.json {
         render_document(sweep)

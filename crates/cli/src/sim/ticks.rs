@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{plot_ticks, render_document, render_sim_ticks, render_sim_ticks_html};
+use nicpoll_report::{plot_ticks, render_document, render_html, render_sim_ticks, sim_ticks_page};
 use nicpoll_sim::{Ticks, sample_ticks};
 
 use crate::failure::Failure;
@@ -67,7 +67,10 @@ pub fn run(args: &TicksArgs) -> Result<u8, Failure> {
         written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
     }
     if let Some(file) = &args.report {
-        output::write_report(file, &render_sim_ticks_html(&ticks, &output::origin().argv))?;
+        output::write_report(
+            file,
+            &render_html(&sim_ticks_page(&ticks, &output::origin().argv)),
+        )?;
     }
     output::print(&if args.json {
         render_document(&ticks)

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use nicpoll_model::Compared;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
-use nicpoll_report::{render_compared_text, render_document};
+use nicpoll_report::{render_document, render_text};
 use nicpoll_store::Store;
 use nicpoll_study::{FailOn, ResultSource, compare_results};
 
@@ -70,7 +70,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     let compared = compare_results(&reference, &judged, args.less_is_better, &output::origin())?;
     output::print(&match args.json {
         true => render_document(&compared),
-        false => render_compared_text(&compared, &output::text_options()),
+        false => render_text(&compared, &output::text_options()),
     })?;
     Ok(match &args.fail_on {
         Some(limit) => gated(limit.of_results(&compared)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_lab::this_runner;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
-use nicpoll_report::{render_document, render_imported_text};
+use nicpoll_report::{render_document, render_text};
 use nicpoll_store::Store;
 use nicpoll_study::{Correction, ImportError, import_transcripts};
 use nicpoll_sys::tell;
@@ -51,7 +51,7 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
     };
     output::print(&match args.json {
         true => render_document(&imported),
-        false => render_imported_text(&imported, &output::text_options()),
+        false => render_text(&imported, &output::text_options()),
     })?;
     match id {
         Some(id) => tell!("Stored as study {id}: 'nicpoll study show {id}' shows it again."),

@@ -11,7 +11,7 @@ use nicpoll_calibrate::{predict, simulated_figures};
 use nicpoll_lab::{draw_seed, require_lab, require_state};
 use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{Plan, StudyKind};
-use nicpoll_report::{render_document, render_html, render_plan_text};
+use nicpoll_report::{render_document, render_html, render_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
 use nicpoll_study::{
@@ -112,7 +112,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         let plan = plan.map_err(|error| Failure::Usage(error.to_string()))?;
         output::print(&match args.options.json {
             true => render_document(&plan),
-            false => render_plan_text(&plan, &output::text_options()),
+            false => render_text(&plan, &output::text_options()),
         })?;
         return Ok(0);
     }

@@ -8,10 +8,8 @@ use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
 use nicpoll_report::{
-    blocks_as_csv, imported_as_csv, render_ab_html, render_ab_markdown, render_ab_text,
-    render_document, render_html, render_imported_html, render_imported_markdown,
-    render_imported_text, render_json, render_markdown, render_studies_text, render_text,
-    series_as_csv, trials_as_csv,
+    blocks_as_csv, imported_as_csv, render_document, render_html, render_json, render_markdown,
+    render_studies_text, render_text, series_as_csv, trials_as_csv,
 };
 use nicpoll_store::{Place, Store, StoreError, Which};
 use nicpoll_study::{ready_studies, shown};
@@ -185,14 +183,14 @@ pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
         let compared = store.read::<LiveAb>(args.study, still_runs)?.document;
         return Ok(output::print(&match args.json {
             true => render_document(&compared),
-            false => render_ab_text(&compared, &output::text_options()),
+            false => render_text(&compared, &output::text_options()),
         })?);
     }
     if store.entry(args.study, still_runs)?.kind == StudyKind::Imported {
         let imported = store.read::<Imported>(args.study, still_runs)?.document;
         return Ok(output::print(&match args.json {
             true => render_document(&imported),
-            false => render_imported_text(&imported, &output::text_options()),
+            false => render_text(&imported, &output::text_options()),
         })?);
     }
     let kept = store.read::<Study>(args.study, still_runs)?;
@@ -285,9 +283,9 @@ fn of_imported(store: &Store, which: Which, format: Format) -> Result<String, Fa
     let imported = store.read::<Imported>(which, still_runs)?.document;
     Ok(match format {
         Format::Csv => imported_as_csv(&imported),
-        Format::Html => render_imported_html(&imported),
-        Format::Md => render_imported_markdown(&imported),
-        _ => render_imported_text(&imported, &output::text_options()),
+        Format::Html => render_html(&imported),
+        Format::Md => render_markdown(&imported),
+        _ => render_text(&imported, &output::text_options()),
     })
 }
 
@@ -301,8 +299,8 @@ fn of_ab(store: &Store, which: Which, format: Format) -> Result<String, Failure>
         // Also one of another version: as it is.
         Format::Json => render_document(&store.document(which)?),
         Format::Csv | Format::SeriesCsv => blocks_as_csv(&read()?),
-        Format::Html => render_ab_html(&read()?),
-        Format::Md => render_ab_markdown(&read()?),
-        Format::Text => render_ab_text(&read()?, &output::text_options()),
+        Format::Html => render_html(&read()?),
+        Format::Md => render_markdown(&read()?),
+        Format::Text => render_text(&read()?, &output::text_options()),
     })
 }

@@ -26,7 +26,7 @@ fn the_first_screen_is_the_answer() {
         color: false,
     };
     let whole = render_text(&study, &narrow);
-    let brief = render_brief_text(&study, &narrow);
+    let brief = render_text(&brief_page(&study), &narrow);
     // A prompt takes the last line.
     assert!(brief.lines().count() <= 23, "{brief}");
     let first = whole.lines().take(brief.lines().count() - 1);
@@ -58,7 +58,7 @@ fn bars_begin_at_one_place_whatever_workloads_are_called() {
             width,
             color: false,
         };
-        let brief = render_brief_text(&study, &options);
+        let brief = render_text(&brief_page(&study), &options);
         let lines: Vec<&str> = brief.lines().collect();
         let head = lines.iter().find(|line| line.contains("1/")).unwrap();
         let middle = head.find("1/").unwrap() + 9;
@@ -76,7 +76,7 @@ fn bars_begin_at_one_place_whatever_workloads_are_called() {
         width: 120,
         color: false,
     };
-    let wide = render_brief_text(&study, &wide);
+    let wide = render_text(&brief_page(&study), &wide);
     assert!(wide.contains("  udp64-of-many-clients-a "), "{wide}");
 }
 
@@ -90,7 +90,7 @@ fn a_verdict_on_asking_is_said_to_be_one() {
             sensitivity.is_on_asking = true;
         }
     }
-    let text = flat(&render_brief_text(&study, &TextOptions::default()));
+    let text = flat(&render_text(&brief_page(&study), &TextOptions::default()));
     assert!(text.contains(
         "tcp: polling was proven in force in 11 of 16 trials only. The verdict is on asking for it, not \
          on having it."
@@ -120,6 +120,6 @@ fn a_setting_against_itself_asks_another_question() {
     let polling = study.settings[2].clone();
     study.settings[1].description = polling.description;
     study.settings[1].writes = polling.writes;
-    let text = render_brief_text(&study, &TextOptions::default());
+    let text = render_text(&brief_page(&study), &TextOptions::default());
     assert!(text.starts_with("Is a setting unlike itself?"), "{text}");
 }

@@ -8,7 +8,7 @@ use nicpoll_model::{
     Comparison, ComparisonName, CpuSource, DroppedComparison, MainEffect, Metric, Study, Verdict,
     Warning, WarningName,
 };
-use nicpoll_report::{TextOptions, render_brief_text, render_text};
+use nicpoll_report::{TextOptions, brief_page, render_text};
 
 fn plain(study: &Study) -> String {
     render_text(study, &TextOptions::default())
@@ -372,7 +372,7 @@ fn given_up(mut study: Study) -> String {
         },
         blocks_done: 3,
     });
-    render_brief_text(&study, &TextOptions::default())
+    render_text(&brief_page(&study), &TextOptions::default())
 }
 
 #[test]

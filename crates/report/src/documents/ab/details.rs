@@ -1,0 +1,343 @@
+//! What each setting used in a live comparison, queue by queue where it is known, and what was changed for it.
+//!
+//! Figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbStamps, AbWindow, LiveAb};
+use nicpoll_model::numbers::{self, MISSING, counted, duration_text, figure_or_missing};
+
+use super::plan::{once, turns};
+use crate::page::{Align, Ink, Part, Row, Table};
+
+/// Width of the labels.
+const LABEL: usize = 34;
+
+pub fn write(part: &mut Part, compared: &LiveAb) {
+    let arms = arms(compared);
+    if !arms[0].is_empty() {
+        part.heading("What each setting used");
+        write_used(part, compared, &arms);
+        write_queues(part, &arms);
+        write_stamps(part, &arms);
+    }
+    write_bracket(part, compared);
+    part.heading("What was changed");
+    write_changes(part, compared);
+}
+
+/// The blocks of the reference and of the judged setting, of all pairs that count.
+fn arms(compared: &LiveAb) -> [Vec<&AbBlock>; 2] {
+    let counting = compared.pairs.iter();
+    counting
+        .filter(|pair| pair.set_aside_because.is_none())
+        .map(|pair| (&pair.reference, &pair.judged))
+        .unzip::<_, _, Vec<_>, Vec<_>>()
+        .into()
+}
+
+/// How good the time stamps of cards were that delays begin with, where there are such.
+fn write_stamps(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
+    let delays = arms.iter().flatten().flat_map(|block| &block.delays);
+    let stamped: Vec<(u64, AbStamps)> = delays
+        .filter_map(|delay| Some((delay.samples, delay.stamps?)))
+        .collect();
+    if stamped.is_empty() {
+        return;
+    }
+    let error_ns = stamped
+        .iter()
+        .map(|(_, it)| it.error_ns)
+        .fold(0.0, f64::max);
+    let left_out: u64 = stamped.iter().map(|(_, it)| it.left_out_packets).sum();
+    let measured: u64 = stamped.iter().map(|(samples, _)| samples).sum();
+    let text = format!(
+        "Delays from the wire begin with the card's time stamps. Its clock was known to within {}. Of {} packets, {} \
+         are left out: without a stamp, or with one that cannot be right.",
+        duration_text(error_ns.ceil() as u64),
+        numbers::count(measured + left_out),
+        numbers::count(left_out)
+    );
+    part.paragraph(Ink::Faint, text);
+}
+
+fn seconds(blocks: &[&AbBlock]) -> f64 {
+    blocks.iter().map(|block| block.window.seconds).sum()
+}
+
+/// A count over all blocks.
+fn total(blocks: &[&AbBlock], count: impl Fn(&AbBlock) -> Option<u64>) -> Option<f64> {
+    let sum: Option<u64> = blocks.iter().map(|block| count(block)).sum();
+    Some(sum? as f64)
+}
+
+fn a_second(blocks: &[&AbBlock], count: impl Fn(&AbBlock) -> Option<u64>) -> Option<f64> {
+    Some(total(blocks, count)? / seconds(blocks))
+}
+
+fn cores(blocks: &[&AbBlock], time: impl Fn(&AbCpu) -> f64) -> Option<f64> {
+    let times: Option<f64> = blocks
+        .iter()
+        .map(|block| block.window.cpu.as_ref().map(&time))
+        .sum();
+    Some(times? / seconds(blocks))
+}
+
+type Figure = fn(&[&AbBlock]) -> Option<f64>;
+
+const USED: [(&str, Figure); 14] = [
+    ("user programs, cores", |it| {
+        cores(it, |cpu| cpu.user_seconds)
+    }),
+    ("kernel for programs, cores", |it| {
+        cores(it, |cpu| cpu.system_seconds)
+    }),
+    ("hard interrupts, cores", |it| {
+        cores(it, |cpu| cpu.irq_seconds)
+    }),
+    ("soft interrupts, cores", |it| {
+        cores(it, |cpu| cpu.softirq_seconds)
+    }),
+    ("  counting, at most (subtracted)", |it| {
+        cores(it, |cpu| cpu.counting_seconds)
+    }),
+    ("other threads (not counted)", |it| {
+        cores(it, |cpu| cpu.foreign_seconds)
+    }),
+    ("steal, cores", |it| cores(it, |cpu| cpu.steal_seconds)),
+    ("interrupts/s", |it| a_second(it, |block| block.interrupts)),
+    ("receive soft interrupts/s", |it| {
+        a_second(it, |block| block.receive_softirqs)
+    }),
+    ("polls/s", |it| a_second(it, |block| block.polls)),
+    ("packets a poll", |it| {
+        let packets = total(it, |block| block.polled_packets)?;
+        Some(packets / total(it, |block| block.polls)?).filter(|it| it.is_finite())
+    }),
+    ("context switches/s", |it| {
+        a_second(it, |block| block.context_switches)
+    }),
+    ("segments sent again/s", |it| {
+        a_second(it, |block| block.retransmitted_segments)
+    }),
+    ("received packets/s", |it| {
+        a_second(it, |block| Some(block.window.rx_packets))
+    }),
+];
+
+fn write_used(part: &mut Part, compared: &LiveAb, arms: &[Vec<&AbBlock>; 2]) {
+    let names = [&compared.reference.name, &compared.judged.name];
+    let mut table = Table::new("", names, Align::Right);
+    table.label = LABEL;
+    for (label, of) in USED {
+        let values = arms.each_ref().map(|blocks| of(blocks));
+        if values.iter().any(Option::is_some) {
+            let row = Row::plain(label, values.map(figure_or_missing));
+            table.rows.push(row);
+        }
+    }
+    table.rows.extend(drops(arms));
+    part.table(table);
+}
+
+/// The places that lost packets under either setting, or that nothing was lost.
+fn drops(arms: &[Vec<&AbBlock>; 2]) -> Vec<Row> {
+    let places: BTreeMap<_, _> = arms
+        .iter()
+        .flatten()
+        .flat_map(|block| block.dropped_packets.0.keys())
+        .map(|place| {
+            let lost = arms
+                .each_ref()
+                .map(|blocks| a_second(blocks, |block| block.dropped_packets.at(*place)));
+            (*place, lost)
+        })
+        .collect();
+    let mut rows: Vec<Row> = places
+        .iter()
+        .filter(|(_, lost)| lost.iter().flatten().any(|rate| *rate > 0.0))
+        .map(|(place, lost)| {
+            let cells = lost.map(figure_or_missing);
+            Row::new(format!("lost/s: {place}"), cells, Ink::Unsure)
+        })
+        .collect();
+    let is_known = places.values().flatten().any(Option::is_some);
+    if rows.is_empty() {
+        let none = if is_known { "0" } else { MISSING };
+        rows.push(Row::plain("lost/s", [none; 2]));
+    }
+    rows
+}
+
+type QueueCount = fn(&AbQueue) -> Option<u64>;
+
+const OF_QUEUE: [(&str, QueueCount); 3] = [
+    ("packets/s", |queue| queue.rx_packets),
+    ("interrupts/s", |queue| queue.interrupts),
+    ("polls/s", |queue| queue.polls),
+];
+
+/// A line for each queue: each figure under the reference, then under the judged setting.
+fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
+    let mut names: Vec<(&str, u32)> = arms
+        .iter()
+        .flatten()
+        .flat_map(|block| &block.queues)
+        .map(|queue| (queue.interface.as_str(), queue.queue))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return;
+    }
+    part.blank();
+    let heads = OF_QUEUE.map(|(head, _)| head);
+    let mut table = Table::new("queue", heads, Align::Right);
+    let mut counters = Vec::new();
+    for (interface, number) in names {
+        let name = format!("{interface} rx{number}");
+        let of = |count: &dyn Fn(&AbQueue) -> Option<u64>| {
+            let rate = |blocks: &Vec<&AbBlock>| {
+                a_second(blocks, |block| {
+                    let mut queues = block.queues.iter();
+                    count(queues.find(|it| it.interface == interface && it.queue == number)?)
+                })
+            };
+            arms.each_ref().map(rate)
+        };
+        let cells = OF_QUEUE.map(|(_, count)| both(of(&count)));
+        table.rows.push(Row::plain(&name, cells));
+        let counted: Vec<String> = counter_names(arms, interface, number)
+            .into_iter()
+            .map(|counter| (counter, of(&|queue| queue.counters.get(counter).copied())))
+            .filter(|(_, rates)| rates.iter().flatten().any(|rate| *rate > 0.0))
+            .map(|(counter, rates)| format!("{counter} {}", both(rates)))
+            .collect();
+        if !counted.is_empty() {
+            counters.push(format!(
+                "{name}, as its driver counts a second: {}.",
+                counted.join(", ")
+            ));
+        }
+    }
+    part.table(table);
+    for counted in counters {
+        part.paragraph(Ink::Plain, counted);
+    }
+}
+
+/// The figure of the reference and that of the judged setting.
+fn both(rates: [Option<f64>; 2]) -> String {
+    rates.map(figure_or_missing).join(" : ")
+}
+
+/// What the driver counts for a queue, under either setting.
+fn counter_names<'a>(
+    arms: &'a [Vec<&AbBlock>; 2],
+    interface: &str,
+    number: u32,
+) -> BTreeSet<&'a str> {
+    let queues = arms.iter().flatten().flat_map(|block| &block.queues);
+    let own = queues.filter(|it| it.interface == interface && it.queue == number);
+    own.flat_map(|queue| queue.counters.keys().map(String::as_str))
+        .collect()
+}
+
+type Look = fn(&AbWindow) -> Option<f64>;
+
+const OF_LOOK: [(&str, Look); 4] = [
+    ("packets/s", |it| Some(it.packets_per_second())),
+    ("Mbit/s of frames", |it| {
+        Some(it.bytes() as f64 * 8.0 / it.seconds / 1e6)
+    }),
+    ("cores", AbWindow::busy_cores),
+    ("CPU ns a byte", |it| {
+        let ns = it.busy_cores()? * it.seconds / it.bytes() as f64 * 1e9;
+        Some(ns).filter(|ns| ns.is_finite())
+    }),
+];
+
+/// What both settings need, against doing without: the look at the beginning, then the one at the end.
+fn write_bracket(part: &mut Part, compared: &LiveAb) {
+    if compared.prerequisites.is_empty() {
+        return;
+    }
+    part.heading("What it costs to have what both settings need");
+    let Some(bracket) = &compared.prerequisites_cost else {
+        let none = "It is not known: the run ended early. It is in no figure above.";
+        return part.paragraph(Ink::Unsure, none);
+    };
+    let heads = ["without", "with it"];
+    let mut table = Table::new("at the beginning : at the end", heads, Align::Right);
+    table.label = LABEL;
+    for (label, of) in OF_LOOK {
+        let both = |looks: &[AbWindow; 2]| looks.each_ref().map(|it| figure_or_missing(of(it)));
+        let cells = [&bracket.without, &bracket.with].map(|looks| both(looks).join(" : "));
+        table.rows.push(Row::plain(label, cells));
+    }
+    part.table(table);
+    let what = "Under the setting that was there, so this is in no figure above. Two looks at each have no interval: \
+                where the two differ as much as with and without, nothing follows.";
+    part.paragraph(Ink::Faint, what);
+}
+
+fn write_changes(part: &mut Part, compared: &LiveAb) {
+    for (place, turns) in turns(compared) {
+        let text = format!("To and fro, {place}: {}.", turns.join(", "));
+        part.paragraph(Ink::Plain, text);
+    }
+    for (place, writes) in once(compared) {
+        let text = format!("Once, under both settings, {place}: {}.", writes.join(", "));
+        part.paragraph(Ink::Plain, text);
+    }
+    for unseen in compared.not_alternated.iter().chain(&compared.unseen) {
+        part.paragraph(Ink::Unsure, format!("{}: {}.", unseen.what, unseen.why));
+    }
+    for restored in &compared.restored {
+        let (ink, how) = match restored.is_as_before {
+            true => (Ink::Plain, "is as it was before"),
+            false => (
+                Ink::Bad,
+                "is NOT as it was before (nicpoll restore tries again)",
+            ),
+        };
+        let notes: String = restored
+            .notes
+            .iter()
+            .map(|note| format!(" {note}."))
+            .collect();
+        part.paragraph(ink, format!("{} {how}.{notes}", restored.interface));
+    }
+    let aside = compared.answer.set_aside_pairs;
+    if aside > 0 {
+        let text = format!(
+            "{} set aside for an event from outside.",
+            counted(aside, "pair")
+        );
+        part.paragraph(Ink::Unsure, text);
+    }
+    let below = compared
+        .answer
+        .cpu
+        .map_or(0, |cpu| cpu.pairs_below_counting);
+    if below > 0 {
+        let text = format!(
+            "{} with a block in which counting probably costs more than all that was counted: it counts as 0 cores.",
+            counted(below, "pair")
+        );
+        part.paragraph(Ink::Unsure, text);
+    }
+    let plan = &compared.plan;
+    let time = |seconds: f64| duration_text((seconds * 1e9).round() as u64);
+    let settling = plan.settling_seconds.map_or_else(String::new, |seconds| {
+        format!(" After a change, polls took {} to settle.", time(seconds))
+    });
+    part.paragraph(
+        Ink::Faint,
+        format!(
+            "The first {} of each block are left out.{settling} Order and lengths follow from --seed {}.",
+            time(plan.left_out_seconds),
+            plan.seed
+        ),
+    );
+}

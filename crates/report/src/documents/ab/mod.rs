@@ -1,0 +1,235 @@
+//! A live comparison of two settings: the answer, the intervals it is based on, and what to do.
+//!
+//! The answer comes first and the command last. The load is above CPU time, since a setting that carries less also uses
+//! less. Without a verdict the page says why, and recommends nothing.
+
+mod details;
+mod figures;
+mod plan;
+mod words;
+
+pub use plan::render_ab_plan;
+
+use nicpoll_model::Verdict;
+use nicpoll_model::ab::{AbAnswer, AbCores, AbRatio, LiveAb};
+use nicpoll_model::numbers::{MISSING, counted, duration_text, figure, span};
+
+use super::data::{json, saved};
+use super::study::comparisons::with_interval;
+use super::study::run::{fold_sysctls, write_host, write_repeat};
+use super::switch::value as value_text;
+use crate::page::{Document, Ink, Level, Medium, Page, Part, Scale, Span, Table};
+use crate::text::shortened_apart;
+
+const LABEL: usize = 18;
+const FIGURE: usize = 9;
+const VALUE: usize = 21;
+
+impl Document for LiveAb {
+    fn page(&self) -> Page {
+        let mut page = Page::new(format!(
+            "{}: {} against {}",
+            self.interface, self.judged.name, self.reference.name
+        ));
+        page.part(Part::new(Medium::Text), |part| write_answer(part, self));
+        // A reader of a page wants to know first what to do; one of a terminal sees its last lines.
+        let answer = Part::linked(Medium::Html, "answer", "Answer");
+        page.part(answer, |part| {
+            write_answer(part, self);
+            write_command(part, self);
+        });
+        let pairs = Part::linked(Medium::Html, "pairs", "Pairs");
+        page.part(pairs, |part| {
+            part.heading("Block by block");
+            part.figures(figures::of(self));
+        });
+        page.part(Part::new(Medium::All), |part| details::write(part, self));
+        page.part(Part::new(Medium::Text), |part| write_command(part, self));
+        let machine = Part::linked(Medium::Html, "machine", "The machine");
+        page.part(machine, |part| write_machine(part, self));
+        let repeat = Part::linked(Medium::Html, "repeat", "Repeat it");
+        page.part(repeat, |part| {
+            let origin = &self.origin;
+            write_repeat(part, &origin.argv, self.plan.seed, &origin.nicpoll_version);
+        });
+        page.part(saved(), |part| {
+            let whole = json("ab.json", self, "the whole comparison (docs/ab.md)");
+            part.blocks.push(whole);
+        });
+        page
+    }
+}
+
+fn write_answer(part: &mut Part, compared: &LiveAb) {
+    part.title(Level::Title, title(compared));
+    for (index, sentence) in words::answer(compared).into_iter().enumerate() {
+        let ink = match index {
+            0 => Ink::of(compared.answer.verdict),
+            _ => Ink::Plain,
+        };
+        part.paragraph(ink, sentence);
+    }
+    write_intervals(part, compared);
+}
+
+fn title(compared: &LiveAb) -> String {
+    let blocks = compared.pairs.iter();
+    let measured: f64 = blocks
+        .map(|pair| pair.reference.duration_seconds + pair.judged.duration_seconds)
+        .sum();
+    format!(
+        "{}: {} against {} on live traffic, {} of blocks in {}",
+        compared.interface,
+        compared.judged.name,
+        compared.reference.name,
+        counted(compared.answer.pairs, "pair"),
+        span(measured)
+    )
+}
+
+/// The machine, and the values that took turns, for a browser.
+fn write_machine(part: &mut Part, compared: &LiveAb) {
+    part.heading("The machine");
+    write_host(part, &compared.host);
+    fold_sysctls(part, &compared.host);
+    part.heading("What took turns");
+    let head = ["value", &compared.reference.name, &compared.judged.name];
+    let turns = compared.turns().into_iter().map(|turn| {
+        let [one, other] = turn.values.map(value_text);
+        vec![format!("{}: {}", turn.place(), turn.name), one, other]
+    });
+    part.table(Table::of("Values under each setting", head, turns));
+}
+
+/// The one command, or that there is none.
+fn write_command(part: &mut Part, compared: &LiveAb) {
+    part.heading("What to do");
+    let answer = &compared.answer;
+    if answer.is_recommended {
+        return part.paragraph(Ink::Strong, &compared.judged.command);
+    }
+    let is_worse = answer.verdict.map(Verdict::without_weight) == Some(Verdict::Worse);
+    let ink = if is_worse { Ink::Good } else { Ink::Plain };
+    part.paragraph(ink, "Keep what you have.");
+}
+
+/// Two figures, and their ratio.
+struct Line {
+    label: String,
+    figures: [String; 2],
+    ratio: Option<Span>,
+    ink: Ink,
+}
+
+fn write_intervals(part: &mut Part, compared: &LiveAb) {
+    let lines = lines(&compared.answer);
+    if lines.is_empty() {
+        return;
+    }
+    part.blank();
+    let spans: Vec<Span> = lines.iter().filter_map(|line| line.ratio).collect();
+    let scale = Scale::of(&spans);
+    let names = [&compared.reference.name, &compared.judged.name];
+    let names = shortened_apart(&names.map(String::as_str), FIGURE - 1);
+    let head = format!(
+        "{:LABEL$}{:>FIGURE$}{:>FIGURE$}  {:<VALUE$}{}",
+        "",
+        names[0],
+        names[1],
+        "ratio [95 %]",
+        scale.head()
+    );
+    part.line(vec![(head, Ink::Strong)]);
+    for line in lines {
+        let value = line.ratio.map_or(String::from(MISSING), value);
+        let bar = line.ratio.map_or(String::new(), |ratio| scale.bar(ratio));
+        let [reference, judged] = line.figures;
+        let figures = format!(
+            "{:<LABEL$}{reference:>FIGURE$}{judged:>FIGURE$}  {value:<VALUE$}",
+            line.label
+        );
+        part.line(vec![(figures, Ink::Plain), (bar, line.ink)]);
+    }
+}
+
+/// A ratio with its interval. Its ends keep to their side of 1 where the column has room for so many decimals.
+fn value(span: Span) -> String {
+    let ends = [span.low, Some(span.ratio), span.high];
+    let with = |thresholds: &[f64]| with_interval(ends, thresholds, "x", str::to_string);
+    let exact = with(&[1.0]);
+    match exact.len() < VALUE {
+        true => exact,
+        false => with(&[]),
+    }
+}
+
+fn lines(answer: &AbAnswer) -> Vec<Line> {
+    let line = |label: &str, figures: [f64; 2], ratio: Option<Span>, ink: Ink| Line {
+        label: String::from(label),
+        figures: figures.map(figure),
+        ratio,
+        ink,
+    };
+    let mut lines = Vec::new();
+    if let Some(load) = &answer.load {
+        let packets = [
+            load.reference_packets_per_second,
+            load.judged_packets_per_second,
+        ];
+        let bytes = [
+            load.reference_bytes_per_second,
+            load.judged_bytes_per_second,
+        ];
+        let megabits = bytes.map(|bytes| bytes * 8.0 / 1e6);
+        let plain = |label, figures, ratio: Option<AbRatio>| {
+            line(label, figures, ratio.map(of_ratio), Ink::Plain)
+        };
+        lines.push(plain("packets/s", packets, load.packets));
+        lines.push(plain("Mbit/s of frames", megabits, load.bytes));
+        if let Some(cpu) = &answer.cpu {
+            // The adjustment may save more than there is.
+            let judged = (cpu.reference_cores + cpu.equal_load.cores).max(0.0);
+            let as_it_was = [cpu.reference_cores, cpu.judged_cores];
+            let cores = |label, figures, difference: &AbCores| {
+                let ratio = of_cores(difference, cpu.reference_cores);
+                line(label, figures, ratio, Ink::of(answer.verdict))
+            };
+            let at_equal_load = [cpu.reference_cores, judged];
+            lines.push(cores("cores, equal load", at_equal_load, &cpu.equal_load));
+            lines.push(cores("cores, as it was", as_it_was, &cpu.total));
+            let per_byte = [0, 1].map(|arm| as_it_was[arm] / bytes[arm] * 1e9);
+            lines.push(plain("CPU ns a byte", per_byte, cpu.per_byte));
+        }
+    }
+    lines.extend(answer.delays.iter().map(|delay| Line {
+        label: format!(
+            "{} {}",
+            words::kind(delay.kind),
+            words::quantile(delay.quantile)
+        ),
+        figures: [delay.reference_ns, delay.judged_ns].map(|ns| duration_text(ns.round() as u64)),
+        ratio: delay.ratio.map(of_ratio),
+        ink: Ink::Plain,
+    }));
+    lines
+}
+
+fn of_ratio(ratio: AbRatio) -> Span {
+    Span {
+        low: ratio.ratio_low,
+        ratio: ratio.ratio,
+        high: ratio.ratio_high,
+    }
+}
+
+/// A difference as the ratio to what the reference used.
+fn of_cores(difference: &AbCores, reference_cores: f64) -> Option<Span> {
+    // An estimate may save more than there is.
+    let ratio = |cores: f64| (1.0 + cores / reference_cores).max(0.0);
+    let known = |cores: f64| Some(ratio(cores)).filter(|it| it.is_finite());
+    Some(Span {
+        low: known(difference.cores_low),
+        ratio: known(difference.cores)?,
+        high: known(difference.cores_high),
+    })
+}

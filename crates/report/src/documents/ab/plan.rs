@@ -1,0 +1,96 @@
+//! What a live comparison would do: its plan and each write.
+
+use nicpoll_model::ab::{AbPlan, LiveAb};
+use nicpoll_model::numbers::span;
+
+use crate::documents::switch::value;
+
+/// The plan of a comparison that has not begun.
+pub fn render_ab_plan(compared: &LiveAb) -> String {
+    let AbPlan {
+        seed,
+        duration_seconds,
+        block_seconds: [shortest, longest],
+        left_out_seconds,
+        ..
+    } = compared.plan;
+    let mut text = format!(
+        "{}: \"{}\" against \"{}\" for {duration_seconds:.0} s (seed {seed})\n\
+         Blocks of {shortest:.1} to {longest:.1} s in pairs, each in random order; the first {left_out_seconds:.1} s \
+         of a block are left out.\n",
+        compared.interface, compared.judged.name, compared.reference.name,
+    );
+    if let Some(members) = stands_for(compared) {
+        text.push_str(&format!("{members}\n"));
+    }
+    if let Some([measured, every]) = compared.plan.duty_seconds {
+        text.push_str(&format!(
+            "Of each {}, the first {} are measured; in between all is as it is.\n",
+            span(every),
+            span(measured)
+        ));
+    }
+    text.push_str("Once, before the first block, in force under both:\n");
+    for (place, writes) in once(compared) {
+        let lines = writes.iter().map(|write| format!("  {place}: {write}\n"));
+        text.extend(lines);
+    }
+    if compared.prerequisites.is_empty() {
+        text.push_str("  nothing\n");
+    }
+    text.push_str("At each change of setting, to and fro:\n");
+    for (place, turns) in turns(compared) {
+        let lines = turns.iter().map(|turn| format!("  {place}: {turn}\n"));
+        text.extend(lines);
+    }
+    if compared.judged.values.is_empty() {
+        text.push_str("  values of NAPI instances, which come only with what is changed before\n");
+    }
+    text
+}
+
+/// Which interfaces a VLAN, a bond or a bridge stands for; `None` where the interface is itself.
+pub fn stands_for(compared: &LiveAb) -> Option<String> {
+    let LiveAb {
+        interface, members, ..
+    } = compared;
+    // A queue, as in eth0:rx0, is one of its interface's.
+    let own = interface.split(':').next().unwrap_or(interface);
+    (!members.iter().any(|member| member == own)).then(|| {
+        format!(
+            "{own} stands for {}: its packets arrive there, and what is changed and counted is there.",
+            members.join(", ")
+        )
+    })
+}
+
+/// What was written, by the place where it was.
+pub type Written = Vec<(String, Vec<String>)>;
+
+/// What takes turns: each value under the reference and under the setting that is judged.
+pub fn turns(compared: &LiveAb) -> Written {
+    by_place(compared.turns().into_iter().map(|turn| {
+        let [one, other] = turn.values.map(value);
+        (turn.place(), format!("{} {one} <-> {other}", turn.name))
+    }))
+}
+
+/// What both settings need: each value before and after.
+pub fn once(compared: &LiveAb) -> Written {
+    by_place(compared.prerequisites.iter().map(|write| {
+        let (before, after) = (value(&write.before), value(&write.after));
+        let change = format!("{} {before} -> {after}", write.name);
+        (write.interface.clone(), change)
+    }))
+}
+
+fn by_place(all: impl Iterator<Item = (String, String)>) -> Written {
+    let mut written: Written = Vec::new();
+    for (place, one) in all {
+        match written.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, own)) => own.push(one),
+            None => written.push((place, vec![one])),
+        }
+    }
+    written
+}

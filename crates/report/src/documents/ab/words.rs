@@ -1,0 +1,233 @@
+//! What a live comparison says, in sentences.
+//!
+//! The first sentence is the verdict with its figure, its interval and the load that it holds for, or that there is
+//! none and why. What a saving costs in delay is said after it.
+
+use nicpoll_model::Verdict;
+use nicpoll_model::ab::{
+    AbCpuCost, AbDelayAnswer, AbDelayKind, AbLoad, AbNoVerdict, AbQuantile, LiveAb,
+};
+use nicpoll_model::numbers::{aligned, duration_text, figure, percent, span};
+
+use super::plan::stands_for;
+
+/// Every sentence, the verdict first.
+pub fn answer(compared: &LiveAb) -> Vec<String> {
+    let answer = &compared.answer;
+    let mut sentences = Vec::new();
+    match (answer.verdict, &answer.load, &answer.cpu) {
+        (Some(verdict), Some(load), Some(cpu)) => {
+            sentences.push(verdict_sentence(compared, verdict, load, cpu));
+            sentences.extend(about_load(compared, verdict, load));
+        }
+        _ => sentences.extend(answer.no_verdict.iter().map(|why| reason(compared, *why))),
+    }
+    if answer.is_recommended {
+        sentences.extend(price(compared));
+    }
+    // An abort is a reason against a verdict, and said there.
+    if let Some(text) = compared
+        .end
+        .text
+        .as_deref()
+        .filter(|_| !compared.end.cause.is_abort())
+    {
+        sentences.push(format!("It ended early: {text}."));
+    }
+    sentences.extend(more_time(compared));
+    sentences.extend(stands_for(compared));
+    sentences
+}
+
+fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &AbCpuCost) -> String {
+    let judged = &compared.judged.name;
+    let margin = percent(compared.plan.margin);
+    let at = format!(
+        "at equal load ({} packets/s, {} Mbit/s of frames)",
+        figure(f64::midpoint(
+            load.reference_packets_per_second,
+            load.judged_packets_per_second
+        )),
+        figure(
+            f64::midpoint(
+                load.reference_bytes_per_second,
+                load.judged_bytes_per_second
+            ) * 8.0
+                / 1e6
+        )
+    );
+    let difference = &cpu.equal_load;
+    let ends = [
+        difference.cores_low,
+        difference.cores,
+        difference.cores_high,
+    ];
+    let of_all = figure(cpu.reference_cores);
+    match verdict.without_weight() {
+        Verdict::Better => {
+            let [high, middle, low] = aligned(ends.map(|cores| -cores), &[0.0]);
+            let share = percent(-difference.cores / cpu.reference_cores);
+            let packet = a_packet(cpu, -1.0);
+            format!(
+                "{judged} saves {middle} cores [{low}, {high}] {at}: {share} % of {of_all}{packet}."
+            )
+        }
+        Verdict::Worse => {
+            let [low, middle, high] = aligned(ends, &[0.0]);
+            let share = percent(difference.cores / cpu.reference_cores);
+            let packet = a_packet(cpu, 1.0);
+            format!(
+                "{judged} costs {middle} cores [{low}, {high}] {at}: {share} % more than {of_all}{packet}."
+            )
+        }
+        Verdict::Equivalent => {
+            let [low, middle, high] = aligned(ends, &[]);
+            format!(
+                "{judged} makes no difference of {margin} % or more: {middle} cores [{low}, {high}] of {of_all} {at}."
+            )
+        }
+        _ => {
+            let [low, middle, high] = aligned(ends, &[0.0]);
+            format!("No difference proven: {middle} cores [{low}, {high}] of {of_all} {at}.")
+        }
+    }
+}
+
+fn a_packet(cpu: &AbCpuCost, sign: f64) -> String {
+    cpu.ns_per_packet.map_or_else(String::new, |[ns, _, _]| {
+        format!(", {} a packet", duration_text((sign * ns).round() as u64))
+    })
+}
+
+/// What the load does to the verdict.
+fn about_load(compared: &LiveAb, verdict: Verdict, load: &AbLoad) -> Option<String> {
+    if load.is_equal {
+        return None;
+    }
+    let what = match load.is_moved {
+        true => "The setting moves the load",
+        false => "The load varied too much to tell whether the setting moves it",
+    };
+    let three = "the difference at equal load, the difference as it was, and CPU time a byte";
+    let agree = match verdict.without_weight() {
+        Verdict::NoDifferenceProven => "do not all agree",
+        _ => "agree",
+    };
+    let less = match verdict.without_weight() == Verdict::Better && !compared.answer.is_recommended
+    {
+        true => " But it carries less, so it is not recommended.",
+        false => "",
+    };
+    Some(format!(
+        "{what}, so three figures have to agree: {three}. They {agree}.{less}"
+    ))
+}
+
+fn reason(compared: &LiveAb, why: AbNoVerdict) -> String {
+    let plan = &compared.plan;
+    let because = match why {
+        AbNoVerdict::Aborted => {
+            let text = compared.end.text.as_deref();
+            format!(
+                "the run was given up and everything put back: {}",
+                text.unwrap_or("something happened to the traffic")
+            )
+        }
+        AbNoVerdict::NoCpuTime => String::from(
+            "CPU time could not be counted exactly (nicpoll doctor says what it takes)",
+        ),
+        AbNoVerdict::NoTraffic => String::from("the interface carried nothing"),
+        AbNoVerdict::BelowCounting => {
+            let cpu = compared.answer.cpu;
+            format!(
+                "what the traffic costs is below what counting costs, in {} of {} pairs of blocks: such a comparison \
+                 takes more traffic",
+                cpu.map_or(0, |cpu| cpu.pairs_below_counting),
+                cpu.map_or(0, |cpu| cpu.pairs)
+            )
+        }
+        AbNoVerdict::TooFewPairs => format!(
+            "{} pairs of blocks count, and it takes {}",
+            compared.answer.cpu.map_or(0, |cpu| cpu.pairs),
+            plan.pairs_min
+        ),
+        AbNoVerdict::CarryOver => carried(compared),
+        AbNoVerdict::NoFit => {
+            String::from("one pair alone has another load, so nothing can be said at equal load")
+        }
+    };
+    format!("No verdict: {because}.")
+}
+
+fn carried(compared: &LiveAb) -> String {
+    let found = compared.answer.cpu.and_then(|cpu| cpu.carry_over);
+    match found {
+        Some(found) => format!(
+            "carry-over: without the first {} of blocks the difference is {} cores, and without twice that \
+             time it is {}. One setting works on what the other left: use longer blocks",
+            duration_text((compared.plan.left_out_seconds * 1e9).round() as u64),
+            figure(compared.answer.cpu.map_or(0.0, |cpu| cpu.equal_load.cores)),
+            figure(found.later.cores)
+        ),
+        None => String::from(
+            "blocks are too short to tell whether one setting works on what the other left: use longer ones",
+        ),
+    }
+}
+
+/// The delays that a recommended setting makes longer; `None` when it makes none longer.
+fn price(compared: &LiveAb) -> Option<String> {
+    let is_longer = |delay: &&AbDelayAnswer| {
+        let low = delay.ratio.and_then(|ratio| ratio.ratio_low);
+        low.is_some_and(|low| low > 1.0)
+    };
+    let one = |delay: &AbDelayAnswer| {
+        let time = |ns: f64| duration_text(ns.round() as u64);
+        format!(
+            "{}, {} {} instead of {}",
+            delay.kind.name(),
+            quantile(delay.quantile),
+            time(delay.judged_ns),
+            time(delay.reference_ns)
+        )
+    };
+    let delays = compared.answer.delays.iter();
+    let longer: Vec<String> = delays.filter(is_longer).map(one).collect();
+    (!longer.is_empty()).then(|| format!("The price is delay: {}.", longer.join("; ")))
+}
+
+/// How long it would take to know more, where that is the question.
+fn more_time(compared: &LiveAb) -> Option<String> {
+    let answer = &compared.answer;
+    let is_open = answer.verdict == Some(Verdict::NoDifferenceProven)
+        || answer.no_verdict == [AbNoVerdict::TooFewPairs];
+    let needed = answer.cpu?.time_needed?;
+    let is_more = needed.pairs > answer.cpu?.pairs;
+    (is_open && is_more).then(|| {
+        format!(
+            "With this scatter it takes about {} to know the difference at equal load to {} cores either way.",
+            span(needed.seconds),
+            figure(needed.aim_cores)
+        )
+    })
+}
+
+/// A delay's name in a table.
+pub fn kind(kind: AbDelayKind) -> &'static str {
+    match kind {
+        AbDelayKind::UdpStackToRead => "UDP to read",
+        AbDelayKind::TcpStackToRead => "TCP to read",
+        AbDelayKind::UdpWireToRead => "UDP from wire",
+        AbDelayKind::TcpWireToRead => "TCP from wire",
+        AbDelayKind::SmoothedRoundTrip => "TCP round trip",
+        AbDelayKind::RunQueue => "wait for CPU",
+    }
+}
+
+/// A quantile's name.
+pub fn quantile(quantile: AbQuantile) -> &'static str {
+    match quantile {
+        AbQuantile::P50 => "p50",
+        AbQuantile::P99 => "p99",
+    }
+}

@@ -1,0 +1,313 @@
+//! Two results side by side: the verdict first, then its interval as a bar, then the values.
+//!
+//! What was not paired is said not to be. A value that is far out, and a series that changes, are named with their
+//! places, and nothing is left out for them.
+
+use nicpoll_model::numbers::{MISSING, aligned, figure, figure_or_missing};
+use nicpoll_model::{
+    Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict,
+};
+
+use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
+
+/// Below this p value, one of the three tests of a series has found something.
+const SERIES_BELOW_P: f64 = nicpoll_stats::SERIES_BELOW_P;
+/// What holds of all that is not paired.
+const NOT_PAIRED: &str = "Not paired: what changed between the two, beside what was meant to, is in the ratio. Runs \
+    that take turns, as in 'nicpoll study run', leave it out.";
+/// Width of the labels.
+const LABEL: usize = 22;
+
+impl Document for Compared {
+    fn page(&self) -> Page {
+        let first = self.comparisons.first();
+        let title = first.map_or(String::from("Nothing to compare"), |sets| {
+            format!("{} against {}", sets.judged.name, sets.reference.name)
+        });
+        let mut page = Page::new(&title);
+        page.links = super::stored::home();
+        let head = Part::linked(Medium::Html, "answer", "");
+        page.part(head, |part| part.title(Level::Browser, title));
+        page.part(Part::new(Medium::All), |part| write(part, self));
+        page
+    }
+}
+
+fn write(part: &mut Part, compared: &Compared) {
+    let comparisons = &compared.comparisons;
+    for (index, sets) in comparisons.iter().enumerate() {
+        if index > 0 {
+            part.blank();
+        }
+        let ink = Ink::of(Some(sets.verdict));
+        part.paragraph(ink, sentence(sets, compared.margin_ratio));
+        bar(part, sets);
+        part.blank();
+        part.table(table(sets));
+        part.blank();
+        part.paragraph(Ink::Plain, method(sets, comparisons.len()));
+        for note in notes(sets, compared.margin_ratio) {
+            part.item("! ", Ink::Unsure, note);
+        }
+    }
+    let is_unpaired = comparisons.iter().any(|it| !it.method.is_paired());
+    let notes = is_unpaired.then(|| String::from(NOT_PAIRED)).into_iter();
+    if comparisons.len() > 1 {
+        part.blank();
+    }
+    for note in notes.chain(alone(&compared.alone)) {
+        part.item("! ", Ink::Unsure, note);
+    }
+}
+
+/// What was not compared, a sentence for each result that has it.
+fn alone(alone: &[ComparedAlone]) -> impl Iterator<Item = String> {
+    let of_one = alone.chunk_by(|one, other| one.result == other.result);
+    of_one.map(|own| {
+        let names = own
+            .iter()
+            .map(|it| format!("{} under {}", it.workload, it.setting));
+        let them = if own.len() == 1 { "it" } else { "them" };
+        format!(
+            "Not compared, as only {} has {them}: {}.",
+            own[0].result,
+            names.collect::<Vec<_>>().join(", ")
+        )
+    })
+}
+
+/// What a comparison comes to.
+pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
+    let ComparedSets {
+        judged,
+        reference,
+        verdict,
+        ..
+    } = sets;
+    let workload = sets
+        .workload
+        .as_ref()
+        .map(|it| format!("{it}: "))
+        .unwrap_or_default();
+    let (judged, reference) = (&judged.name, &reference.name);
+    let what = quantity(&sets.quantity);
+    let Some(ratio) = sets.ratio else {
+        return format!(
+            "{workload}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
+        );
+    };
+    let thresholds = [1.0, margin, 1.0 / margin];
+    let (times, interval) = match sets.interval {
+        Ends {
+            low: Some(low),
+            high: Some(high),
+        } => {
+            let [low, ratio, high] = aligned([low, ratio, high], &thresholds);
+            (ratio, format!("interval {low} to {high}"))
+        }
+        _ => {
+            let [ratio] = aligned([ratio], &thresholds);
+            (ratio, String::from("no interval"))
+        }
+    };
+    format!(
+        "{workload}{verdict}: {judged} has {times} times the {what} of {reference} ({interval})."
+    )
+}
+
+fn quantity(name: &str) -> &str {
+    match name {
+        "bits_per_second" | "delivered_bits_per_second" => "bits a second",
+        "packets_per_second" => "packets a second",
+        "transactions_per_second" => "transactions a second",
+        _ => "values",
+    }
+}
+
+fn bar(part: &mut Part, sets: &ComparedSets) {
+    let Some(ratio) = sets.ratio else { return };
+    let span = Span {
+        low: sets.interval.low,
+        ratio,
+        high: sets.interval.high,
+    };
+    let scale = Scale::of(&[span]);
+    let name: String = sets.judged.name.chars().take(LABEL - 2).collect();
+    let blank = " ".repeat(LABEL);
+    part.line(vec![(blank, Ink::Plain), (scale.head(), Ink::Faint)]);
+    part.line(vec![
+        (format!("{name:<LABEL$}"), Ink::Plain),
+        (scale.bar(span), Ink::of(Some(sets.verdict))),
+    ]);
+}
+
+fn table(sets: &ComparedSets) -> Table {
+    // Bits a second would take the width of the page.
+    let (unit, scale) = match quantity(&sets.quantity) {
+        "bits a second" => ("Mbit/s", 1e-6),
+        _ => ("", 1.0),
+    };
+    let head = ["n", "least", "median", "mean", "greatest", "deviation"];
+    let mut table = Table::new(unit, head, Align::Right);
+    table.head = Row::new(unit, head, Ink::Faint);
+    table.label = LABEL;
+    for side in [&sets.reference, &sets.judged] {
+        let values = || side.values.iter().copied();
+        let figures = [
+            values().reduce(f64::min),
+            side.median,
+            side.mean,
+            values().reduce(f64::max),
+            side.standard_deviation,
+        ];
+        let figures = figures.map(|it| figure_or_missing(it.map(|it| it * scale)));
+        let count = side.values.len().to_string();
+        let cells = [count].into_iter().chain(figures);
+        table.rows.push(Row::plain(&side.name, cells));
+    }
+    table
+}
+
+fn method(sets: &ComparedSets, family: usize) -> String {
+    let level = figure(sets.confidence_ratio * 100.0);
+    let (judged, reference) = (&sets.judged, &sets.reference);
+    let mut text = match judged.read_as == reference.read_as {
+        true => format!("Both were read as {}. ", judged.read_as),
+        false => format!(
+            "{} was read as {}, {} as {}. ",
+            reference.name, reference.read_as, judged.name, judged.read_as
+        ),
+    };
+    text += &format!("{level} % interval: {}", sets.method);
+    if family > 1 {
+        text += &format!(", widened for {family} comparisons");
+    }
+    let p = |p: Option<f64>| p.map_or_else(|| String::from(MISSING), figure);
+    if sets.method.is_paired() {
+        text += &format!("; p {}", p(sets.difference_p));
+    } else {
+        let ends = |ends: Ends| match ends {
+            Ends {
+                low: Some(low),
+                high: Some(high),
+            } => {
+                let [low, high] = aligned([low, high], &[1.0]);
+                format!("{low} to {high}")
+            }
+            _ => String::from("no interval"),
+        };
+        text += &format!(
+            ". Mann-Whitney: {}, p {}; Welch's t: {}, p {}",
+            ends(sets.mann_whitney),
+            p(sets.mann_whitney_p),
+            ends(sets.welch),
+            p(sets.welch_p)
+        );
+    }
+    if family > 1 {
+        text += &format!("; after Holm p {}", p(sets.holm_p));
+    }
+    text + "."
+}
+
+fn notes(sets: &ComparedSets, margin: f64) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(not_sure(sets, margin));
+    if sets.method == ComparedMethod::Welch && sets.verdict != Verdict::Inconclusive {
+        notes.push(String::from(
+            "So few values cannot decide by ranks; four on either side can.",
+        ));
+    }
+    for side in [&sets.reference, &sets.judged] {
+        notes.extend(of_side(side));
+    }
+    notes
+}
+
+/// Why a difference whose interval lies beyond the margin is not said to matter; what sides say of themselves apart.
+fn not_sure(sets: &ComparedSets, margin: f64) -> Option<String> {
+    let is_weak = matches!(sets.verdict, Verdict::Better | Verdict::Worse);
+    let Ends { low, high } = sets.interval;
+    let is_beyond =
+        low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip());
+    let is_even = !sets.judged.order.is_uneven && !sets.reference.order.is_uneven;
+    (is_weak && is_beyond && is_even).then(|| {
+        format!(
+            "Not sure enough for 'and it matters': that takes a p value of at most {}, a tenth of what the interval \
+             takes. More values can show it.",
+            figure((1.0 - sets.confidence_ratio) / 10.0)
+        )
+    })
+}
+
+fn of_side(side: &ComparedSide) -> Vec<String> {
+    let name = &side.name;
+    let mut notes = Vec::new();
+    if side.are_intervals {
+        notes.push(format!(
+            "{name} holds one run, and its intervals are the values: another run may differ by more. Compare three \
+             runs or more."
+        ));
+    }
+    if side.is_sent {
+        notes.push(format!("{name} says what was sent: less may have arrived."));
+    }
+    if !side.outliers.is_empty() {
+        let places: Vec<String> = side.outliers.iter().map(u32::to_string).collect();
+        let (are, those) = match places.len() {
+            1 => ("value", "lies"),
+            _ => ("values", "lie"),
+        };
+        notes.push(format!(
+            "{name}: {are} {} {those} far from the others. All count.",
+            places.join(", ")
+        ));
+    }
+    let is_found = |p: Option<f64>| p.is_some_and(|p| p < SERIES_BELOW_P);
+    let mut found = Vec::new();
+    if let Some(at) = side.order.step_at.filter(|_| is_found(side.order.step_p)) {
+        found.push(format!("step at value {at}"));
+    }
+    if is_found(side.order.drift_p) {
+        found.push(String::from("drift"));
+    }
+    if is_found(side.order.dependence_p) {
+        found.push(String::from("values depend on earlier ones"));
+    }
+    if !found.is_empty() {
+        notes.push(format!(
+            "{name}: the values are not alike from first to last ({}): the interval may be too narrow, and \
+             'and it matters' is withheld.",
+            found.join(", ")
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{TextOptions, render_text};
+
+    #[test]
+    fn what_only_one_study_has_is_named_with_the_study() {
+        let own = |result: &str, setting: &str| ComparedAlone {
+            result: String::from(result),
+            workload: String::from("rr"),
+            setting: String::from(setting),
+        };
+        let compared = Compared {
+            schema: String::from(nicpoll_model::COMPARED_SCHEMA),
+            nicpoll_version: String::new(),
+            argv: Vec::new(),
+            margin_ratio: 1.05,
+            comparisons: Vec::new(),
+            alone: vec![own("8", "fast"), own("8", "slow"), own("7", "idle")],
+        };
+        let text = render_text(&compared, &TextOptions::default());
+        assert!(
+            text.contains("! Not compared, as only 8 has them: rr under fast, rr under slow.\n")
+        );
+        assert!(text.contains("! Not compared, as only 7 has it: rr under idle.\n"));
+    }
+}

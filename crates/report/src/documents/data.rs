@@ -1,0 +1,425 @@
+//! Documents as data: which columns the CSV of each has, for spreadsheets and R, and the files that a page holds.
+//!
+//! A line for each trial, step, block or run, a column for each figure. Most columns are fields of the document's JSON
+//! (docs/schema.md); the others are computed here.
+
+use nicpoll_model::ab::LiveAb;
+use nicpoll_model::sim::{SIM_PLACES, SimSweep};
+use nicpoll_model::{CoreSeries, Imported, ImportedTrial, LossPlace, Side, Study, Trial};
+use serde::Serialize;
+use serde_json::{Value, json as object};
+
+use crate::csv::{table, with};
+use crate::page::{Block, Ink, Medium, Part, Saved};
+
+/// The part of a page with files to save: the document itself, to the last figure.
+pub(super) fn saved() -> Part {
+    let mut part = Part::linked(Medium::Html, "data", "Data");
+    part.heading("The data");
+    part.paragraph(
+        Ink::Plain,
+        "This page holds what it is made of. A link saves it as a file; nothing is loaded.",
+    );
+    part
+}
+
+/// A document as a file of JSON.
+pub(super) fn json(name: &'static str, document: &impl Serialize, holds: &'static str) -> Block {
+    Block::Saved(Saved {
+        name,
+        kind: "application/json",
+        data: serde_json::to_string(document).expect("a document serialises"),
+        holds,
+    })
+}
+
+/// A table as a file of CSV.
+pub(super) fn csv(name: &'static str, data: String, holds: &'static str) -> Block {
+    Block::Saved(Saved {
+        name,
+        kind: "text/csv",
+        data,
+        holds,
+    })
+}
+
+/// Columns of a trial. After a blank: the path of the field in the row's JSON, where it is not the name itself.
+const TRIAL: [&str; 27] = [
+    "sequence",
+    "block",
+    "workload",
+    "setting",
+    "external",
+    "failure",
+    "unproven",
+    "ledger_void",
+    "offered_packets figures/offered_packets",
+    "delivered_packets figures/delivered_packets",
+    "delivered_bits_per_second figures/delivered_bits_per_second",
+    "delivered_packets_per_second figures/delivered_packets_per_second",
+    "loss_ratio",
+    "transactions_per_second figures/round_trip/transactions_per_second",
+    "round_trip_p50_ns figures/round_trip/p50_ns",
+    "round_trip_p99_ns figures/round_trip/p99_ns",
+    "jitter_seconds figures/jitter_seconds",
+    "one_way_p50_ns",
+    "one_way_p99_ns",
+    "spinner_cpu_ratio figures/spinner/cpu_ratio",
+    "rounds_per_second figures/rounds_per_second",
+    "polls_per_second figures/polls_per_second",
+    "interrupts_per_second figures/interrupts_per_second",
+    "context_switches_per_second figures/context_switches_per_second",
+    "packets_per_poll figures/packets_per_poll",
+    "cpu_busy_ns_per_packet figures/cpu/busy_ns_per_packet",
+    "cpu_busy_ns_per_byte figures/cpu/busy_ns_per_byte",
+];
+
+/// Columns of a step of a trial.
+const STEP: [&str; 14] = [
+    "sequence",
+    "block",
+    "workload",
+    "setting",
+    "end_seconds",
+    "sent_frames",
+    "received_bytes",
+    "read_datagrams",
+    "dropped_frames",
+    "dropped_datagrams",
+    "polls",
+    "busy_core_seconds",
+    "interrupt_core_seconds",
+    "cut_short_softirqs",
+];
+
+/// Columns of a block of a live comparison.
+const BLOCK: [&str; 25] = [
+    "pair",
+    "setting",
+    "is_first_of_pair",
+    "set_aside_because",
+    "start_seconds",
+    "left_out_seconds",
+    "seconds window/seconds",
+    "rx_packets window/rx_packets",
+    "tx_packets window/tx_packets",
+    "rx_bytes window/rx_bytes",
+    "tx_bytes window/tx_bytes",
+    "cpu_busy_seconds",
+    "cpu_user_seconds window/cpu/user_seconds",
+    "cpu_system_seconds window/cpu/system_seconds",
+    "cpu_irq_seconds window/cpu/irq_seconds",
+    "cpu_softirq_seconds window/cpu/softirq_seconds",
+    "cpu_foreign_seconds window/cpu/foreign_seconds",
+    "cpu_steal_seconds window/cpu/steal_seconds",
+    "interrupts",
+    "receive_softirqs",
+    "polls",
+    "polled_packets",
+    "dropped_packets lost_packets",
+    "context_switches",
+    "retransmitted_segments",
+];
+
+/// Columns of an imported trial.
+const IMPORTED: [&str; 18] = [
+    "sequence",
+    "test",
+    "tool",
+    "workload",
+    "setting",
+    "sender",
+    "receiver",
+    "quantity",
+    "value",
+    "is_sent",
+    "duration_seconds",
+    "loss_ratio",
+    "jitter_seconds",
+    "sender_cpu_interrupt_ratio",
+    "sender_cpu_idle_ratio",
+    "receiver_cpu_interrupt_ratio",
+    "receiver_cpu_idle_ratio",
+    "line place/line",
+];
+
+/// Columns of a run of a sweep before the parameter, and after it.
+const RUN: [&str; 5] = [
+    "host plan/hosts/0/host",
+    "discipline plan/hosts/0/discipline",
+    "workload plan/workload",
+    "seed plan/seed",
+    "seconds plan/seconds",
+];
+const RUN_FIGURES: [&str; 13] = [
+    "offered_pps figures/offered_packets_per_second",
+    "delivered_pps figures/delivered_packets_per_second",
+    "loss_ratio figures/loss_ratio",
+    "user figures/hosts/0/cpu/user_ratio",
+    "system figures/hosts/0/cpu/system_ratio",
+    "interrupt figures/hosts/0/cpu/interrupt_ratio",
+    "soft_interrupt figures/hosts/0/cpu/soft_interrupt_ratio",
+    "idle figures/hosts/0/cpu/idle_ratio",
+    "interrupts figures/hosts/0/interrupts",
+    "context_switches figures/hosts/0/context_switches",
+    "latency_p50_ns figures/latency/p50_ns",
+    "latency_p99_ns figures/latency/p99_ns",
+    "jitter_ns figures/jitter_ns",
+];
+
+/// The trials of a study, a line each.
+pub fn trials_as_csv(study: &Study) -> String {
+    let rows = study.trials.iter().map(|trial| {
+        let delays = trial.figures.as_ref();
+        let delays = delays.and_then(|it| it.one_way_delays.as_ref());
+        let one_way = |share: f64| delays.and_then(|it| it.quantile_ns(share));
+        let computed = object!({
+            "loss_ratio": trial.loss_ratio(),
+            "one_way_p50_ns": one_way(0.5),
+            "one_way_p99_ns": one_way(0.99),
+        });
+        with(trial, computed)
+    });
+    table(&TRIAL, rows)
+}
+
+/// What passed within the trials of a study, a line for each step.
+pub fn series_as_csv(study: &Study) -> String {
+    table(&STEP, study.trials.iter().flat_map(steps))
+}
+
+/// The steps of a trial.
+fn steps(trial: &Trial) -> Vec<Value> {
+    let figures = trial.figures.as_ref();
+    let Some(series) = figures.and_then(|figures| figures.series.as_ref()) else {
+        return Vec::new();
+    };
+    let ends = series.end_seconds.iter().enumerate();
+    let step = |(index, end_seconds): (usize, &f64)| {
+        let of = |counts: Option<&Vec<u64>>| counts?.get(index).copied();
+        let of_cores = |read: fn(&CoreSeries) -> &Vec<f64>| {
+            let cores = series.cores.iter();
+            let seconds = cores.map(|core| read(core).get(index).copied());
+            let sum = seconds.sum::<Option<f64>>();
+            sum.filter(|_| !series.cores.is_empty())
+        };
+        object!({
+            "sequence": trial.sequence,
+            "block": trial.block,
+            "workload": trial.workload,
+            "setting": trial.setting,
+            "end_seconds": end_seconds,
+            "sent_frames": of(Some(&series.sent_frames)),
+            "received_bytes": of(Some(&series.received_bytes)),
+            "read_datagrams": of(series.read_datagrams.as_ref()),
+            "dropped_frames": of(Some(&series.dropped_frames)),
+            "dropped_datagrams": of(series.dropped_datagrams.as_ref()),
+            "polls": of(series.polls.as_ref()),
+            "busy_core_seconds": of_cores(|core| &core.busy_seconds),
+            "interrupt_core_seconds": of_cores(|core| &core.interrupt_seconds),
+            "cut_short_softirqs": of(series.cut_short_softirqs.as_ref()),
+        })
+    };
+    ends.map(step).collect()
+}
+
+/// The blocks of a live comparison, a line each, in the order in which they ran.
+pub fn blocks_as_csv(compared: &LiveAb) -> String {
+    let blocks = compared.pairs.iter().enumerate().flat_map(|(index, pair)| {
+        let is_judged_first = pair.is_judged_first;
+        let mut both = [
+            (&compared.reference, &pair.reference, !is_judged_first),
+            (&compared.judged, &pair.judged, is_judged_first),
+        ];
+        if is_judged_first {
+            both.reverse();
+        }
+        both.map(|(setting, block, is_first)| {
+            let places = LossPlace::ALL.iter();
+            let known = places.filter_map(|place| block.dropped_packets.at(*place));
+            let computed = object!({
+                "pair": index + 1,
+                "setting": setting.name,
+                "is_first_of_pair": is_first,
+                "set_aside_because": pair.set_aside_because,
+                "cpu_busy_seconds": block.window.cpu.and_then(|cpu| cpu.busy_seconds()),
+                "lost_packets": known.reduce(|sum, packets| sum + packets),
+            });
+            with(block, computed)
+        })
+    });
+    table(&BLOCK, blocks)
+}
+
+/// Imported trials, a line each, in the order of the text.
+pub fn imported_as_csv(imported: &Imported) -> String {
+    let rows = imported.trials.iter().map(|trial| {
+        let of = |side, name: &str| imported_figure(trial, side, name);
+        let computed = object!({
+            "loss_ratio": imported_loss(trial),
+            "jitter_seconds": of(Side::Receiver, "jitter_seconds"),
+            "sender_cpu_interrupt_ratio": of(Side::Sender, "cpu_interrupt_ratio"),
+            "sender_cpu_idle_ratio": of(Side::Sender, "cpu_idle_ratio"),
+            "receiver_cpu_interrupt_ratio": of(Side::Receiver, "cpu_interrupt_ratio"),
+            "receiver_cpu_idle_ratio": of(Side::Receiver, "cpu_idle_ratio"),
+        });
+        with(trial, computed)
+    });
+    table(&IMPORTED, rows)
+}
+
+/// A figure of an end of an imported trial.
+pub(super) fn imported_figure(trial: &ImportedTrial, side: Side, name: &str) -> Option<f64> {
+    let mut figures = trial.figures.iter();
+    let found = figures.find(|it| it.side == Some(side) && it.name == name);
+    found.map(|it| it.value)
+}
+
+/// The share of what was sent that an imported trial lost.
+pub(super) fn imported_loss(trial: &ImportedTrial) -> Option<f64> {
+    let lost = imported_figure(trial, Side::Receiver, "lost_datagrams")?;
+    let all = imported_figure(trial, Side::Receiver, "datagrams")?;
+    (all > 0.0).then(|| lost / all)
+}
+
+/// A sweep of the simulator, a line for each run.
+pub fn sweep_as_csv(sweep: &SimSweep) -> String {
+    let parameter = format!("{} value", sweep.parameter);
+    let lost: Vec<String> = SIM_PLACES
+        .iter()
+        .map(|place| format!("lost_{}", place.key()))
+        .collect();
+    let lost = lost.iter().map(String::as_str);
+    let columns: Vec<&str> = RUN
+        .into_iter()
+        .chain([parameter.as_str()])
+        .chain(RUN_FIGURES)
+        .chain(lost)
+        .collect();
+    let points = sweep.points.iter();
+    let rows = points.filter(|point| !point.figures.hosts.is_empty());
+    let rows = rows.map(|point| {
+        let lost = SIM_PLACES.iter().map(|place| {
+            let packets = point.figures.ledger.lost_in(*place);
+            (format!("lost_{}", place.key()), Value::from(packets))
+        });
+        with(point, Value::Object(lost.collect()))
+    });
+    table(&columns, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_has_a_field_for_each_column_and_none_where_nothing_was_measured() {
+        let text = include_str!("../../tests/golden/demo.json");
+        let mut study: Study = serde_json::from_str(text).unwrap();
+        study.trials.truncate(1);
+        let trial = &mut study.trials[0];
+        trial.figures = None;
+        trial.conduct.failure = Some(String::from("it said \"no\", and ended"));
+        let csv = trials_as_csv(&study);
+        let [head, line] = csv.lines().collect::<Vec<_>>()[..] else {
+            panic!("two lines: {csv}");
+        };
+        assert!(head.starts_with("sequence,block,workload,setting,"));
+        let quoted = "\"it said \"\"no\"\", and ended\"";
+        assert!(line.contains(quoted), "{line}");
+        let commas = |text: &str| text.matches(',').count();
+        assert_eq!(commas(head), commas(&line.replace(quoted, "")));
+        assert!(line.ends_with(",,,,"), "{line}");
+    }
+
+    #[test]
+    fn a_step_of_a_trial_is_a_line() {
+        let text = include_str!("../../tests/golden/demo.json");
+        let mut study: Study = serde_json::from_str(text).unwrap();
+        study.trials.retain(|trial| trial.figures.is_some());
+        study.trials.truncate(2);
+        study.trials[1].figures.as_mut().unwrap().series = None;
+        let figures = study.trials[0].figures.as_mut().unwrap();
+        let series = figures.series.as_mut().unwrap();
+        series.read_datagrams = None;
+        let series = series.clone();
+        let csv = series_as_csv(&study);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 1 + series.end_seconds.len());
+        let fields: Vec<&str> = lines[1].split(',').collect();
+        assert_eq!(fields.len(), lines[0].split(',').count());
+        assert_eq!(fields[5], series.sent_frames[0].to_string());
+        assert_eq!(fields[7], "", "a stream has no datagrams: {}", lines[1]);
+        // Both cores together.
+        let busy: f64 = fields[11].parse().unwrap();
+        assert!(busy > series.cores[0].busy_seconds[0], "{}", lines[1]);
+        assert_eq!(fields[13], "0", "{}", lines[1]);
+    }
+
+    #[test]
+    fn a_live_comparison_has_a_line_for_each_block_in_the_order_of_time() {
+        let text = include_str!("../../tests/golden/ab.json");
+        let mut compared: LiveAb = serde_json::from_str(text).unwrap();
+        compared.pairs.truncate(1);
+        compared.pairs[0].is_judged_first = true;
+        compared.pairs[0].judged.window.cpu = None;
+        let csv = blocks_as_csv(&compared);
+        let [head, first, second] = csv.lines().collect::<Vec<_>>()[..] else {
+            panic!("three lines: {csv}");
+        };
+        let commas = |text: &str| text.matches(',').count();
+        assert_eq!([commas(first), commas(second)], [commas(head); 2]);
+        assert!(
+            first.starts_with(&format!("1,{},true,", compared.judged.name)),
+            "{first}"
+        );
+        assert!(
+            second.starts_with(&format!("1,{},false,", compared.reference.name)),
+            "{second}"
+        );
+        let column = head
+            .split(',')
+            .position(|name| name == "cpu_busy_seconds")
+            .unwrap();
+        assert_eq!(first.split(',').nth(column), Some(""));
+        assert_ne!(second.split(',').nth(column), Some(""));
+    }
+
+    #[test]
+    fn every_column_of_a_trial_and_a_block_is_a_field() {
+        let has_all = |columns: &[&str], row: &Value| {
+            for column in columns {
+                let path = column.split_once(' ').map_or(*column, |(_, path)| path);
+                // The parts of what was not measured are not there.
+                let known = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+                let parent = row
+                    .pointer(&format!("/{known}"))
+                    .filter(|_| !known.is_empty());
+                let is_there = row.pointer(&format!("/{path}")).is_some();
+                assert!(is_there || parent.is_some_and(Value::is_null), "{column}");
+            }
+        };
+        let study: Study =
+            serde_json::from_str(include_str!("../../tests/golden/demo.json")).unwrap();
+        let computed = object!({"loss_ratio": 0, "one_way_p50_ns": 0, "one_way_p99_ns": 0});
+        has_all(&TRIAL, &with(&study.trials[0], computed));
+        let step = steps(&study.trials[0]);
+        has_all(&STEP, &step[0]);
+        let compared: LiveAb =
+            serde_json::from_str(include_str!("../../tests/golden/ab.json")).unwrap();
+        let computed = [
+            "pair",
+            "setting",
+            "is_first_of_pair",
+            "set_aside_because",
+            "cpu_busy_seconds",
+            "lost_packets",
+        ];
+        let computed = computed.map(|name| (String::from(name), Value::Null));
+        let block = with(
+            &compared.pairs[0].judged,
+            Value::Object(computed.into_iter().collect()),
+        );
+        has_all(&BLOCK, &block);
+    }
+}

@@ -1,0 +1,17 @@
+//! What each document says: one module builds its page, or, for what is printed while it runs, its lines.
+//!
+//! Nothing is run, measured or decided here. Read `study` first, the largest; `data` has the columns of CSV and the files
+//! that a page holds.
+
+pub mod ab;
+mod compared;
+pub mod data;
+pub mod host;
+mod imported;
+pub mod line_rates;
+pub mod running;
+pub mod sim;
+pub mod stored;
+pub mod study;
+pub mod switch;
+pub mod watch;

@@ -1,0 +1,194 @@
+//! The output of a command that prints while it runs, and lines that several such commands have.
+//!
+//! Each part is printed once, when it is there. Only what is printed as one object at the end is stored until then.
+
+use nicpoll_model::RunDocument;
+use nicpoll_model::numbers::{count, counted};
+use serde::Serialize;
+
+use crate::json::{render_document, render_event};
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageForm {
+    /// Lines for people.
+    Text,
+    /// One object at the end.
+    Json,
+    /// An object a line.
+    JsonStream,
+}
+
+impl PageForm {
+    /// The form that options ask for.
+    pub fn of(json: bool, json_stream: bool) -> Self {
+        match (json, json_stream) {
+            (true, _) => PageForm::Json,
+            (false, true) => PageForm::JsonStream,
+            (false, false) => PageForm::Text,
+        }
+    }
+}
+
+/// How the parts of a command's page read for people, and what its one object is called.
+#[derive(Clone, Copy, Debug)]
+pub struct PageTexts<S, I, E> {
+    /// Name and version of the object's layout.
+    pub schema: &'static str,
+    /// What was asked for, and the names of the columns.
+    pub start: fn(&S) -> String,
+    /// An interval, as one line.
+    pub interval: fn(&I) -> String,
+    /// What it came to.
+    pub end: fn(&E) -> String,
+}
+
+/// Prints what happens, and stores it for one object at the end.
+#[derive(Debug)]
+pub struct RunPage<S, I, E> {
+    form: PageForm,
+    texts: PageTexts<S, I, E>,
+    pub(super) start: Option<S>,
+    pub(super) intervals: Vec<I>,
+    pub(super) end: Option<E>,
+}
+
+impl<S, I, E> RunPage<S, I, E>
+where
+    S: Clone + Serialize,
+    I: Clone + Serialize,
+    E: Clone + Serialize,
+{
+    /// Nothing has happened yet.
+    pub fn new(form: PageForm, texts: PageTexts<S, I, E>) -> Self {
+        RunPage {
+            form,
+            texts,
+            start: None,
+            intervals: Vec::new(),
+            end: None,
+        }
+    }
+
+    /// How it is printed.
+    pub fn form(&self) -> PageForm {
+        self.form
+    }
+
+    /// It begins.
+    pub fn start(&mut self, start: &S) -> String {
+        if self.form == PageForm::Json {
+            self.start = Some(start.clone());
+        }
+        self.part("start", start, self.texts.start)
+    }
+
+    /// An interval has ended.
+    pub fn interval(&mut self, interval: &I) -> String {
+        if self.form == PageForm::Json {
+            self.intervals.push(interval.clone());
+        }
+        self.part("interval", interval, self.texts.interval)
+    }
+
+    /// All is known.
+    pub fn end(&mut self, end: &E) -> String {
+        if self.form == PageForm::Json {
+            self.end = Some(end.clone());
+        }
+        self.part("end", end, self.texts.end)
+    }
+
+    /// The one object of a run that came to its end; nothing in another form.
+    pub fn document(self) -> String {
+        let ends = self.start.zip(self.end);
+        ends.map_or_else(String::new, |(start, end)| {
+            render_document(&RunDocument {
+                schema: String::from(self.texts.schema),
+                start,
+                intervals: self.intervals,
+                end,
+            })
+        })
+    }
+
+    fn part<T: Serialize>(&self, event: &'static str, part: &T, text: fn(&T) -> String) -> String {
+        match self.form {
+            PageForm::Text => text(part),
+            PageForm::JsonStream => render_event(event, part),
+            PageForm::Json => String::new(),
+        }
+    }
+}
+
+/// A line of an account: a number of packets, and what became of them.
+pub(super) fn amount(packets: impl ToString, what: &str) -> String {
+    format!("{:>14} {what}\n", count(packets))
+}
+
+/// What checks of status found of an interface.
+pub(super) fn of_the_link(interface: &str, losses: u64, mtu_changes: u64) -> String {
+    let events = [
+        (losses, " went down or away"),
+        (mtu_changes, "'s MTU was changed"),
+    ];
+    let events = events.into_iter().filter(|(events, _)| *events > 0);
+    events
+        .map(|(events, what)| {
+            let times = counted(events as u32, "time");
+            format!("{interface}{what} {times}.\n")
+        })
+        .collect()
+}
+
+/// Numbers, with commas between them.
+pub(super) fn list<T: ToString>(numbers: &[T]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXTS: PageTexts<u32, u32, u32> = PageTexts {
+        schema: "nicpoll.count/1",
+        start: |from| format!("from {from}\n"),
+        interval: |now| format!("{now}\n"),
+        end: |sum| format!("{sum} in all\n"),
+    };
+
+    fn printed(form: PageForm) -> [String; 4] {
+        let mut page = RunPage::new(form, TEXTS);
+        [
+            page.start(&1),
+            page.interval(&2),
+            page.end(&3),
+            page.document(),
+        ]
+    }
+
+    #[test]
+    fn each_part_is_printed_once_when_it_is_there() {
+        assert_eq!(
+            printed(PageForm::Text),
+            ["from 1\n", "2\n", "3 in all\n", ""]
+        );
+        assert_eq!(
+            printed(PageForm::JsonStream),
+            [
+                "{\"event\":\"start\",\"data\":1}\n",
+                "{\"event\":\"interval\",\"data\":2}\n",
+                "{\"event\":\"end\",\"data\":3}\n",
+                ""
+            ]
+        );
+        let [start, interval, end, document] = printed(PageForm::Json);
+        assert_eq!([start, interval, end], [""; 3]);
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        let whole = serde_json::json!({
+            "schema": "nicpoll.count/1", "start": 1, "intervals": [2], "end": 3
+        });
+        assert_eq!(document, whole);
+    }
+}

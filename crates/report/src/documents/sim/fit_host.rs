@@ -1,0 +1,261 @@
+//! This machine's costs, as text and as a host file, with predictions beside measurements.
+
+use std::fmt::Write;
+
+use nicpoll_model::sim_fit_host::{
+    CheckKind, CheckQuantity, HostCheck, HostNumber, MeasuredCost, SimFitHost,
+};
+
+use crate::text::aligned_lines;
+use nicpoll_model::numbers::{MISSING, figure_or_missing};
+
+/// From this share of two processors on other programs disturb what is measured.
+const DISTURBED: f64 = 0.02;
+
+/// The costs, then predicted beside measured.
+pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
+    let mut text = format!(
+        "Measured on this machine, {}: {}.\n{} repeats: the middle one, the least and the greatest.\n\n",
+        fit.started_at, fit.host.kernel, fit.repeats
+    );
+    let head = ["cost, ns", "middle", "from", "to"]
+        .map(String::from)
+        .to_vec();
+    let rows = [head].into_iter().chain(fit.costs.iter().map(cost_row));
+    text.push_str(&aligned_lines(&rows.collect::<Vec<_>>()));
+    let _ = writeln!(
+        text,
+        "{MISSING}: not to be told from nothing, or not measured."
+    );
+    if let Some(ratio) = fit.others_ratio.filter(|ratio| *ratio >= DISTURBED) {
+        let _ = writeln!(
+            text,
+            "Other programs took {:.0} % of the two processors meanwhile: costs are too high and rates too low.\n\
+             Repeat it when they rest.",
+            100.0 * ratio
+        );
+    }
+    if let Some(ratio) = fit.steal_ratio.filter(|ratio| *ratio >= DISTURBED) {
+        let _ = writeln!(
+            text,
+            "The hypervisor kept {:.0} % of the two processors meanwhile (steal): costs are too high.",
+            100.0 * ratio
+        );
+    }
+    if let Some(line) = not_repeatable(fit) {
+        let _ = writeln!(text, "{line}");
+    }
+    if !fit.checks.is_empty() {
+        text.push('\n');
+        text.push_str(&checks(&fit.checks));
+    }
+    text
+}
+
+/// The costs whose middle says little; `None` when there are none.
+fn not_repeatable(fit: &SimFitHost) -> Option<String> {
+    let costs = fit.costs.iter();
+    let ranges = costs.filter(|cost| cost.is_repeatable == Some(false));
+    let ranges = ranges.map(|cost| {
+        let [from, to] = [cost.min_ns, cost.max_ns].map(figure_or_missing);
+        format!("{} ({from} to {to} ns)", cost.cost.name())
+    });
+    let ranges: Vec<_> = ranges.collect();
+    (!ranges.is_empty()).then(|| {
+        format!(
+            "No single figure after {} repeats, but a range: {}.",
+            fit.repeats,
+            ranges.join("; ")
+        )
+    })
+}
+
+fn cost_row(cost: &MeasuredCost) -> Vec<String> {
+    let label = String::from(cost.cost.name());
+    let figures = [cost.ns, cost.min_ns, cost.max_ns].map(figure_or_missing);
+    [label].into_iter().chain(figures).collect()
+}
+
+fn checks(checks: &[HostCheck]) -> String {
+    let mut text = String::from(
+        "Simulated from these costs, beside what was measured. Rows under polling are predictions: no run like \
+         them\nwas looked at before. Measured CPU time is that of all programs on the two processors.\n\
+         The demo's interrupt and polling are the simulator's napi and napi-timer.\n\n",
+    );
+    let head = ["", "simulated", "measured", "from", "to", "error", "kind"];
+    let row = |check: &HostCheck| {
+        let what = label(check.quantity);
+        vec![
+            format!("{} under {}: {what}", check.workload, check.setting),
+            figure_or_missing(check.simulated),
+            figure_or_missing(check.measured),
+            figure_or_missing(check.measured_min),
+            figure_or_missing(check.measured_max),
+            check.error.map_or_else(|| String::from(MISSING), error),
+            String::from(match check.kind {
+                CheckKind::Fitted => "fitted",
+                CheckKind::Predicted => "predicted",
+            }),
+        ]
+    };
+    let rows = [head.map(String::from).to_vec()];
+    let rows: Vec<_> = rows.into_iter().chain(checks.iter().map(row)).collect();
+    text.push_str(&aligned_lines(&rows));
+    text
+}
+
+fn error(error: f64) -> String {
+    format!("{:+.0} %", 100.0 * error)
+}
+
+fn label(quantity: CheckQuantity) -> &'static str {
+    match quantity {
+        CheckQuantity::DeliveredPps => "delivered, packets/s",
+        CheckQuantity::TransactionsPerSecond => "transactions/s",
+        CheckQuantity::RoundTripP50Ns => "round trip p50, ns",
+        CheckQuantity::CpuNsPerPacket => "CPU, ns/packet",
+        CheckQuantity::PacketsPerPoll => "packets a poll",
+    }
+}
+
+/// The numbers as a host file that `nicpoll sim run` reads.
+pub fn render_host_file(fit: &SimFitHost) -> String {
+    let mut text = format!(
+        "# This machine as `nicpoll sim fit --host` found it, {}: {}.\n\
+         # It is each of the two processors that a veth pair joins: give this file to --peer too.\n{}\n\
+         name = \"this machine\"\n",
+        fit.started_at,
+        fit.host.kernel,
+        not_repeatable(fit).map_or_else(String::new, |line| format!("# {line}\n"))
+    );
+    let mut open = "";
+    for number in &fit.numbers {
+        let HostNumber {
+            name,
+            value,
+            source,
+        } = number;
+        let (section, field) = name.split_once('.').unwrap_or(("", name));
+        if section != open {
+            let _ = write!(text, "\n[{section}]\n");
+            open = section;
+        }
+        let assignment = format!("{field} = {value}");
+        let _ = writeln!(text, "{assignment:<28} # {source}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::HostFacts;
+    use nicpoll_model::sim_fit_host::{HostCost, SIM_FIT_HOST_SCHEMA};
+
+    use super::*;
+
+    fn fit() -> SimFitHost {
+        let cost = |cost, ns: Option<f64>| MeasuredCost {
+            cost,
+            ns,
+            min_ns: ns.map(|ns| ns - 100.0),
+            max_ns: ns.map(|ns| ns + 100.0),
+            is_repeatable: ns.map(|_| true),
+            repeats: 3,
+        };
+        let number = |name, value| HostNumber {
+            name: String::from(name),
+            value,
+            source: String::from("measured"),
+        };
+        SimFitHost {
+            schema: String::from(SIM_FIT_HOST_SCHEMA),
+            nicpoll_version: String::from("0"),
+            started_at: String::from("2026-01-02T03:04:05Z"),
+            elapsed_seconds: 9.0,
+            host: HostFacts {
+                machine: None,
+                kernel: String::from("Linux 6.18"),
+                cpu_model: None,
+                cpus: vec![0, 1],
+                clocksource: None,
+                governors: Vec::new(),
+                boot_options: Vec::new(),
+                sysctls: Vec::new(),
+            },
+            repeats: 3,
+            others_ratio: Some(0.25),
+            steal_ratio: Some(0.01),
+            costs: vec![
+                cost(HostCost::EmptyPoll, Some(900.0)),
+                cost(HostCost::Wake, None),
+            ],
+            numbers: vec![
+                number("cpu.hz", 250),
+                number("cpu.tick_ns", 7),
+                number("card.rx_ring", 256),
+            ],
+            checks: vec![HostCheck {
+                workload: String::from("udp64"),
+                setting: String::from("polling"),
+                quantity: CheckQuantity::DeliveredPps,
+                simulated: Some(300_000.0),
+                measured: Some(250_000.0),
+                measured_min: Some(240_000.0),
+                measured_max: None,
+                error: Some(0.2),
+                kind: CheckKind::Predicted,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_not_measured_is_shown_as_missing_and_what_is_simulated_as_such() {
+        let text = render_sim_fit_host(&fit());
+        let line = |begin: &str| {
+            let mut lines = text.lines();
+            let line = lines.find(|line| line.starts_with(begin)).unwrap();
+            line.split_whitespace()
+                .map(String::from)
+                .collect::<Vec<_>>()
+        };
+        assert!(line("empty poll").ends_with(&["900", "800", "1,000"].map(String::from)));
+        assert!(line("waking").ends_with(&["-", "-", "-"].map(String::from)));
+        let check = line("udp64 under polling: delivered").join(" ");
+        assert!(
+            check.ends_with("300,000 250,000 240,000 - +20 % predicted"),
+            "{check}"
+        );
+        assert!(text.contains("took 25 % of the two processors"), "{text}");
+        let quiet = SimFitHost {
+            others_ratio: None,
+            ..fit()
+        };
+        assert!(!render_sim_fit_host(&quiet).contains("Other programs"));
+    }
+
+    #[test]
+    fn steal_and_costs_that_do_not_repeat_are_told_in_the_text_and_in_the_host_file() {
+        let quiet = render_sim_fit_host(&fit());
+        assert!(!quiet.contains("hypervisor") && !quiet.contains("No single"));
+        let mut noisy = SimFitHost {
+            steal_ratio: Some(0.07),
+            ..fit()
+        };
+        noisy.costs[0].is_repeatable = Some(false);
+        let text = render_sim_fit_host(&noisy);
+        let range = "No single figure after 3 repeats, but a range: empty poll, idle processor (800 to 1,000 ns).";
+        assert!(text.contains("kept 7 % of the two processors"), "{text}");
+        assert!(text.contains(range), "{text}");
+        let file = render_host_file(&noisy);
+        assert!(file.contains(&format!("\n# {range}\n")), "{file}");
+    }
+
+    #[test]
+    fn a_host_file_has_its_sections_once_and_a_source_for_each_number() {
+        let file = render_host_file(&fit());
+        let wanted = "[cpu]\nhz = 250                     # measured\ntick_ns = 7                  # measured\n\n\
+                      [card]\nrx_ring = 256                # measured\n";
+        assert!(file.ends_with(wanted), "{file}");
+        assert!(file.contains("name = \"this machine\"\n"), "{file}");
+    }
+}

@@ -1,0 +1,251 @@
+//! Published measurements beside simulated ones, as text: a block for each run.
+
+use std::fmt::Write;
+
+use nicpoll_model::sim_published::{
+    ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally, SimPublished,
+};
+
+use crate::text::aligned_lines;
+use nicpoll_model::numbers::{MISSING, figure, figure_or_missing};
+
+/// Every row as text, run by run, with a count at the end.
+pub fn render_sim_published(published: &SimPublished) -> String {
+    let mut text = format!(
+        "Simulated, not measured, beside what was published. {} parameters were fitted to {} figures under \
+         interrupts;\nnone under polling is fitted. {} s of virtual time after {} s of warm-up, more where it shows later.\n",
+        published.free_parameters,
+        published.fitted_figures,
+        published.seconds,
+        published.warmup_seconds
+    );
+    let runs = published
+        .rows
+        .chunk_by(|one, next| one.table == next.table && one.row == next.row);
+    let has_sensitivity = published.rows.iter().any(|row| row.sensitivity.is_some());
+    for run in runs {
+        block(&mut text, run, has_sensitivity);
+    }
+    text.push('\n');
+    text.push_str(&score(&published.score));
+    text.push_str(&summary(&published.rows));
+    text
+}
+
+/// A run: its name, its figures, and what is to be said of all of them.
+fn block(text: &mut String, rows: &[PublishedRow], has_sensitivity: bool) {
+    let Some(first) = rows.first() else {
+        return;
+    };
+    let _ = writeln!(text, "\n{}  {}", first.table, first.row);
+    let names = [
+        "",
+        "measured",
+        "simulated",
+        "guessed",
+        "error",
+        "kind",
+        "+-20 %",
+        "by",
+    ];
+    let mut lines = vec![names.map(String::from).to_vec()];
+    lines.extend(rows.iter().map(line));
+    if !has_sensitivity {
+        lines
+            .iter_mut()
+            .for_each(|cells| cells.truncate(names.len() - 2));
+    }
+    text.push_str(&aligned_lines(&lines));
+    if let Some(bottleneck) = &first.bottleneck {
+        let _ = writeln!(text, "bottleneck: {bottleneck}");
+    }
+    let mut said: Vec<&String> = Vec::new();
+    for missing in rows.iter().filter_map(|row| row.missing.as_ref()) {
+        if !said.contains(&missing) {
+            let _ = writeln!(text, "missing: {missing}");
+            said.push(missing);
+        }
+    }
+}
+
+fn line(row: &PublishedRow) -> Vec<String> {
+    let mut name = row.quantity.clone();
+    if !row.unit.is_empty() {
+        let _ = write!(name, ", {}", row.unit);
+    }
+    let error = match (row.error, row.is_within_aim) {
+        (None, _) => String::from(MISSING),
+        (Some(error), Some(false)) => format!("{} !", told(error, row.error_kind)),
+        (Some(error), _) => told(error, row.error_kind),
+    };
+    let kind = match row.kind {
+        RowKind::Fitted => "fitted",
+        RowKind::Used => "used",
+        RowKind::Predicted if row.is_restated => "restated",
+        RowKind::Predicted => "predicted",
+    };
+    let (change, by) = match &row.sensitivity {
+        Some(most) => (told(most.change, row.error_kind), most.parameter.clone()),
+        None => (String::from(MISSING), String::from(MISSING)),
+    };
+    vec![
+        name,
+        figure_or_missing(row.measured),
+        simulated(row),
+        figure_or_missing(row.guessed),
+        error,
+        String::from(kind),
+        change,
+        by,
+    ]
+}
+
+/// With the range, where the ticks decide.
+fn simulated(row: &PublishedRow) -> String {
+    let value = figure_or_missing(row.simulated);
+    let range = row.simulated_range.filter(|[least, most]| least < most);
+    range.map_or(value.clone(), |[least, most]| {
+        format!("{value} [{}, {}]", figure(least), figure(most))
+    })
+}
+
+/// What the predictions are worth.
+fn score(score: &PublishedScore) -> String {
+    let tally = |of: ScoreTally| {
+        format!(
+            "simulated {} of {}, guessed {}",
+            of.simulated, of.rows, of.guessed
+        )
+    };
+    format!(
+        "Score, of figures under polling that say something of their own: {}; rates: {};\nthose of which a 0 would \
+         not do: {}. A guess is what was measured under interrupts, or a full line without loss.\nOf all {} predicted \
+         rows that have an error {} restate what was put in or what another row says, and {} more are so small that\n\
+         a 0 would do.\n",
+        tally(score.polled),
+        tally(score.polled_rates),
+        tally(score.polled_large),
+        score.predicted,
+        score.restating,
+        score.small
+    )
+}
+
+fn told(error: f64, kind: ErrorKind) -> String {
+    let unit = match kind {
+        ErrorKind::Points => "points",
+        ErrorKind::Relative | ErrorKind::Unscored => "%",
+    };
+    format!("{:+.1} {unit}", 100.0 * error)
+}
+
+/// How many rows are within what is aimed at, fitted and predicted apart.
+fn summary(rows: &[PublishedRow]) -> String {
+    let mut text = String::new();
+    for (kind, name) in [
+        (RowKind::Fitted, "fitted"),
+        (RowKind::Used, "used"),
+        (RowKind::Predicted, "predicted or restated"),
+    ] {
+        let of_kind: Vec<_> = rows.iter().filter(|row| row.kind == kind).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let scored = of_kind.iter().filter_map(|row| row.is_within_aim);
+        let within = scored.clone().filter(|is_within| *is_within).count();
+        let rest = of_kind.len() - scored.clone().count();
+        let points = kind_aim(ErrorKind::Points, kind);
+        let _ = writeln!(
+            text,
+            "{name}: {within} of {} scored rows within {} % or {points} points; {rest} not scored or not \
+             simulated",
+            scored.count(),
+            kind_aim(ErrorKind::Relative, kind),
+        );
+    }
+    text.push_str("!: outside of what is aimed at. [least, most]: as the ticks of the hosts lie. ");
+    let _ = writeln!(text, "{MISSING}: not stated, not scored or not simulated.");
+    text
+}
+
+fn kind_aim(error: ErrorKind, kind: RowKind) -> String {
+    figure_or_missing(error.aim(kind).map(|aim| 100.0 * aim))
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::sim_published::SIM_PUBLISHED_SCHEMA;
+
+    use super::*;
+
+    fn row(quantity: &str, measured: Option<f64>, simulated: Option<f64>) -> PublishedRow {
+        let error = measured
+            .zip(simulated)
+            .map(|(measured, simulated)| simulated / measured - 1.0);
+        PublishedRow {
+            table: String::from("A"),
+            row: String::from("UDP"),
+            discipline: String::from("freebsd-polling"),
+            quantity: String::from(quantity),
+            unit: String::from("Mbit/s"),
+            measured,
+            measured_runs: measured.into_iter().collect(),
+            simulated,
+            simulated_range: simulated.map(|value| [value, 2.0 * value]),
+            guessed: None,
+            error,
+            error_kind: ErrorKind::Relative,
+            kind: RowKind::Predicted,
+            is_within_aim: error.map(|error| error.abs() <= 0.2),
+            is_guess_within_aim: None,
+            is_restated: quantity == "far",
+            is_small: false,
+            sensitivity: None,
+            bottleneck: None,
+            missing: simulated.is_none().then(|| String::from("It is missing.")),
+        }
+    }
+
+    #[test]
+    fn what_is_off_stands_out_and_what_is_missing_is_no_zero() {
+        let text = render_sim_published(&SimPublished {
+            schema: String::from(SIM_PUBLISHED_SCHEMA),
+            nicpoll_version: String::from("0"),
+            free_parameters: 3,
+            fitted_figures: 7,
+            seconds: 1.0,
+            warmup_seconds: 0.5,
+            score: PublishedScore {
+                predicted: 2,
+                restating: 1,
+                small: 0,
+                polled: ScoreTally {
+                    rows: 1,
+                    simulated: 1,
+                    guessed: 0,
+                },
+                polled_rates: ScoreTally::default(),
+                polled_large: ScoreTally::default(),
+            },
+            rows: vec![
+                row("near", Some(100.0), Some(110.0)),
+                row("far", Some(100.0), Some(150.0)),
+                row("none", Some(100.0), None),
+            ],
+        });
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line("near, Mbit/s").contains("+10.0 %"), "{text}");
+        assert!(!text.contains("+-20 %"), "{text}");
+        assert!(!line("near").contains('!'), "{text}");
+        assert!(line("far").contains("+50.0 % !"), "{text}");
+        assert!(line("none").contains(MISSING) && !line("none").contains(" 0 "));
+        assert!(text.contains("missing: It is missing."), "{text}");
+        assert!(line("near, Mbit/s").contains("110 [110, 220]"), "{text}");
+        assert!(line("far").contains("restated"), "{text}");
+        assert!(text.contains("simulated 1 of 1, guessed 0"), "{text}");
+        assert!(text.contains("Of all 2 predicted"), "{text}");
+        assert!(text.contains(
+            "predicted or restated: 1 of 2 scored rows within 20.0 % or 10.0 points; 1 not"
+        ));
+    }
+}

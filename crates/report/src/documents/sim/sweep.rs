@@ -1,0 +1,188 @@
+//! A sweep of the simulator: as a table, and every discipline on one plot, the livelock curve, as a file of its own.
+//!
+//! The plot names its axes with their units, its curves and where they come from. Curves differ in colour and in mark.
+
+use std::fmt::Write;
+
+use nicpoll_model::numbers::{MISSING, figure};
+use nicpoll_model::sim::{SimPlan, SimPoint, SimSweep};
+
+use super::run::delivered_unit;
+use crate::plots::axis::Axis;
+use crate::plots::curves::Frame;
+use crate::plots::svg::{self, LEFT, LINE, Look, RIGHT, TEXT, looks, mark, text, wrapped};
+use crate::text::aligned_lines;
+
+/// Height of the area of the curves.
+const AREA: f64 = 330.0;
+/// From there to the legend.
+const BELOW: f64 = 76.0;
+/// From a legend's mark to its name.
+const LEGEND_NAME: f64 = 36.0;
+
+/// A sweep as an SVG document.
+pub fn plot_sweep(sweep: &SimSweep) -> String {
+    let names = disciplines(sweep);
+    let looks = looks(&names);
+    let (title, facts) = heading(sweep);
+    let top = svg::below_heading(&title, &facts) + 8.0;
+    let bottom = top + AREA;
+    let of_legend = |name: &&str| wrapped(name, TEXT, LEFT + LEGEND_NAME).len();
+    let lines: usize = names.iter().map(of_legend).sum();
+    let mut svg = svg::page(bottom + BELOW + LINE * lines as f64, &title);
+    svg::heading(&mut svg, &title, &facts);
+    let frame = frame(sweep, top, bottom);
+    frame.grid(&mut svg, 19.0);
+    let middle = (LEFT + RIGHT) / 2.0;
+    let x_name = axis(&sweep.parameter);
+    text(&mut svg, (middle, bottom + 44.0), "middle", TEXT, &x_name);
+    let middle = (top + bottom) / 2.0;
+    let unit = delivered_unit(&sweep.workload);
+    svg::upright(&mut svg, (20, middle), &format!("delivered {unit}"));
+    if sweep.parameter == "offered" {
+        frame.diagonal(&mut svg);
+    }
+    let mut y = bottom + BELOW;
+    for (index, name) in names.iter().enumerate() {
+        let points = sweep.points.iter();
+        let own: Vec<_> = points
+            .filter(|point| discipline(&point.plan) == *name)
+            .collect();
+        curve(&mut svg, &frame, looks[index], &own);
+        legend(&mut svg, looks[index], &mut y, name);
+    }
+    svg.push_str(svg::END);
+    svg
+}
+
+/// What the plot shows, and where its figures come from.
+fn heading(sweep: &SimSweep) -> (String, String) {
+    let title = match sweep.parameter.as_str() {
+        "offered" => String::from("Delivered against offered load"),
+        other => format!("Delivered against {other}"),
+    };
+    let Some(point) = sweep.points.first() else {
+        return (title, String::new());
+    };
+    let plan = &point.plan;
+    let facts = format!(
+        "simulated: host {}, {}, {} s a point, seed {}",
+        host(plan),
+        sweep.workload,
+        plan.seconds,
+        plan.seed
+    );
+    (title, facts)
+}
+
+fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
+    let most = |of: fn(&SimPoint) -> f64| sweep.points.iter().map(of).fold(0.0, f64::max);
+    Frame {
+        x: Axis::up_to(most(|point| point.value)),
+        y: Axis::up_to(most(|point| point.figures.delivered_pps)),
+        top,
+        bottom,
+        letters: TEXT,
+    }
+}
+
+fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {
+    let points = points.iter();
+    let figures = points.map(|point| (point.value, point.figures.delivered_pps));
+    frame.curve(svg, figures.clone(), &svg::stroke(look.colour));
+    for (x, y) in figures {
+        mark(svg, look, (frame.x(x), frame.y(y)));
+    }
+}
+
+/// A curve's line of the legend at `y`, which then is where the next one stands.
+fn legend(svg: &mut String, look: Look, y: &mut f64, name: &str) {
+    let _ = writeln!(
+        svg,
+        "<line x1=\"{LEFT:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" {}/>",
+        LEFT + 28.0,
+        svg::stroke(look.colour)
+    );
+    mark(svg, look, (LEFT + 14.0, *y));
+    for line in wrapped(name, TEXT, LEFT + LEGEND_NAME) {
+        text(svg, (LEFT + LEGEND_NAME, *y + 5.0), "start", TEXT, &line);
+        *y += LINE;
+    }
+}
+
+/// A sweep as a table: a row for each value, a column for each discipline.
+pub fn render_sim_sweep(sweep: &SimSweep) -> String {
+    let Some(first) = sweep.points.first() else {
+        return String::from("No points in this part of the sweep.\n");
+    };
+    let plan = &first.plan;
+    let mut text = format!(
+        "Simulated, not measured: host {}, {}, {} s of virtual time after {} s of warm-up, seed {}.\n\
+         Delivered {} by {}.\n\n",
+        host(plan),
+        sweep.workload,
+        plan.seconds,
+        plan.warmup_seconds,
+        plan.seed,
+        delivered_unit(&sweep.workload),
+        axis(&sweep.parameter)
+    );
+    let disciplines = disciplines(sweep);
+    let mut names = vec![sweep.parameter.clone()];
+    names.extend(disciplines.iter().map(|name| String::from(*name)));
+    let mut lines = vec![names];
+    for value in values(sweep) {
+        let mut cells = vec![value.to_string()];
+        cells.extend(disciplines.iter().map(|discipline| {
+            let at = |point: &&SimPoint| {
+                point.value == value && self::discipline(&point.plan) == *discipline
+            };
+            let point = sweep.points.iter().find(at);
+            point.map_or_else(
+                || String::from(MISSING),
+                |point| figure(point.figures.delivered_pps),
+            )
+        }));
+        lines.push(cells);
+    }
+    text.push_str(&aligned_lines(&lines));
+    text
+}
+
+/// The parameter as an axis is named.
+fn axis(parameter: &str) -> String {
+    match parameter {
+        "offered" => String::from("offered packets/s"),
+        other => String::from(other),
+    }
+}
+
+/// The host of a sweep's run, which has but one.
+fn host(plan: &SimPlan) -> &str {
+    plan.hosts.first().map_or("", |stop| &stop.host)
+}
+
+/// Its discipline.
+fn discipline(plan: &SimPlan) -> &str {
+    plan.hosts.first().map_or("", |stop| &stop.discipline)
+}
+
+/// In the order of the points.
+fn disciplines(sweep: &SimSweep) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for point in &sweep.points {
+        let name = discipline(&point.plan);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Every value of the parameter once, the least first.
+fn values(sweep: &SimSweep) -> Vec<f64> {
+    let mut values: Vec<f64> = sweep.points.iter().map(|point| point.value).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}

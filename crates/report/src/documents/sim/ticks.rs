@@ -1,0 +1,119 @@
+//! How clock ticks sample a load that is in step with them, as text and as a plot.
+
+use std::fmt::Write;
+
+use nicpoll_model::ticks::{SimTicks, TickReading, TickShares};
+
+use nicpoll_model::numbers::{MISSING, figure, time_figure};
+
+use super::run::{item, percent};
+use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
+
+/// The load as it is, as the ticks show it, and how long they show it so.
+pub fn render_sim_ticks(ticks: &SimTicks) -> String {
+    let mut text = format!("Simulated, not measured: {}.\n\n", facts(ticks));
+    item(&mut text, "load", &shares(&ticks.load));
+    let points = |share: f64| figure(100.0 * share);
+    let exact = format!(
+        "within {} points of it in every reading",
+        points(ticks.exact_error_max)
+    );
+    item(&mut text, "exact", &exact);
+    let sampled = format!(
+        "kernel {}, user {}; off by up to {} points",
+        range(ticks, |shares| shares.kernel),
+        range(ticks, |shares| shares.user),
+        points(ticks.reading_error_max)
+    );
+    item(&mut text, "sampled", &sampled);
+    let seconds = |period: Option<f64>| {
+        period.map_or_else(
+            || String::from(MISSING),
+            |seconds| format!("{} s", figure(seconds)),
+        )
+    };
+    let within = match ticks.period_found_seconds {
+        Some(_) => ", to within one",
+        None => "",
+    };
+    let period = format!(
+        "{} by arithmetic; {} in the readings{within}",
+        seconds(ticks.period_seconds),
+        seconds(ticks.period_found_seconds)
+    );
+    item(&mut text, "comes round", &period);
+    let whole = &ticks.whole;
+    let all = format!(
+        "{} s as one reading: sampled {}; off by {} points",
+        whole.end_seconds,
+        shares(&whole.sampled),
+        points(whole.sampled.distance(&whole.exact))
+    );
+    item(&mut text, "on average", &all);
+    if ticks.period_seconds.is_none() {
+        text.push_str("Without drift every reading is wrong in the same way, however long.\n");
+    } else if ticks.period_found_seconds.is_none() {
+        let _ = writeln!(
+            text,
+            "{MISSING}: the readings show no period. They must come round twice, be shorter than half of \
+             it, and move by more than two ticks."
+        );
+    }
+    text
+}
+
+fn facts(ticks: &SimTicks) -> String {
+    format!(
+        "a pulse of work every {}, {} ticks a second, clocks {} PPM apart, readings of {} s",
+        time_figure(Some((ticks.pulse_seconds * 1e9).round() as u64)),
+        ticks.hz,
+        ticks.drift_ppm,
+        ticks.reading_seconds
+    )
+}
+
+fn shares(shares: &TickShares) -> String {
+    format!(
+        "kernel {}, user {}",
+        percent(shares.kernel),
+        percent(shares.user)
+    )
+}
+
+fn range(ticks: &SimTicks, of: fn(&TickShares) -> f64) -> String {
+    let figures = || ticks.readings.iter().map(|reading| of(&reading.sampled));
+    format!(
+        "{} to {}",
+        percent(figures().fold(1.0, f64::min)),
+        percent(figures().fold(0.0, f64::max))
+    )
+}
+
+/// The same as an SVG document.
+pub fn plot_ticks(ticks: &SimTicks) -> String {
+    let curve =
+        |name: &str, shares: fn(&TickReading) -> &TickShares, of: fn(&TickShares) -> f64| {
+            let readings = ticks.readings.iter();
+            let points = readings.map(|it| (it.end_seconds, 100.0 * of(shares(it))));
+            Curve {
+                name: String::from(name),
+                points: points.collect(),
+            }
+        };
+    let panel = |name: &str, of: fn(&TickShares) -> f64| Panel {
+        y_name: format!("{name}, % of the CPU"),
+        curves: vec![
+            curve("sampled at ticks", |reading| &reading.sampled, of),
+            curve("exact", |reading| &reading.exact, of),
+        ],
+    };
+    plot_chart(&Chart {
+        title: String::from("The same load, as clock ticks sample it and exactly"),
+        facts: format!("simulated: {}", facts(ticks)),
+        x_name: String::from("seconds"),
+        panels: vec![
+            panel("kernel", |shares| shares.kernel),
+            panel("user", |shares| shares.user),
+        ],
+    })
+}

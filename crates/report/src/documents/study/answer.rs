@@ -1,0 +1,352 @@
+//! The first screen: the result of each workload in one line, and what it means.
+//!
+//! It fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload of the study has its line
+//! against every reference, so no win hides a loss. What makes the lines doubtful is on the same screen.
+
+use std::collections::BTreeSet;
+
+use nicpoll_model::{Comparison, Metric, Study, Verdict, WarningName, WorkUnit};
+
+use super::comparisons::{found, margin_percent, to_find_margin, value};
+use super::trials::{Group, Pair};
+use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
+use nicpoll_model::numbers::{MISSING, aligned, counted, figure_or_missing, span};
+
+const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
+
+/// Writes the screen.
+pub fn write(part: &mut Part, study: &Study) {
+    part.title(Level::Browser, &study.question);
+    part.title(Level::Lead, title(study));
+    let has_trips = study
+        .workloads
+        .iter()
+        .any(|it| it.unit == WorkUnit::Transactions);
+    let mut right = vec![(["CPU time", "a packet"], 9)];
+    if has_trips {
+        right.push((["round", "trip"], 7));
+    }
+    let pairs = Pair::of(study).into_iter().enumerate();
+    let groups = pairs.map(|(index, pair)| group(study, pair, index == 0, right.len()));
+    part.blocks.push(Block::Intervals(Intervals {
+        groups: groups.collect(),
+        right,
+    }));
+    part.heading("What this means here");
+    let sentences = meaning(study).into_iter();
+    part.blocks
+        .extend(sentences.map(|(ink, sentence)| Block::Spare(ink, sentence)));
+}
+
+/// The question, and how much was run to answer it.
+fn title(study: &Study) -> String {
+    let pair = Pair::of(study).first().copied();
+    let question = match pair {
+        Some(pair) if is_null(study, pair) => String::from("Is a setting unlike itself?"),
+        Some(pair) => format!("Does {} pay here?", pair.setting),
+        None => String::from("Nothing was compared."),
+    };
+    let kind = match study.lab.is_virtual {
+        true => "virtual ",
+        false => "",
+    };
+    format!(
+        "{question} {} in {} over a {kind}link ({})",
+        blocks(study),
+        span(study.elapsed_seconds),
+        study.lab.driver
+    )
+}
+
+/// The blocks that were run; "2 of 3 blocks" where every workload had fewer than was planned.
+fn blocks(study: &Study) -> String {
+    let run = study.plan.workloads.iter();
+    let most = run.map(|workload| study.blocks_run(workload)).max();
+    let planned = counted(study.plan.blocks, "block");
+    match most.filter(|most| *most < study.plan.blocks) {
+        Some(most) => format!("{most} of {planned}"),
+        None => planned,
+    }
+}
+
+/// Whether two settings are one under two names, as a check of the instrument.
+fn is_null(study: &Study, pair: Pair) -> bool {
+    let of = |name: &str| {
+        let mut settings = study.settings.iter();
+        settings.find(|facts| facts.setting == name)
+    };
+    let both = of(pair.setting).zip(of(pair.reference));
+    both.is_some_and(|(one, other)| one.description == other.description && one.is_same_as(other))
+}
+
+/// The lines of a pair. One without any comparison, which is not the first, says so in one line.
+fn group(study: &Study, pair: Pair, is_first: bool, right: usize) -> IntervalGroup {
+    let workloads = study.workloads.iter().map(|it| it.workload.as_str());
+    let lines = workloads.map(|workload| {
+        let line = interval(study, pair, workload);
+        let line = line.map(|mut line| {
+            line.right.truncate(right);
+            line
+        });
+        (String::from(workload), line)
+    });
+    let lines: Vec<_> = lines.collect();
+    let is_judged = is_first || lines.iter().any(|(_, line)| line.is_ok());
+    IntervalGroup {
+        title: pair.title(study),
+        lines,
+        no_lines: (!is_judged).then_some(NO_TIME),
+    }
+}
+
+/// The result of two settings under one workload.
+///
+/// # Errors
+///
+/// Why there is none.
+pub fn interval(study: &Study, pair: Pair, workload: &str) -> Result<Interval, &'static str> {
+    let judged = pair.judged(study, workload);
+    let judged = judged.ok_or(match gave_up(study, pair, workload) {
+        true => NO_TIME,
+        false => "not compared",
+    })?;
+    let cost = |metrics: &[Metric]| {
+        let found = metrics.iter().find_map(|metric| {
+            let mut all = pair.all(study, workload);
+            all.find(|one| one.metric == *metric)?.ratio
+        });
+        let text = found.map(|ratio| format!("{}x", aligned([ratio], &[])[0]));
+        text.unwrap_or(String::from(MISSING))
+    };
+    Ok(Interval {
+        word: word(judged.verdict),
+        ink: Ink::of(judged.verdict),
+        value: value(study, judged),
+        span: span_of(judged),
+        right: vec![
+            cost(&[Metric::CpuNsPerPacket, Metric::CpuNsPerByte]),
+            cost(&[Metric::RoundTripP50Ns]),
+        ],
+    })
+}
+
+fn span_of(comparison: &Comparison) -> Option<Span> {
+    let (low, high) = (comparison.ratio_low, comparison.ratio_high);
+    // Without any end there is no interval to draw.
+    low.or(high)?;
+    Some(Span {
+        low,
+        ratio: comparison.ratio?,
+        high,
+    })
+}
+
+/// Whether a comparison was given up that is this one, or has a part in it.
+fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
+    let settings = pair.settings();
+    let mut dropped = study.dropped.iter().map(|gone| &gone.comparison);
+    dropped.any(|gone| {
+        gone.workload == workload && settings.contains(&(&gone.setting, &gone.reference))
+    })
+}
+
+/// The verdict in a word. What is better or worse, but perhaps too little to matter, has its own.
+fn word(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::BetterAndItMatters) => "wins",
+        Some(Verdict::Better) => "better",
+        Some(Verdict::Equivalent) => "same",
+        Some(Verdict::NoDifferenceProven) => "not proven",
+        Some(Verdict::DependsOnWhatCounts) => "depends",
+        Some(Verdict::Worse) => "worse",
+        Some(Verdict::WorseAndItMatters) => "loses",
+        Some(Verdict::Inconclusive) | None => "no verdict",
+    }
+}
+
+/// What the lines mean, in sentences, the most important first.
+fn meaning(study: &Study) -> Vec<(Ink, String)> {
+    let pairs = Pair::of(study).into_iter();
+    let outcomes = pairs.filter_map(|pair| outcome(study, pair));
+    let with = |ink: Ink| move |text: String| (ink, text);
+    outcomes
+        .map(with(Ink::Plain))
+        .chain(doubts(study).map(with(Ink::Unsure)))
+        .chain(on_asking(study).map(with(Ink::Unsure)))
+        .chain(latencies(study).map(with(Ink::Plain)))
+        .chain(unproven(study).map(with(Ink::Plain)))
+        .chain(weak_words(study).map(with(Ink::Plain)))
+        .collect()
+}
+
+/// Where the judged setting wins, loses, and where nothing is proven. `None` when nothing was compared.
+fn outcome(study: &Study, pair: Pair) -> Option<String> {
+    let with = |ink: Ink| -> Vec<&str> {
+        let workloads = study.plan.workloads.iter().map(String::as_str);
+        workloads
+            .filter(|workload| {
+                let judged = pair.judged(study, workload);
+                judged.is_some_and(|one| Ink::of(one.verdict) == ink)
+            })
+            .collect()
+    };
+    let parts = [
+        ("delivers more under", with(Ink::Good)),
+        ("less under", with(Ink::Bad)),
+        ("the same under", with(Ink::Plain)),
+    ];
+    let mut said: Vec<String> = parts
+        .iter()
+        .filter(|(_, workloads)| !workloads.is_empty())
+        .map(|(what, workloads)| format!("{what} {}", listed(workloads)))
+        .collect();
+    let first = said.first_mut();
+    if let Some(first) = first.filter(|first| !first.starts_with("delivers")) {
+        *first = format!("delivers {first}");
+    }
+    let against = against(study, pair);
+    let open = with(Ink::Unsure);
+    if said.is_empty() {
+        return (!open.is_empty())
+            .then(|| format!("{against} nothing is proven about {}.", pair.setting));
+    }
+    let is_mixed = parts[..2]
+        .iter()
+        .all(|(_, workloads)| !workloads.is_empty());
+    let depends = match is_mixed {
+        true => " it depends on the traffic:",
+        false => ",",
+    };
+    let rest = match open.is_empty() {
+        true => String::new(),
+        false => format!("; nothing is proven under {}", listed(&open)),
+    };
+    let said = said.join(", ");
+    Some(format!("{against}{depends} {} {said}{rest}.", pair.setting))
+}
+
+/// What a pair is judged against, as the beginning of a sentence.
+fn against(study: &Study, pair: Pair) -> String {
+    let Some(effect) = pair.effect else {
+        return format!("Against {}", pair.noun(study));
+    };
+    let mut judged = study.plan.workloads.iter();
+    let is_whole = judged.all(|workload| {
+        let judged = pair.judged(study, workload);
+        judged.is_none_or(|one| one.left_out.is_empty())
+    });
+    let combinations = match is_whole {
+        true => format!(
+            "{} combinations of the other factors",
+            effect.settings.len()
+        ),
+        false => String::from("the other factors' combinations that were not given up"),
+    };
+    format!("Over {combinations}, against {}", pair.reference)
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// The warnings that make the lines above doubtful, as sentences of their own.
+fn doubts(study: &Study) -> impl Iterator<Item = String> {
+    let is_weighty = |name| {
+        matches!(
+            name,
+            WarningName::ForeignWork | WarningName::DependentBlocks | WarningName::LimitCameFirst
+        )
+    };
+    let warnings = study.warnings.iter();
+    let weighty = warnings.filter(move |warning| is_weighty(warning.name));
+    weighty.map(|warning| {
+        let mut letters = warning.text.chars();
+        let first = letters.next().map(|first| first.to_uppercase());
+        let first: String = first.into_iter().flatten().collect();
+        format!("{first}{}.", letters.as_str())
+    })
+}
+
+/// Where a setting was so often not in force that the verdict is on asking for it; once, however often it is compared.
+fn on_asking(study: &Study) -> impl Iterator<Item = String> {
+    let share = |[trials, in_force]: [u32; 2]| f64::from(in_force) / f64::from(trials);
+    let mut said = BTreeSet::new();
+    let notes = study.comparisons.iter().filter_map(move |comparison| {
+        let sensitivity = comparison.sensitivity.as_ref()?;
+        let arms = [
+            (&comparison.setting, sensitivity.in_force_trials),
+            (&comparison.reference, sensitivity.reference_in_force_trials),
+        ];
+        let (setting, [trials, in_force]) = arms
+            .into_iter()
+            .min_by(|(_, one), (_, other)| share(*one).total_cmp(&share(*other)))?;
+        sensitivity.is_on_asking.then(|| {
+            format!(
+                "{}: {setting} was proven in force in {in_force} of {trials} trials only. The verdict is \
+                 on asking for it, not on having it.",
+                comparison.workload
+            )
+        })
+    });
+    notes.filter(move |note| said.insert(note.clone()))
+}
+
+/// The round trips of each setting, for each workload that measured any.
+fn latencies(study: &Study) -> impl Iterator<Item = String> {
+    let timed = study.workloads.iter();
+    let timed = timed.filter(|facts| facts.unit == WorkUnit::Transactions);
+    timed.filter_map(|facts| {
+        let medians = study.settings.iter().map(|setting| {
+            let group = Group::of(study, &facts.workload, &setting.setting);
+            let p50 = group.median(|trial| Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3));
+            (setting.setting.as_str(), p50)
+        });
+        let medians: Vec<(&str, Option<f64>)> = medians.collect();
+        medians.iter().find(|(_, p50)| p50.is_some())?;
+        let parts = medians
+            .iter()
+            .map(|(setting, p50)| format!("{} us under {setting}", figure_or_missing(*p50)));
+        Some(format!(
+            "A median round trip ({}) takes {}.",
+            facts.workload,
+            parts.collect::<Vec<_>>().join(", ")
+        ))
+    })
+}
+
+/// What an unproven difference may still be.
+fn unproven(study: &Study) -> Option<String> {
+    let open = study
+        .comparisons
+        .iter()
+        .filter(|one| one.primary && one.verdict == Some(Verdict::NoDifferenceProven));
+    let widest = open.max_by(|one, other| {
+        let found = |it: &Comparison| it.found_nine_in_ten_ratio.unwrap_or(f64::INFINITY);
+        found(one).total_cmp(&found(other))
+    })?;
+    let least = found(widest)?;
+    let more = to_find_margin(study, widest);
+    Some(format!(
+        "\"not proven\" does not mean \"the same\": such a run finds a difference of {least} nine times in \
+         ten ({}); {more}.",
+        widest.workload
+    ))
+}
+
+/// What `better` and `worse` hold back, where they stand. What dependent blocks hold back is said with them.
+fn weak_words(study: &Study) -> Option<String> {
+    let independent = study.comparisons.iter();
+    let independent = independent.filter(|one| !one.are_blocks_dependent);
+    let mut judged = independent.filter_map(|one| one.verdict);
+    let is_weak = judged.any(|word| matches!(word, Verdict::Better | Verdict::Worse));
+    let margin = margin_percent(study);
+    is_weak.then(|| {
+        format!(
+            "\"better\" and \"worse\": there is a difference, but not surely one of {margin} %."
+        )
+    })
+}

@@ -1,0 +1,435 @@
+//! How settings compare under a workload: a sentence for each comparison that was named in advance, and a table with
+//! the others.
+//!
+//! Only primary metrics get verdict words. Every ratio has its interval next to it, and the rows below a verdict say
+//! what it is based on.
+
+use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent};
+use nicpoll_model::{
+    Comparison, Ends, IntervalMethod, MainEffect, Metric, MetricKind, Scenario, Sensitivity, Study,
+    TrialFigures, Verdict, WorkUnit, WorkloadFacts,
+};
+
+use super::trials::{Group, Pair};
+use crate::page::{Align, Cell, Ink, Part, Row, Table};
+
+/// Width of the widest label.
+const LABEL: usize = 24;
+
+/// One sentence for each pair of settings.
+pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
+    for pair in Pair::of(study) {
+        match pair.judged(study, workload) {
+            Some(comparison) => part.paragraph(
+                Ink::of(comparison.verdict),
+                sentence(study, comparison, pair),
+            ),
+            None => part.paragraph(
+                Ink::Unsure,
+                format!(
+                    "{workload}{}: {} and {} were not compared.",
+                    over(pair, &[]),
+                    pair.setting,
+                    pair.noun(study)
+                ),
+            ),
+        }
+    }
+}
+
+/// Over what levels of a factor are compared, and which pairs of settings that leaves out; empty where settings are.
+fn over(pair: Pair, left_out: &[(String, String)]) -> String {
+    let all = |effect: &MainEffect| {
+        let combinations = effect.settings.len();
+        let (of, without) = match left_out {
+            [] => (combinations.to_string(), String::new()),
+            gone => {
+                let left = combinations.saturating_sub(gone.len());
+                let named = gone
+                    .iter()
+                    .map(|(one, other)| format!("{one} against {other}"));
+                let named: Vec<String> = named.collect();
+                (
+                    format!("{left} of {combinations}"),
+                    format!(" (given up: {})", named.join(", ")),
+                )
+            }
+        };
+        format!(
+            ", {} over {of} combinations of the other factors{without}",
+            effect.factor
+        )
+    };
+    pair.effect.map_or(String::new(), all)
+}
+
+fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
+    let Comparison {
+        workload, setting, ..
+    } = comparison;
+    let reference = pair.noun(study);
+    let over = over(pair, &comparison.left_out);
+    let Some(ratio) = comparison.ratio else {
+        let why = match comparison.blocks {
+            0 => "no block counts",
+            _ => "a figure is missing, or most trials failed",
+        };
+        return format!("{workload}{over}: {setting} and {reference} cannot be compared: {why}.");
+    };
+    let (times, interval) = match (comparison.ratio_low, comparison.ratio_high) {
+        (Some(low), Some(high)) => {
+            let [low, ratio, high] = aligned([low, ratio, high], &thresholds(study, comparison));
+            (ratio, format!("interval {low} to {high}"))
+        }
+        (Some(low), None) => {
+            let [low, ratio] = aligned([low, ratio], &thresholds(study, comparison));
+            (ratio, format!("{low} or more"))
+        }
+        _ => {
+            let [ratio] = aligned([ratio], &[]);
+            (ratio, String::from("no interval"))
+        }
+    };
+    let what = if comparison.metric == Metric::TransactionsPerSecond {
+        format!("made {times} times the transactions that {reference} did")
+    } else {
+        format!("delivered {times} times what {reference} did")
+    };
+    let ending = ending(study, comparison);
+    let price = price(study, comparison, pair);
+    format!("{workload}{over}: {setting} {what} ({interval}): {ending}{price}")
+}
+
+/// The verdict, and what would help when there is none.
+fn ending(study: &Study, comparison: &Comparison) -> String {
+    let margin = margin_percent(study);
+    match comparison.verdict {
+        None => String::from("not judged."),
+        Some(verdict @ (Verdict::Better | Verdict::Worse)) if comparison.are_blocks_dependent => {
+            format!("{verdict}; whether it matters cannot be said, as blocks are not independent.")
+        }
+        Some(verdict @ (Verdict::Better | Verdict::Worse))
+            if is_beyond_margin(study, comparison) =>
+        {
+            format!("{verdict}, but not surely enough to say that it matters.")
+        }
+        Some(verdict @ (Verdict::Better | Verdict::Worse)) => {
+            format!("{verdict}, perhaps by less than {margin} %.")
+        }
+        Some(Verdict::Equivalent) => format!("equivalent, within {margin} % either way."),
+        Some(Verdict::NoDifferenceProven) => {
+            format!("no difference proven.{}", power(study, comparison))
+        }
+        Some(Verdict::DependsOnWhatCounts) => {
+            String::from("no difference proven: it depends on what counts (see below).")
+        }
+        Some(Verdict::Inconclusive) => match comparison.blocks {
+            1 => String::from("inconclusive, as only 1 block counts."),
+            blocks => format!("inconclusive, as {blocks} blocks leave no interval."),
+        },
+        Some(verdict) => format!("{verdict}."),
+    }
+}
+
+/// Whether the whole interval of a ratio lies beyond the margin.
+fn is_beyond_margin(study: &Study, comparison: &Comparison) -> bool {
+    let margin = study.plan.margin;
+    let (low, high) = (comparison.ratio_low, comparison.ratio_high);
+    low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip())
+}
+
+/// What such a plan finds, and what the margin would take; empty when the scatter is unknown.
+fn power(study: &Study, comparison: &Comparison) -> String {
+    let Some(found) = found(comparison) else {
+        return String::new();
+    };
+    let more = to_find_margin(study, comparison);
+    format!(" Nine times in ten such a run finds a difference of {found}; {more}.")
+}
+
+/// What it would take to find a difference as great as the margin.
+pub fn to_find_margin(study: &Study, comparison: &Comparison) -> String {
+    let margin = margin_percent(study);
+    match comparison.blocks_to_find_margin {
+        Some(blocks) => format!("{margin} % would take about {}", counted(blocks, "block")),
+        None => format!("{margin} % is out of its reach"),
+    }
+}
+
+/// The least difference that such a plan finds nine times in ten: in percent, or as a ratio when it is
+/// great.
+pub fn found(comparison: &Comparison) -> Option<String> {
+    let found = comparison.found_nine_in_ten_ratio?;
+    Some(match comparison.kind {
+        MetricKind::Points => format!("{} pt", figure(found * 100.0)),
+        MetricKind::Ratio if found < 2.0 => format!("{} %", percent(found - 1.0)),
+        MetricKind::Ratio => format!("{}x", aligned([found], &[])[0]),
+    })
+}
+
+/// What the setting costs in latency; empty for one-way workloads, and for levels that stand in several settings.
+fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
+    if comparison.metric != Metric::TransactionsPerSecond || pair.effect.is_some() {
+        return String::new();
+    }
+    let judged = Group::of(study, &comparison.workload, pair.setting);
+    let other = Group::of(study, &comparison.workload, pair.reference);
+    let both = |read: fn(&TrialFigures) -> Option<f64>| {
+        format!(
+            "{} us against {} us",
+            figure_or_missing(judged.median(read)),
+            figure_or_missing(other.median(read))
+        )
+    };
+    format!(
+        " The median round trip is {}, the 99th percentile {}.",
+        both(|trial| Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3)),
+        both(|trial| Some(trial.round_trip?.quantiles.p99_ns? as f64 / 1e3))
+    )
+}
+
+/// The margin of the study in percent.
+pub fn margin_percent(study: &Study) -> String {
+    let [margin] = aligned([(study.plan.margin - 1.0) * 100.0], &[]);
+    margin.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// The ratios at which a comparison's verdict changes; none when it gets none.
+fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
+    let margin = study.plan.margin;
+    match comparison.verdict {
+        Some(_) => vec![1.0, margin, 1.0 / margin],
+        None => vec![],
+    }
+}
+
+/// The comparisons of the pairs with one metric.
+type Compared<'a> = Vec<Option<&'a Comparison>>;
+
+/// The pairs side by side: the primary metric with its verdict, the others with intervals only. `None` when nothing was
+/// compared.
+pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
+    let workload = &facts.workload;
+    let compared = |pair: &Pair| pair.judged(study, workload).is_some();
+    let pairs: Vec<Pair> = Pair::of(study).into_iter().filter(compared).collect();
+    pairs.first()?;
+    let mut metrics: Vec<Metric> = Vec::new();
+    for comparison in pairs.iter().flat_map(|pair| pair.all(study, workload)) {
+        if !metrics.contains(&comparison.metric) {
+            metrics.push(comparison.metric);
+        }
+    }
+    let of_metric = |metric: Metric| -> (Metric, Compared) {
+        let of_pairs = pairs.iter().map(|pair| {
+            let mut all = pair.all(study, workload);
+            all.find(|comparison| comparison.metric == metric)
+        });
+        (metric, of_pairs.collect())
+    };
+    let is_primary =
+        |(_, compared): &(Metric, Compared)| compared.iter().flatten().any(|found| found.primary);
+    let (primary, secondary): (Vec<_>, Vec<_>) =
+        metrics.into_iter().map(of_metric).partition(is_primary);
+    let heads = pairs.iter().map(|pair| pair.head());
+    let mut table = Table::new("compared [interval]", heads, Align::Left);
+    table.label = LABEL;
+    for (metric, compared) in primary {
+        let name = label(metric, facts.unit);
+        table
+            .rows
+            .push(ratio_row(study, name, &compared, Ink::Plain));
+        table.rows.push(verdict_row(&compared));
+        table.rows.extend(details(study, &compared));
+    }
+    for (more, direction) in [(true, "more"), (false, "less")] {
+        let of_direction = secondary.iter();
+        let of_direction = of_direction.filter(|(metric, _)| metric.more_is_better() == more);
+        let rows = of_direction.map(|(metric, compared)| {
+            let name = format!("  {}", label(*metric, facts.unit));
+            ratio_row(study, &name, compared, Ink::Faint)
+        });
+        let rows: Vec<Row> = rows.collect();
+        if !rows.is_empty() {
+            let title = format!("secondary, no verdict; {direction} is better");
+            table.rows.push(Row::group(title, Ink::Faint));
+            table.rows.extend(rows);
+        }
+    }
+    Some(table)
+}
+
+fn ratio_row(study: &Study, name: &str, compared: &Compared, ink: Ink) -> Row {
+    row(name, compared, ink, |one| value(study, one))
+}
+
+/// A row with a text for each comparison.
+fn row(name: &str, compared: &Compared, ink: Ink, cell: impl Fn(&Comparison) -> String) -> Row {
+    let cells = compared.iter();
+    let cells = cells.map(|found| found.map_or(String::from(MISSING), &cell));
+    Row::new(name, cells, ink)
+}
+
+fn verdict_row(compared: &Compared) -> Row {
+    let cells = compared.iter().map(|found| {
+        let verdict = found.and_then(|comparison| comparison.verdict);
+        let words = verdict.map_or(String::from(MISSING), in_short);
+        Cell::new(words, Ink::of(verdict))
+    });
+    Row {
+        label: Cell::new("  verdict", Ink::Plain),
+        cells: cells.collect(),
+    }
+}
+
+/// A verdict that fits into a column.
+fn in_short(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::DependsOnWhatCounts => String::from("depends on what counts"),
+        verdict => verdict.to_string(),
+    }
+}
+
+/// The difference as a ratio, `1.48x [1.40, 1.57]`, or in percentage points, `-1.2 pt [-1.4, -1.0]`.
+pub fn value(study: &Study, comparison: &Comparison) -> String {
+    if comparison.none_seen_of.is_some() {
+        return none_seen(comparison);
+    }
+    match comparison.kind {
+        MetricKind::Ratio => with_interval(
+            [
+                comparison.ratio_low,
+                comparison.ratio,
+                comparison.ratio_high,
+            ],
+            &thresholds(study, comparison),
+            "x",
+            str::to_string,
+        ),
+        MetricKind::Points => with_interval(
+            [
+                comparison.share_difference_low,
+                comparison.share_difference,
+                comparison.share_difference_high,
+            ]
+            .map(|share| Some(share? * 100.0)),
+            &[0.0],
+            " pt",
+            signed,
+        ),
+    }
+}
+
+pub fn with_interval(
+    [low, middle, high]: [Option<f64>; 3],
+    thresholds: &[f64],
+    unit: &str,
+    write: fn(&str) -> String,
+) -> String {
+    let Some(middle) = middle else {
+        return String::from(MISSING);
+    };
+    match (low, high) {
+        (Some(low), Some(high)) => {
+            let values = aligned([low, middle, high], thresholds);
+            let [low, middle, high] = values.map(|value| write(&value));
+            format!("{middle}{unit} [{low}, {high}]")
+        }
+        (Some(low), None) => {
+            let [low, middle] = aligned([low, middle], thresholds).map(|value| write(&value));
+            format!("{middle}{unit} [{low}, any]")
+        }
+        (None, _) => {
+            let [middle] = aligned([middle], &[]).map(|value| write(&value));
+            format!("{middle}{unit} [no interval]")
+        }
+    }
+}
+
+/// A share of events of which none was seen: what their lack allows.
+fn none_seen(comparison: &Comparison) -> String {
+    let ends = [
+        comparison.share_difference_low,
+        comparison.share_difference_high,
+    ];
+    let most = ends.into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
+    format!("none seen, at most {} pt", figure(100.0 * most))
+}
+
+/// A plus sign tells a difference from a share.
+fn signed(number: &str) -> String {
+    let above_zero = number.chars().any(|c| matches!(c, '1'..='9')) && !number.starts_with('-');
+    let plus = if above_zero { "+" } else { "" };
+    format!("{plus}{number}")
+}
+
+fn label(metric: Metric, unit: WorkUnit) -> &'static str {
+    match metric {
+        Metric::DeliveredBitsPerSecond => "delivered",
+        Metric::TransactionsPerSecond => "transactions/s",
+        Metric::RoundTripP50Ns => "round trip p50",
+        Metric::RoundTripP99Ns => "round trip p99",
+        Metric::RoundTripP999Ns => "round trip p99.9",
+        Metric::LossRatio => "loss",
+        Metric::JitterSeconds => "jitter",
+        Metric::CpuBusy => "CPU busy, all together",
+        Metric::CpuNsPerPacket if unit == WorkUnit::Transactions => "CPU ns per transaction",
+        Metric::CpuNsPerPacket => "CPU ns per packet",
+        Metric::CpuNsPerByte => "CPU ns per byte",
+        Metric::ContextSwitchesPerSecond => "context switches/s",
+    }
+}
+
+/// Reads the outcome under another rule of what counts.
+type Read = fn(&Sensitivity) -> Option<Scenario>;
+
+/// What a verdict is based on: the method, other intervals, what such a plan finds, and the verdict under other rules of
+/// what counts.
+fn details(study: &Study, compared: &Compared) -> Vec<Row> {
+    let cells = |label: &str, cell: &dyn Fn(&Comparison) -> String| {
+        row(&format!("  {label}"), compared, Ink::Faint, cell)
+    };
+    let mut rows = vec![
+        cells("interval by", &|one| {
+            String::from(match one.method {
+                IntervalMethod::HodgesLehmann => "ranks (Hodges-Lehmann)",
+                IntervalMethod::PairedT => "paired t (even noise)",
+            })
+        }),
+        cells("pairs that count", &|one| one.blocks.to_string()),
+        cells("by paired t", &|one| ends(study, one, one.paired_t)),
+        cells("by 20 % trimmed t", &|one| ends(study, one, one.trimmed_t)),
+        cells("p value", &|one| figure_or_missing(one.difference_p)),
+        cells("p value after Holm", &|one| figure_or_missing(one.holm_p)),
+        cells("finds 9 times in 10", &|one| {
+            found(one).unwrap_or(String::from(MISSING))
+        }),
+    ];
+    let scenarios: [(&str, Read); 3] = [
+        ("proven pairs only", |it| Some(it.proven_only)),
+        ("missing as worst", |it| it.missing_as_worst),
+        ("missing as best", |it| it.missing_as_best),
+    ];
+    for (label, read) in scenarios {
+        let scenario = |one: &Comparison| one.sensitivity.as_ref().and_then(read);
+        // Only a rule that takes other pairs than the primary estimate says something new.
+        let is_other = |one: &&Comparison| scenario(one).is_some_and(|it| it.blocks != one.blocks);
+        if compared.iter().flatten().any(is_other) {
+            rows.push(cells(label, &|one| {
+                scenario(one).map_or(String::from(MISSING), |it| in_short(it.verdict))
+            }));
+        }
+    }
+    rows
+}
+
+/// An interval alone, `[1.40, 1.57]`.
+fn ends(study: &Study, one: &Comparison, Ends { low, high }: Ends) -> String {
+    if low.or(high).is_none() {
+        return String::from(MISSING);
+    }
+    let middle = one.ratio.or(one.share_difference);
+    let thresholds = thresholds(study, one);
+    let shown = with_interval([low, middle, high], &thresholds, "x", str::to_string);
+    let ends = shown.split_once(' ').map(|(_, ends)| String::from(ends));
+    ends.unwrap_or(shown)
+}

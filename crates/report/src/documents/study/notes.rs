@@ -1,0 +1,314 @@
+//! What to know before believing a figure: what the words mean, what counting cost, which trials have no figure, and the
+//! study's warnings.
+//!
+//! Every word of the tables that a network engineer may not know the same way is explained. That no cost was seen is
+//! never said without the greatest that may have been missed.
+
+use nicpoll_model::numbers::{MISSING, aligned, figure};
+use nicpoll_model::{
+    Conduct, CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, WarningName,
+};
+
+use crate::page::{Align, Ink, Part, Row, Table};
+
+/// Width of the words that are explained.
+const WORD: usize = 11;
+/// Width of the names of warnings.
+const WARNING: usize = 21;
+
+const FIRST: [(&str, &str); 2] = [
+    (
+        "-",
+        "not measured, or without meaning under this traffic. It is never 0.",
+    ),
+    (
+        "rates",
+        "payload without headers. The receiver counts what is delivered, the sender what is offered, and \
+         the side that asks times the round trips.",
+    ),
+];
+
+const COUNTING: [(&str, &str); 3] = [
+    (
+        "counts",
+        "each trial counts for the setting that it asked for, whatever befell it. One that gave no result \
+         counts as the worst. Only an event from outside (a clock step, another process's change) takes a \
+         pair out. Nothing is run again.",
+    ),
+    (
+        "proven",
+        "the setting was seen to be in force: polls came as asked, one round a period where it has one. A \
+         verdict stands only if proven pairs alone say the same.",
+    ),
+    (
+        "pt",
+        "percentage points. 100 pt of CPU busy are one whole core.",
+    ),
+];
+
+const EXACT: (&str, &str) = (
+    "exact",
+    "CPU time by switch and interrupt events, in a short run of its own after each trial: no rate above \
+     was measured meanwhile. No event shows steal; it lies within the other states.",
+);
+
+const LAST: [(&str, &str); 5] = [
+    (
+        "sampled",
+        "by /proc/stat: the kernel looks at each CPU once a clock tick. Work in step with the tick is \
+         misjudged, timer polling most of all.",
+    ),
+    (
+        "round",
+        "polls up to the first that finds less than its budget. Timer polling means one round a period, \
+         however many polls it takes. The kernel starts gro_flush_timeout anew when a round ends, so it \
+         is set shorter than the period.",
+    ),
+    (
+        "even",
+        "the rate is the same over time, as far as tests tell: from step to step within a trial, or from trial \
+         to trial. A step (a warm-up), a drift or slow swings are named where they are found and as great as the \
+         margin. By chance alone one study in twenty has any of them.",
+    ),
+    (
+        "residual",
+        "what no counter explains: offered less delivered and every named loss.",
+    ),
+    (
+        "none seen",
+        "no datagram was lost. The bound holds at 95 % if datagrams are lost one at a time.",
+    ),
+];
+
+/// Writes the parts.
+pub fn write(part: &mut Part, study: &Study) {
+    write_legend(part, study);
+    write_costs(part, study);
+    write_voids(part, study);
+    if !study.warnings.is_empty() {
+        part.heading("Warnings");
+        for warning in &study.warnings {
+            let lead = format!("{:<WARNING$}", warning_name(warning.name));
+            part.item(lead, Ink::Unsure, &warning.text);
+        }
+    }
+}
+
+fn write_legend(part: &mut Part, study: &Study) {
+    let intervals = intervals(study);
+    let exact = study.trials.iter().any(is_exact).then_some(EXACT);
+    let legend = FIRST
+        .into_iter()
+        .chain([("interval", intervals.as_str())])
+        .chain(COUNTING)
+        .chain(exact)
+        .chain(LAST);
+    part.heading("How to read it");
+    for (word, text) in legend {
+        part.fact(word, WORD, text);
+    }
+}
+
+/// How intervals were made, and when they have a verdict.
+fn intervals(study: &Study) -> String {
+    let plan = &study.plan;
+    let mut judged = study.comparisons.iter().filter(|one| one.primary);
+    let method = match judged.next().map(|one| one.method) {
+        Some(IntervalMethod::HodgesLehmann) => {
+            "for the typical ratio of a block, by signed ranks (Hodges-Lehmann). It holds whatever the \
+             noise."
+        }
+        Some(IntervalMethod::PairedT) => {
+            "for the mean ratio of a block, Student's: too few blocks were planned for ranks. It assumes \
+             even noise, and spikes under one setting deceive it."
+        }
+        None => "nothing was compared.",
+    };
+    format!(
+        "{method} Each of the {} that get a verdict holds at {} %, so that all of them together hold at \
+         95 % (Bonferroni). \"Better\": all of it lies above 1; \"and it matters\": at {margin} or above, \
+         and the interval of a tenth of the level above 1 as well; \"worse\" likewise. The others hold at 95 % each and decide nothing.",
+        plan.family,
+        figure(plan.confidence * 100.0),
+        margin = plan.margin
+    )
+}
+
+fn is_exact(trial: &Trial) -> bool {
+    let figures = trial.figures.as_ref();
+    let cpu = figures.and_then(|figures| figures.cpu.as_ref());
+    cpu.is_some_and(|cpu| cpu.source == CpuSource::Exact)
+}
+
+fn write_costs(part: &mut Part, study: &Study) {
+    for (counter, heading, text) in [
+        (
+            EventCounter::Polls,
+            "What counting the polls cost",
+            "The polls are counted while rates are measured.",
+        ),
+        (
+            EventCounter::CpuTime,
+            "What accounting for CPU time exactly cost",
+            "No rate is measured meanwhile. Where the account slows the traffic, CPU time per packet is \
+             too high by about as much.",
+        ),
+    ] {
+        let of_counter = study.counting_costs.iter();
+        let costs: Vec<_> = of_counter.filter(|cost| cost.counter == counter).collect();
+        if costs.is_empty() {
+            continue;
+        }
+        part.heading(heading);
+        part.paragraph(Ink::Plain, text);
+        let heads = ["of the rate", "of a core, by its programs"];
+        let mut table = Table::new("", heads, Align::Left);
+        table.rows.extend(costs.iter().map(|cost| {
+            let label = format!("{} under {}", cost.workload, cost.setting);
+            Row::plain(label, [seen(cost), share_of_a_core(cost)])
+        }));
+        part.table(table);
+    }
+}
+
+/// What the rate with the counter over the rate without allows.
+fn seen(cost: &CountingCost) -> String {
+    let (Some(low), Some(high)) = (cost.delivered_ratio_low, cost.delivered_ratio_high) else {
+        return String::from(MISSING);
+    };
+    let loss = |ratio: f64| (1.0 - ratio) * 100.0;
+    if high < 1.0 {
+        let [least, most] = aligned([loss(high), loss(low)], &[]);
+        format!("{least} to {most} %")
+    } else if low < 1.0 {
+        format!("none seen, at most {} %", figure(loss(low)))
+    } else {
+        String::from("none seen")
+    }
+}
+
+/// The run time of the counter's own programs.
+fn share_of_a_core(cost: &CountingCost) -> String {
+    match (cost.ns_per_event, cost.events_per_second) {
+        (Some(ns), Some(events)) => {
+            let percents = figure(ns * events / 1e9 * 100.0);
+            format!("{percents} %, {} events/s", figure(events))
+        }
+        _ => String::from(MISSING),
+    }
+}
+
+fn write_voids(part: &mut Part, study: &Study) {
+    let mut reasons: Vec<(&str, Vec<&Trial>)> = Vec::new();
+    for trial in &study.trials {
+        let Some(reason) = reason_of(trial) else {
+            continue;
+        };
+        match reasons.iter_mut().find(|(known, _)| alike(known, reason)) {
+            Some((_, trials)) => trials.push(trial),
+            None => reasons.push((reason, vec![trial])),
+        }
+    }
+    let void: usize = reasons.iter().map(|(_, trials)| trials.len()).sum();
+    if void == 0 {
+        return;
+    }
+    part.heading(format!(
+        "Trials without a figure: {void} of {}, disturbed from outside or failed",
+        study.trials.len()
+    ));
+    for (reason, trials) in &reasons {
+        let lead = format!("{:>3} x  ", trials.len());
+        let differing = trials.iter().any(|trial| reason_of(trial) != Some(*reason));
+        let such_as = if differing { "such as: " } else { "" };
+        part.item(
+            lead,
+            Ink::Plain,
+            format!("{such_as}{reason}: {}", named(trials)),
+        );
+    }
+}
+
+/// Why a trial has no part in the figures.
+fn reason_of(trial: &Trial) -> Option<&str> {
+    let Conduct {
+        external, failure, ..
+    } = &trial.conduct;
+    external.as_deref().or(failure.as_deref())
+}
+
+/// Whether two reasons are one, their figures aside.
+fn alike(one: &str, other: &str) -> bool {
+    let words = |reason: &str| -> String {
+        reason
+            .chars()
+            .filter(|c| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.' | ','))
+            .collect()
+    };
+    words(one) == words(other)
+}
+
+/// Where the trials belong, how many there are and where to find the first in the JSON.
+fn named(trials: &[&Trial]) -> String {
+    let mut places: Vec<(&str, &str, u32, u32)> = Vec::new();
+    for trial in trials {
+        let of_trial = (trial.workload.as_str(), trial.setting.as_str());
+        match places
+            .iter_mut()
+            .find(|place| (place.0, place.1) == of_trial)
+        {
+            Some((.., count)) => *count += 1,
+            None => places.push((of_trial.0, of_trial.1, trial.sequence, 1)),
+        }
+    }
+    let names: Vec<String> = places
+        .iter()
+        .map(|(workload, setting, first, count)| match count {
+            1 => format!("{workload} {setting} (trial {first})"),
+            _ => format!("{workload} {setting} ({count}, the first is trial {first})"),
+        })
+        .collect();
+    names.join(", ")
+}
+
+/// The name that the JSON and its documentation use.
+fn warning_name(name: WarningName) -> &'static str {
+    match name {
+        WarningName::RingCeiling => "ring_ceiling",
+        WarningName::VoidTrials => "void_trials",
+        WarningName::LargeEffectsOnly => "large_effects_only",
+        WarningName::Interrupted => "interrupted",
+        WarningName::CounterMissing => "counter_missing",
+        WarningName::Confounder => "confounder",
+        WarningName::LimitCameFirst => "limit_came_first",
+        WarningName::ComparisonsDropped => "comparisons_dropped",
+        WarningName::DependentBlocks => "dependent_blocks",
+        WarningName::ForeignWork => "foreign_work",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(low: f64, high: f64) -> String {
+        seen(&CountingCost {
+            counter: EventCounter::Polls,
+            workload: String::from("udp64"),
+            setting: String::from("interrupt"),
+            ns_per_event: None,
+            events_per_second: None,
+            delivered_ratio: Some(low.midpoint(high)),
+            delivered_ratio_low: Some(low),
+            delivered_ratio_high: Some(high),
+            pairs: 6,
+        })
+    }
+
+    #[test]
+    fn no_cost_seen_says_how_much_may_have_been_missed() {
+        assert_eq!(says(0.86, 1.25), "none seen, at most 14.0 %");
+        assert_eq!(says(0.84, 0.99), "1.0 to 16.0 %");
+        assert_eq!(says(1.01, 1.2), "none seen");
+    }
+}

@@ -1,0 +1,742 @@
+//! The plots of a workload.
+//!
+//! Each draws what the trials hold and no more. A plot that would be empty is left out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
+use nicpoll_model::sim::{Simulated, SimulatedFigure};
+use nicpoll_model::{
+    CpuStates, LossPlace, RoundTripQuantiles, Side, Study, TimeDistribution, TrialFigures,
+    WorkUnit, WorkloadFacts,
+};
+
+use super::answer::interval;
+use super::trials::{Arm, Group, Pair, arms, median};
+use super::within;
+use super::workload::{Sums, core_name, cores, cores_of, source};
+use crate::page::{Figure, Interval};
+use crate::plots::axis::{Axis, SHARES};
+use crate::plots::curves::{Curves, Series, joined, scatter, values};
+use crate::plots::strips::{LINE, Strips};
+use crate::plots::svg::{self, LETTERS, Look, mark, text};
+
+/// Said where lengths from the axis cannot be compared.
+const CUT: &str = " The axis does not begin at 0.";
+/// Height of a strip of marks.
+const STRIP: f64 = 34.0;
+
+/// A caption, and that its axis is cut where it is.
+pub fn caption(text: impl Into<String>, axis: &Axis) -> String {
+    let cut = if axis.is_from_zero() { "" } else { CUT };
+    text.into() + cut
+}
+
+/// With a capital letter at its beginning.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// A figure of a trial: its name with its unit, and how it is read.
+struct Reading {
+    name: &'static str,
+    read: fn(&TrialFigures) -> Option<f64>,
+    /// One of the unit in that of `read`.
+    scale: f64,
+}
+
+/// Counters of a trial that are drawn as they are.
+const EVENTS: [Reading; 3] = [
+    Reading {
+        name: "interrupts a second, whole machine",
+        read: |figures| figures.interrupts_per_second,
+        scale: 1.0,
+    },
+    Reading {
+        name: "context switches a second, whole machine",
+        read: |figures| Some(figures.context_switches_per_second),
+        scale: 1.0,
+    },
+    Reading {
+        name: "polls a second, receiver",
+        read: |figures| figures.polls_per_second,
+        scale: 1.0,
+    },
+];
+
+impl Reading {
+    /// The rate that decides under a workload, in the unit that suits the greatest one.
+    fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
+        if facts.unit == WorkUnit::Transactions {
+            return Reading {
+                name: "transactions a second",
+                read: |figures| Some(figures.round_trip?.transactions_per_second),
+                scale: 1.0,
+            };
+        }
+        let read: fn(&TrialFigures) -> Option<f64> = |it| Some(it.delivered_bits_per_second);
+        let greatest = arms.iter().filter_map(|arm| arm.group.range(read));
+        let greatest = greatest.map(|(_, most)| most).fold(0.0, f64::max);
+        let (name, scale) = match greatest >= 1e9 {
+            true => ("delivered, Gbit/s of payload", 1e9),
+            false => ("delivered, Mbit/s of payload", 1e6),
+        };
+        Reading { name, read, scale }
+    }
+
+    /// The figure of a trial, in the unit of its name; `None` when it was not measured.
+    fn of(&self, figures: &TrialFigures) -> Option<f64> {
+        Some((self.read)(figures)? / self.scale)
+    }
+}
+
+/// All plots that a workload's trials allow.
+pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
+    let arms = arms(study, facts);
+    let rate = Reading::rate(facts, &arms);
+    let first = [
+        each_trial(study, facts, &arms, &rate),
+        ratios(study, facts, &arms, &rate),
+        in_order(study, facts, &arms, &rate),
+        within::rates(facts, &arms),
+    ];
+    let more = [
+        // Trials of earlier versions hold five quantiles alone.
+        distribution(facts, &arms, &ROUND_TRIPS).or_else(|| quantiles(facts, &arms)),
+        distribution(facts, &arms, &ONE_WAY),
+        cpu_time(study, facts, &arms),
+        flow(facts, &arms),
+        predictions(study, facts, &arms),
+    ];
+    let events = EVENTS.iter();
+    let events = events.map(|event| each_trial(study, facts, &arms, event));
+    let first = first.into_iter().flatten();
+    first
+        .chain(within::core_use(study, facts, &arms))
+        .chain(more.into_iter().chain(events).flatten())
+        .collect()
+}
+
+/// The trials of one block on different heights: marks of equal value stay apart.
+fn lane(block: u32) -> f64 {
+    (f64::from(block * 3 % 7) / 6.0 - 0.5) * (STRIP - 8.0)
+}
+
+/// Every trial as a mark: a strip for each setting. `None` when no trial has the figure, or it is 0 in all.
+fn each_trial(
+    study: &Study,
+    facts: &WorkloadFacts,
+    arms: &[Arm],
+    reading: &Reading,
+) -> Option<Figure> {
+    let read = |figures: &TrialFigures| reading.of(figures);
+    let ranges = arms.iter().filter_map(|arm| arm.group.range(read));
+    let (least, most) = ranges.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
+    if most <= 0.0 {
+        return None;
+    }
+    let axis = Axis::around(least, most);
+    let mut strips = Strips::new();
+    let mut rows = Vec::new();
+    for arm in arms {
+        let good = &arm.group.good;
+        let median = arm.group.median(read);
+        let name = arm.name;
+        let label = format!(
+            "{name}: median {} of {} trials",
+            figure_or_missing(median),
+            good.len()
+        );
+        let y = strips.next(&label, STRIP);
+        let value_of = |trial: &nicpoll_model::Trial| trial.result().and_then(read);
+        for (trial, value) in good.iter().filter_map(|it| Some((it, value_of(it)?))) {
+            let place = (Strips::x(axis.share(value)), y + lane(trial.block));
+            mark(&mut strips.svg, arm.look, place);
+        }
+        if let Some(median) = median {
+            let ends = (y - STRIP / 2.0, y + STRIP / 2.0);
+            svg::heavy(&mut strips.svg, Strips::x(axis.share(median)), ends);
+        }
+        let range = arm.group.range(read);
+        let values = good.iter().map(|it| figure_or_missing(value_of(it)));
+        rows.push(vec![
+            String::from(name),
+            figure_or_missing(median),
+            figure_or_missing(range.map(|(least, _)| least)),
+            figure_or_missing(range.map(|(_, most)| most)),
+            values.collect::<Vec<_>>().join(" "),
+        ]);
+    }
+    let title = capital(reading.name);
+    let named = format!("{}: {title}, every trial by setting", facts.workload);
+    let svg = strips.end_with(&named, &axis, reading.name);
+    let trials = study.trials.iter();
+    let of_workload = trials.filter(|trial| trial.workload == facts.workload);
+    let missing = of_workload.filter(|trial| trial.result().is_none()).count();
+    let mut text = caption("A mark is a trial, the line their median.", &axis);
+    if missing > 0 {
+        text += &format!(" Trials without a result, which are not drawn: {missing}.");
+    }
+    let head = ["setting", "median", "lowest", "highest", "by block"];
+    let title = format!("{title}: every trial");
+    Some(Figure::new(title, text, svg, head, rows))
+}
+
+/// The ratio of a pair in each block.
+type Ratios = BTreeMap<u32, f64>;
+
+/// What the verdict is based on: the ratio of two settings in each block, and the study's interval that follows from
+/// them. `None` when nothing was compared.
+fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm], reading: &Reading) -> Option<Figure> {
+    let workload = &facts.workload;
+    let pairs = Pair::of(study).into_iter().filter_map(|pair| {
+        let line = interval(study, pair, workload).ok()?;
+        let ratios = block_ratios(arms, pair, reading);
+        (!ratios.is_empty()).then_some((pair, line, ratios))
+    });
+    let pairs: Vec<(Pair, Interval, Ratios)> = pairs.collect();
+    pairs.first()?;
+    // It holds every dot, every end of an interval, and 1.
+    let ends = pairs.iter().filter_map(|(_, line, _)| line.span);
+    let ends = ends.flat_map(|span| [span.low, span.high]).flatten();
+    let dots = pairs
+        .iter()
+        .flat_map(|(.., ratios)| ratios.values().copied());
+    let all = dots.chain(ends).filter(|ratio| *ratio > 0.0);
+    let (least, most) = all.fold((1.0, 1.0), |(least, most): (f64, f64), ratio| {
+        (least.min(ratio), most.max(ratio))
+    });
+    let axis = Axis::ratios(least, most);
+    let mut strips = Strips::new();
+    for (pair, line, ratios) in &pairs {
+        let name = format!("{}: {}, {}", pair.title(study), line.word, line.value);
+        let y = strips.next(&name, STRIP);
+        let judged = pair.settings()[0].0;
+        let arm = arms
+            .iter()
+            .find(|arm| arm.name == judged)
+            .or(arms.first())?;
+        strip(&mut strips.svg, line, ratios, &axis, arm.look, y);
+    }
+    let title = format!("{workload}: ratio of the rates in each block, with the interval");
+    let rows = pairs.iter().map(|(pair, line, ratios)| {
+        let blocks = ratios.values();
+        let blocks = blocks.map(|ratio| aligned([*ratio], &[])[0].clone());
+        let blocks: Vec<String> = blocks.collect();
+        vec![pair.head(), line.value.clone(), blocks.join(" ")]
+    });
+    Some(Figure::new(
+        "Block by block: the ratio that is judged",
+        "A mark is a block: both settings within the same stretch of time. The bar is the interval, the line across it \
+         the estimate. At 1 the two are alike.",
+        strips.end_with(&title, &axis, "rate of the first over rate of the second"),
+        ["compared", "ratio [interval]", "by block"],
+        rows,
+    ))
+}
+
+/// The blocks in which all trials have a result; of several pairs of settings the mean of the logarithms.
+fn block_ratios(arms: &[Arm], pair: Pair, reading: &Reading) -> Ratios {
+    let of = |setting: &str| -> Ratios {
+        let arm = arms.iter().find(|arm| arm.name == setting);
+        let trials = arm.into_iter().flat_map(|arm| &arm.group.good);
+        trials
+            .filter_map(|trial| Some((trial.block, reading.of(trial.result()?)?)))
+            .collect()
+    };
+    let settings = pair.settings();
+    let mut logs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (setting, reference) in &settings {
+        let references = of(reference);
+        for (block, value) in of(setting) {
+            if let Some(reference) = references.get(&block).filter(|it| **it > 0.0) {
+                let log = (value / reference).ln();
+                logs.entry(block).or_default().push(log);
+            }
+        }
+    }
+    let whole = logs
+        .into_iter()
+        .filter(|(_, logs)| logs.len() == settings.len());
+    whole
+        .map(|(block, logs)| (block, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
+        .collect()
+}
+
+fn strip(svg: &mut String, line: &Interval, ratios: &Ratios, axis: &Axis, look: Look, y: f64) {
+    let x = |ratio: f64| Strips::x(axis.share(ratio));
+    let (top, bottom) = (y - STRIP / 2.0, y + STRIP / 2.0);
+    if let Some(span) = line.span {
+        let low = span.low.map_or(Strips::x(0.0), x);
+        let high = span.high.map_or(Strips::x(1.0), x);
+        let _ = writeln!(
+            svg,
+            "<rect class=\"span\" x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"9\"/>",
+            y - 4.5,
+            (high - low).max(2.0),
+        );
+        svg::heavy(svg, x(span.ratio), (top, bottom));
+    }
+    svg::line(svg, (x(1.0), top), (x(1.0), bottom), true);
+    for (block, ratio) in ratios {
+        mark(svg, look, (x(*ratio), y + lane(*block)));
+    }
+}
+
+/// The rate of each trial against its place in the study: whether the machine changed meanwhile.
+fn in_order(
+    study: &Study,
+    facts: &WorkloadFacts,
+    arms: &[Arm],
+    reading: &Reading,
+) -> Option<Figure> {
+    let series = arms.iter().map(|arm| {
+        let good = arm.group.good.iter();
+        let points = good.filter_map(|trial| {
+            let value = reading.of(trial.result()?)?;
+            Some((f64::from(trial.sequence), value))
+        });
+        Series {
+            points: points.collect(),
+            ..Series::named(arm.name, arm.look)
+        }
+    });
+    let series: Vec<Series> = series.collect();
+    let y = Axis::around_all(values(&series))?;
+    let title = format!(
+        "{}: {} against the order of trials",
+        facts.workload, reading.name
+    );
+    let x = Axis::up_to(study.trials.len() as f64);
+    let x = (x, "number of the trial in the study");
+    let rows = series.iter().map(|one| {
+        let pairs = one.points.iter();
+        let pairs = pairs.map(|(number, value)| format!("{number}: {}", figure(*value)));
+        vec![String::from(one.name), pairs.collect::<Vec<_>>().join("; ")]
+    });
+    Some(Figure::new(
+        format!("{} in the order of the trials", capital(reading.name)),
+        caption(
+            "A drift or a step is the machine's, not a setting's: blocks even it out.",
+            &y,
+        ),
+        scatter(&title, x, (y, reading.name), &series),
+        ["setting", "trial: value"],
+        rows,
+    ))
+}
+
+/// Times of which the distribution is drawn.
+struct Times {
+    /// What the axis calls one.
+    name: &'static str,
+    /// What the table calls several.
+    names: &'static str,
+    title: &'static str,
+    caption: &'static str,
+    of: fn(&TrialFigures) -> Option<&TimeDistribution>,
+}
+
+const ROUND_TRIPS: Times = Times {
+    name: "round trip, us",
+    names: "round trips",
+    title: "Round trips: the share at or below each time",
+    caption: "All round trips of the trials together.",
+    of: |figures| figures.round_trip_distribution.as_ref(),
+};
+
+const ONE_WAY: Times = Times {
+    name: "one-way delay, us",
+    names: "datagrams",
+    title: "One-way delay: the share at or below each time",
+    caption: "From the time that a datagram bears to the receiver's program, all datagrams of the trials together.",
+    of: |figures| figures.one_way_delays.as_ref(),
+};
+
+/// The share of all times of the trials at or below each time; `None` when the trials hold none.
+fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Figure> {
+    let curves = arms.iter().filter_map(|arm| {
+        let each = arm.group.results();
+        let each = each.filter_map(|figures| (times.of)(figures).cloned());
+        let all = each.reduce(|sum, other| sum.and(&other))?;
+        let samples: u64 = all.entries.iter().sum();
+        Some((arm, all, samples))
+    });
+    let curves: Vec<(&Arm, TimeDistribution, u64)> = curves.collect();
+    let most = curves.iter().map(|(.., samples)| *samples).max()?;
+    // One time at least must be beyond a share for that to be known.
+    let tells = |samples: u64, share: f64| (1.0 - share) * samples as f64 >= 1.0;
+    let told = || {
+        SHARES
+            .iter()
+            .skip(1)
+            .filter(|(_, share)| tells(most, *share))
+    };
+    let rows = curves.iter().map(|(arm, all, samples)| {
+        let cells = told().map(|(_, share)| {
+            let ns = all.quantile_ns(*share);
+            let ns = ns.filter(|_| tells(*samples, *share));
+            figure_or_missing(ns.map(|ns| ns as f64 / 1e3))
+        });
+        let name = [String::from(arm.name), samples.to_string()];
+        name.into_iter().chain(cells).collect()
+    });
+    let us = |ns: Option<&u64>| ns.map_or(1.0, |ns| *ns as f64 / 1e3);
+    let ends = || curves.iter().flat_map(|(_, all, _)| &all.below_ns);
+    let x = (
+        Axis::decades(us(ends().min()), us(ends().max())),
+        times.name,
+    );
+    let title = format!(
+        "{}: the share of {} at or below each time",
+        facts.workload, times.names
+    );
+    let mut drawn = Curves::new(&title, x, (Axis::nines(most), ""), 0.0, curves.len());
+    for (arm, all, _) in &curves {
+        let mut below = 0.0;
+        let steps = all.shares_below().flat_map(|(end, share)| {
+            let at = end as f64 / 1e3;
+            [(at, std::mem::replace(&mut below, share)), (at, share)]
+        });
+        drawn.curve(steps.collect::<Vec<_>>(), &svg::stroke(arm.look.colour));
+    }
+    let legend = curves
+        .iter()
+        .map(|(arm, ..)| Series::named(arm.name, arm.look));
+    let head = ["setting, us", times.names].into_iter();
+    Some(Figure::new(
+        times.title,
+        format!(
+            "{} The further left, the better. Each further nine has the same room, so that the rare long ones can be \
+             seen.",
+            times.caption
+        ),
+        drawn.end(&legend.collect::<Vec<_>>()),
+        head.chain(told().map(|(name, _)| *name)),
+        rows,
+    ))
+}
+
+/// Reads a quantile, in nanoseconds.
+type Quantile = fn(&RoundTripQuantiles) -> Option<u64>;
+
+const QUANTILES: [Quantile; 5] = [
+    |trips| trips.min_ns,
+    |trips| trips.p50_ns,
+    |trips| trips.p99_ns,
+    |trips| trips.p999_ns,
+    |trips| trips.max_ns,
+];
+const QUANTILE_NAMES: [&str; 5] = ["least", "50 %", "99 %", "99.9 %", "most"];
+
+/// Round trips of each setting by quantiles; `None` when the workload measured none.
+fn quantiles(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+    let series = arms.iter().filter_map(|arm| {
+        let trips = arm.group.results();
+        let trips = trips.filter_map(|figures| Some(figures.round_trip?.quantiles));
+        let trips: Vec<RoundTripQuantiles> = trips.collect();
+        let points = QUANTILES.iter().enumerate().map(|(index, read)| {
+            let known = trips.iter().filter_map(read);
+            let values = known.map(|ns| ns as f64 / 1e3).collect();
+            Some((index as f64, median(values)?))
+        });
+        Some(Series {
+            points: points.collect::<Option<Vec<_>>>()?,
+            ..Series::named(arm.name, arm.look)
+        })
+    });
+    let series: Vec<Series> = series.collect();
+    series.first()?;
+    let least = values(&series).fold(f64::INFINITY, f64::min);
+    let most = values(&series).fold(0.0, f64::max);
+    let x = (
+        Axis::names(&QUANTILE_NAMES),
+        "share of the round trips at or below",
+    );
+    let y = (Axis::decades(least, most), "round trip, us");
+    let title = format!("{}: quantiles of the round trip", facts.workload);
+    let rows = series.iter().map(|one| {
+        let values = one.points.iter().map(|(_, value)| figure(*value));
+        [String::from(one.name)].into_iter().chain(values).collect()
+    });
+    Some(Figure::new(
+        "Round trips, from the shortest to the longest",
+        "Each mark is the median over the trials of that quantile. A trial keeps five quantiles and not every round \
+         trip, so the lines between them only lead the eye.",
+        joined(&title, x, y, &series),
+        ["setting, us"].into_iter().chain(QUANTILE_NAMES),
+        rows,
+    ))
+}
+
+/// A state: its name, its colour's index, and how it is read. Idle has none: it is what is left.
+type State = (&'static str, Option<usize>, fn(&CpuStates) -> f64);
+
+const STATES: [State; 4] = [
+    ("user", Some(2), |cpu| cpu.user + cpu.nice),
+    ("system", Some(3), |cpu| cpu.system),
+    ("interrupt (irq + softirq)", Some(5), |cpu| {
+        cpu.irq + cpu.softirq
+    }),
+    ("idle", None, |cpu| cpu.idle),
+];
+/// Height of a bar of states.
+const STATES_HIGH: f64 = 22.0;
+
+/// Where each core's time went: a bar for each setting. `None` when CPU time was not measured.
+fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+    let groups = Group::of_workload(study, &facts.workload);
+    let cores = cores(&groups);
+    cores.first()?;
+    let mut strips = Strips::new();
+    legend(&mut strips);
+    let mut rows = Vec::new();
+    for core in cores {
+        for arm in arms {
+            let Some(shares) = shares(&arm.group, core) else {
+                continue;
+            };
+            let name = format!("{}, {}", core_name(study, core), arm.name);
+            let y = strips.next(&name, STATES_HIGH) - STATES_HIGH / 2.0;
+            let mut left = 0.0;
+            for ((state, colour, _), share) in STATES.iter().zip(shares) {
+                let from = Strips::x(left);
+                left += share;
+                let wide = (Strips::x(left.min(1.0)) - from).max(0.0);
+                let title = format!("{state} {} %", percent(share));
+                let look = state_look(*colour);
+                let _ = writeln!(
+                    strips.svg,
+                    "<rect x=\"{from:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{STATES_HIGH}\" {look}>\
+                     <title>{title}</title></rect>",
+                );
+            }
+            let cells = [name].into_iter().chain(shares.map(percent));
+            rows.push(cells.collect());
+        }
+    }
+    let title = format!("{}: where each core's time went", facts.workload);
+    let axis = "% of the core's time, mean of the trials";
+    let svg = strips.end_with(&title, &Axis::percent(), axis);
+    let states = STATES.iter().map(|(name, ..)| format!("{name}, %"));
+    let head = [String::from("core, setting")].into_iter().chain(states);
+    let caption = format!("The account of CPU time is {}.", source(&groups).name());
+    let title = "Where each core's time went";
+    Some(Figure::new(title, caption, svg, head, rows))
+}
+
+/// The mean share of each state over the trials that have it: means add up, medians do not.
+fn shares(group: &Group, core: u32) -> Option<[f64; 4]> {
+    let states = group.results().flat_map(cores_of);
+    let of_core: Vec<&CpuStates> = states.filter(|states| states.core == core).collect();
+    let count = of_core.len() as f64;
+    (!of_core.is_empty()).then(|| {
+        STATES.map(|(.., read)| of_core.iter().map(|states| read(states)).sum::<f64>() / count)
+    })
+}
+
+fn state_look(colour: Option<usize>) -> String {
+    colour.map_or(String::from("class=\"idle\""), svg::fill)
+}
+
+fn legend(strips: &mut Strips) {
+    let y = strips.y + 14.0;
+    let mut x = 8.0;
+    for (name, colour, _) in STATES {
+        let _ = writeln!(
+            strips.svg,
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"14\" {}/>",
+            y - 12.0,
+            state_look(colour)
+        );
+        text(&mut strips.svg, (x + 20.0, y), "start", LETTERS, name);
+        x += 48.0 + 9.0 * name.len() as f64;
+    }
+    strips.y += 26.0;
+}
+
+/// Height of the band of all that was offered.
+const BAND: f64 = 44.0;
+/// From branch to branch.
+const STEP: f64 = 34.0;
+/// Where the band begins and ends.
+const FROM: f64 = 8.0;
+const TO: f64 = 560.0;
+/// The least width that can be seen; the figure is next to it.
+const SEEN: f64 = 1.5;
+const UNEXPLAINED: &str = "what no counter explains";
+
+/// Where the packets went: from what was offered to what was delivered. The branches are the ledger's lines; a width is
+/// a share of what was offered. `None` when no account closes.
+fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+    let mut results = arms.iter().flat_map(|arm| arm.group.results());
+    let (unit, caption) = match results.any(|it| it.ledger.is_in_bytes()) {
+        true => (
+            "bytes",
+            "TCP sends lost packets again: its account is in bytes, and has no places of loss.",
+        ),
+        false => (
+            "packets",
+            "Widths are shares of what was offered, all trials of a setting together.",
+        ),
+    };
+    let mut strips = Strips::new();
+    let mut rows = Vec::new();
+    for arm in arms {
+        let Some(sums) = Sums::of(&arm.group) else {
+            continue;
+        };
+        let delivered = share(&sums, sums.delivered as f64);
+        let offered = count(sums.offered);
+        let name = format!(
+            "{}: {offered} {unit} offered, {delivered} % delivered",
+            arm.name
+        );
+        strips.name(&name);
+        draw_flow(&mut strips, &sums, arm.look.colour);
+        rows.extend(flow_rows(arm.name, &sums));
+    }
+    rows.first()?;
+    let title = format!(
+        "{}: from what was offered to what was delivered",
+        facts.workload
+    );
+    let head = ["setting: where", unit, "% of offered"];
+    let svg = strips.end(&title);
+    Some(Figure::new(
+        "Where the packets went",
+        caption,
+        svg,
+        head,
+        rows,
+    ))
+}
+
+/// A part of what was offered, in percent.
+fn share(sums: &Sums, part: f64) -> String {
+    figure(100.0 * part / sums.offered.max(1) as f64)
+}
+
+fn place_name((place, side): (LossPlace, Side)) -> String {
+    format!("{} ({side})", place.name())
+}
+
+/// The band of one setting. Each branch leaves at its lower edge and falls to its own line of text; the first one falls
+/// deepest, and no line crosses a name.
+fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
+    let lost = sums.lost.iter();
+    let lost = lost.filter_map(|(at, (packets, _))| Some((place_name(*at), (*packets)?)));
+    let unexplained = u64::try_from(sums.residual.unwrap_or(0)).unwrap_or(0);
+    let all = lost.chain([(String::from(UNEXPLAINED), unexplained)]);
+    let branches: Vec<(String, u64)> = all.filter(|(_, packets)| *packets > 0).collect();
+    let top = strips.y + 6.0;
+    let mut left = BAND;
+    let mut edge = vec![(FROM, top + BAND)];
+    let mut svg = String::new();
+    for (index, (name, packets)) in branches.iter().enumerate() {
+        let lost = BAND * *packets as f64 / sums.offered.max(1) as f64;
+        let lost = lost.max(SEEN).min(left - SEEN);
+        let at = FROM + 30.0 + STEP * index as f64;
+        edge.extend([(at, top + left), (at, top + left - lost)]);
+        left -= lost;
+        let down = top + BAND + 10.0 + LINE * (branches.len() - index) as f64;
+        let wide = lost.min(STEP - 6.0);
+        let _ = writeln!(
+            svg,
+            "<path class=\"lost\" d=\"M{at:.1},{:.1} h{wide:.1} V{:.1} h-{wide:.1} Z\"/>",
+            top + left,
+            down - 4.0
+        );
+        let words = format!("{name}: {} %", share(sums, *packets as f64));
+        text(&mut svg, (at + wide + 6.0, down), "start", LETTERS, &words);
+    }
+    edge.extend([(TO, top + left), (TO, top + left + 5.0)]);
+    edge.extend([(TO + 26.0, top + left / 2.0), (TO, top - 5.0)]);
+    edge.extend([(TO, top), (FROM, top)]);
+    let (edge, fill) = (svg::places(edge.into_iter()), svg::fill(colour));
+    let _ = writeln!(strips.svg, "<polygon points=\"{edge}\" {fill}/>");
+    strips.svg += &svg;
+    strips.y = top + BAND + 20.0 + LINE * branches.len() as f64;
+}
+
+/// The account of one setting, places at which nothing was lost left out.
+fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
+    let row = |what: &str, packets: String, part: Option<f64>| {
+        let part = part.map_or(String::from(MISSING), |part| share(sums, part));
+        vec![format!("{name}: {what}"), packets, part]
+    };
+    let offered = vec![
+        format!("{name}: offered"),
+        count(sums.offered),
+        String::from("100"),
+    ];
+    let delivered = sums.delivered;
+    let mut rows = vec![
+        offered,
+        row("delivered", count(delivered), Some(delivered as f64)),
+    ];
+    for ((place, side), (packets, is_whole)) in &sums.lost {
+        if *packets != Some(0) || !is_whole {
+            let at = sums.at(*place, *side);
+            let part = packets.map(|packets| packets as f64);
+            rows.push(row(&place_name((*place, *side)), at, part));
+        }
+    }
+    let residual = sums
+        .residual
+        .map(|it| row(UNEXPLAINED, count(it), Some(it as f64)));
+    rows.extend(residual);
+    rows
+}
+
+/// What the simulator predicted before the study, compared with what was measured; nothing is simulated here. `None`
+/// when there are no predictions that can be compared with anything.
+fn predictions(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+    let Simulated { host, figures } = study.simulated.as_ref()?;
+    let of_workload = figures.iter().filter(|it| it.workload == facts.workload);
+    let compared = of_workload.filter_map(|told| {
+        let arm = arms.iter().find(|arm| arm.name == told.setting)?;
+        let measured = arm.group.median(|trial| told.quantity.measured(trial));
+        let positive = measured.filter(|measured| *measured > 0.0);
+        let ratio = positive.map(|measured| told.value / measured);
+        Some((arm, told, measured, ratio.filter(|ratio| *ratio > 0.0)))
+    });
+    let compared: Vec<(&Arm, &SimulatedFigure, Option<f64>, Option<f64>)> = compared.collect();
+    let ratios = compared.iter().filter_map(|(.., ratio)| *ratio);
+    let most = ratios
+        .map(|ratio| ratio.max(1.0 / ratio))
+        .reduce(f64::max)?;
+    let axis = Axis::ratios(1.0 / most.max(1.1), most.max(1.1));
+    let mut strips = Strips::new();
+    let mut rows = Vec::new();
+    for (arm, told, measured, ratio) in compared {
+        let name = format!("{}: {}", told.setting, told.quantity.name());
+        let y = strips.next(&name, STATES_HIGH);
+        if let Some(ratio) = ratio {
+            mark(&mut strips.svg, arm.look, (Strips::x(axis.share(ratio)), y));
+            let middle = Strips::x(axis.share(1.0));
+            let (top, bottom) = (y - STATES_HIGH / 2.0, y + STATES_HIGH / 2.0);
+            svg::line(&mut strips.svg, (middle, top), (middle, bottom), true);
+        }
+        let figures = [Some(told.value), measured, ratio].map(figure_or_missing);
+        rows.push([name].into_iter().chain(figures).collect());
+    }
+    let title = format!("{}: predicted over measured", facts.workload);
+    Some(Figure::new(
+        "Predicted by the simulator, against the median of the trials",
+        format!(
+            "Predicted for the host {host} before the first trial. At 1 the prediction is what was measured."
+        ),
+        strips.end_with(&title, &axis, "predicted over measured"),
+        [
+            "setting: figure",
+            "predicted",
+            "measured",
+            "predicted over measured",
+        ],
+        rows,
+    ))
+}

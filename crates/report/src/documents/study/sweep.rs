@@ -1,0 +1,308 @@
+//! A sweep: offered against delivered at each rate, the greatest rate held, and CPU time at a fixed load.
+//!
+//! Both ways of comparing settings are shown next to each other. What was offered is what was sent; a sender that was
+//! too slow is never shown as a limit of what receives.
+
+use nicpoll_model::numbers::{MISSING, count, figure};
+use nicpoll_model::{Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
+
+use crate::page::{Align, Figure, Ink, Part, Row, Table};
+use crate::plots::axis::Axis;
+use crate::plots::curves::{Curves, Series, TOP, above_diagonal, joined, values};
+use crate::plots::svg::{LETTERS, looks, stroke};
+
+/// Width of the names at the left.
+const LABEL: usize = 22;
+
+/// Writes one sweep.
+pub fn write(part: &mut Part, sweep: &Sweep) {
+    let (many, one) = match sweep.unit {
+        WorkUnit::Transactions => ("requests", "transaction"),
+        _ => ("packets", "packet"),
+    };
+    part.heading(format!(
+        "{}: offered against delivered, {many} a second (medians)",
+        sweep.sweep
+    ));
+    let columns = || COLUMNS.iter().filter(|one| one.is_shown(sweep));
+    let mut table = Table::new("asked", columns().map(|one| one.head), Align::Right);
+    table.label = LABEL;
+    let points = sweep.settings.first().map_or(0, |one| one.points.len());
+    for index in 0..points {
+        for setting in &sweep.settings {
+            let Some(point) = setting.points.get(index) else {
+                continue;
+            };
+            let cells = columns().map(|one| (one.read)(point).unwrap_or(String::from(MISSING)));
+            let held = setting.held_per_second;
+            let ink = match held.is_some_and(|held| point.asked_per_second <= held) {
+                true => Ink::Plain,
+                false => Ink::Unsure,
+            };
+            let label = format!("{} {}", count(point.asked_per_second), setting.setting);
+            table.rows.push(Row::new(label, cells, ink));
+        }
+    }
+    part.table(table);
+    part.blank();
+    let held: Vec<String> = sweep.settings.iter().map(held).collect();
+    let held = held.join("; ");
+    let text = format!("Greatest rate held, with 99 % of it delivered: {held}.");
+    part.paragraph(Ink::Plain, text);
+    part.paragraph(Ink::Plain, at_fixed_load(sweep, one));
+    let mut points = sweep.settings.iter().flat_map(|one| &one.points);
+    if points.any(|point| point.spinner_ratio.is_some()) {
+        part.paragraph(
+            Ink::Plain,
+            "p99: 99 of 100 took no longer from sending to the receiver's program. beside it: the share of the \
+             receiver's core that another program got, in a run of its own.",
+        );
+    }
+    part.figures(figures(sweep));
+}
+
+/// A column of the table.
+struct Column {
+    head: &'static str,
+    /// Whether it is left out where no rate has its figure.
+    is_optional: bool,
+    read: fn(&SweepPoint) -> Option<String>,
+}
+
+const COLUMNS: [Column; 6] = [
+    Column::always("offered", |point| point.offered_per_second.map(figure)),
+    Column::always("delivered", |point| point.delivered_per_second.map(figure)),
+    Column::always("arrived", |point| {
+        Some(format!("{:.1} %", 100.0 * point.delivered_ratio?))
+    }),
+    Column::always("CPU each, us", |point| {
+        Some(figure(point.busy_ns_per_packet? / 1e3))
+    }),
+    Column::where_measured("p99, us", |point| Some(figure(point.one_way_p99_ns? / 1e3))),
+    Column::where_measured("beside it", |point| {
+        Some(format!("{:.0} %", 100.0 * point.spinner_ratio?))
+    }),
+];
+
+impl Column {
+    const fn always(head: &'static str, read: fn(&SweepPoint) -> Option<String>) -> Self {
+        Column {
+            head,
+            is_optional: false,
+            read,
+        }
+    }
+
+    const fn where_measured(head: &'static str, read: fn(&SweepPoint) -> Option<String>) -> Self {
+        Column {
+            is_optional: true,
+            ..Column::always(head, read)
+        }
+    }
+
+    fn is_shown(&self, sweep: &Sweep) -> bool {
+        let mut points = sweep.settings.iter().flat_map(|one| &one.points);
+        !self.is_optional || points.any(|point| (self.read)(point).is_some())
+    }
+}
+
+/// The greatest rate that a setting holds, and why no more.
+fn held(setting: &SweptSetting) -> String {
+    let name = &setting.setting;
+    let why = match setting.ended_by {
+        SweepEnd::Loss => "more is lost above it",
+        SweepEnd::Sender => "the sender did not reach the next rate",
+        SweepEnd::Sweep => "no higher rate was asked for",
+        SweepEnd::NoResult => "the next rate gave no result",
+    };
+    match (setting.held_per_second, setting.ended_by) {
+        (Some(rate), SweepEnd::Loss) => format!("{name} {} ({why})", count(rate)),
+        (Some(rate), _) => format!("{name} at least {} ({why})", count(rate)),
+        (None, SweepEnd::Loss) => format!("{name} none (more is lost at the lowest rate)"),
+        (None, _) => format!("{name} not known ({why})"),
+    }
+}
+
+fn at_fixed_load(sweep: &Sweep, one: &str) -> String {
+    let Some(rate) = sweep.fixed_load_per_second else {
+        return String::from(
+            "CPU time at a fixed load is not compared: no rate of the sweep is half of what every setting holds, or \
+             less.",
+        );
+    };
+    let times = sweep.settings.iter().map(|setting| {
+        let time = setting.fixed_load_busy_ns_per_packet;
+        let time = time.map(|ns| format!("{} us", figure(ns / 1e3)));
+        let time = time.unwrap_or(String::from("not measured"));
+        format!("{} {time}", setting.setting)
+    });
+    let times: Vec<String> = times.collect();
+    format!(
+        "CPU time a {one} at the same load, {} a second: {}.",
+        count(rate),
+        times.join("; ")
+    )
+}
+
+/// A plot of a sweep: what it shows, how to read it, the name of its vertical axis, and the figure of a rate.
+struct Plot {
+    title: &'static str,
+    caption: &'static str,
+    axis: &'static str,
+    read: fn(&SweepPoint) -> Option<f64>,
+    /// Whether delays are shown, which differ by powers of ten.
+    is_delay: bool,
+}
+
+const DELIVERED: &str = "delivered a second";
+
+const PLOTS: [Plot; 5] = [
+    Plot {
+        title: "Offered against delivered",
+        caption: "A mark is a rate, the median of its trials. On the dashed line everything that was sent arrived.",
+        axis: DELIVERED,
+        read: |point| point.delivered_per_second,
+        is_delay: false,
+    },
+    Plot {
+        title: "What a packet costs at each load",
+        caption: "CPU time of both cores over what was delivered, the median of the trials.",
+        axis: "CPU ns a packet",
+        read: |point| point.busy_ns_per_packet,
+        is_delay: false,
+    },
+    Plot {
+        title: "How long half of the datagrams take at most",
+        caption: "From the time that a datagram bears to the receiver's program, the median of the trials.",
+        axis: "one-way delay p50, us",
+        read: |point| Some(point.one_way_p50_ns? / 1e3),
+        is_delay: true,
+    },
+    Plot {
+        title: "How long 99 of 100 datagrams take at most",
+        caption: "The same of the slow ones.",
+        axis: "one-way delay p99, us",
+        read: |point| Some(point.one_way_p99_ns? / 1e3),
+        is_delay: true,
+    },
+    Plot {
+        title: "What a program beside the receiver gets at each load",
+        caption: "The share of the receiver's core that a program gets which computes there, in runs of their own.",
+        axis: "left to a program, %",
+        read: |point| Some(100.0 * point.spinner_ratio?),
+        is_delay: false,
+    },
+];
+
+/// The plots that a sweep allows.
+fn figures(sweep: &Sweep) -> impl Iterator<Item = Figure> {
+    PLOTS.iter().filter_map(|plot| draw(sweep, plot))
+}
+
+/// A figure against what was offered; `None` when no rate has it.
+fn draw(sweep: &Sweep, plot: &Plot) -> Option<Figure> {
+    let unit = match sweep.unit {
+        WorkUnit::Transactions => "transactions a second",
+        WorkUnit::Datagrams | WorkUnit::Bytes => "packets a second",
+    };
+    let names = sweep.settings.iter().map(|one| one.setting.as_str());
+    let looks = looks(&names.collect::<Vec<_>>());
+    let series = sweep.settings.iter().zip(looks).map(|(setting, look)| {
+        let points = setting.points.iter();
+        let points = points.filter_map(|it| Some((it.offered_per_second?, (plot.read)(it)?)));
+        Series {
+            points: points.collect(),
+            ..Series::named(&setting.setting, look)
+        }
+    });
+    let series: Vec<Series> = series.collect();
+    let offered = series.iter().flat_map(|one| &one.points);
+    let offered = offered.map(|(offered, _)| *offered).reduce(f64::max)?;
+    let most = values(&series).reduce(f64::max)?;
+    let title = format!("{}: {} against what was offered", sweep.sweep, plot.axis);
+    let x_name = format!("offered, {unit}");
+    let x = (Axis::up_to(offered), x_name.as_str());
+    let svg = if plot.is_delay {
+        let least = values(&series).fold(most, f64::min);
+        joined(&title, x, (Axis::decades(least, most), plot.axis), &series)
+    } else {
+        let above = above_diagonal(LETTERS) - TOP;
+        let y = (Axis::up_to(most), plot.axis);
+        let mut curves = Curves::new(&title, x, y, above, series.len());
+        if plot.axis == DELIVERED {
+            curves.frame.diagonal(&mut curves.svg);
+        }
+        for one in &series {
+            curves.curve(one.points.iter().copied(), &stroke(one.look.colour));
+        }
+        curves.end(&series)
+    };
+    let rows = series.iter().map(|one| {
+        let pairs = one.points.iter();
+        let pairs =
+            pairs.map(|(offered, value)| format!("{}: {}", figure(*offered), figure(*value)));
+        vec![String::from(one.name), pairs.collect::<Vec<_>>().join("; ")]
+    });
+    let head = ["setting", "offered: value"];
+    Some(Figure::new(plot.title, plot.caption, svg, head, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::Page;
+    use crate::text::{TextOptions, render_text};
+
+    fn setting(name: &str, held: Option<u64>, ended_by: SweepEnd) -> SweptSetting {
+        let point = |asked: u64, ratio: f64| SweepPoint {
+            workload: format!("udp64@{asked}"),
+            asked_per_second: asked,
+            offered_per_second: Some(asked as f64),
+            delivered_per_second: Some(asked as f64 * ratio),
+            delivered_ratio: Some(ratio),
+            busy_ns_per_packet: Some(3100.0),
+            one_way_p50_ns: None,
+            one_way_p99_ns: None,
+            spinner_ratio: None,
+            trials: 3,
+        };
+        SweptSetting {
+            setting: String::from(name),
+            held_per_second: held,
+            ended_by,
+            fixed_load_busy_ns_per_packet: Some(3100.0),
+            points: vec![point(20_000, 1.0), point(40_000, 0.8)],
+        }
+    }
+
+    #[test]
+    fn both_ways_of_comparing_stand_below_the_table() {
+        let sweep = Sweep {
+            sweep: String::from("udp64"),
+            unit: WorkUnit::Datagrams,
+            fixed_load_per_second: Some(20_000),
+            settings: vec![
+                setting("interrupt", Some(20_000), SweepEnd::Loss),
+                setting("polling", Some(40_000), SweepEnd::Sender),
+            ],
+        };
+        let page = Page::of("", |part| write(part, &sweep));
+        let options = TextOptions {
+            width: 80,
+            color: false,
+        };
+
+        let text = render_text(&page, &options);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
+        assert!(lines[2].contains("20,000 interrupt"), "{text}");
+        assert!(lines[4].contains("40,000 interrupt") && lines[4].contains("80.0 %"));
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "interrupt 20,000 (more is lost above it); polling at least 40,000 (the sender did not reach",
+            "CPU time a packet at the same load, 20,000 a second: interrupt 3.10 us; polling 3.10 us.",
+        ] {
+            assert!(flat.contains(words), "{words}: {text}");
+        }
+    }
+}

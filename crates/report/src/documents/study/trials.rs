@@ -1,0 +1,188 @@
+//! A study by workload and setting: which settings are compared, and the trials of each.
+//!
+//! Trials that were disturbed from outside or gave no result take part in no figure. A figure that no trial has is
+//! `None`.
+
+use nicpoll_model::{Comparison, MainEffect, Study, Trial, TrialFigures, WorkloadFacts};
+
+use crate::plots::svg::{Look, looks};
+
+/// What is compared: two settings, or two levels of a factor over all combinations of the other factors.
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    /// The setting, or the level, that is judged.
+    pub setting: &'a str,
+    /// What it is judged against.
+    pub reference: &'a str,
+    /// Where levels are compared: the factor, and the settings that they stand in.
+    pub effect: Option<&'a MainEffect>,
+}
+
+impl<'a> Pair<'a> {
+    /// The pairs of a study's plan: levels of factors over all combinations first, then settings.
+    pub fn of(study: &'a Study) -> Vec<Self> {
+        let effects = study.plan.main_effects.iter().map(|effect| Pair {
+            setting: &effect.level,
+            reference: &effect.reference,
+            effect: Some(effect),
+        });
+        let contrasts = study.plan.contrasts.iter();
+        let contrasts = contrasts.map(|(setting, reference)| Pair {
+            setting,
+            reference,
+            effect: None,
+        });
+        effects.chain(contrasts).collect()
+    }
+
+    /// The settings that are held against each other, the judged one first.
+    pub fn settings(self) -> Vec<(&'a str, &'a str)> {
+        match self.effect {
+            None => vec![(self.setting, self.reference)],
+            Some(effect) => {
+                let settings = effect.settings.iter();
+                settings.map(|(one, other)| (&**one, &**other)).collect()
+            }
+        }
+    }
+
+    /// The pair's comparisons, in the order of the study.
+    pub fn all(self, study: &'a Study, workload: &'a str) -> impl Iterator<Item = &'a Comparison> {
+        study.comparisons.iter().filter(move |comparison| {
+            comparison.workload == workload
+                && comparison.factor.as_deref() == self.factor()
+                && comparison.setting == self.setting
+                && comparison.reference == self.reference
+        })
+    }
+
+    /// The pair's comparison that gets a verdict.
+    pub fn judged(self, study: &'a Study, workload: &'a str) -> Option<&'a Comparison> {
+        self.all(study, workload)
+            .find(|comparison| comparison.primary)
+    }
+
+    /// What the reference is called in a sentence.
+    pub fn noun(self, study: &'a Study) -> &'a str {
+        let mut settings = study.settings.iter();
+        let facts = settings.find(|facts| facts.setting == self.reference);
+        facts
+            .filter(|_| self.effect.is_none())
+            .map_or(self.reference, |facts| &facts.noun)
+    }
+
+    /// What is held against what, for a heading.
+    pub fn title(self, study: &Study) -> String {
+        let against = format!("{} against {}", self.setting, self.noun(study));
+        self.of_factor(against)
+    }
+
+    /// The same for a column.
+    pub fn head(self) -> String {
+        self.of_factor(format!("{} / {}", self.setting, self.reference))
+    }
+
+    fn factor(self) -> Option<&'a str> {
+        self.effect.map(|effect| effect.factor.as_str())
+    }
+
+    fn of_factor(self, text: String) -> String {
+        match self.factor() {
+            Some(factor) => format!("{factor}: {text}"),
+            None => text,
+        }
+    }
+}
+
+/// The trials of one workload under one setting.
+pub struct Group<'a> {
+    /// The trials that count and gave a result.
+    pub good: Vec<&'a Trial>,
+}
+
+impl<'a> Group<'a> {
+    /// Gathers them.
+    pub fn of(study: &'a Study, workload: &str, setting: &str) -> Self {
+        let alike = study.trials.iter().filter(|trial| {
+            trial.workload == workload && trial.setting == setting && trial.result().is_some()
+        });
+        Group {
+            good: alike.collect(),
+        }
+    }
+
+    /// The groups of a workload, one for each setting in the order of the study.
+    pub fn of_workload(study: &'a Study, workload: &str) -> Vec<Self> {
+        let settings = study.settings.iter();
+        settings
+            .map(|facts| Group::of(study, workload, &facts.setting))
+            .collect()
+    }
+
+    /// The figures of the good trials.
+    pub fn results(&self) -> impl Iterator<Item = &'a TrialFigures> {
+        self.good.iter().filter_map(|trial| trial.result())
+    }
+
+    /// Median of a figure over the good trials that have it.
+    pub fn median(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<f64> {
+        middle(&self.sorted(figure))
+    }
+
+    /// The shares of the offered that were lost, ascending, of the trials whose account closes.
+    pub fn losses(&self) -> Vec<f64> {
+        let mut losses: Vec<f64> = self.good.iter().filter_map(|it| it.loss_ratio()).collect();
+        losses.sort_by(f64::total_cmp);
+        losses
+    }
+
+    /// Smallest and greatest value of a figure over the good trials that have it.
+    pub fn range(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<(f64, f64)> {
+        let values = self.sorted(figure);
+        Some((*values.first()?, *values.last()?))
+    }
+
+    fn sorted(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Vec<f64> {
+        let results = self.results();
+        let mut values: Vec<f64> = results.filter_map(figure).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+}
+
+/// A setting under a workload.
+pub struct Arm<'a> {
+    /// The name of the setting.
+    pub name: &'a str,
+    /// How it is drawn.
+    pub look: Look,
+    pub group: Group<'a>,
+}
+
+/// The settings of a study under a workload, in the order of the study.
+pub fn arms<'a>(study: &'a Study, facts: &WorkloadFacts) -> Vec<Arm<'a>> {
+    let names = study.settings.iter().map(|it| it.setting.as_str());
+    let names: Vec<&str> = names.collect();
+    let arms = names.iter().zip(looks(&names));
+    arms.map(|(name, look)| Arm {
+        name,
+        look,
+        group: Group::of(study, &facts.workload, name),
+    })
+    .collect()
+}
+
+/// The median of values in any order.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    middle(&values)
+}
+
+/// The median of ascending values.
+pub fn middle(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
+}

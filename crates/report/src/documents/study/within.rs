@@ -1,0 +1,346 @@
+//! Plots of what happened within the trials, from step to step: what a mean would hide.
+//!
+//! Every trial that counts has a part in them. What is marked as a burst of drops or as a storm is said in the caption.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use nicpoll_model::numbers::{MISSING, count, figure, percent};
+use nicpoll_model::{CoreSeries, Study, TrialSeries, WorkUnit, WorkloadFacts};
+
+use super::trials::{Arm, median};
+use super::workload::core_name;
+use crate::page::Figure;
+use crate::plots::axis::Axis;
+use crate::plots::curves::{Curves, Frame, Series, TOP};
+use crate::plots::svg::{self, Look};
+
+/// A step is a burst of drops when at least this share of what was sent in it was dropped.
+const BURST_RATIO: f64 = 0.01;
+/// Height of the marks of one setting's events, which are above the curves.
+const EVENTS: f64 = 10.0;
+const SECONDS: &str = "seconds since the traffic began";
+
+/// The series of the trials of a setting.
+struct Trials<'a> {
+    name: &'a str,
+    look: Look,
+    series: Vec<&'a TrialSeries>,
+    unit: WorkUnit,
+}
+
+/// The settings whose trials have series.
+fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<Trials<'a>> {
+    let trials = arms.iter().map(|arm| {
+        let results = arm.group.results();
+        Trials {
+            name: arm.name,
+            look: arm.look,
+            series: results.filter_map(|it| it.series.as_ref()).collect(),
+            unit: facts.unit,
+        }
+    });
+    trials.filter(|it| !it.series.is_empty()).collect()
+}
+
+impl Trials<'_> {
+    /// The rate of each step of each trial, with the middle of the step.
+    fn rates(&self) -> Vec<Vec<(f64, f64)>> {
+        let (_, scale) = unit(self.unit);
+        let of_trial = |series: &&TrialSeries| {
+            let counts = series.received(self.unit).unwrap_or_default();
+            let rates = series.rates(counts);
+            rates.map(|(at, rate)| (at, rate / scale)).collect()
+        };
+        self.series.iter().map(of_trial).collect()
+    }
+
+    /// The median over the trials at each step that at least half of them have.
+    fn median(&self) -> Vec<(f64, f64)> {
+        let all = self.rates();
+        let longest = all.iter().map(Vec::len).max().unwrap_or(0);
+        let step = |index: usize| {
+            let here = all.iter().filter_map(|one| one.get(index)).copied();
+            let (at, rates): (Vec<f64>, Vec<f64>) = here.unzip();
+            let is_enough = 2 * at.len() >= all.len();
+            is_enough.then_some((median(at)?, median(rates)?))
+        };
+        (0..longest).map_while(step).collect()
+    }
+
+    /// What all trials dropped in each step.
+    fn dropped(&self) -> Vec<u64> {
+        let mut sums = Vec::new();
+        for series in &self.series {
+            for (index, dropped) in series.dropped().into_iter().enumerate() {
+                match sums.get_mut(index) {
+                    Some(sum) => *sum += dropped,
+                    None => sums.push(dropped),
+                }
+            }
+        }
+        sums
+    }
+
+    /// The middles of the steps in which a trial dropped much.
+    fn bursts(&self) -> Vec<f64> {
+        let of_trial = |series: &&TrialSeries| {
+            let dropped = series.dropped().into_iter().zip(&series.sent_frames);
+            let much = |(dropped, sent): (u64, &u64)| {
+                dropped > 0 && dropped as f64 >= BURST_RATIO * *sent as f64
+            };
+            middles(series, dropped.map(much).collect())
+        };
+        self.series.iter().flat_map(of_trial).collect()
+    }
+
+    /// The middles of the steps in which a trial met a storm.
+    fn storms(&self) -> Vec<f64> {
+        let of_trial = |series: &&TrialSeries| middles(series, series.storms());
+        self.series.iter().flat_map(of_trial).collect()
+    }
+}
+
+/// What is counted, and what one of the axis's unit is.
+fn unit(unit: WorkUnit) -> (&'static str, f64) {
+    match unit {
+        WorkUnit::Bytes => ("received, Mbit/s of frames", 1e6 / 8.0),
+        WorkUnit::Datagrams => ("delivered, packets a second", 1.0),
+        WorkUnit::Transactions => ("requests a second", 1.0),
+    }
+}
+
+/// The middles of those steps of a trial for which something holds.
+fn middles(series: &TrialSeries, holds: Vec<bool>) -> Vec<f64> {
+    let steps = series.rates(&series.sent_frames).zip(holds);
+    let held = steps.filter(|(_, holds)| *holds);
+    held.map(|((at, _), _)| at).collect()
+}
+
+/// The receiver's rates of a workload's trials; `None` when they have no series.
+pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+    let trials = trials(facts, arms);
+    let points = || trials.iter().flat_map(Trials::rates).flatten();
+    let last = points().map(|(at, _)| at).reduce(f64::max)?;
+    let most = points().map(|(_, rate)| rate).reduce(f64::max)?;
+    let step = trials.first()?.series.first()?.step_seconds;
+    let (name, _) = unit(facts.unit);
+    let title = format!("{}: the receiver's rate within the trials", facts.workload);
+    let (x, y) = ((Axis::up_to(last), SECONDS), (Axis::up_to(most), name));
+    let above = EVENTS * trials.len() as f64;
+    let mut curves = Curves::new(&title, x, y, above, trials.len());
+    for (index, one) in trials.iter().enumerate() {
+        events(
+            &mut curves.svg,
+            &curves.frame,
+            one,
+            TOP + EVENTS * index as f64,
+        );
+    }
+    for one in &trials {
+        curves.svg.push_str("<g opacity=\"0.35\">\n");
+        let stroke = svg::stroke_of(one.look.colour, 1.0);
+        for points in one.rates() {
+            curves.curve(points, &stroke);
+        }
+        curves.svg.push_str("</g>\n");
+    }
+    let medians: Vec<_> = trials.iter().map(Trials::median).collect();
+    for (one, median) in trials.iter().zip(&medians) {
+        let stroke = svg::stroke_of(one.look.colour, 3.5);
+        curves.curve(median.iter().copied(), &stroke);
+    }
+    let columns = trials.iter().zip(&medians).flat_map(|(one, median)| {
+        let rates = median.iter().map(|(_, rate)| figure(*rate)).collect();
+        let dropped = one.dropped().into_iter().map(count).collect();
+        [
+            (format!("{}: {name}", one.name), rates),
+            (format!("{}: dropped, all trials", one.name), dropped),
+        ]
+    });
+    let times = medians
+        .iter()
+        .map(|median| median.iter().map(|(at, _)| *at));
+    let (head, rows) = over_time(times, columns.collect());
+    Some(Figure::new(
+        "The rate within the trials",
+        rates_caption(&trials, step),
+        curves.end(&legend(&trials)),
+        head,
+        rows,
+    ))
+}
+
+fn legend<'a>(trials: &[Trials<'a>]) -> Vec<Series<'a>> {
+    let trials = trials.iter();
+    trials.map(|it| Series::named(it.name, it.look)).collect()
+}
+
+/// A table over the times of several settings, where a time is that of the first setting with so many steps, and these
+/// columns: their names, and their cells.
+fn over_time(
+    settings: impl Iterator<Item = impl Iterator<Item = f64>>,
+    columns: Vec<(String, Vec<String>)>,
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut times = Vec::new();
+    for own in settings {
+        let known = times.len();
+        times.extend(own.skip(known));
+    }
+    let rows = times.into_iter().enumerate().map(|(index, at)| {
+        let cells = columns.iter().map(|(_, cells)| {
+            let cell = cells.get(index).cloned();
+            cell.unwrap_or(String::from(MISSING))
+        });
+        [figure(at)].into_iter().chain(cells).collect()
+    });
+    let rows = rows.collect();
+    let names = columns.into_iter().map(|(name, _)| name);
+    let head = [String::from("seconds")].into_iter().chain(names);
+    (head.collect(), rows)
+}
+
+fn rates_caption(trials: &[Trials], step: f64) -> String {
+    let has = |events: fn(&Trials) -> Vec<f64>| trials.iter().any(|one| !events(one).is_empty());
+    let is_read = |series: &&TrialSeries| series.cut_short_softirqs.is_some();
+    let was_read = trials.iter().flat_map(|one| &one.series).any(is_read);
+    let bursts = match has(|one| one.bursts()) {
+        true => {
+            " A short line above the curves is a burst of drops: a step in which 1 % or more of what was sent was \
+             dropped."
+        }
+        false => " No step dropped 1 % of what was sent.",
+    };
+    let storms = match (has(|one| one.storms()), was_read) {
+        (true, _) => {
+            " A cross is a storm: packets came faster than the kernel took them, so that it broke off receiving with \
+             packets left, 25 times a second or more."
+        }
+        (false, true) => " No step was a storm of packets that the kernel could not keep up with.",
+        (false, false) => "",
+    };
+    format!(
+        "Each faint line is a trial, the bold one the median of its setting, in steps of {} ms, by counters of the \
+         receiver's kernel.{bursts}{storms} Settings do not change within a trial.",
+        (1e6 * step).round() / 1e3
+    )
+}
+
+/// The marks of a setting's events around a height.
+fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
+    let stroke = svg::stroke(trials.look.colour);
+    for at in trials.bursts() {
+        let x = frame.x(at);
+        let (top, bottom) = (y - 4.0, y + 3.0);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" {stroke}/>"
+        );
+    }
+    for at in trials.storms() {
+        let (x, y) = (frame.x(at) - 4.0, y - 4.5);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{x:.1} {y:.1}l8 8m0 -8l-8 8\" {stroke}><title>storm</title></path>"
+        );
+    }
+}
+
+/// The middle of a step, and the shares of its time.
+#[derive(Clone, Copy)]
+struct Step {
+    at_seconds: f64,
+    busy: f64,
+    interrupts: f64,
+}
+
+/// How busy each core was within the trials, and how much of that it spent in interrupts. A point is the mean over all
+/// trials of a setting: one trial's step is too short for the kernel's clock tick to tell much of it.
+pub fn core_use(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Vec<Figure> {
+    let trials = trials(facts, arms);
+    let cores = trials.iter().flat_map(|one| &one.series);
+    let cores = cores.flat_map(|series| series.cores.iter().map(|core| core.core));
+    let cores: BTreeSet<u32> = cores.collect();
+    let figures = cores.into_iter().filter_map(|core| {
+        let steps = trials.iter().map(|one| steps(&one.series, core));
+        let curves = trials.iter().zip(steps);
+        let curves: Vec<_> = curves.filter(|(_, steps)| !steps.is_empty()).collect();
+        of_core(&facts.workload, &core_name(study, core), &curves)
+    });
+    figures.collect()
+}
+
+/// The mean over the trials at each step that at least half of them have.
+fn steps(trials: &[&TrialSeries], core: u32) -> Vec<Step> {
+    let of_core = trials.iter().filter_map(|series| {
+        let own = series.cores.iter().find(|own| own.core == core)?;
+        Some((*series, own))
+    });
+    let trials: Vec<(&TrialSeries, &CoreSeries)> = of_core.collect();
+    let longest = trials.iter().map(|(series, _)| series.end_seconds.len());
+    let step = |index: usize| {
+        let here = trials.iter().filter_map(|(series, core)| {
+            let length = series.lengths().nth(index)?;
+            let middle = series.end_seconds.get(index)? - length / 2.0;
+            let busy = core.busy_seconds.get(index)?;
+            Some([length, middle, *busy, *core.interrupt_seconds.get(index)?])
+        });
+        let here: Vec<[f64; 4]> = here.collect();
+        let sum = |part: usize| here.iter().map(|figures| figures[part]).sum::<f64>();
+        let seconds = sum(0);
+        (2 * here.len() >= trials.len() && seconds > 0.0).then(|| Step {
+            at_seconds: sum(1) / here.len() as f64,
+            // A tick may count time of the step before.
+            busy: (sum(2) / seconds).min(1.0),
+            interrupts: (sum(3) / seconds).min(1.0),
+        })
+    };
+    (0..longest.max().unwrap_or(0)).map_while(step).collect()
+}
+
+/// How a share of a step is read, and the width and the dashes of its line.
+type Line = (fn(&Step) -> f64, f64, &'static str);
+
+fn of_core(workload: &str, core: &str, curves: &[(&Trials, Vec<Step>)]) -> Option<Figure> {
+    let steps = curves.iter().flat_map(|(_, steps)| steps);
+    let last = steps.map(|step| step.at_seconds).reduce(f64::max)?;
+    let title = format!("{workload}: use of {core} within the trials");
+    let x = (Axis::up_to(last), SECONDS);
+    let y = (Axis::up_to(100.0), "% of the core's time");
+    let mut drawn = Curves::new(&title, x, y, 0.0, curves.len());
+    let lines: [Line; 2] = [
+        (|step| step.busy, 3.0, ""),
+        (|step| step.interrupts, 1.5, " stroke-dasharray=\"5 4\""),
+    ];
+    for (one, steps) in curves {
+        for (read, width, dashes) in lines {
+            let stroke = svg::stroke_of(one.look.colour, width) + dashes;
+            let points = steps.iter().map(|it| (it.at_seconds, 100.0 * read(it)));
+            drawn.curve(points, &stroke);
+        }
+    }
+    let legend = curves
+        .iter()
+        .map(|(one, _)| Series::named(one.name, one.look));
+    let columns = curves.iter().flat_map(|(one, steps)| {
+        let cells = |read: fn(&Step) -> f64| steps.iter().map(|it| percent(read(it))).collect();
+        [
+            (format!("{}: busy, %", one.name), cells(|step| step.busy)),
+            (
+                format!("{}: interrupts, %", one.name),
+                cells(|step| step.interrupts),
+            ),
+        ]
+    });
+    let times = curves.iter();
+    let times = times.map(|(_, steps)| steps.iter().map(|step| step.at_seconds));
+    let (head, rows) = over_time(times, columns.collect());
+    Some(Figure::new(
+        format!("Use of {core} within the trials"),
+        "The mean of the trials: a bold line is the share of time in which the core worked, a dashed one what of it \
+         were interrupts. By the kernel's clock tick: work in step with the tick is misjudged.",
+        drawn.end(&legend.collect::<Vec<_>>()),
+        head,
+        rows,
+    ))
+}

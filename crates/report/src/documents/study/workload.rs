@@ -1,0 +1,597 @@
+//! One workload: the figures of each setting side by side, what happened in the trials, and where packets were lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+
+use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
+use nicpoll_model::{
+    CpuSource, CpuStates, LossPlace, Metric, RateOverTime, SettingFindings, Shares, Side, Study,
+    TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
+};
+
+use super::comparisons;
+use super::trials::{Group, middle};
+use crate::page::{Align, Block, Figure, Ink, Part, Row, Table};
+
+/// Width of the widest label.
+const LABEL: usize = 27;
+/// Cores shown in one group of rows: more do not fit into a column.
+const CORES_A_GROUP: usize = 2;
+/// A rate that changed by more than this factor is described as a factor.
+const FACTOR_FROM: f64 = 2.0;
+
+/// Reads a figure of a trial.
+type Read = fn(&TrialFigures) -> Option<f64>;
+
+/// Writes the part of a workload, with these plots.
+pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec<Figure>) {
+    let workload = &facts.workload;
+    let groups = Group::of_workload(study, workload);
+    part.heading(format!("{workload}: {}", facts.description));
+    comparisons::write_sentences(part, study, workload);
+    for sentence in uneven_rates(study, workload) {
+        part.paragraph(Ink::Unsure, sentence);
+    }
+    part.figures(figures);
+    if groups.iter().all(|group| group.good.is_empty()) {
+        return;
+    }
+    let names = study.settings.iter().map(|facts| facts.setting.clone());
+    let mut table = Table::new("median of trials", names, Align::Right);
+    table.label = LABEL;
+    table.rows.extend(traffic_rows(facts.unit, &groups));
+    table.rows.extend(cpu_rows(study, &groups));
+    table.rows.extend(cost_rows(facts.unit, &groups));
+    table
+        .rows
+        .extend(findings_rows(study, workload, facts.unit));
+    table.rows.extend(loss_rows(&groups));
+    let compared = comparisons::table(study, facts).into_iter();
+    let tables = [table].into_iter().chain(compared);
+    let blocks = tables.flat_map(|table| [Block::Blank, Block::Table(table)]);
+    let summary = format!("All figures of {workload} as tables");
+    part.blocks.push(Block::Folded(summary, blocks.collect()));
+}
+
+/// A row with the median of a figure for each setting.
+fn median_row(label: &str, groups: &[Group], read: impl Fn(&TrialFigures) -> Option<f64>) -> Row {
+    let medians = groups.iter().map(|group| group.median(&read));
+    Row::plain(label, medians.map(figure_or_missing))
+}
+
+/// The medians of figures; no row for what none of the settings has.
+fn measured_rows<'a>(
+    figures: &'a [(&str, Read)],
+    groups: &'a [Group],
+) -> impl Iterator<Item = Row> + 'a {
+    let is_measured = |(_, read): &&(&str, Read)| groups.iter().any(|it| it.range(read).is_some());
+    let measured = figures.iter().filter(is_measured);
+    measured.map(|(label, read)| median_row(label, groups, read))
+}
+
+/// The median of a figure for each setting, and below it how far the trials spread.
+fn spread_rows(
+    label: &str,
+    groups: &[Group],
+    read: impl Fn(&TrialFigures) -> Option<f64>,
+) -> impl Iterator<Item = Row> {
+    let ranges: Vec<_> = groups.iter().map(|group| group.range(&read)).collect();
+    let measured = ranges.iter().any(Option::is_some);
+    let cells = ranges.into_iter().map(|range| match range {
+        Some((low, high)) => format!("{}..{}", figure(low), figure(high)),
+        None => String::from(MISSING),
+    });
+    let spread = Row::new("  lowest..highest", cells, Ink::Faint);
+    iter::once(median_row(label, groups, &read)).chain(measured.then_some(spread))
+}
+
+fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
+    if unit == WorkUnit::Transactions {
+        return round_trip_rows(groups);
+    }
+    let delivered = |trial: &TrialFigures| Some(trial.delivered_bits_per_second);
+    let medians = groups.iter().filter_map(|group| group.median(delivered));
+    let (unit, scale) = match medians.fold(0.0, f64::max) >= 1e9 {
+        true => ("Gbit/s", 1e9),
+        false => ("Mbit/s", 1e6),
+    };
+    let label = format!("delivered, {unit}");
+    let mut rows = Vec::new();
+    rows.extend(spread_rows(&label, groups, |trial| {
+        Some(trial.delivered_bits_per_second / scale)
+    }));
+    rows.extend(spread_rows("delivered, packets/s", groups, |trial| {
+        trial.delivered_packets_per_second
+    }));
+    let line: [(&str, Read); 1] = [("delivered, % of the line", |trial| {
+        Some(trial.delivered_line_ratio? * 100.0)
+    })];
+    rows.extend(measured_rows(&line, groups));
+    rows.push(median_row("offered, packets/s", groups, |trial| {
+        trial.sender.packets_per_second
+    }));
+    rows.push(loss_row(groups));
+    rows.push(median_row("jitter, us", groups, |trial| {
+        Some(trial.jitter_seconds? * 1e6)
+    }));
+    rows.extend(measured_rows(&RECEIVER, groups));
+    rows
+}
+
+/// What only some workloads measure at their receiver.
+const RECEIVER: [(&str, Read); 4] = [
+    ("one-way delay p50, us", |trial| one_way_us(trial, 0.5)),
+    ("one-way delay p99, us", |trial| one_way_us(trial, 0.99)),
+    ("one-way delay p99.9, us", |trial| one_way_us(trial, 0.999)),
+    ("program beside it, % of CPU", |trial| {
+        Some(100.0 * trial.spinner?.cpu_ratio)
+    }),
+];
+
+fn one_way_us(trial: &TrialFigures, share: f64) -> Option<f64> {
+    let delays = trial.one_way_delays.as_ref()?;
+    Some(delays.quantile_ns(share)? as f64 / 1e3)
+}
+
+/// The median loss of each setting. That none was seen is not a loss of 0.
+fn loss_row(groups: &[Group]) -> Row {
+    let cell = |group: &Group| match &group.losses()[..] {
+        [] => String::from(MISSING),
+        [.., 0.0] => String::from("none seen"),
+        losses => figure_or_missing(middle(losses).map(|loss| loss * 100.0)),
+    };
+    Row::plain("loss, %", groups.iter().map(cell))
+}
+
+fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
+    let quantiles: [(&str, Read); 3] = [
+        ("round trip p50, us", |trial| {
+            Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3)
+        }),
+        ("round trip p99, us", |trial| {
+            Some(trial.round_trip?.quantiles.p99_ns? as f64 / 1e3)
+        }),
+        ("round trip p99.9, us", |trial| {
+            Some(trial.round_trip?.quantiles.p999_ns? as f64 / 1e3)
+        }),
+    ];
+    let rate = spread_rows("transactions/s", groups, |trial| {
+        Some(trial.round_trip?.transactions_per_second)
+    });
+    let quantiles = quantiles.iter();
+    let quantiles = quantiles.map(|(label, read)| median_row(label, groups, read));
+    rate.chain(quantiles).collect()
+}
+
+/// Reads one state's share.
+type Share = fn(&CpuStates) -> f64;
+/// Reads the states of a trial's cores.
+type States = fn(&TrialFigures) -> &[CpuStates];
+
+fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
+    let source = source(groups);
+    let sampled: States = |trial| &trial.cpu_tick_sampled;
+    let mut states: Vec<(&str, States, Share)> = vec![
+        ("  user + nice", cores_of, |cpu| cpu.user + cpu.nice),
+        ("  system", cores_of, |cpu| cpu.system),
+        ("  irq + softirq", cores_of, |cpu| cpu.irq + cpu.softirq),
+        ("  idle", cores_of, |cpu| cpu.idle),
+    ];
+    match source {
+        CpuSource::Exact => states.extend::<[(&str, States, Share); 2]>([
+            ("  steal, sampled", sampled, |cpu| cpu.steal),
+            ("  busy, sampled", sampled, CpuStates::busy),
+        ]),
+        CpuSource::TickSampled => states.push(("  steal", cores_of, |cpu| cpu.steal)),
+    }
+    let mut rows = Vec::new();
+    for cores in cores(groups).chunks(CORES_A_GROUP) {
+        let names: Vec<String> = cores.iter().map(|core| core_name(study, *core)).collect();
+        let title = format!("{}: % of time, {}", names.join(" | "), source.name());
+        rows.push(Row::group(title, Ink::Plain));
+        for (label, states, read) in &states {
+            let groups = groups.iter();
+            let cells = groups.map(|group| core_shares(group, cores, *states, *read));
+            rows.push(Row::plain(*label, cells));
+        }
+    }
+    rows
+}
+
+/// The cores whose time was measured, in their order.
+pub fn cores(groups: &[Group]) -> Vec<u32> {
+    let trials = groups.iter().flat_map(Group::results);
+    let cores = trials.flat_map(|trial| cores_of(trial).iter().map(|cpu| cpu.core));
+    cores.collect::<BTreeSet<u32>>().into_iter().collect()
+}
+
+/// Where CPU time went in a trial, core by core; empty when that was not measured.
+pub fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
+    trial.cpu.as_ref().map_or(&[], |cpu| &cpu.cores)
+}
+
+/// A core and what ran there.
+pub fn core_name(study: &Study, core: u32) -> String {
+    let lab = &study.lab;
+    match (core == lab.sender_cpu, core == lab.receiver_cpu) {
+        (true, true) => format!("CPU {core} (sender and receiver)"),
+        (true, false) => format!("CPU {core} (sender)"),
+        (false, true) => format!("CPU {core} (receiver)"),
+        (false, false) => format!("CPU {core}"),
+    }
+}
+
+/// How CPU time was measured: in one way throughout a study. A study without good trials shows none.
+pub fn source(groups: &[Group]) -> CpuSource {
+    let mut results = groups.iter().flat_map(Group::results);
+    results
+        .find_map(|trial| trial.cpu.as_ref())
+        .map_or(CpuSource::TickSampled, |cpu| cpu.source)
+}
+
+/// The share of one state on each of the cores: ` 52 |   3`.
+fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> String {
+    let shares = cores.iter().map(|core| {
+        let share = group.median(|trial| {
+            let states = states(trial).iter().find(|states| states.core == *core)?;
+            Some(read(states))
+        });
+        format!("{:>3}", share.map_or(String::from(MISSING), percent))
+    });
+    shares.collect::<Vec<_>>().join(" | ")
+}
+
+fn cost_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
+    let source = source(groups).name();
+    let (what, read): (&str, Read) = match unit {
+        // The counter is a byte's; a byte's share is too small a figure to read.
+        WorkUnit::Bytes => ("KiB", |trial| {
+            Some(trial.cpu.as_ref()?.busy_ns_per_byte? * 1024.0)
+        }),
+        WorkUnit::Transactions => ("transaction", |it| it.cpu.as_ref()?.busy_ns_per_packet),
+        WorkUnit::Datagrams => ("packet", |it| it.cpu.as_ref()?.busy_ns_per_packet),
+    };
+    let time = format!("CPU ns/{what}, {source}");
+    let costs: [(&str, Read); 6] = [
+        (&time, read),
+        ("context switches/s", |trial| {
+            Some(trial.context_switches_per_second)
+        }),
+        ("polls/s", |trial| trial.polls_per_second),
+        ("rounds/s", |trial| trial.rounds_per_second),
+        ("packets per poll", |trial| trial.packets_per_poll),
+        ("gro_flush_timeout, us", |trial| {
+            Some(trial.calibration.as_ref()?.gro_flush_timeout_ns as f64 / 1e3)
+        }),
+    ];
+    let costs = costs.iter();
+    let rows = costs.map(|(label, read)| median_row(label, groups, read));
+    rows.collect()
+}
+
+/// What happened in the trials of a workload, setting by setting; a row in which no setting has anything is left out.
+fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
+    let of = |setting: &str| {
+        let mut findings = study.findings.iter();
+        findings.find(|it| it.workload == workload && it.setting == setting)
+    };
+    let settings = study.settings.iter();
+    let found: Vec<_> = settings.map(|facts| of(&facts.setting)).collect();
+    let row = |label: &str, read: &dyn Fn(&SettingFindings) -> Option<String>| {
+        let cells = found.iter().map(|it| it.and_then(read));
+        Row::plain(label, cells.map(|it| it.unwrap_or(String::from(MISSING))))
+    };
+    let has =
+        |is_told: &dyn Fn(&SettingFindings) -> bool| found.iter().flatten().any(|it| is_told(it));
+    let mut rows = vec![
+        Row::group("what the trials met", Ink::Plain),
+        row("  trials", &|it| Some(count(it.trials))),
+    ];
+    for (label, read) in TROUBLES {
+        if has(&|it| read(it) > 0) {
+            rows.push(row(label, &|it| Some(count(read(it)))));
+        }
+    }
+    rows.push(row("  below half the median", &|it| {
+        Some(format!("{} %", percent(it.below_half_median_ratio?)))
+    }));
+    let worst = match unit {
+        WorkUnit::Transactions => "  worst tenth, trans./s",
+        WorkUnit::Bytes | WorkUnit::Datagrams => "  worst tenth, Mbit/s",
+    };
+    rows.push(row(worst, &|it| Some(figure(worst_decile(it)?))));
+    for (label, read) in OVER_TIME {
+        if has(&|it| read(it).is_some()) {
+            rows.push(row(label, &|it| Some(evenness(read(it)?))));
+        }
+    }
+    for (label, read) in SHARES {
+        if has(&|it| read(it).is_some()) {
+            rows.push(row(label, &|it| {
+                let Shares {
+                    median_ratio,
+                    max_ratio,
+                    ..
+                } = read(it)?;
+                Some(format!(
+                    "{} (most {})",
+                    percent(median_ratio),
+                    percent(max_ratio)
+                ))
+            }));
+        }
+    }
+    if has(&|it| it.load_average_1min.is_some()) {
+        rows.push(row("  load, 1 min", &|it| it.load_average_1min.map(figure)));
+    }
+    rows
+}
+
+/// A label, and how its figure is read.
+type Found<T> = (&'static str, fn(&SettingFindings) -> T);
+
+const TROUBLES: [Found<u32>; 6] = [
+    ("  of them disturbed", |it| it.external_trials),
+    ("  of them failed", |it| it.failed_trials),
+    ("  of them not proven", |it| it.unproven_trials),
+    ("  losses do not add up", |it| it.ledger_void_trials),
+    ("  with losses", |it| it.loss_trials),
+    ("  further proofs needed", |it| it.proof_retries),
+];
+
+/// What a rate does over time; no row for what was not tested.
+const OVER_TIME: [Found<Option<RateOverTime>>; 2] = [
+    ("  rate within a trial", |it| it.rate_within_trials),
+    ("  rate over the trials", |it| it.rate_over_trials),
+];
+
+/// Shares of a core, or of a period.
+const SHARES: [Found<Option<Shares>>; 3] = [
+    ("  steal, % of a core", |it| it.steal),
+    ("  other programs, %", |it| it.foreign_cpu),
+    ("  off the period, %", |it| it.rhythm_deviation),
+];
+
+fn worst_decile(found: &SettingFindings) -> Option<f64> {
+    let scale = match found.metric {
+        Metric::DeliveredBitsPerSecond => 1e6,
+        _ => 1.0,
+    };
+    Some(found.worst_decile_per_second? / scale)
+}
+
+/// What a mean of the trials of a workload hides, setting by setting: a sentence for each rate that is not even.
+fn uneven_rates(study: &Study, workload: &str) -> Vec<String> {
+    let findings = study.findings.iter().filter(|it| it.workload == workload);
+    findings
+        .flat_map(|it| [within_trials(it), over_trials(it)])
+        .flatten()
+        .collect()
+}
+
+/// What is found within the trials, and what their mean hides of it.
+fn within_trials(findings: &SettingFindings) -> Option<String> {
+    let rate = findings.rate_within_trials?;
+    let SettingFindings {
+        workload, setting, ..
+    } = findings;
+    let what = match rate.found? {
+        Unevenness::Step => {
+            let after = rate.step_at_seconds.map_or(MISSING.into(), millis);
+            let change = changed(rate)?;
+            format!("changes once, after {after} s: it is {change} from there on")
+        }
+        Unevenness::Drift => {
+            let change = changed(rate)?;
+            format!("drifts: it is {change} in the last third than in the first")
+        }
+        Unevenness::Swings => {
+            let size = percent(rate.size_ratio?);
+            format!("goes up and down by {size} % either way, slowly as in a sawtooth")
+        }
+    };
+    Some(format!(
+        "Within the trials of {workload} under {setting} the rate {what} ({} trials tested together). A trial's figure \
+         is the mean of all of it.",
+        rate.trials
+    ))
+}
+
+/// What is found from trial to trial.
+fn over_trials(findings: &SettingFindings) -> Option<String> {
+    let rate = findings.rate_over_trials?;
+    let SettingFindings {
+        workload, setting, ..
+    } = findings;
+    let what = match rate.found? {
+        Unevenness::Step => {
+            let block = rate.step_at_block;
+            let block = block.map_or(MISSING.into(), |it| it.to_string());
+            let change = changed(rate)?;
+            format!("changes once: it is {change} from block {block} on")
+        }
+        Unevenness::Drift => {
+            let change = changed(rate)?;
+            format!("drifts: it is {change} in the last third of the blocks than in the first")
+        }
+        Unevenness::Swings => {
+            let size = percent(rate.size_ratio?);
+            format!(
+                "goes up and down by {size} % either way, and trials next to each other are alike"
+            )
+        }
+    };
+    Some(format!(
+        "From trial to trial the rate of {workload} under {setting} {what}. Comparisons are made within blocks, which \
+         leaves out what befalls all settings alike; the median of the trials has it in it."
+    ))
+}
+
+/// Seconds to the millisecond.
+fn millis(seconds: f64) -> String {
+    ((seconds * 1e3).round() / 1e3).to_string()
+}
+
+/// By how much a rate changed: `12 % lower`, `3.1 times as high`.
+fn changed(rate: RateOverTime) -> Option<String> {
+    let size = rate.size_ratio?;
+    Some(match size {
+        FACTOR_FROM.. => format!("{} times as high", aligned([size], &[])[0]),
+        1.0.. => format!("{} % higher", percent(size - 1.0)),
+        _ => format!("{} % lower", percent(1.0 - size)),
+    })
+}
+
+/// What a rate does over time, in a few words for a table.
+fn evenness(rate: RateOverTime) -> String {
+    let size = rate.size_ratio.unwrap_or(1.0);
+    let sign = if size < 1.0 { "-" } else { "+" };
+    let change = percent((size - 1.0).abs());
+    match rate.found {
+        None => String::from("even"),
+        Some(Unevenness::Step) => format!("step {sign}{change} %"),
+        Some(Unevenness::Drift) => format!("drift {sign}{change} %"),
+        Some(Unevenness::Swings) => format!("swings {} %", percent(size)),
+    }
+}
+
+/// What the ledgers of a group's good trials add up to.
+pub struct Sums {
+    /// What was offered, in packets or bytes.
+    pub offered: u64,
+    /// What was delivered.
+    pub delivered: u64,
+    /// Packets by place and side, and whether every trial's counter could be read.
+    pub lost: BTreeMap<(LossPlace, Side), (Option<u64>, bool)>,
+    /// What no counter explains.
+    pub residual: Option<i64>,
+    /// Datagrams that arrived a second time.
+    duplicates: u64,
+}
+
+impl Sums {
+    /// Nothing when no trial is good.
+    pub fn of(group: &Group) -> Option<Self> {
+        let ledgers = || group.good.iter().filter_map(|trial| trial.ledger());
+        ledgers().next()?;
+        let mut lost = BTreeMap::new();
+        for line in ledgers().flat_map(|ledger| &ledger.lines) {
+            let (sum, complete) = lost.entry((line.place, line.side)).or_insert((None, true));
+            match line.packets {
+                Some(packets) => *sum = Some(sum.unwrap_or(0) + packets),
+                None => *complete = false,
+            }
+        }
+        Some(Sums {
+            offered: ledgers().map(|ledger| ledger.offered()).sum(),
+            delivered: ledgers().map(|ledger| ledger.delivered()).sum(),
+            lost,
+            residual: ledgers()
+                .map(|ledger| ledger.residual_packets.or(ledger.residual_bytes))
+                .sum(),
+            duplicates: ledgers()
+                .filter_map(|ledger| ledger.duplicate_packets)
+                .sum(),
+        })
+    }
+
+    /// What was lost at a place, as text.
+    pub fn at(&self, place: LossPlace, side: Side) -> String {
+        match self.lost.get(&(place, side)) {
+            Some((Some(sum), true)) => count(sum),
+            // A counter that could not be read in every trial has counted at least this much.
+            Some((Some(sum), false)) => format!(">={}", count(sum)),
+            Some((None, _)) | None => String::from(MISSING),
+        }
+    }
+}
+
+/// Where packets were lost: the places at which any were, or whose counter could not be read.
+fn loss_rows(groups: &[Group]) -> Vec<Row> {
+    let mut results = groups.iter().flat_map(Group::results);
+    let unit = match results.any(|trial| trial.ledger.is_in_bytes()) {
+        true => "bytes",
+        false => "packets",
+    };
+    let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
+    let row = |label: String, read: &dyn Fn(&Sums) -> String| {
+        let sums = sums.iter().map(Option::as_ref);
+        let cells = sums.map(|sums| sums.map_or(String::from(MISSING), read));
+        Row::plain(format!("  {label}"), cells)
+    };
+    let lost = sums.iter().flatten().flat_map(|sums| &sums.lost);
+    let lost = lost.filter(|(_, (sum, complete))| *sum != Some(0) || !complete);
+    let places: BTreeSet<(LossPlace, Side)> = lost.map(|(key, _)| *key).collect();
+    let mut rows = vec![
+        Row::group("where packets went: all trials", Ink::Plain),
+        row(format!("offered, {unit}"), &|sums| count(sums.offered)),
+        row(format!("delivered, {unit}"), &|sums| count(sums.delivered)),
+    ];
+    rows.extend(places.into_iter().map(|(place, side)| {
+        let name = format!("{} ({side})", place.name());
+        row(name, &|sums| sums.at(place, side))
+    }));
+    rows.push(row(format!("residual, {unit}"), &|sums| {
+        sums.residual.map_or(String::from(MISSING), count)
+    }));
+    if sums.iter().flatten().any(|sums| sums.duplicates > 0) {
+        let name = String::from("and came twice, packets");
+        rows.push(row(name, &|sums| count(sums.duplicates)));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(found: Unevenness, size: f64) -> RateOverTime {
+        RateOverTime {
+            trials: 16,
+            tests: Default::default(),
+            found: Some(found),
+            size_ratio: Some(size),
+            step_at_seconds: Some(0.06),
+            step_at_block: Some(7),
+        }
+    }
+
+    #[test]
+    fn each_kind_has_its_words() {
+        let text = include_str!("../../../tests/golden/demo.json");
+        let mut study: Study = serde_json::from_str(text).unwrap();
+        let workload = study.findings[0].workload.clone();
+        study.findings.truncate(1);
+        let mut told = |within: Option<RateOverTime>, over: Option<RateOverTime>| {
+            study.findings[0].rate_within_trials = within;
+            study.findings[0].rate_over_trials = over;
+            uneven_rates(&study, &workload).join("\n")
+        };
+        let warm_up = told(Some(found(Unevenness::Step, 1.25)), None);
+        assert!(
+            warm_up
+                .contains("changes once, after 0.06 s: it is 25 % higher from there on (16 trials"),
+            "{warm_up}"
+        );
+        let drift = told(Some(found(Unevenness::Drift, 0.9)), None);
+        assert!(drift.contains("10 % lower in the last third"), "{drift}");
+        let swings = told(Some(found(Unevenness::Swings, 0.08)), None);
+        assert!(swings.contains("by 8 % either way"), "{swings}");
+        let slower = told(None, Some(found(Unevenness::Step, 0.7)));
+        assert!(
+            slower.contains("it is 30 % lower from block 7 on"),
+            "{slower}"
+        );
+        let even = RateOverTime {
+            found: None,
+            ..found(Unevenness::Step, 1.0)
+        };
+        assert_eq!(told(Some(even), None), "");
+        assert_eq!(evenness(even), "even");
+        assert_eq!(evenness(found(Unevenness::Drift, 0.9)), "drift -10 %");
+        assert_eq!(
+            changed(found(Unevenness::Step, 2.5)).unwrap(),
+            "2.50 times as high"
+        );
+    }
+}

@@ -1,0 +1,379 @@
+//! Draws the screen of a watch: a frame from a sample. The terminal is the caller's; none is opened or read here.
+
+use nicpoll_model::{WatchSample, WatchStart};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
+
+use super::fit::share_lines;
+use super::tables::{WatchScale, WatchTable, WatchTables};
+
+/// Between tables that stand side by side.
+const SPACING: u16 = 2;
+/// Lines that a message may take.
+const MESSAGE_LINES_MAX: u16 = 4;
+/// Lines that interrupts, drops and counters keep, however many interfaces there are.
+const BOTTOM_LINES_MIN: u16 = 6;
+
+const KEYS: &str = "q quit  s scale  up/down select  p polling on/off";
+
+/// What the screen of a watch shows.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchView<'a> {
+    /// What is watched.
+    pub start: &'a WatchStart,
+    /// `None` before the first interval has ended.
+    pub sample: Option<&'a WatchSample>,
+    /// What interface rates are shown in.
+    pub scale: WatchScale,
+    /// Which of the interfaces.
+    pub selected: usize,
+    /// What a key led to; empty: nothing.
+    pub message: &'a str,
+    /// Text as the locale can show it ([`crate::with_micros`]).
+    pub in_locale: fn(&str) -> String,
+}
+
+/// Draws the screen of a watch.
+pub fn draw_watch(frame: &mut Frame, view: &WatchView) {
+    let message = (view.in_locale)(view.message);
+    let message_lines = message_lines(&message, frame.area().width);
+    let message = Paragraph::new(message).wrap(Wrap { trim: true });
+    let [top, body, said, bottom] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(message_lines),
+        Constraint::Length(2),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Line::styled(title(view), Modifier::BOLD), top);
+    frame.render_widget(message, said);
+    let cost = match view.sample {
+        None => String::from("the first interval has not ended"),
+        Some(sample) => {
+            let tables = WatchTables::new(sample, view.scale, view.start.storm_threshold);
+            draw_tables(frame, &tables, view.selected, body);
+            (view.in_locale)(&tables.cost)
+        }
+    };
+    let foot = Text::from(vec![Line::raw(cost), Line::styled(KEYS, Modifier::BOLD)]);
+    frame.render_widget(foot, bottom);
+}
+
+fn title(view: &WatchView) -> String {
+    let netns = view.start.netns.as_deref();
+    let netns = netns.map_or_else(String::new, |name| format!("  netns {name}"));
+    let elapsed = view.sample.map_or(0.0, |sample| sample.elapsed_seconds);
+    format!(
+        "nicpoll watch{netns}  {elapsed:.0} s, every {} s, in {}",
+        view.start.interval_seconds,
+        view.scale.name()
+    )
+}
+
+/// Lines that a message takes where words are not broken: at the most one more than its letters need, for
+/// each of its own.
+fn message_lines(message: &str, width: u16) -> u16 {
+    let width = usize::from(width.max(1));
+    let lines = message
+        .lines()
+        .map(|line| line.chars().count().div_ceil(width));
+    let lines: usize = lines.sum();
+    let spare = usize::from(lines > 1);
+    u16::try_from(lines + spare)
+        .unwrap_or(u16::MAX)
+        .min(MESSAGE_LINES_MAX)
+}
+
+fn draw_tables(frame: &mut Frame, tables: &WatchTables, selected: usize, area: Rect) {
+    // Of the histograms only that of the selected interface.
+    let mut histogram = tables.histogram.clone();
+    let name = tables.polls.rows.get(selected).map(|row| &row[0]);
+    histogram.rows.retain(|row| row.first() == name);
+    let above = [&tables.traffic, &tables.polls, &tables.cpu, &histogram];
+    let mut wanted = above.map(WatchTable::lines).to_vec();
+    wanted.push(BOTTOM_LINES_MIN);
+    let shares = share_lines(&wanted, area.height);
+    let [traffic, polls, work, cpu, below] = Layout::vertical([
+        Constraint::Length(shares[0]),
+        Constraint::Length(shares[1]),
+        Constraint::Length(shares[3]),
+        Constraint::Length(shares[2]),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    draw_table(frame, &tables.traffic, Some(selected), traffic);
+    draw_table(frame, &tables.polls, Some(selected), polls);
+    draw_table(frame, &histogram, None, work);
+    draw_table(frame, &tables.cpu, None, cpu);
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)])
+        .spacing(SPACING)
+        .areas(below);
+    draw_table(frame, &tables.interrupts, None, left);
+    let drops_lines = tables.drops.lines();
+    let [drops, protocols] =
+        Layout::vertical([Constraint::Length(drops_lines), Constraint::Fill(1)]).areas(right);
+    draw_table(frame, &tables.drops, None, drops);
+    draw_table(frame, &tables.protocols, None, protocols);
+}
+
+fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, area: Rect) {
+    let fit = table.rows_in(area.height);
+    let columns = table.columns_in(area.width);
+    let left_out = table.head.len() - columns.widths.len().min(table.head.len());
+    let mut block = Block::new();
+    if fit.has_title {
+        let title = match left_out {
+            0 => table.title.clone(),
+            _ => format!("{} ({left_out} columns do not fit)", table.title),
+        };
+        block = block.title(Line::styled(title, Modifier::BOLD));
+    }
+    if table.rows.is_empty() {
+        frame.render_widget(Paragraph::new("  none").block(block), area);
+        return;
+    }
+    let cell = |column: usize, text: &str| {
+        let line = Line::raw(text.to_owned());
+        Cell::from(if column < table.figures_from {
+            line
+        } else {
+            line.right_aligned()
+        })
+    };
+    let rows = table.rows.iter().map(|row| {
+        let cells = row.iter().take(columns.widths.len()).enumerate();
+        Row::new(cells.map(|(column, text)| cell(column, text)))
+    });
+    let mut drawn = Table::new(rows, columns.widths.iter().copied());
+    if fit.has_head {
+        let head = table.head.iter().take(columns.widths.len()).enumerate();
+        let head = Row::new(head.map(|(column, text)| cell(column, text)));
+        drawn = drawn.header(head.style(Style::new().add_modifier(Modifier::DIM)));
+    }
+    let drawn = drawn
+        .column_spacing(columns.spacing)
+        .row_highlight_style(Modifier::REVERSED)
+        .block(block);
+    let mut state = TableState::new().with_selected(selected);
+    frame.render_stateful_widget(drawn, area, &mut state);
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::{
+        CpuSource, CpuStates, Discipline, LossPlace, Origin, WATCH_SCHEMA, WatchCost, WatchCounter,
+        WatchDrops, WatchFlow, WatchInterface, WatchInterrupt,
+    };
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn start() -> WatchStart {
+        WatchStart {
+            schema: String::from(WATCH_SCHEMA),
+            origin: Origin {
+                nicpoll_version: String::from("0"),
+                argv: Vec::new(),
+                started_at: String::from("2026-01-01T00:00:00Z"),
+            },
+            netns: Some(String::from("red")),
+            interval_seconds: 1.0,
+            storm_threshold: 1000,
+            unseen: Vec::new(),
+        }
+    }
+
+    fn interface(name: &str, packets_per_second: f64) -> WatchInterface {
+        let flow = |rate: f64| WatchFlow {
+            packets_per_second: Some(rate),
+            bytes_per_second: Some(125.0 * rate),
+            peak_packets_per_second: Some(2.0 * rate),
+            peak_bytes_per_second: Some(250.0 * rate),
+            total_packets: 7_000,
+            total_bytes: 875_000,
+        };
+        WatchInterface {
+            name: String::from(name),
+            ifindex: 2,
+            rx: flow(packets_per_second),
+            tx: flow(0.0),
+            discipline: (packets_per_second > 0.0).then_some(Discipline::Polling),
+            polls_per_second: Some(5_000.0),
+            packets_per_poll: Some(2.5),
+            packets_histogram: Some(vec![(2, 3), (3, 1)]),
+        }
+    }
+
+    fn sample() -> WatchSample {
+        let interrupt = |irq: &str, description: &str, per_second, is_storm| WatchInterrupt {
+            irq: String::from(irq),
+            description: String::from(description),
+            total_interrupts: 123_456,
+            interrupts_per_second: Some(per_second),
+            is_storm,
+        };
+        let drops = |place, packets| WatchDrops {
+            place,
+            packets,
+            packets_per_second: packets.map(|packets| packets as f64),
+        };
+        WatchSample {
+            elapsed_seconds: 3.0,
+            seconds: 1.0,
+            interfaces: Some(vec![interface("em0", 12_500.0), interface("em1", 0.0)]),
+            cpu_source: CpuSource::Exact,
+            cpu: vec![CpuStates {
+                core: 0,
+                user: 0.25,
+                softirq: 0.0001,
+                idle: 0.7499,
+                ..CpuStates::default()
+            }],
+            context_switches_per_second: 1_234.0,
+            interrupts: Some(vec![
+                interrupt("LOC", "Local timer interrupts", 250.0, Some(false)),
+                interrupt("38", "PCI-MSIX-0000:00:03.0 1-edge em0-rx", 9e5, Some(true)),
+                interrupt("NMI", "Non-maskable interrupts", 0.0, None),
+            ]),
+            drops: vec![
+                drops(LossPlace::SendQueue, Some(0)),
+                drops(LossPlace::DeviceRx, Some(17)),
+                drops(LossPlace::Nftables, None),
+            ],
+            protocols: vec![
+                WatchCounter {
+                    name: String::from("Udp.InDatagrams"),
+                    events: 4_000,
+                    events_per_second: 1_000.0,
+                },
+                WatchCounter {
+                    name: String::from("Udp.NoPorts"),
+                    events: 0,
+                    events_per_second: 0.0,
+                },
+            ],
+            cost: WatchCost {
+                process_cpu_ratio: 0.0031,
+                bpf_cpu_ratio: Some(0.0012),
+            },
+        }
+    }
+
+    /// The screen as text, without what the lines end with.
+    fn screen(view: &WatchView, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw_watch(frame, view)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+        (0..height)
+            .map(|y| String::from(line(y).trim_end()))
+            .collect()
+    }
+
+    const SCREEN: &str = include_str!("screen.txt");
+
+    #[test]
+    fn the_whole_screen_is_as_it_is_kept() {
+        let (start, sample) = (start(), sample());
+        let view = WatchView {
+            start: &start,
+            sample: Some(&sample),
+            scale: WatchScale::Bits,
+            selected: 0,
+            message: "em0: every value is as it was",
+            in_locale: |text| String::from(text),
+        };
+        let drawn = screen(&view, 100, 26).join("\n") + "\n";
+        assert_eq!(drawn, SCREEN, "\n{drawn}");
+    }
+
+    #[test]
+    fn scale_and_selection_are_the_views() {
+        let (start, sample) = (start(), sample());
+        let mut view = WatchView {
+            start: &start,
+            sample: Some(&sample),
+            scale: WatchScale::Packets,
+            selected: 1,
+            message: "",
+            in_locale: |text| String::from(text),
+        };
+        let drawn = screen(&view, 100, 26);
+        assert!(drawn[0].ends_with("in packets"), "{drawn:#?}");
+        assert!(drawn[3].contains("12.5 kp/s"), "{drawn:#?}");
+        let mut terminal = Terminal::new(TestBackend::new(100, 26)).unwrap();
+        terminal.draw(|frame| draw_watch(frame, &view)).unwrap();
+        let is_reversed = |y| {
+            terminal.backend().buffer()[(0, y)]
+                .modifier
+                .contains(Modifier::REVERSED)
+        };
+        assert!(is_reversed(4) && !is_reversed(3));
+        // Nothing is shown before there is something, and no size is too small to be drawn on.
+        view.sample = None;
+        assert!(screen(&view, 100, 26)[24].contains("first interval"));
+        view.sample = Some(&sample);
+        for (width, height) in [(80, 24), (20, 5), (1, 1)] {
+            screen(&view, width, height);
+        }
+    }
+
+    #[test]
+    fn a_narrow_screen_shows_figures_whole_and_a_short_one_shows_rows() {
+        let (start, mut sample) = (start(), sample());
+        sample.cpu[0].system = 0.603;
+        let view = WatchView {
+            start: &start,
+            sample: Some(&sample),
+            scale: WatchScale::Bits,
+            selected: 0,
+            message: "",
+            in_locale: |text| String::from(text),
+        };
+        for width in 20..110 {
+            let drawn = screen(&view, width, 40);
+            // "60.3" without its first digit is another figure.
+            let words = drawn.iter().flat_map(|line| line.split_whitespace());
+            let cut: Vec<&str> = words.filter(|word| ["0.3", ".3"].contains(word)).collect();
+            assert_eq!(cut, Vec::<&str>::new(), "{width}: {drawn:#?}");
+        }
+        assert!(
+            screen(&view, 70, 40)
+                .iter()
+                .any(|line| line.contains("60.3"))
+        );
+        let short = screen(&view, 100, 9);
+        for row in ["em0", "em1", "60.3"] {
+            let found = short.iter().any(|line| line.contains(row));
+            assert!(found, "{row}: {short:#?}");
+        }
+    }
+
+    #[test]
+    fn microseconds_are_as_the_locale_can_show_them() {
+        let start = start();
+        let view = WatchView {
+            start: &start,
+            sample: None,
+            scale: WatchScale::Bits,
+            selected: 0,
+            message: "em0: the period is 200 us",
+            in_locale: |text| crate::with_micros(text, true),
+        };
+        let drawn = screen(&view, 80, 24);
+        let found = drawn.iter().any(|line| line.ends_with("200 µs"));
+        assert!(found, "{drawn:#?}");
+    }
+
+    #[test]
+    fn a_long_message_has_room() {
+        assert_eq!(message_lines("", 80), 0);
+        assert_eq!(message_lines("short", 80), 1);
+        assert_eq!(message_lines(&"word ".repeat(20), 80), 3);
+        assert_eq!(message_lines(&"word ".repeat(500), 80), MESSAGE_LINES_MAX);
+    }
+}

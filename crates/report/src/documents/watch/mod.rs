@@ -1,0 +1,10 @@
+//! What `nicpoll watch` shows of an interval, on a screen and as text: both are made of the same tables.
+//!
+//! `tables` has the tables and the text, `fit` fits them into a screen that is too small, `draw` draws that.
+
+mod draw;
+mod fit;
+mod tables;
+
+pub use draw::{WatchView, draw_watch};
+pub use tables::{WatchScale, render_watch_start, render_watch_text};
