@@ -4,9 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_sim::{Trace, TraceError, TraceReader};
+use nicpoll_model::FileError;
+use nicpoll_sim::{Trace, TraceReader};
 
-fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Result<Trace, TraceError> {
+fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Result<Trace, FileError> {
     let mut reader = TraceReader::default();
     for line in lines {
         reader.line(line)?;
@@ -19,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let trace = match read(lines()) {
         Ok(trace) => trace,
         Err(error) => {
-            assert!((1..=lines().count() as u64).contains(&error.line));
+            assert!((1..=lines().count()).contains(&error.line));
             assert!(!error.message.is_empty());
             return;
         }

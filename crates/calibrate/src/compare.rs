@@ -1,7 +1,7 @@
 //! Published figures beside simulated ones.
 
 use nicpoll_model::sim_published::{ErrorKind, PublishedRow, RowKind, Sensitivity};
-use nicpoll_sim::{HostModel, SimulationError};
+use nicpoll_sim::{HostModel, SimError};
 use thiserror::Error;
 
 use crate::fit::ONE;
@@ -89,7 +89,7 @@ pub struct CompareError {
     /// The run.
     pub run: String,
     /// Why its hosts cannot run it.
-    pub error: SimulationError,
+    pub error: SimError,
 }
 
 impl<'a> Job<'a> {
@@ -183,11 +183,11 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
 
 /// What a run's figures come to in a simulation, in basic units.
 fn values(
-    simulate: impl Fn(&RunScenario) -> Result<Outcome, SimulationError>,
+    simulate: impl Fn(&RunScenario) -> Result<Outcome, SimError>,
     table: &Table,
     run: &PublishedRun,
     scenario: &RunScenario,
-) -> Result<(Outcome, Vec<Option<f64>>), SimulationError> {
+) -> Result<(Outcome, Vec<Option<f64>>), SimError> {
     let compared = table
         .runs
         .iter()

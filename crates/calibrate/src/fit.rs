@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::FileError;
 use nicpoll_model::sim_published::ErrorKind;
-use nicpoll_sim::{HostModel, SimulationError, workers};
+use nicpoll_sim::{HostModel, SimError, workers};
 use thiserror::Error;
 
 use crate::library::{Library, LibraryError};
@@ -143,7 +143,7 @@ pub enum FitError {
         /// The group that it is fitted in.
         group: String,
         /// Why.
-        error: SimulationError,
+        error: SimError,
     },
 }
 
@@ -307,7 +307,7 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), F
         let of_runs = workers::map(&runs, workers::count().min(runs.len()), |run| {
             misfits(&tried, run, group.length)
         });
-        let of_runs: Result<Vec<Vec<f64>>, SimulationError> = of_runs.into_iter().collect();
+        let of_runs: Result<Vec<Vec<f64>>, SimError> = of_runs.into_iter().collect();
         of_runs
             .map(|errors| errors.concat())
             .unwrap_or_else(|error| {
@@ -344,11 +344,7 @@ pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
 }
 
 /// The errors of a run's fitted figures, in units.
-fn misfits(
-    library: &Library,
-    run: &PublishedRun,
-    length: Length,
-) -> Result<Vec<f64>, SimulationError> {
+fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<f64>, SimError> {
     let Some(scenario) = &run.scenario else {
         return Ok(Vec::new());
     };

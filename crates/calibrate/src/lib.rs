@@ -36,6 +36,5 @@ pub use score::score_of;
 pub use search::{SearchResult, SearchSpan, search};
 pub use table::{Figure, Mode, PublishedRun, RunScenario, Table};
 pub use this_machine::{
-    MeasuredMachine, PredictError, Prediction, compare, host_of, numbers_of, predict,
-    simulated_figures,
+    MeasuredMachine, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

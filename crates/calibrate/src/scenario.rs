@@ -4,7 +4,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimTcp};
 use nicpoll_sim::{
-    HostModel, PathHost, Pattern, Simulation, SimulationError, TrafficModel, resource, simulate,
+    HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
 use crate::library::Library;
@@ -68,7 +68,7 @@ pub fn simulated(
     scenario: &RunScenario,
     length: Length,
     seed: u64,
-) -> Result<Outcome, SimulationError> {
+) -> Result<Outcome, SimError> {
     let named = scenario.hosts.iter();
     let hosts: Vec<&HostModel> = named.filter_map(|name| library.hosts.get(name)).collect();
     let stop = |(number, host): (usize, &&HostModel)| PathHost {

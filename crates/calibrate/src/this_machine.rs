@@ -3,5 +3,5 @@
 mod check;
 mod numbers;
 
-pub use check::{PredictError, Prediction, compare, predict, simulated_figures};
+pub use check::{Prediction, compare, predict, simulated_figures};
 pub use numbers::{MeasuredMachine, host_of, numbers_of};

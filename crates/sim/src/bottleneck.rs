@@ -11,8 +11,9 @@ mod tcp;
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimBottleneck, SimCpu, SimFigures, SimLoss, SimPolling, SimStorm};
 
-use crate::host::HostModel;
-use crate::plan::{Simulation, SimulationError};
+use crate::spec::host::HostModel;
+use crate::spec::options::SimError;
+use crate::spec::simulation::Simulation;
 
 /// Fewer losses than this share are no bottleneck, but chance.
 const LOSS_MIN: f64 = 0.001;
@@ -80,7 +81,7 @@ impl<'a> Evidence<'a> {
 ///
 /// # Errors
 /// Why the hosts cannot run the plan; see [`Simulation::check`].
-pub fn explain(plan: &Simulation, figures: &SimFigures) -> Result<SimBottleneck, SimulationError> {
+pub fn explain(plan: &Simulation, figures: &SimFigures) -> Result<SimBottleneck, SimError> {
     plan.check()?;
     let found = bottleneck(plan, figures);
     let moves = if !found.is_binding {

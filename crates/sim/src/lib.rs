@@ -1,58 +1,40 @@
-//! A host that receives and sends packets in virtual time: what interrupts, polling and their like would
-//! do on hardware that is known by its numbers only.
+//! Simulates hosts that receive and send packets, in virtual time: what interrupts, polling and their variants would do
+//! on hardware that is known by its numbers only.
 //!
-//! [`HostModel`] holds the numbers, [`ReceiveDiscipline`] says how the host learns of packets, [`TrafficModel`] what
-//! is sent, [`Simulation`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what held
-//! it back. `freebsd-polling` is not modelled: the [`nicpoll_core`] poller itself runs, against a simulated card and
-//! clock.
+//! [`HostModel`] holds the numbers, [`ReceiveDiscipline`] says how the host learns of packets, [`TrafficModel`] what is
+//! sent, [`Simulation`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what limited it.
+//! `freebsd-polling` is not modelled: the [`nicpoll_core`] poller itself runs, against a simulated card and clock.
 //!
-//! What must hold: host, plan and seed decide a run to the last digit, on every machine. Each packet
-//! keeps its own times, and each ends in exactly one line of the ledger. Memory follows from the
-//! host's limits, never from the length of a run. Nothing here reads a clock or does I/O.
+//! Host, plan and seed decide a run to the last digit, on every machine. Each packet keeps its own times, and each ends
+//! in exactly one line of the ledger. Memory depends on the host's limits, never on the length of a run. Nothing here
+//! reads a clock or does I/O.
+//!
+//! Reading order: `spec` (what is simulated), `world` (how a run goes), `machine` (what a processor does), `bottleneck`.
 #![forbid(unsafe_code)]
 
+mod account;
 mod bottleneck;
-mod build;
-mod chance;
-mod clients;
-mod connections;
-mod cpu;
-mod discipline;
-mod host;
-mod line;
+mod cost;
+mod link;
 mod machine;
-mod memory;
-mod packet;
-mod plan;
-mod processors;
-mod queue;
-mod run;
-mod shared;
 mod source;
 mod spec;
-mod spread;
-mod tally;
 mod tcp;
 mod ticks;
-mod trace;
-mod work;
 pub mod workers;
-mod workload;
 mod world;
 
 pub use bottleneck::{bottleneck, explain, explain_work, resource};
-pub use discipline::{DEFER_MAX, ReceiveDiscipline};
-pub use host::{EmbeddedHost, Field, HostError, HostModel, list_presets};
-pub use plan::{PathHost, Simulation, SimulationError, initial_knob};
-pub use run::simulate;
-pub use spec::{SpecError, number};
-pub use spread::Spread;
+pub use cost::{Need, warmup_ns};
+pub use spec::discipline::{DEFER_MAX, ReceiveDiscipline, initial_knob};
+pub use spec::host::{Field, HostModel};
+pub use spec::host_file::{EmbeddedHost, list_presets};
+pub use spec::options::{SimError, number};
+pub use spec::simulation::{PathHost, Simulation};
+pub use spec::trace::{TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TracePacket, TraceReader};
+pub use spec::traffic::{IperfTcp, Pattern, TrafficModel};
 pub use ticks::{Ticks, sample_ticks};
-pub use trace::{
-    TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,
-};
-pub use work::{Need, TooLarge, warmup_ns};
-pub use workload::{IperfTcp, Pattern, TrafficModel};
+pub use world::run::{Spread, simulate};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

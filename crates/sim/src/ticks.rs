@@ -10,7 +10,7 @@
 
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks, TickReading, TickShares};
 
-use crate::spec::SpecError;
+use crate::spec::options::{SimError, refuse};
 
 const BILLION: u128 = 1_000_000_000;
 const MILLION: u128 = 1_000_000;
@@ -60,7 +60,7 @@ struct Units {
 ///
 /// # Errors
 /// What is out of range, and what would be in it.
-pub fn sample_ticks(ticks: &Ticks) -> Result<SimTicks, SpecError> {
+pub fn sample_ticks(ticks: &Ticks) -> Result<SimTicks, SimError> {
     let units = units(ticks)?;
     let readings: Vec<_> = (0..units.readings)
         .map(|reading| units.look(reading * units.reading, (reading + 1) * units.reading))
@@ -103,14 +103,14 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn units(ticks: &Ticks) -> Result<Units, SpecError> {
+fn units(ticks: &Ticks) -> Result<Units, SimError> {
     let within = |name: &str, value: u64, min: u64, max: u64| {
-        let is_within = (min..=max).contains(&value);
-        is_within.then_some(()).ok_or_else(|| {
-            SpecError(format!(
-                "{name} = {value} is out of range; give {min} to {max}"
-            ))
-        })
+        if (min..=max).contains(&value) {
+            return Ok(());
+        }
+        refuse(format!(
+            "{name} = {value} is out of range; give {min} to {max}"
+        ))
     };
     within("pulse in ns", ticks.pulse_ns, 1_000, 1_000_000_000)?;
     within("ppm in billionths", ticks.drift_ppb.into(), 0, 10_000_000)?;
@@ -136,15 +136,15 @@ fn units(ticks: &Ticks) -> Result<Units, SpecError> {
     let readings = u128::from(duration_ns / ticks.reading_ns);
     let samples = u128::from(duration_ns) * u128::from(ticks.hz) / BILLION;
     if readings == 0 {
-        return Err(SpecError(String::from(
+        return refuse(
             "not one reading fits into the duration; give a longer duration or a shorter reading",
-        )));
+        );
     }
     if readings > READINGS_MAX || samples > TICKS_MAX {
-        return Err(SpecError(format!(
+        return refuse(format!(
             "this takes {readings} readings of {samples} ticks, of at most {READINGS_MAX} and \
              {TICKS_MAX}; give a shorter duration or a longer reading"
-        )));
+        ));
     }
     let hz = u128::from(ticks.hz);
     let nanosecond = hz * BILLION;

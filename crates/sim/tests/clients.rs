@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{host, lost, plan, run};
+use common::{assert_refused, host, lost, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimClients, SimFigures};
-use nicpoll_sim::{HostModel, PathHost, Simulation, SimulationError, explain, simulate};
+use nicpoll_sim::{HostModel, PathHost, Simulation, explain, simulate};
 
 fn clients(figures: &SimFigures) -> SimClients {
     figures.clients.unwrap()
@@ -258,7 +258,7 @@ fn a_path_has_no_clients() {
         seed: 1,
         slices: 0,
     };
-    assert_eq!(simulate(&path), Err(SimulationError::ClientsOnPath));
+    assert_refused(&path, "clients and links are of ideal hosts");
 }
 
 #[test]

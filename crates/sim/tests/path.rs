@@ -5,7 +5,7 @@ mod common;
 use common::path::{line_pps, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SIM_PLACES, SimFigures};
-use nicpoll_sim::{SimulationError, explain, simulate};
+use nicpoll_sim::{explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
     let error = (measured - expected).abs() / expected;
@@ -316,15 +316,22 @@ fn the_bottleneck_is_named_over_the_whole_path() {
 
 #[test]
 fn what_a_path_cannot_do_is_refused() {
-    let refused =
-        |disciplines: &[&str], workload| simulate(&plan(disciplines, workload)).unwrap_err();
-    let far = refused(&["napi", "napi"], "poisson:rate=5k");
-    assert!(far.to_string().contains("netblast"), "{far}");
-    assert_eq!(refused(&[], "rr"), SimulationError::Stops(0));
-    let mtus = refused(&["napi", "napi", "napi:link.mtu_bytes=1000"], "rr");
-    assert!(matches!(mtus, SimulationError::Mtus { .. }), "{mtus}");
-    let both = refused(&["busy-poll", "napi"], "netblast");
-    assert_eq!(both, SimulationError::BlastWhilePolling);
+    for (disciplines, workload, words) in [
+        (&["napi", "napi"][..], "poisson:rate=5k", "netblast"),
+        (&[], "rr", "a path of 0 hosts"),
+        (
+            &["napi", "napi", "napi:link.mtu_bytes=1000"],
+            "rr",
+            "MTUs of 1500 and 1000 bytes",
+        ),
+        (
+            &["busy-poll", "napi"],
+            "netblast",
+            "under busy-poll a program polls",
+        ),
+    ] {
+        common::assert_refused(&plan(disciplines, workload), words);
+    }
 }
 
 #[test]

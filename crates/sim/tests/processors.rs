@@ -5,8 +5,7 @@ mod common;
 use common::path::assert_closed;
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{
-    EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, SimulationError,
-    TrafficModel, simulate,
+    EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
 };
 
 /// The preset of today's hosts, under a discipline with other numbers.
@@ -176,46 +175,39 @@ fn merged_segments_cost_less_and_are_answered_once() {
 
 #[test]
 fn what_is_not_simulated_is_refused() {
-    let refused = |discipline: &str, workload: &str| {
-        simulate(&plan(vec![stop(discipline)], workload)).unwrap_err()
-    };
     let one = "constant:rate=1k";
-    assert!(matches!(
-        refused("napi:card.queues=2", one),
-        SimulationError::Processors {
-            cpus: 1,
-            queues: 2,
-            ..
-        }
-    ));
-    assert!(matches!(
-        refused("napi:application.cpu=3:cpu.cpus=2", one),
-        SimulationError::Processors { program: 3, .. }
-    ));
-    for (discipline, words) in [
+    let elsewhere = "the program runs where its packets come in";
+    for (discipline, workload, words) in [
+        (
+            "napi:card.queues=2",
+            one,
+            "card.queues = 2 and application.cpu = 0 need",
+        ),
+        (
+            "napi:application.cpu=3:cpu.cpus=2",
+            one,
+            "application.cpu = 3 need",
+        ),
         (
             "freebsd-polling:cpu.cpus=2",
-            "freebsd-polling is simulated on one",
+            one,
+            "freebsd-polling is simulated on one processor and without GRO",
         ),
-        ("freebsd-interrupt:network.gro=1", "without GRO"),
+        (
+            "freebsd-interrupt:network.gro=1",
+            one,
+            "network.gro = 0, or napi, napi-timer or busy-poll",
+        ),
+        ("napi:cpu.cpus=2:application.cpu=2", "rr", elsewhere),
+        ("busy-poll:cpu.cpus=2:application.cpu=2", one, elsewhere),
+        (
+            "napi:cpu.cpus=2",
+            "constant:rate=1k:payload=3000",
+            "datagrams of 3000 bytes go in fragments",
+        ),
     ] {
-        let told = refused(discipline, one).to_string();
-        assert!(
-            told.contains(words) && told.contains("napi-timer"),
-            "{told}"
-        );
+        common::assert_refused(&plan(vec![stop(discipline)], workload), words);
     }
-    let elsewhere = "napi:cpu.cpus=2:application.cpu=2";
-    assert_eq!(refused(elsewhere, "rr"), SimulationError::ProgramElsewhere);
-    let busy = "busy-poll:cpu.cpus=2:application.cpu=2";
-    assert_eq!(refused(busy, one), SimulationError::ProgramElsewhere);
-    let cut = refused("napi:cpu.cpus=2", "constant:rate=1k:payload=3000");
-    assert_eq!(
-        cut,
-        SimulationError::Fragments {
-            payload_bytes: 3000
-        }
-    );
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{
-    HostModel, PathHost, ReceiveDiscipline, Simulation, SimulationError, Trace, TraceReader,
-    TrafficModel, simulate,
+    HostModel, PathHost, ReceiveDiscipline, Simulation, Trace, TraceReader, TrafficModel, simulate,
 };
 
 fn host() -> HostModel {
@@ -84,9 +83,9 @@ fn a_bottleneck_is_one_place_whoever_recorded_it() {
 #[test]
 fn what_cannot_be_replayed_is_refused_with_its_remedy() {
     let large = TrafficModel::replay(trace("0 2000"), &[]).unwrap();
-    let error = simulate(&plan(large, 1_000_000)).unwrap_err();
+    let error = simulate(&plan(large, 1_000_000)).unwrap_err().to_string();
     assert!(
-        matches!(error, SimulationError::TraceFragments { .. }),
+        error.contains("fragments of a trace are not simulated"),
         "{error}"
     );
     for (option, words) in [

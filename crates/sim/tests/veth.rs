@@ -5,7 +5,7 @@ mod common;
 use common::path::{assert_closed, plan};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{HostModel, Simulation, SimulationError, explain, simulate};
+use nicpoll_sim::{HostModel, Simulation, explain, simulate};
 
 const WAKE_NS: u64 = 700;
 const DELAY_NS: u64 = 9_000;
@@ -153,25 +153,17 @@ fn what_holds_back_is_the_processor_that_does_the_work() {
 #[test]
 fn a_veth_pair_has_two_ends_and_napi() {
     let alone = pair(["napi", "napi"], "netblast");
-    let blast = common::plan("napi", "blast");
-    assert_eq!(
-        simulate(&common::on(&alone.stops[0].host, &blast)).unwrap_err(),
-        SimulationError::VethAlone
-    );
+    let blast = common::on(&alone.stops[0].host, &common::plan("napi", "blast"));
     let mut mixed = alone.clone();
     mixed.stops[1].host = common::host();
-    assert_eq!(mixed.check(), Err(SimulationError::VethAlone));
     let mut routed = alone.clone();
     routed.stops.push(routed.stops[0].clone());
-    assert_eq!(routed.check(), Err(SimulationError::VethAlone));
+    for plan in [blast, mixed, routed] {
+        common::assert_refused(&plan, "one of two processors that a veth pair joins");
+    }
     for other in ["freebsd-interrupt", "freebsd-polling", "busy-poll"] {
-        let plan = pair(["napi", other], "rr");
-        assert_eq!(
-            plan.check(),
-            Err(SimulationError::VethDiscipline),
-            "{other}"
-        );
+        common::assert_refused(&pair(["napi", other], "rr"), "a veth pair has NAPI only");
     }
     let stream = pair(["napi", "napi"], "iperf-tcp");
-    assert_eq!(stream.check(), Err(SimulationError::VethTcp));
+    common::assert_refused(&stream, "over a veth pair TCP is not simulated");
 }

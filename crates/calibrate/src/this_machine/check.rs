@@ -6,11 +6,10 @@ use nicpoll_model::sim_fit_host::{
     CheckKind, CheckQuantity, HostCheck, SimulatedFigure, ToSimulate,
 };
 use nicpoll_sim::{
-    DEFER_MAX, HostModel, PathHost, Pattern, ReceiveDiscipline, Simulation, SimulationError,
-    SpecError, TrafficModel, simulate as run,
+    DEFER_MAX, HostModel, PathHost, Pattern, ReceiveDiscipline, SimError, Simulation, TrafficModel,
+    simulate as run,
 };
 use nicpoll_stats::Summary;
-use thiserror::Error;
 
 const DATAGRAMS: &[CheckQuantity] = &[
     CheckQuantity::DeliveredPps,
@@ -34,17 +33,6 @@ const GAIN: f64 = 0.7;
 /// The least timeout that a host can be given.
 const TIMEOUT_MIN_NS: f64 = 1000.0;
 
-/// Why nothing is predicted.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PredictError {
-    /// The simulator refuses the words of a run.
-    #[error(transparent)]
-    Words(#[from] SpecError),
-    /// The host cannot run it.
-    #[error(transparent)]
-    Plan(#[from] SimulationError),
-}
-
 /// What the simulator says of a workload under a setting.
 #[derive(Clone, Debug)]
 pub struct Prediction {
@@ -57,7 +45,7 @@ pub struct Prediction {
 ///
 /// # Errors
 /// Why the host cannot run it.
-pub fn predict(host: &HostModel, rows: &[ToSimulate]) -> Result<Vec<Prediction>, PredictError> {
+pub fn predict(host: &HostModel, rows: &[ToSimulate]) -> Result<Vec<Prediction>, SimError> {
     let mut all = Vec::new();
     for row in rows {
         let workload = TrafficModel::parse(&row.traffic)?;
@@ -78,11 +66,7 @@ pub fn predict(host: &HostModel, rows: &[ToSimulate]) -> Result<Vec<Prediction>,
 }
 
 /// Polling by the timer with the timeout that gives one round a period, found as a study finds it.
-fn timed(
-    host: &HostModel,
-    workload: &TrafficModel,
-    period_ns: u64,
-) -> Result<String, PredictError> {
+fn timed(host: &HostModel, workload: &TrafficModel, period_ns: u64) -> Result<String, SimError> {
     let discipline = |timeout_ns: f64| {
         let timeout_ns = timeout_ns as u64;
         format!("napi-timer:defer={DEFER_MAX}:timeout={timeout_ns}ns")
@@ -104,8 +88,8 @@ fn simulate(
     workload: &TrafficModel,
     discipline: &str,
     ns: u64,
-) -> Result<SimFigures, PredictError> {
-    let stop = |discipline| -> Result<PathHost, PredictError> {
+) -> Result<SimFigures, SimError> {
+    let stop = |discipline| -> Result<PathHost, SimError> {
         Ok(PathHost {
             host: host.clone(),
             discipline: ReceiveDiscipline::parse(discipline)?,
@@ -119,11 +103,11 @@ fn simulate(
         seed: 1,
         slices: 0,
     };
-    Ok(run(&plan)?)
+    run(&plan)
 }
 
 /// The median round trip with a poll for each packet; `None` without any.
-pub(super) fn simulated_round_trip_ns(host: &HostModel) -> Result<Option<f64>, PredictError> {
+pub(super) fn simulated_round_trip_ns(host: &HostModel) -> Result<Option<f64>, SimError> {
     let figures = simulate(host, &TrafficModel::parse(ROUND_TRIPS)?, "napi", LOOK_NS)?;
     let trips = figures.flows[0].round_trip.as_ref();
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::sim_fit_host::{HostCost, HostNumber, MeasuredCost};
-use nicpoll_sim::HostModel;
+use nicpoll_sim::{HostModel, SimError};
 
-use super::check::{PredictError, simulated_round_trip_ns};
+use super::check::simulated_round_trip_ns;
 
 /// Payload of the small packets, in KiB: costs a packet are theirs.
 const SMALL_KIB: f64 = 64.0 / 1024.0;
@@ -37,7 +37,7 @@ pub struct MeasuredMachine<'a> {
 pub fn numbers_of(
     costs: &[MeasuredCost],
     machine: &MeasuredMachine<'_>,
-) -> Result<Vec<HostNumber>, PredictError> {
+) -> Result<Vec<HostNumber>, SimError> {
     let kernel = machine.kernel;
     let release = kernel.split_whitespace().nth(1).unwrap_or(kernel);
     let date = machine.started_at.split('T').next();
@@ -81,10 +81,7 @@ pub fn host_of(numbers: &[HostNumber]) -> HostModel {
 }
 
 /// What a round trip takes beyond work, half of it each way.
-fn wake_delay_ns(
-    host: &HostModel,
-    round_trip_ns: Option<f64>,
-) -> Result<Option<f64>, PredictError> {
+fn wake_delay_ns(host: &HostModel, round_trip_ns: Option<f64>) -> Result<Option<f64>, SimError> {
     let worked_ns = simulated_round_trip_ns(host)?;
     Ok(round_trip_ns
         .zip(worked_ns)

@@ -13,8 +13,8 @@ use nicpoll_report::{
     plot_sweep, render_document, render_html, render_sim_sweep, sim_sweep_page, sweep_as_csv,
 };
 use nicpoll_sim::{
-    HostModel, Need, PathHost, ReceiveDiscipline, Simulation, SimulationError, TrafficModel,
-    simulate, workers,
+    HostModel, Need, PathHost, ReceiveDiscipline, SimError, Simulation, TrafficModel, simulate,
+    workers,
 };
 
 use super::run::{Length, parse_workload};
@@ -300,7 +300,7 @@ fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
     running + POINT_BYTES * jobs.len() as f64
 }
 
-fn point(job: &Job) -> Result<SimPoint, SimulationError> {
+fn point(job: &Job) -> Result<SimPoint, SimError> {
     Ok(SimPoint {
         value: job.value as f64,
         plan: job.plan.facts(),

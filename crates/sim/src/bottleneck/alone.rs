@@ -7,9 +7,10 @@ use super::moves::{self, GAIN_MIN, Moves};
 use super::{
     Evidence, FULL, Finding, LOSS_MIN, binding, busy, headroom, line, percent, processor, sending,
 };
-use crate::plan::{Simulation, SimulationError};
-use crate::run::simulate;
-use crate::workload::Pattern;
+use crate::spec::options::SimError;
+use crate::spec::simulation::Simulation;
+use crate::spec::traffic::Pattern;
+use crate::world::run::simulate;
 
 /// A gain of this part of what was lost is one, however small.
 const LOSS_PART: f64 = 0.25;
@@ -69,10 +70,7 @@ fn worst_place(figures: &SimFigures) -> Option<LossPlace> {
 }
 
 /// The changes that gain something, the greatest gain first.
-pub(super) fn tried(
-    plan: &Simulation,
-    figures: &SimFigures,
-) -> Result<Vec<SimMove>, SimulationError> {
+pub(super) fn tried(plan: &Simulation, figures: &SimFigures) -> Result<Vec<SimMove>, SimError> {
     let gain_min = figures
         .loss_ratio
         .map_or(GAIN_MIN, |lost| GAIN_MIN.min(LOSS_PART * lost));

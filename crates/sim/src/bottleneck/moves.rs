@@ -3,8 +3,8 @@
 use nicpoll_core::Knob;
 use nicpoll_model::sim::SimMove;
 
-use crate::discipline::ReceiveDiscipline;
-use crate::host::HostModel;
+use crate::spec::discipline::ReceiveDiscipline;
+use crate::spec::host::HostModel;
 
 /// A gain below this is none.
 pub(super) const GAIN_MIN: f64 = 0.01;

@@ -6,9 +6,10 @@ use nicpoll_model::sim::{SimFigures, SimMove, SimPathLoss};
 use super::moves::{self, GAIN_MIN, Moves};
 use super::tcp;
 use super::{Evidence, FULL, Finding, LOSS_MIN, binding, headroom, processor, sending};
-use crate::plan::{Simulation, SimulationError};
-use crate::run::simulate;
-use crate::workload::Pattern;
+use crate::spec::options::SimError;
+use crate::spec::simulation::Simulation;
+use crate::spec::traffic::Pattern;
+use crate::world::run::simulate;
 
 /// Length of a trial, and of its warm-up: shorter than of one host, since there are more changes to try.
 const TRIAL_NS: u64 = 100_000_000;
@@ -110,7 +111,7 @@ fn delivered_pps_of(figures: &SimFigures) -> f64 {
     counted.map(|flow| flow.delivered_pps).sum()
 }
 
-pub(super) fn tried(plan: &Simulation) -> Result<Vec<SimMove>, SimulationError> {
+pub(super) fn tried(plan: &Simulation) -> Result<Vec<SimMove>, SimError> {
     let trial = trial(plan);
     let mut moves = Moves::from(delivered_pps_of(&simulate(&trial)?), GAIN_MIN);
     for (change, changed) in trials(&trial) {

@@ -4,7 +4,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimFigures, SimPathLoss, SimTcp};
 
 use super::{Evidence, FULL, Finding, binding, percent, processor, queue};
-use crate::plan::Simulation;
+use crate::spec::simulation::Simulation;
 
 /// From this share of segments sent again on losses are what decides.
 const RETRANSMITS_MIN: f64 = 0.001;

@@ -1,25 +1,24 @@
-//! The simulated card before the core's conformance suite: the machine's own card, driver and interrupt
-//! paths, with the suite in the place of clock, line and program.
+//! The core's conformance suite on the simulated card: the machine's own card, driver and interrupt paths, with the suite
+//! in place of clock, line and program.
 
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 
-use super::link::Ethernet;
-use super::netisr::Asked;
-use super::{Attachment, Counts, FarEnd, Flow, Freebsd, Machine, Setup, Task};
-use crate::cpu::Level;
-use crate::discipline::ReceiveDiscipline;
-use crate::host::HostModel;
-use crate::line::Wire;
-use crate::plan;
-use crate::queue::Queue;
-use crate::shared::Shared;
-use crate::tally::FlowTally;
-use crate::workload::TrafficModel;
+use super::card::{Attachment, FarEnd};
+use super::cpu::Level;
+use super::kernel::Asked;
+use super::programs::Task;
+use super::state::{Machine, Setup};
+use crate::account::{FlowTally, Shared};
+use crate::link::{Counts, Flow, Queue, Wire};
+use crate::spec::discipline::ReceiveDiscipline;
+use crate::spec::host::HostModel;
+use crate::spec::simulation::shapes;
+use crate::spec::traffic::TrafficModel;
 
 /// A machine that was not booted: it has no ticks, and nothing is sent to it.
 struct PolledCard {
-    machine: Machine<Freebsd, Ethernet>,
+    machine: Machine,
     /// Packets so far.
     sent: u64,
 }
@@ -32,8 +31,7 @@ impl PolledCard {
         host.set("network.ip_queue_packets", 65_536).unwrap();
         host.set("socket.buffer_bytes", 1 << 31).unwrap();
         let discipline = ReceiveDiscipline::parse("freebsd-polling").unwrap();
-        let poller = discipline.method.poller(&host, 1).unwrap();
-        let discipline = Freebsd::new(poller, &host, 1);
+        let discipline = discipline.method.kernel(&host, 1).unwrap();
         let workload = TrafficModel::parse("constant:rate=1k").unwrap();
         let wire = Wire::new(host.link.bits_per_second);
         let setup = Setup {
@@ -56,7 +54,7 @@ impl PolledCard {
                 card: 0,
                 ip: workload.ip,
                 payload_bytes: workload.payload_bytes,
-                shapes: plan::shapes(&workload, host.link.mtu_bytes).unwrap(),
+                shapes: shapes(&workload, host.link.mtu_bytes).unwrap(),
                 counts: Counts::FromCard,
                 senders: 1,
             }],
@@ -66,9 +64,10 @@ impl PolledCard {
             }],
             ends: Vec::new(),
             tick_phase_ns: 0,
+            discipline,
             host,
         };
-        let mut machine = Machine::new(setup, discipline);
+        let mut machine = Machine::new(setup);
         *machine.shared = Shared {
             wires: vec![wire; 2],
             flows: vec![FlowTally::new(0)],
@@ -93,7 +92,7 @@ impl PolledCard {
 
 impl Device for PolledCard {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
-        let before = self.machine.cards[0].rx_ring().len();
+        let before = self.machine.cards[0].rx_ring.len();
         self.machine.look_at_card(
             Level::Soft,
             Asked {
@@ -104,7 +103,7 @@ impl Device for PolledCard {
             0,
         );
         self.run_kernel();
-        (before - self.machine.cards[0].rx_ring().len()) as u32
+        (before - self.machine.cards[0].rx_ring.len()) as u32
     }
 
     fn set_interrupts(&mut self, on: bool) {
@@ -118,14 +117,15 @@ impl Device for PolledCard {
 
 impl Bench for PolledCard {
     fn room(&self) -> u32 {
-        self.machine.cards[0].rx_ring().limit() as u32
+        self.machine.cards[0].rx_ring.limit() as u32
     }
 
     fn arrive(&mut self, count: u32) {
         for _ in 0..count {
             let packet = self.machine.flows[0].packet(0, self.sent, 0, self.machine.now_ns);
             self.sent += 1;
-            self.machine.cards[0].queue_at_far_end(packet);
+            let far = self.machine.cards[0].attachment.far.as_mut().unwrap();
+            assert!(far.queue.push(packet), "the line is free");
             self.machine.arrive(0);
         }
     }

@@ -1,18 +1,21 @@
 //! What came out on a machine.
 
-use nicpoll_core::Knob;
+use nicpoll_core::{Knob, Poller};
 use nicpoll_model::sim::{
-    SIM_PLACES, SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimQueue,
+    SIM_PLACES, SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimPolling,
+    SimQueue,
 };
 
-use super::{Card, Discipline, Link, Machine};
-use crate::cpu::{State, Times};
-use crate::queue::Queue;
-use crate::tally::{CardTally, Tally};
+use super::card::Card;
+use super::cpu::{State, Times};
+use super::state::Machine;
+use crate::account::{CardTally, Tally};
+use crate::link::Queue;
+use crate::spec::discipline::Kernel;
 
 /// What there was when the counted time began.
 #[derive(Clone, Debug)]
-pub(crate) struct Start {
+pub struct Start {
     times: Times,
     samples: Times,
     switches: u64,
@@ -22,38 +25,39 @@ pub(crate) struct Start {
     knobs: Vec<u32>,
 }
 
-impl<D: Discipline, L: Link> Machine<D, L> {
+impl Machine {
     /// The warm-up is over.
-    pub(super) fn begin_counting(&mut self) -> Start {
+    pub fn begin_counting(&mut self) -> Start {
         self.tally = Tally::new(self.cards.len());
         self.cards.iter_mut().for_each(Card::begin_counting);
-        self.input.begin_counting();
+        self.input.ip_queue.begin_counting();
         for program in &mut self.programs.list {
             program.socket.begin_counting();
         }
         Start {
             times: self.cpu.times,
-            samples: self.sampling.seen(),
+            samples: self.sampling.seen,
             switches: self.cpu.switches,
             in_flight: self.packets(),
-            knobs: self.discipline.knobs(),
+            knobs: self.knobs(),
         }
     }
 
-    pub(super) fn host_figures(&self, start: &Start) -> SimHostFigures {
+    pub fn host_figures(&self, start: &Start) -> SimHostFigures {
+        let has_threads = self.kernel == Kernel::Freebsd && self.freebsd.poller.is_none();
         SimHostFigures {
             host: self.host.name.clone(),
             cpu: shares(&self.cpu.times, &start.times).unwrap_or_default(),
             cpus: Vec::new(),
-            cpu_sampled: shares(&self.sampling.seen(), &start.samples),
+            cpu_sampled: shares(&self.sampling.seen, &start.samples),
             context_switches: self.cpu.switches - start.switches,
             interrupts: self.tally.interrupts(),
             ledger: self.ledger(start),
             cards: self.tally.cards.iter().map(card).collect(),
             queues: self.queue_figures(),
-            storm: D::storm(self),
-            polling: D::polling(self, start),
-            napi: D::napi(self),
+            storm: has_threads.then_some(self.tally.storm),
+            polling: self.polling(start),
+            napi: (self.kernel == Kernel::Linux).then_some(self.tally.napi),
         }
     }
 
@@ -85,11 +89,11 @@ impl<D: Discipline, L: Link> Machine<D, L> {
                 "queue at the far end",
                 self.cards.iter().filter_map(Card::far_queue).collect(),
             ),
-            ("receive ring", card(Card::rx_ring)),
-            ("IP input queue", vec![self.input.queue()]),
+            ("receive ring", card(|card| &card.rx_ring)),
+            ("IP input queue", vec![&self.input.ip_queue]),
             ("socket buffer", sockets.collect()),
-            ("send queue", card(Card::send_queue)),
-            ("transmit ring", card(Card::tx_ring)),
+            ("send queue", card(|card| &card.send_queue)),
+            ("transmit ring", card(|card| &card.tx_ring)),
         ];
         let mut figures = Vec::new();
         for (name, queues) in all {
@@ -108,8 +112,30 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         figures
     }
 
-    pub(super) fn knob_figures(&self, start: &Start) -> Vec<SimKnob> {
-        let now = self.discipline.knobs();
+    /// What the poller did.
+    fn polling(&self, start: &Start) -> Option<SimPolling> {
+        let poller = self.freebsd.poller.as_ref()?;
+        let cycles = &self.tally.cycles;
+        Some(SimPolling {
+            controller: String::from(poller.controller().name()),
+            cycles: cycles.count,
+            asked: cycles.asked,
+            burst_mean: ratio(cycles.burst_sum, cycles.count),
+            burst_min: cycles.burst_min,
+            burst_max_reached: cycles.burst_max,
+            full_cycles: cycles.at_burst_max,
+            knobs: self.knob_figures(start),
+        })
+    }
+
+    /// Knobs and counters of the poller, in the order of [`Knob::ALL`]; empty without one.
+    fn knobs(&self) -> Vec<u32> {
+        let read = |poller: &Poller| Knob::ALL.iter().map(|knob| poller.read(*knob)).collect();
+        self.freebsd.poller.as_ref().map(read).unwrap_or_default()
+    }
+
+    pub fn knob_figures(&self, start: &Start) -> Vec<SimKnob> {
+        let now = self.knobs();
         let knobs = Knob::ALL.iter().zip(now).zip(&start.knobs);
         let figures = knobs.map(|((knob, value), before)| SimKnob {
             name: String::from(knob.name()),
@@ -140,7 +166,7 @@ fn is_counter(knob: Knob) -> bool {
     )
 }
 
-pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 

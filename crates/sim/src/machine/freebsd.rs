@@ -1,87 +1,276 @@
-//! FreeBSD's disciplines: an interrupt thread for each card, netisr, and the core's poller if it polls.
+//! FreeBSD's disciplines: interrupt threads, netisr, and the poller of the core.
+//!
+//! The interrupt thread of a card (`ithread_loop`) runs the handler as long as interrupts come while it runs, and sleeps
+//! otherwise. The core's storm detector watches each. Threads that wait for each other run in the order in which they
+//! woke. A driver may hand over what a pass does not take (`card.hands_over`; em(4) with MSI-X: `em_msix_rx`,
+//! `em_handle_rx`): a task, a thread of the same priority, continues pass by pass until it finds less than it may take,
+//! and the card is masked until then. The interrupt thread sleeps meanwhile, so the storm detector starts again from 0; a
+//! throttled thread may wake to find that the task has unmasked the card.
+//!
+//! Netisr, the network software interrupt, does what the poller asks for, then the IP queue, then the poller's account
+//! of it (`netisr_poll`, `ipintr`, `netisr_pollmore`).
 
-use nicpoll_core::{Knob, Poller};
-use nicpoll_model::sim::{SimPolling, SimStorm};
+use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
 
-use super::interrupt_thread::InterruptThread;
-use super::netisr::Netisr;
-use super::{Discipline, Link, Machine, Start, Timer, ratio};
-use crate::cpu::{Level, Step};
-use crate::host::HostModel;
+use super::cpu::{Level, Step};
+use super::kernel::{Asked, Turn};
+use super::state::Machine;
 
-#[derive(Debug)]
-pub(crate) struct Freebsd {
-    pub(super) threads: InterruptThread,
-    pub(super) netisr: Netisr,
-}
+const THREAD: Level = Level::InterruptThread;
 
-impl Freebsd {
-    /// With a poller cards never interrupt.
-    pub(crate) fn new(poller: Option<Poller>, host: &HostModel, cards: usize) -> Self {
-        Freebsd {
-            threads: InterruptThread::new(host, cards),
-            netisr: Netisr::new(poller),
+/// Interrupt threads.
+impl Machine {
+    pub fn wake_interrupt_thread(&mut self, card: usize) {
+        let source = &mut self.freebsd.sources[card];
+        if source.is_throttled {
+            source.is_needed = true;
+        } else {
+            self.take_turn(Turn::Handler(card));
+        }
+    }
+
+    /// A thread of the level has something to do: at once, or after those that had before it.
+    fn take_turn(&mut self, turn: Turn) {
+        if self.cpu.has_work(THREAD) {
+            self.freebsd.waiting.push_back(turn);
+        } else {
+            self.begin_pass_of(turn);
+        }
+    }
+
+    fn begin_pass_of(&mut self, turn: Turn) {
+        let (card, cost_ns) = match turn {
+            Turn::Handler(card) => {
+                self.tally.storm.passes += 1;
+                (card, self.host.card.interrupt_ns)
+            }
+            // It knows the cause.
+            Turn::Task(card) => (card, 0),
+        };
+        self.freebsd.current = turn;
+        let packets = self.host.card.pass_packets;
+        self.cpu.begin_batch(THREAD, card, packets);
+        self.cpu.start(THREAD, Step::Look, cost_ns);
+    }
+
+    pub fn interrupt_thread_done(&mut self, step: Step) {
+        if step == Step::Rearm {
+            return self.handler_pass_done();
+        }
+        if self.card_step_done(THREAD, step) {
+            return;
+        }
+        match self.freebsd.current {
+            Turn::Handler(_) => self.cpu.start(THREAD, Step::Rearm, self.host.card.rearm_ns),
+            Turn::Task(card) => {
+                let has_more = self.has_more();
+                self.cpu.stop(THREAD);
+                if has_more {
+                    self.freebsd.waiting.push_back(Turn::Task(card));
+                } else {
+                    self.unmask(card);
+                }
+                self.next_turn();
+            }
+        }
+    }
+
+    /// Whether the pass took as much as it might: the driver concludes that there is more.
+    fn has_more(&self) -> bool {
+        self.host.card.hands_over > 0 && self.cpu.batch(THREAD).left == 0
+    }
+
+    fn handler_pass_done(&mut self) {
+        let tick = self.clock.tick();
+        let card = self.cpu.batch(THREAD).card;
+        let has_more = self.has_more();
+        self.cpu.stop(THREAD);
+        let source = &mut self.freebsd.sources[card];
+        if let Pass::Throttle { is_reported } = source.storm.pass(tick) {
+            source.is_throttled = true;
+            self.tally.storm.throttled += 1;
+            self.tally.storm.reports += u64::from(is_reported);
+        }
+        let is_throttled = source.is_throttled;
+        if has_more {
+            self.freebsd.waiting.push_back(Turn::Task(card));
+        } else if !is_throttled || self.host.card.hands_over > 0 {
+            self.unmask(card);
+        }
+        if !is_throttled {
+            self.sleep_unless_raised(card);
+        }
+        self.next_turn();
+    }
+
+    /// The next thread of the level runs, if one waits.
+    fn next_turn(&mut self) {
+        let last = self.freebsd.current;
+        let Some(next) = self.freebsd.waiting.pop_front() else {
+            return;
+        };
+        self.begin_pass_of(next);
+        if next != last {
+            self.cpu.switch_within(THREAD);
+        }
+    }
+
+    /// Without a new interrupt the thread has nothing to do and sleeps; otherwise the next pass follows back to back.
+    fn sleep_unless_raised(&mut self, card: usize) {
+        if !self.cards[card].is_raised {
+            self.freebsd.sources[card].storm.sleep();
+        }
+    }
+
+    /// A tick ends the sleep of throttled threads.
+    pub fn end_throttling(&mut self) {
+        for card in 0..self.cards.len() {
+            let source = &mut self.freebsd.sources[card];
+            if !std::mem::take(&mut source.is_throttled) {
+                continue;
+            }
+            if std::mem::take(&mut source.is_needed) {
+                self.take_turn(Turn::Handler(card));
+                continue;
+            }
+            if self.host.card.hands_over == 0 {
+                self.unmask(card);
+            }
+            self.sleep_unless_raised(card);
         }
     }
 }
 
-impl Discipline for Freebsd {
-    const HAS_SOFT_THREAD: bool = true;
-
-    fn uses_interrupts(&self) -> bool {
-        self.netisr.poller().is_none()
-    }
-
-    fn on_boot<L: Link>(machine: &mut Machine<Self, L>) {
-        machine.start_idle_poll();
-    }
-
-    /// The thread reads the cause itself.
-    fn on_interrupt<L: Link>(machine: &mut Machine<Self, L>, card: usize) {
-        machine.wake_interrupt_thread(card);
-    }
-
-    fn on_timer<L: Link>(machine: &mut Machine<Self, L>, timer: Timer) {
-        if timer == Timer::Tick {
-            machine.tick_netisr();
-            machine.end_throttling();
+/// Netisr and the idle thread.
+impl Machine {
+    pub fn tick_netisr(&mut self) {
+        let now = Time::from_ns(self.now_ns);
+        let poller = self.freebsd.poller.as_mut();
+        if poller.is_some_and(|poller| poller.hardclock(now)) {
+            self.wake_netisr();
         }
     }
 
-    fn on_step<L: Link>(machine: &mut Machine<Self, L>, level: Level, step: Step) {
-        match level {
-            Level::InterruptThread => machine.interrupt_thread_done(step),
-            Level::Idle => machine.idle_poll_done(step),
-            _ => machine.netisr_done(step),
+    /// There is something for netisr to do.
+    pub fn wake_netisr(&mut self) {
+        if !self.cpu.has_work(Level::Soft) {
+            self.begin_netisr();
         }
     }
 
-    fn on_queued<L: Link>(machine: &mut Machine<Self, L>) {
-        machine.wake_netisr();
+    fn begin_netisr(&mut self) {
+        let now = Time::from_ns(self.now_ns);
+        let mut cycle = None;
+        if let Some(poller) = &mut self.freebsd.poller {
+            let state = poller.state();
+            if state.poll_scheduled && state.residual_burst == 0 {
+                cycle = Some((state.burst, state.burst_max));
+            }
+            let (asked, cards) = (&mut self.freebsd.asked, &self.cards);
+            poller.netisr_poll(now, &mut |id: DeviceId, command, count| {
+                let card = id.0 as usize;
+                asked.push_back(Asked {
+                    card,
+                    command,
+                    count,
+                });
+                // Few more come while these are taken.
+                cards[card].rx_ring.len().min(count.into()) as u32
+            });
+        }
+        if let Some((burst, limit)) = cycle {
+            self.tally.cycles.begin(burst, limit);
+        }
+        self.next_look(self.host.cpu.netisr_ns);
     }
 
-    fn knobs(&self) -> Vec<u32> {
-        let read = |poller: &Poller| Knob::ALL.iter().map(|knob| poller.read(*knob)).collect();
-        self.netisr.poller().map(read).unwrap_or_default()
+    /// Looks at the next card that the poller asked, or continues with the protocols. A round's own work comes with its
+    /// first look.
+    fn next_look(&mut self, round_ns: u64) {
+        if let Some(asked) = self.freebsd.asked.pop_front() {
+            return self.look_at_card(Level::Soft, asked, round_ns);
+        }
+        self.cpu.end_batch(Level::Soft);
+        self.next_protocol();
     }
 
-    fn storm<L: Link>(machine: &Machine<Self, L>) -> Option<SimStorm> {
-        let is_thread = machine.discipline.uses_interrupts();
-        is_thread.then_some(machine.tally.storm)
+    pub fn look_at_card(&mut self, level: Level, asked: Asked, round_ns: u64) {
+        let card = &self.host.card;
+        let status_ns = match asked.command {
+            Command::PollOnly => 0,
+            Command::PollAndCheckStatus => card.status_ns,
+        };
+        self.tally.cycles.asked += u64::from(asked.count);
+        self.cpu.begin_batch(level, asked.card, asked.count.into());
+        let cost_ns = round_ns + card.poll_ns + status_ns;
+        self.cpu.start(level, Step::Look, cost_ns);
     }
 
-    fn polling<L: Link>(machine: &Machine<Self, L>, start: &Start) -> Option<SimPolling> {
-        let poller = machine.discipline.netisr.poller()?;
-        let cycles = &machine.tally.cycles;
-        Some(SimPolling {
-            controller: String::from(poller.controller().name()),
-            cycles: cycles.count,
-            asked: cycles.asked,
-            burst_mean: ratio(cycles.burst_sum, cycles.count),
-            burst_min: cycles.burst_min,
-            burst_max_reached: cycles.burst_max,
-            full_cycles: cycles.at_burst_max,
-            knobs: machine.knob_figures(start),
-        })
+    pub fn netisr_done(&mut self, step: Step) {
+        if step == Step::Protocol {
+            self.take_from_ip_queue(Level::Soft);
+            self.next_protocol();
+        } else if !self.card_step_done(Level::Soft, step) {
+            self.next_look(0);
+        }
+    }
+
+    fn next_protocol(&mut self) {
+        if self.output_next(Level::Soft) {
+            return;
+        }
+        match self.next_protocol_ns() {
+            Some(cost_ns) => self.cpu.start(Level::Soft, Step::Protocol, cost_ns),
+            None => self.end_netisr(),
+        }
+    }
+
+    fn end_netisr(&mut self) {
+        let now = Time::from_ns(self.now_ns);
+        let runs_again = self.freebsd.poller.as_mut().is_some_and(|poller| {
+            // A tick may have come after the last look at the poller.
+            poller.netisr_pollmore(now) || poller.state().poll_scheduled
+        });
+        if runs_again {
+            self.begin_netisr();
+        } else {
+            self.cpu.stop(Level::Soft);
+        }
+    }
+
+    /// Begins idle polling, if it is on; it then never ends.
+    pub fn start_idle_poll(&mut self) {
+        let poller = self.freebsd.poller.as_ref();
+        if poller.is_some_and(|poller| poller.read(Knob::IdlePoll) != 0) {
+            self.next_idle_poll();
+        }
+    }
+
+    fn next_idle_poll(&mut self) {
+        let Some(poller) = &mut self.freebsd.poller else {
+            return;
+        };
+        let all = &mut self.freebsd.asked_idle;
+        if all.is_empty() {
+            poller.idle_poll(&mut |id: DeviceId, command, count| {
+                let card = id.0 as usize;
+                all.push_back(Asked {
+                    card,
+                    command,
+                    count,
+                });
+                // The controller learns nothing from the idle thread.
+                0
+            });
+        }
+        if let Some(asked) = all.pop_front() {
+            self.look_at_card(Level::Idle, asked, 0);
+        }
+    }
+
+    pub fn idle_poll_done(&mut self, step: Step) {
+        if !self.card_step_done(Level::Idle, step) {
+            self.next_idle_poll();
+        }
     }
 }

@@ -1,143 +1,44 @@
-//! Linux's NAPI: `net_rx_action`, `__do_softirq`, ksoftirqd and the deferral of interrupts
-//! (net/core/dev.c and kernel/softirq.c of 6.18).
+//! Linux's NAPI: `net_rx_action`, `__do_softirq`, ksoftirqd, the deferral of interrupts (net/core/dev.c and
+//! kernel/softirq.c of 6.18), and busy polling by programs (`SO_BUSY_POLL` with `SO_PREFER_BUSY_POLL`).
 //!
-//! An interrupt masks the card and puts NAPI on the list. A softirq, on the way out of the interrupt,
-//! polls it until the card is empty, or until packets or time of the pass are used up; after too much of
-//! that ksoftirqd goes on, a thread that takes turns with the program.
+//! An interrupt masks the card and puts NAPI on the list. A softirq, on the way out of the interrupt, polls the card
+//! until it is empty, or until the packets or the time of the pass are used up; after too many passes ksoftirqd
+//! continues, a thread that takes turns with the program.
 
-use std::collections::VecDeque;
-
-use nicpoll_model::sim::SimNapi;
-
-use super::busy::BusyPoll;
-use super::{Discipline, Link, Machine, NS_PER_SECOND, Of, Timer};
-use crate::cpu::{Level, State, Step};
-use crate::discipline::NapiOptions;
-use crate::host::HostModel;
+use super::cpu::{Level, Of, Step};
+use super::kernel::Softirq;
+use super::state::Machine;
+use crate::spec::discipline::Busy;
 
 /// `MAX_SOFTIRQ_RESTART`: passes of one softirq.
 const PASSES: u32 = 10;
 /// `MAX_SOFTIRQ_TIME`: time after which a softirq does not begin another pass.
 const SOFTIRQ_NS: u64 = 2_000_000;
 
-#[derive(Clone, Debug)]
-pub(crate) struct Napi {
-    options: NapiOptions,
-    /// The longest pass.
-    budget_ns: u64,
-    /// Cards whose NAPI is on the list; they are masked.
-    list: VecDeque<usize>,
-    softirq: Option<Softirq>,
-    /// Empty polls until interrupts come back, for each card.
-    deferred_left: Vec<u64>,
-    /// Polling by the program.
-    pub(super) busy: Option<BusyPoll>,
-}
-
-/// A softirq in progress.
-#[derive(Clone, Copy, Debug)]
-struct Softirq {
-    passes_left: u32,
-    ends_ns: u64,
-    /// Of the pass.
-    budget_left: u64,
-    pass_ends_ns: u64,
-    /// Packets of the poll.
-    work: u64,
-}
-
-impl Napi {
-    pub(crate) fn new(options: NapiOptions, host: &HostModel, cards: usize) -> Self {
-        Napi {
-            options,
-            // netdev_budget_usecs is two ticks by default.
-            budget_ns: options.budget_ns.unwrap_or(2 * NS_PER_SECOND / host.cpu.hz),
-            list: VecDeque::new(),
-            softirq: None,
-            deferred_left: vec![0; cards],
-            busy: options.busy.map(BusyPoll::new),
+impl Machine {
+    pub fn schedule_napi(&mut self, card: usize) {
+        if !self.napi.is_scheduled(card) {
+            self.napi.list.push_back(card);
         }
     }
 
-    pub(super) fn is_scheduled(&self, card: usize) -> bool {
-        self.list.contains(&card)
-    }
-
-    fn waits(&self) -> bool {
-        !self.list.is_empty() && self.softirq.is_none()
-    }
-}
-
-fn state_of(level: Level) -> State {
-    if level == Level::Soft {
-        State::SoftInterrupt
-    } else {
-        State::System
-    }
-}
-
-impl Discipline for Napi {
-    const HAS_SOFT_THREAD: bool = false;
-
-    /// The handler reads the cause.
-    fn handler_ns(host: &HostModel) -> u64 {
-        host.card.interrupt_ns
-    }
-
-    fn on_interrupt<L: Link>(machine: &mut Machine<Self, L>, card: usize) {
-        machine.schedule_napi(card);
-    }
-
-    fn on_timer<L: Link>(machine: &mut Machine<Self, L>, timer: Timer) {
-        match timer {
-            Timer::Tick => machine.cpu.take_turns(),
-            Timer::Deferral(card) => {
-                machine.tally.napi.timer_polls += 1;
-                machine.schedule_napi(card);
-            }
-        }
-    }
-
-    fn on_step<L: Link>(machine: &mut Machine<Self, L>, level: Level, step: Step) {
-        machine.softirq_done(level, step);
-    }
-
-    fn on_interrupts_over<L: Link>(machine: &mut Machine<Self, L>) {
-        machine.softirq_on_exit();
-    }
-
-    fn on_read<L: Link>(machine: &mut Machine<Self, L>, id: usize) {
-        machine.busy_poll_or_read(id);
-    }
-
-    fn on_program_step<L: Link>(machine: &mut Machine<Self, L>, id: usize, step: Step) -> bool {
-        machine.busy_poll_done(id, step)
-    }
-
-    fn napi<L: Link>(machine: &Machine<Self, L>) -> Option<SimNapi> {
-        Some(machine.tally.napi)
-    }
-}
-
-impl<L: Link> Machine<Napi, L> {
-    pub(super) fn schedule_napi(&mut self, card: usize) {
-        if !self.discipline.is_scheduled(card) {
-            self.discipline.list.push_back(card);
-        }
+    /// The deferral timer of a card has expired: NAPI polls.
+    pub fn deferral_over(&mut self, card: usize) {
+        self.tally.napi.timer_polls += 1;
+        self.schedule_napi(card);
     }
 
     /// The way out of a hard interrupt (`irq_exit`): a softirq that waits runs, unless one is running.
-    pub(super) fn softirq_on_exit(&mut self) {
-        if self.discipline.waits() {
+    pub fn softirq_on_exit(&mut self) {
+        if self.napi.waits() {
             self.begin_softirq(Level::Soft);
         }
     }
 
     fn begin_softirq(&mut self, level: Level) {
-        let now_ns = self.now_ns;
-        self.discipline.softirq = Some(Softirq {
+        self.napi.softirq = Some(Softirq {
             passes_left: PASSES,
-            ends_ns: now_ns + SOFTIRQ_NS,
+            ends_ns: self.now_ns + SOFTIRQ_NS,
             budget_left: 0,
             pass_ends_ns: 0,
             work: 0,
@@ -147,58 +48,59 @@ impl<L: Link> Machine<Napi, L> {
     }
 
     fn begin_pass(&mut self, level: Level) {
-        let now_ns = self.now_ns;
-        let napi = &mut self.discipline;
+        let napi = &mut self.napi;
         if let Some(softirq) = &mut napi.softirq {
             softirq.passes_left -= 1;
             softirq.budget_left = napi.options.budget;
-            softirq.pass_ends_ns = now_ns + napi.budget_ns;
+            softirq.pass_ends_ns = self.now_ns + napi.budget_ns;
         }
         self.begin_poll(level);
     }
 
     fn begin_poll(&mut self, level: Level) {
-        let napi = &mut self.discipline;
-        if let Some(softirq) = &mut napi.softirq {
+        if let Some(softirq) = &mut self.napi.softirq {
             softirq.work = 0;
         }
-        let weight = napi.options.weight;
-        let Some(card) = napi.list.front().copied() else {
+        let Some(card) = self.napi.list.front().copied() else {
             return;
         };
+        let weight = self.napi.options.weight;
         self.cpu.begin_batch(level, card, weight);
         self.tally.napi.polls += 1;
-        let cost_ns = self.host.card.poll_ns;
-        self.cpu.start(level, Step::Look, cost_ns, state_of(level));
+        self.cpu.start(level, Step::Look, self.host.card.poll_ns);
     }
 
-    pub(super) fn softirq_done(&mut self, level: Level, step: Step) {
+    pub fn softirq_done(&mut self, level: Level, step: Step) {
         match step {
             Step::Wake => return self.soft_thread_woke(),
-            Step::Look if self.reclaim(level, state_of(level)) => return,
-            Step::Reclaim { done } => self.reclaimed(level, done),
-            Step::Transmit => self.output_done(level),
             Step::Receive => {
-                self.take_from_card(level);
-                if let Some(softirq) = &mut self.discipline.softirq {
+                if let Some(softirq) = &mut self.napi.softirq {
                     softirq.work += 1;
                 }
             }
             _ => {}
         }
-        if self.receive_next(level, state_of(level)) {
+        if self.card_step_done(level, step) {
             return;
         }
         self.end_merging(level);
-        if !self.output_next(level, state_of(level)) {
+        if !self.output_next(level) {
             self.poll_done(level);
+        }
+    }
+
+    /// GRO passes merged segments up at the end of a poll; TCP answers them now.
+    fn end_merging(&mut self, level: Level) {
+        if self.input.gro.end_poll() {
+            for end in 0..self.ends.len() {
+                self.tcp_output(level, end);
+            }
         }
     }
 
     fn poll_done(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        let napi = &mut self.discipline;
-        let weight = napi.options.weight;
+        let napi = &mut self.napi;
         let Some(softirq) = &mut napi.softirq else {
             return;
         };
@@ -206,7 +108,7 @@ impl<L: Link> Machine<Napi, L> {
         softirq.budget_left = softirq.budget_left.saturating_sub(work);
         let is_over = softirq.budget_left == 0 || now_ns >= softirq.pass_ends_ns;
         // Where the program prefers to poll, the rest of a full poll is left to it.
-        let is_complete = work < weight || napi.busy.is_some();
+        let is_complete = work < napi.options.weight || napi.options.busy.is_some();
         // One that has more goes to the end of the list.
         let card = napi.list.pop_front();
         if !is_complete {
@@ -229,9 +131,8 @@ impl<L: Link> Machine<Napi, L> {
 
     /// `napi_complete_done`: NAPI is off the list. Interrupts come back, or the timer polls again.
     fn complete(&mut self, card: usize, work: u64) {
-        let napi = &mut self.discipline;
-        if let Some(deferral) = napi.options.deferral {
-            let left = &mut napi.deferred_left[card];
+        if let Some(deferral) = self.napi.options.deferral {
+            let left = &mut self.napi.deferred_left[card];
             if work > 0 {
                 *left = deferral.defer;
             }
@@ -243,39 +144,28 @@ impl<L: Link> Machine<Napi, L> {
         self.unmask(card);
     }
 
-    /// The program stops polling for now (`busy_poll_stop`).
-    pub(super) fn leave_to_timer(&mut self, card: usize) {
-        let napi = &mut self.discipline;
-        if let Some(deferral) = napi.options.deferral {
-            napi.deferred_left[card] = deferral.defer;
-        }
-        self.defer(card);
-    }
-
     /// The timer is to poll, unless something else does before.
     fn defer(&mut self, card: usize) {
-        let now_ns = self.now_ns;
-        if let Some(deferral) = self.discipline.options.deferral {
-            let due_ns = now_ns + deferral.timeout_ns + self.host.veth.timer_delay_ns;
+        if let Some(deferral) = self.napi.options.deferral {
+            let due_ns = self.now_ns + deferral.timeout_ns + self.host.veth.timer_delay_ns;
             self.timers.set(card, Of::Deferral, due_ns);
         }
     }
 
     fn end_softirq(&mut self, level: Level) {
-        self.discipline.softirq = None;
+        self.napi.softirq = None;
         self.cpu.is_soft_thread_held = false;
         self.cpu.stop(level);
     }
 
-    /// Packets are left. Another pass follows, unless the softirq has had its time or somebody else is
-    /// to run: then ksoftirqd goes on.
+    /// Packets are left. Another pass follows, unless the softirq has had its time or another thread is to run: then
+    /// ksoftirqd continues.
     fn pass_done_early(&mut self, level: Level) {
-        let now_ns = self.now_ns;
-        let is_rescheduled = self.is_rescheduled();
-        let Some(softirq) = self.discipline.softirq else {
+        let Some(softirq) = self.napi.softirq else {
             return;
         };
-        if softirq.passes_left > 0 && now_ns < softirq.ends_ns && !is_rescheduled {
+        let has_time = softirq.passes_left > 0 && self.now_ns < softirq.ends_ns;
+        if has_time && !self.is_rescheduled() {
             return self.begin_pass(level);
         }
         self.end_softirq(level);
@@ -283,8 +173,7 @@ impl<L: Link> Machine<Napi, L> {
             self.tally.napi.handovers += 1;
         }
         if !self.cpu.has_work(Level::SoftThread) {
-            self.cpu
-                .start(Level::SoftThread, Step::Wake, 0, State::System);
+            self.cpu.start(Level::SoftThread, Step::Wake, 0);
         }
     }
 
@@ -299,10 +188,79 @@ impl<L: Link> Machine<Napi, L> {
     }
 
     fn soft_thread_woke(&mut self) {
-        if self.discipline.waits() {
+        if self.napi.waits() {
             self.begin_softirq(Level::SoftThread);
         } else {
             self.cpu.stop(Level::SoftThread);
+        }
+    }
+}
+
+/// Busy polling.
+impl Machine {
+    /// A program reads what its socket has; when it has nothing, the program polls or waits.
+    pub fn read_or_wait(&mut self, id: usize) {
+        match self.napi.options.busy {
+            Some(busy) => {
+                self.napi.spins_until_ns = self.now_ns + busy.spin_ns;
+                self.poll_or_read(id, busy);
+            }
+            None if self.programs.has_packets(id) => self.read(id),
+            None => self.block(),
+        }
+    }
+
+    /// Reads what there is; polls the card when there is nothing, for a limited time. When it does not poll, the deferral
+    /// timer does so after a while, and at last unmasks the card.
+    fn poll_or_read(&mut self, id: usize, busy: Busy) {
+        self.napi.is_busy_polling = false;
+        let last = self.cpu.batch(Level::Program).card;
+        if !self.programs.has_packets(id) {
+            return self.poll_or_block(id, busy, last);
+        }
+        if !self.napi.is_scheduled(last) && !self.cards[last].has_interrupts {
+            self.leave_to_timer(last);
+        }
+        self.read(id);
+    }
+
+    fn poll_or_block(&mut self, id: usize, busy: Busy, last: usize) {
+        // While a softirq or ksoftirqd has a card, there is nothing to poll and nothing to arm.
+        if self.now_ns >= self.napi.spins_until_ns {
+            if !self.napi.is_scheduled(last) {
+                self.leave_to_timer(last);
+            }
+            return self.block();
+        }
+        // If it is another one, the last was left to its timer when that one's packet was read.
+        let card = self.programs.list[id].polls;
+        let mut budget = 0;
+        if !self.napi.is_scheduled(card) {
+            self.mask(card);
+            self.timers.clear(card, Of::Deferral);
+            budget = busy.budget;
+        }
+        self.cpu.begin_batch(Level::Program, card, budget);
+        self.napi.is_busy_polling = true;
+        self.tally.napi.busy_polls += 1;
+        let cost_ns = self.host.card.poll_ns;
+        self.cpu.start(Level::Program, Step::Look, cost_ns);
+    }
+
+    /// The program stops polling for now (`busy_poll_stop`).
+    fn leave_to_timer(&mut self, card: usize) {
+        if let Some(deferral) = self.napi.options.deferral {
+            self.napi.deferred_left[card] = deferral.defer;
+        }
+        self.defer(card);
+    }
+
+    /// A step of a program that polls is done.
+    pub fn busy_poll_done(&mut self, id: usize, step: Step) {
+        if !self.card_step_done(Level::Program, step)
+            && let Some(busy) = self.napi.options.busy
+        {
+            self.poll_or_read(id, busy);
         }
     }
 }

@@ -1,13 +1,14 @@
-//! A machine's ends of TCP connections: what arrives for them, and what they send.
+//! What arrives for a machine's ends of TCP connections, and what they send.
 //!
-//! What must hold: an end sends only what its state machine gives it to send, at the level of whoever made it
-//! act: the protocols on arrival, a program in its call, a kernel thread when a timer runs out.
+//! An end sends only what its state machine gives it to send, at the level that made it act: the protocols on arrival, a
+//! program in its call, a kernel thread when a timer expires.
 
-use super::input::kib_ns;
-use super::{Discipline, Link, Machine};
-use crate::cpu::Level;
-use crate::packet::{Packet, PacketKind};
-use crate::tcp::{Now, Receiver, Sender, line_bytes};
+use super::cpu::Level;
+use super::programs::Half;
+use super::receive::kib_ns;
+use super::state::Machine;
+use crate::link::{Packet, PacketKind};
+use crate::tcp::{Now, line_bytes};
 
 /// Levels that send for TCP.
 const SENDING: [Level; 6] = [
@@ -19,46 +20,16 @@ const SENDING: [Level; 6] = [
     Level::Idle,
 ];
 
-/// One end of a connection.
-#[derive(Clone, Debug)]
-pub(crate) struct End {
-    /// The flow that it sends into.
-    pub(crate) flow: usize,
-    /// The flow that it takes from.
-    pub(crate) from: usize,
-    /// The program whose stream it is.
-    pub(crate) program: usize,
-    pub(crate) half: Half,
-}
-
-/// What an end does.
-#[derive(Clone, Debug)]
-pub(crate) enum Half {
-    /// It sends the data.
-    Sender(Sender),
-    /// It takes them.
-    Receiver(Receiver),
-}
-
-impl End {
-    fn deadline_tick(&self) -> Option<u64> {
-        match &self.half {
-            Half::Sender(tcp) => tcp.deadline_tick(),
-            Half::Receiver(tcp) => tcp.deadline_tick(),
-        }
-    }
-}
-
-impl<D: Discipline, L: Link> Machine<D, L> {
-    pub(super) fn now(&self) -> Now {
+impl Machine {
+    fn now(&self) -> Now {
         Now {
             ns: self.now_ns,
             tick: self.clock.tick(),
         }
     }
 
-    /// A segment or an acknowledgement has passed IP (`tcp_input`). What is merged is answered with all the rest.
-    pub(super) fn tcp_input(&mut self, level: Level, packet: Packet, is_merged: bool) {
+    /// A segment or an acknowledgement has passed IP (`tcp_input`). Merged ones are answered together.
+    pub fn tcp_input(&mut self, level: Level, packet: Packet, is_merged: bool) {
         let now = self.now();
         let flow = usize::from(packet.flow);
         let took_ns = self.now_ns - packet.sent_ns;
@@ -83,7 +54,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             self.wake_program(program);
         }
         if is_merged {
-            self.input.gro.answer_later();
+            self.input.gro.owes_answer = true;
         } else {
             self.tcp_output(level, number);
         }
@@ -91,7 +62,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
 
     /// Sends all that an end may send now (`tcp_output`). Whoever is sending for it holds its lock, and sends
     /// this too: so packets leave in the order in which they are made.
-    pub(super) fn tcp_output(&mut self, level: Level, number: usize) {
+    pub fn tcp_output(&mut self, level: Level, number: usize) {
         let now = self.now();
         let level = self.sends_at(self.ends[number].flow).unwrap_or(level);
         loop {
@@ -143,7 +114,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     }
 
     /// Timers that run out on this tick; what they lead to is sent by a kernel thread.
-    pub(super) fn tick_tcp(&mut self) {
+    pub fn tick_tcp(&mut self) {
         let now = self.now();
         for number in 0..self.ends.len() {
             let end = &mut self.ends[number];

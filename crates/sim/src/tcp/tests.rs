@@ -331,3 +331,262 @@ proptest! {
         prop_assert!(receiver.readable() <= 60_000);
     }
 }
+
+mod congestion {
+    use super::super::*;
+
+    const MSS: u64 = 1000;
+    const WIDE: u64 = 1_000_000;
+
+    #[test]
+    fn the_first_window_is_that_of_rfc_3390() {
+        for (mss, window) in [(536, 2144), (1095, 4380), (1448, 4380), (4000, 8000)] {
+            assert_eq!(Congestion::new(mss).window(), window);
+        }
+    }
+
+    #[test]
+    fn it_doubles_each_round_trip_and_then_grows_by_a_segment() {
+        let mut congestion = Congestion::new(MSS);
+        assert_eq!(congestion.window(), 4 * MSS);
+        for ack in 1..=4 {
+            congestion.advance(MSS, ack * MSS, WIDE, WIDE);
+        }
+        assert_eq!(congestion.window(), 8 * MSS);
+        congestion.slow_start_until = 8 * MSS - 1;
+        for ack in 5..=12 {
+            congestion.advance(MSS, ack * MSS, WIDE, WIDE);
+        }
+        let grown = congestion.window() - 8 * MSS;
+        assert!((940..=MSS).contains(&grown), "{grown}");
+        // The receiver's window is what holds it back.
+        let held = congestion.window();
+        congestion.advance(MSS, 13 * MSS, WIDE, held);
+        assert_eq!(congestion.window(), held);
+    }
+
+    #[test]
+    fn three_duplicates_halve_it_once_and_partial_answers_tell_of_more() {
+        let mut congestion = Congestion::new(MSS);
+        congestion.window = 20 * MSS;
+        let (una, sent) = (10 * MSS, 30 * MSS);
+        for limited in [21, 22] {
+            assert_eq!(congestion.duplicate(una, sent, WIDE), Loss::No);
+            assert_eq!(congestion.window(), limited * MSS);
+        }
+        assert_eq!(congestion.duplicate(una, sent, WIDE), Loss::Found);
+        assert_eq!(congestion.window(), 13 * MSS);
+        assert_eq!(congestion.duplicate(una, sent, WIDE), Loss::No);
+        assert_eq!(congestion.window(), 14 * MSS);
+        let partial = congestion.advance(5 * MSS, una + 5 * MSS, sent, WIDE);
+        assert_eq!(partial, Loss::Another);
+        assert_eq!(congestion.window(), 10 * MSS);
+        let last = congestion.advance(15 * MSS, sent, sent + 10 * MSS, WIDE);
+        assert_eq!(last, Loss::No);
+        assert_eq!(congestion.window(), 10 * MSS);
+        assert!(!congestion.is_recovering);
+    }
+
+    #[test]
+    fn a_timeout_begins_anew_and_its_own_duplicates_tell_nothing() {
+        let mut congestion = Congestion::new(MSS);
+        congestion.window = 20 * MSS;
+        congestion.timeout(30 * MSS, WIDE);
+        assert_eq!(congestion.window(), MSS);
+        assert_eq!(congestion.slow_start_until, 10 * MSS);
+        for _ in 0..10 {
+            assert_eq!(congestion.duplicate(30 * MSS, 40 * MSS, WIDE), Loss::No);
+        }
+        // A window that the receiver keeps small is halved from there, to two segments at least.
+        congestion.timeout(50 * MSS, 3 * MSS);
+        assert_eq!(congestion.slow_start_until, 2 * MSS);
+    }
+}
+
+mod reassembly {
+    use super::super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ranges_join_when_they_touch() {
+        let mut queue = Reassembly::default();
+        queue.insert(30, 40);
+        queue.insert(10, 20);
+        assert_eq!(queue.ranges, [(10, 20), (30, 40)]);
+        queue.insert(20, 30);
+        assert_eq!(queue.ranges, [(10, 40)]);
+        assert_eq!(queue.take_from(5), 5);
+        assert_eq!(queue.take_from(10), 40);
+        assert!(queue.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_set_of_bytes_holds(
+            ranges in prop::collection::vec((0..60u64, 1..20u64), 0..20),
+        ) {
+            let mut queue = Reassembly::default();
+            let mut bytes = [false; 80];
+            for (start, len) in ranges {
+                queue.insert(start, start + len);
+                bytes[start as usize..(start + len) as usize].fill(true);
+                let held = |byte: u64| queue.ranges.iter().any(|r| (r.0..r.1).contains(&byte));
+                prop_assert!((0..80).all(|byte| held(byte) == bytes[byte as usize]));
+                prop_assert!(queue.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+            let run = bytes.iter().take_while(|held| **held).count() as u64;
+            prop_assert_eq!(queue.take_from(0), run);
+        }
+    }
+}
+
+mod receiver {
+    use super::super::*;
+
+    const MSS: u64 = 1448;
+    const START: Now = Now { ns: 0, tick: 0 };
+
+    fn at(tick: u64) -> Now {
+        Now {
+            ns: tick * 1_000_000,
+            tick,
+        }
+    }
+
+    fn receiver(buffer_bytes: u64) -> Receiver {
+        Receiver::new(MSS, buffer_bytes, 1000)
+    }
+
+    fn segment(number: u64) -> Segment {
+        Segment {
+            seq: number * MSS,
+            bytes: MSS,
+            stamp: at(number + 1),
+        }
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_and_the_first_after_a_tenth_of_a_second() {
+        let mut receiver = receiver(65_536);
+        assert_eq!(receiver.take(START, segment(0)), MSS);
+        assert_eq!(receiver.poll_ack(), None);
+        assert_eq!(receiver.take(START, segment(1)), MSS);
+        let ack = receiver.poll_ack().unwrap();
+        // The echo is that of the first segment that it answers.
+        assert_eq!(
+            (ack.next, ack.window, ack.echo.tick),
+            (2 * MSS, 65_536 - 2 * MSS, 1)
+        );
+        assert_eq!(
+            (receiver.poll_ack(), receiver.deadline_tick()),
+            (None, None)
+        );
+        receiver.take(at(5), segment(2));
+        assert_eq!(receiver.deadline_tick(), Some(105));
+        receiver.timer(at(104));
+        assert_eq!(receiver.poll_ack(), None);
+        receiver.timer(at(105));
+        assert_eq!(receiver.poll_ack().map(|ack| ack.next), Some(3 * MSS));
+    }
+
+    #[test]
+    fn a_read_of_two_segments_moves_the_window_and_a_read_of_one_does_not() {
+        let mut receiver = receiver(65_536);
+        receiver.take(START, segment(0));
+        receiver.take(START, segment(1));
+        receiver.poll_ack().unwrap();
+        assert_eq!(receiver.read(MSS), MSS);
+        assert_eq!(receiver.poll_ack(), None);
+        assert_eq!(receiver.read(u64::MAX), MSS);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.window), Some(65_536));
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_answered_at_once_and_kept() {
+        let mut receiver = receiver(65_536);
+        assert_eq!(receiver.take(START, segment(1)), 0);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.next), Some(0));
+        assert_eq!(receiver.take(START, segment(3)), 0);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.next), Some(0));
+        // The gap closes up to the next one.
+        assert_eq!(receiver.take(START, segment(0)), 2 * MSS);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.next), Some(2 * MSS));
+        assert_eq!(receiver.take(START, segment(2)), 2 * MSS);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.next), Some(4 * MSS));
+        // A duplicate too.
+        assert_eq!(receiver.take(START, segment(2)), 0);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.next), Some(4 * MSS));
+    }
+
+    #[test]
+    fn a_closed_window_opens_in_one_step_and_its_probes_are_answered() {
+        let mut receiver = receiver(4 * MSS);
+        for number in 0..4 {
+            receiver.take(START, segment(number));
+        }
+        let ack = receiver.poll_ack().unwrap();
+        assert_eq!((ack.next, ack.window), (4 * MSS, 0));
+        let probe = Segment {
+            bytes: 1,
+            ..segment(4)
+        };
+        assert_eq!(receiver.take(START, probe), 0);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.window), Some(0));
+        // Less than two segments, and less than half the buffer.
+        receiver.read(MSS - 1);
+        assert_eq!(receiver.poll_ack(), None);
+        receiver.read(MSS + 1);
+        assert_eq!(receiver.poll_ack().map(|ack| ack.window), Some(2 * MSS));
+    }
+}
+
+mod timing {
+    use super::super::*;
+
+    /// After samples of a path with these round trips, sent a tick apart.
+    fn settled(round_trips: impl Iterator<Item = u64>) -> RoundTrip {
+        let mut round_trip = RoundTrip::new(1000);
+        for (sent, ticks) in (0u64..).zip(round_trips) {
+            let at = |tick| Now {
+                ns: tick * 1_000_000,
+                tick,
+            };
+            round_trip.sample(at(sent + ticks), at(sent));
+        }
+        round_trip
+    }
+
+    #[test]
+    fn a_timer_of_less_than_a_tick_waits_for_the_next_one() {
+        let now = Now { ns: 5, tick: 7 };
+        assert_eq!((now.after(0), now.after(1), now.after(100)), (8, 8, 107));
+    }
+
+    #[test]
+    fn the_first_timeout_is_three_seconds_and_the_slop() {
+        let round_trip = RoundTrip::new(1000);
+        assert_eq!(round_trip.timeout_ticks(0), 3200);
+        assert_eq!(round_trip.timeout_ticks(1), 6200);
+        assert_eq!(round_trip.timeout_ticks(40), 64_000);
+    }
+
+    #[test]
+    fn a_short_path_has_the_least_timeout() {
+        let round_trip = settled([0; 100].into_iter());
+        // 1000 / 33 = 30 ticks and 200 of slop; doubled without the slop.
+        assert_eq!(round_trip.timeout_ticks(0), 230);
+        assert_eq!(round_trip.timeout_ticks(1), 260);
+        assert_eq!(round_trip.persist_ticks(0), 5000);
+        assert_eq!(round_trip.persist_ticks(12), 5000);
+    }
+
+    #[test]
+    fn the_estimate_settles_on_a_steady_path() {
+        let ticks = settled([80; 1000].into_iter()).timeout_ticks(0) - 200;
+        assert!((80..=82).contains(&ticks), "{ticks}");
+        // An unsteady one adds four mean deviations.
+        let unsteady = (0..1000).map(|number| 80 + 40 * (number % 2));
+        let ticks = settled(unsteady).timeout_ticks(0) - 200;
+        assert!((170..=190).contains(&ticks), "{ticks}");
+    }
+}

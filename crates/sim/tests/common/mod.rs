@@ -51,3 +51,10 @@ pub fn on(host: &HostModel, plan: &Simulation) -> Simulation {
 pub fn lost(figures: &SimFigures, place: LossPlace) -> u64 {
     figures.ledger.lost_in(place)
 }
+
+/// The simulation is refused with these words.
+#[allow(dead_code, reason = "not every test asks")]
+pub fn assert_refused(plan: &Simulation, words: &str) {
+    let error = simulate(plan).unwrap_err().to_string();
+    assert!(error.contains(words), "{words}: {error}");
+}

@@ -1,0 +1,252 @@
+//! Estimates what a run costs before it is run: work, memory, and how long its warm-up has to be.
+//!
+//! The work is an upper bound for any host, discipline and workload: each thing that a simulated processor does takes
+//! some of its time, and that time limits how often it can be done.
+
+use nicpoll_core::Controller;
+
+use crate::link::Packet;
+use crate::source::Clients;
+use crate::spec::discipline::Method;
+use crate::spec::host::HostModel;
+use crate::spec::options::{SimError, refuse};
+use crate::spec::simulation::{Line, PathHost, Simulation};
+use crate::spec::traffic::Pattern;
+
+const NS_PER_SECOND: f64 = 1e9;
+/// What a slow core simulates a second.
+const PACKETS_PER_SECOND: f64 = 5e6;
+const MINUTES_MAX: f64 = 10.0;
+const GIB: f64 = (1u64 << 30) as f64;
+const GIB_MAX: f64 = 4.0;
+/// A tick, a look at a card or a reading of the clock is as much work as this part of a packet.
+const LOOK: f64 = 0.25;
+/// A warm-up is at least this long: queues and windows have filled by then.
+const WARMUP_MIN_NS: u64 = 500_000_000;
+/// And a multiple of this: it is shown.
+const WARMUP_STEP_NS: u64 = 100_000_000;
+/// The burst needs this part more time than one packet a tick takes: ticks are missed, and a burst that has come too
+/// far comes down again.
+const CLIMB_MARGIN: f64 = 1.25;
+/// What `share` promises (docs/polling.md).
+const SHARE_SETTLES_TICKS: u64 = 20;
+/// A queue that grows holds its old place and one twice as large for a moment.
+const GROWTH: f64 = 3.0;
+
+impl Simulation {
+    /// The work of a run, in packets that one host receives, sends or forwards. What that means in seconds
+    /// `cargo bench -p nicpoll-sim` tells.
+    pub fn work(&self) -> f64 {
+        let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / NS_PER_SECOND;
+        let hosts: Vec<HostModel> = self.stops.iter().map(PathHost::applied).collect();
+        let looks = self.stops.iter().zip(&hosts).enumerate();
+        let looks = looks.map(|(number, (stop, host))| {
+            let of_cards = looks_per_second(&stop.discipline.method, host);
+            host.cpu.cpus as f64 * (host.cpu.hz as f64 + f64::from(self.cards(number)) * of_cards)
+        });
+        // A program on each processor sends.
+        let senders = hosts[0].cpu.cpus as f64;
+        let of_packets = senders * self.packets_per_second(&hosts) * self.stops.len() as f64;
+        let of_programs = senders * self.steps_per_second(&hosts[0]);
+        (of_packets + LOOK * (looks.sum::<f64>() + of_programs)) * seconds
+    }
+
+    /// Packets that set out, at most.
+    fn packets_per_second(&self, hosts: &[HostModel]) -> f64 {
+        let of_calls = calls_per_second(&hosts[0]);
+        let workload = &self.workload;
+        match workload.pattern {
+            Pattern::Blast => of_calls * self.frames(&hosts[0]),
+            // A request and its reply. A client that waits asks again after a second.
+            Pattern::RequestResponse if self.is_alone() => {
+                2.0 * (of_calls + f64::from(workload.clients)) * self.frames(&hosts[0])
+            }
+            Pattern::RequestResponse => 2.0 * of_calls * self.frames(&hosts[0]),
+            Pattern::IperfUdp { bits_per_second } => {
+                let bits = 8.0 * f64::from(workload.payload_bytes.max(1));
+                of_calls.min(bits_per_second as f64 / bits) * self.frames(&hosts[0])
+            }
+            // A line full of the longest segments, each with an acknowledgement, both ways at most.
+            Pattern::IperfTcp(_) => 2.0 * slowest_line(self, |line| line.mtu_bytes as f64),
+            _ => workload.rate_pps.unwrap_or_default() as f64 * self.frames(&hosts[0]),
+        }
+    }
+
+    /// What a sending program does beside sending packets.
+    fn steps_per_second(&self, host: &HostModel) -> f64 {
+        match self.workload.pattern {
+            // It reads the clock over and over; one that takes no time it reads once.
+            Pattern::IperfUdp { .. } if host.application.clock_ns > 0 => {
+                per_second(host.application.clock_ns)
+            }
+            Pattern::IperfUdp { .. } => 2.0 * calls_per_second(host),
+            Pattern::IperfTcp(options) => {
+                let writes = slowest_line(self, |_| options.write_bytes as f64);
+                calls_per_second(host).min(writes)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Frames of a datagram.
+    fn frames(&self, host: &HostModel) -> f64 {
+        let bytes = u64::from(self.workload.payload_bytes);
+        bytes.div_ceil(host.link.mtu_bytes).max(1) as f64
+    }
+
+    /// Bytes that a run holds when its queues fill, at most: a queue holds no more packets than
+    /// its limit, nor more than are sent. Clients take room of their own.
+    pub fn memory_bytes(&self) -> f64 {
+        let of_queues = self
+            .stops
+            .iter()
+            .map(|stop| self.queues_bytes(&stop.applied()));
+        of_queues.sum::<f64>() + Clients::memory_bytes(&self.workload) as f64
+    }
+
+    fn queues_bytes(&self, host: &HostModel) -> f64 {
+        let processors = host.cpu.cpus;
+        let links = processors * u64::from(self.workload.links);
+        let way_out = [
+            links * host.network.send_queue_packets,
+            links * host.card.tx_ring,
+        ];
+        let way_in = [
+            links * host.link.queue_packets,
+            links * host.card.rx_ring,
+            host.network.ip_queue_packets,
+            processors * host.socket.buffer_bytes / host.packet_bytes(self.workload.payload_bytes),
+        ];
+        let limits = match self.workload.pattern {
+            Pattern::Blast => way_out.to_vec(),
+            Pattern::RequestResponse => [&way_in[..], &way_out].concat(),
+            _ => way_in.to_vec(),
+        };
+        let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / 1e9;
+        let rate = self.workload.rate_pps;
+        let sent = rate.map_or(f64::INFINITY, |rate| rate as f64 * seconds);
+        let packets: f64 = limits.iter().map(|limit| sent.min(*limit as f64)).sum();
+        packets * GROWTH * size_of::<Packet>() as f64
+    }
+}
+
+/// What simulations need.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// The work of the runs; see [`Simulation::work`].
+    pub runs: f64,
+    /// The work of trying what would move a bottleneck; `None` when that is left out.
+    pub trials: Option<f64>,
+    /// Bytes of memory.
+    pub memory_bytes: f64,
+    /// How many run at a time, above 0.
+    pub workers: usize,
+}
+
+impl Need {
+    /// Checks that it takes no more than ten minutes on slow cores, and 4 GiB.
+    ///
+    /// # Errors
+    /// What is too large, and the remedy.
+    pub fn check(&self) -> Result<(), SimError> {
+        let minutes = |work: f64| work / PACKETS_PER_SECOND / self.workers as f64 / 60.0;
+        let trials = self.trials.unwrap_or_default();
+        let all = minutes(self.runs + trials);
+        let gib = self.memory_bytes / GIB;
+        if all > MINUTES_MAX && trials > 0.0 {
+            return refuse(format!(
+                "this may take {:.0} minutes, {:.0} of them to try what would move the bottleneck; give --no-explain \
+                 to leave that out, shorten --duration or --warmup, lower the rate, or give --long to run it all the \
+                 same",
+                all.ceil(),
+                minutes(trials).ceil()
+            ));
+        }
+        if all > MINUTES_MAX {
+            return refuse(format!(
+                "this may take {:.0} minutes; shorten --duration or --warmup, lower the rate, take fewer points of a \
+                 sweep, or give --long to run it all the same",
+                all.ceil()
+            ));
+        }
+        if gib > GIB_MAX {
+            return refuse(format!(
+                "the queues of this may need {gib:.0} GiB of memory when they fill; lower their limits in the host \
+                 file (socket.buffer_bytes first) or the rate, or give --long to run it all the same"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A warm-up after which all of these hosts are where they stay: half a second, or as long as the burst of a poller
+/// takes to climb. It grows by one packet a tick, until it is `burst_max` or fills the share of a tick that
+/// `user_frac` leaves to polling.
+pub fn warmup_ns(stops: &[PathHost]) -> u64 {
+    let climb_ns = |stop: &PathHost| {
+        let host = stop.applied();
+        let ticks = climb_ticks(&stop.discipline.method, &host);
+        let ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND / host.cpu.hz as f64;
+        // At most 20,000 ticks of a second.
+        (ns as u64).next_multiple_of(WARMUP_STEP_NS)
+    };
+    let longest_ns = stops.iter().map(climb_ns).max();
+    longest_ns.unwrap_or_default().max(WARMUP_MIN_NS)
+}
+
+/// Calls of a program that sends, at most.
+fn calls_per_second(host: &HostModel) -> f64 {
+    let output_ns = host.network.output_ns.min(host.network.output6_ns);
+    per_second(host.cpu.syscall_ns + output_ns + host.application.packet_ns)
+}
+
+/// How often something can be done that takes so long; it takes some time.
+fn per_second(ns: u64) -> f64 {
+    NS_PER_SECOND / ns.max(1) as f64
+}
+
+/// How many units of so many bytes the slowest line of a path carries a second, both ways together.
+fn slowest_line(plan: &Simulation, bytes: impl Fn(&Line) -> f64) -> f64 {
+    let lines = Line::all(plan).into_iter();
+    let each = lines.map(|line| 2.0 * line.bits_per_second as f64 / 8.0 / bytes(&line));
+    each.fold(f64::INFINITY, f64::min)
+}
+
+/// How often a discipline looks at each card in vain, at most.
+fn looks_per_second(method: &Method, host: &HostModel) -> f64 {
+    if let Method::Napi(napi) = method {
+        return match (napi.busy, napi.deferral) {
+            (Some(_), _) => per_second(host.card.poll_ns),
+            (None, Some(deferral)) => per_second(deferral.timeout_ns),
+            (None, None) => 0.0,
+        };
+    }
+    let Ok(Some(poller)) = method.poller(host, 1) else {
+        return 0.0;
+    };
+    let state = poller.state();
+    if state.idle_poll != 0 {
+        return per_second(host.card.poll_ns);
+    }
+    let chunks = u64::from(state.burst_max.div_ceil(state.each_burst));
+    let most = per_second(host.cpu.netisr_ns + host.card.poll_ns);
+    most.min((host.cpu.hz * chunks) as f64)
+}
+
+/// Ticks after which a discipline has adapted.
+fn climb_ticks(method: &Method, host: &HostModel) -> u64 {
+    let Ok(Some(poller)) = method.poller(host, 1) else {
+        return 0;
+    };
+    let state = poller.state();
+    match poller.controller() {
+        Controller::Freebsd => {
+            let share = (NS_PER_SECOND as u64) * u64::from(100 - state.user_frac) / 100;
+            let packet_ns = host.card.rx_packet_ns + host.network.ipv4_ns;
+            let fills = share / host.cpu.hz / packet_ns;
+            fills.min(u64::from(state.burst_max - state.burst))
+        }
+        // Whatever the load was before.
+        Controller::Share => SHARE_SETTLES_TICKS,
+    }
+}

@@ -1,0 +1,124 @@
+//! What a kernel's receive discipline remembers: FreeBSD's interrupt threads, netisr and poller; Linux's NAPI.
+
+use std::collections::VecDeque;
+
+use nicpoll_core::{Command, Poller, StormDetector};
+
+use crate::spec::discipline::NapiOptions;
+use crate::spec::host::HostModel;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// FreeBSD's state. With a poller cards never interrupt.
+#[derive(Clone, Debug)]
+pub struct Freebsd {
+    /// The interrupt thread of each card.
+    pub sources: Vec<SourceState>,
+    /// Threads that wait for another one to end, in the order in which they woke.
+    pub waiting: VecDeque<Turn>,
+    /// The one that runs, or ran last.
+    pub current: Turn,
+    pub poller: Option<Poller>,
+    /// What the poller has asked of the cards, and what the idle thread has.
+    pub asked: VecDeque<Asked>,
+    pub asked_idle: VecDeque<Asked>,
+}
+
+/// A thread of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Its interrupt thread.
+    Handler(usize),
+    /// The task that continues for it.
+    Task(usize),
+}
+
+/// The interrupt thread of a card.
+#[derive(Clone, Debug)]
+pub struct SourceState {
+    pub storm: StormDetector,
+    /// Whether its thread sleeps a tick because of a storm.
+    pub is_throttled: bool,
+    /// Whether an interrupt has come meanwhile, which is possible only with a driver that hands over.
+    pub is_needed: bool,
+}
+
+/// What the poller asks of a card. The packets are moved afterwards, one by one, since each takes its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub card: usize,
+    pub command: Command,
+    pub count: u32,
+}
+
+impl Freebsd {
+    pub fn new(poller: Option<Poller>, host: &HostModel, cards: usize) -> Self {
+        let source = SourceState {
+            // Both ranges end far below 2^32.
+            storm: StormDetector::new(host.storm.threshold as u32, host.cpu.hz as u32),
+            is_throttled: false,
+            is_needed: false,
+        };
+        Freebsd {
+            sources: vec![source; cards],
+            waiting: VecDeque::new(),
+            current: Turn::Handler(0),
+            poller,
+            asked: VecDeque::new(),
+            asked_idle: VecDeque::new(),
+        }
+    }
+}
+
+/// NAPI's state.
+#[derive(Clone, Debug)]
+pub struct Napi {
+    pub options: NapiOptions,
+    /// The longest pass.
+    pub budget_ns: u64,
+    /// Cards whose NAPI is on the list; they are masked.
+    pub list: VecDeque<usize>,
+    pub softirq: Option<Softirq>,
+    /// Empty polls until interrupts come back, for each card.
+    pub deferred_left: Vec<u64>,
+    /// When the program gives up polling without finding anything.
+    pub spins_until_ns: u64,
+    /// Whether the program is polling.
+    pub is_busy_polling: bool,
+}
+
+/// A softirq in progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Softirq {
+    pub passes_left: u32,
+    pub ends_ns: u64,
+    /// Of the pass.
+    pub budget_left: u64,
+    pub pass_ends_ns: u64,
+    /// Packets of the poll.
+    pub work: u64,
+}
+
+impl Napi {
+    pub fn new(options: NapiOptions, host: &HostModel, cards: usize) -> Self {
+        Napi {
+            options,
+            // netdev_budget_usecs is two ticks by default.
+            budget_ns: options.budget_ns.unwrap_or(2 * NS_PER_SECOND / host.cpu.hz),
+            list: VecDeque::new(),
+            softirq: None,
+            deferred_left: vec![0; cards],
+            spins_until_ns: 0,
+            is_busy_polling: false,
+        }
+    }
+
+    pub fn is_scheduled(&self, card: usize) -> bool {
+        self.list.contains(&card)
+    }
+
+    /// Whether a softirq has to be begun.
+    pub fn waits(&self) -> bool {
+        !self.list.is_empty() && self.softirq.is_none()
+    }
+}

@@ -1,0 +1,241 @@
+//! Programs of a machine: what each does and how far it has come, which one runs, and their ends of TCP connections.
+
+use std::collections::VecDeque;
+
+use crate::link::{Packet, Queue};
+use crate::tcp::{Receiver, Sender};
+
+const NS_PER_US: u64 = 1000;
+
+/// What a program does, and where it is with it.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Reads datagrams.
+    Read {
+        /// Of which flow.
+        flow: usize,
+        /// Whether it reads the clock for each, as iperf does.
+        reads_clock: bool,
+    },
+    /// Sends without a pause.
+    Blast {
+        /// Into which flow.
+        flow: usize,
+    },
+    /// Sends as iperf 2 does.
+    Pace(Pacer),
+    /// Sends a request, waits for the reply, and sends the next.
+    Request {
+        /// Into which flow.
+        flow: usize,
+        /// Number of the request that has no reply yet.
+        waits_for: Option<u64>,
+        /// When that was sent.
+        sent_ns: u64,
+    },
+    /// Answers each request.
+    Respond {
+        /// From the number of the flow of a request to that of its reply.
+        to_replies: usize,
+        /// The request that it has read and not answered.
+        owes: Option<Request>,
+    },
+    /// Writes to a TCP connection as much as it takes, as iperf does.
+    Write(Stream),
+    /// Reads what a TCP connection brings.
+    Take(Stream),
+}
+
+/// The part of a request that its reply follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub flow: usize,
+    pub number: u64,
+    pub client: u16,
+    pub sent_ns: u64,
+}
+
+impl Request {
+    pub fn of(packet: &Packet) -> Self {
+        Request {
+            flow: usize::from(packet.flow),
+            number: packet.number,
+            client: packet.client,
+            sent_ns: packet.sent_ns,
+        }
+    }
+}
+
+/// How iperf 2.0.2 keeps its rate: with a running error in whole microseconds, and by reading the clock over and over
+/// until a pause is over (`delay_loop`).
+#[derive(Clone, Copy, Debug)]
+pub struct Pacer {
+    pub flow: usize,
+    /// From datagram to datagram, as asked.
+    target_us: i64,
+    last_us: i64,
+    pub delay_us: i64,
+    pub spins_until_ns: u64,
+}
+
+impl Pacer {
+    pub fn new(flow: usize, payload_bytes: u32, bits_per_second: u64) -> Self {
+        let target_us = 8_000_000 * u64::from(payload_bytes) / bits_per_second.max(1);
+        Pacer {
+            flow,
+            // 65,535 bytes at 1 bit/s are far from the end of the range.
+            target_us: target_us as i64,
+            last_us: 0,
+            delay_us: 0,
+            spins_until_ns: 0,
+        }
+    }
+
+    /// The clock was read before a datagram.
+    pub fn read_clock(&mut self, now_ns: u64) {
+        let now_us = (now_ns / NS_PER_US) as i64;
+        let adjust_us = self.target_us + self.last_us - now_us;
+        self.last_us = now_us;
+        if adjust_us > 0 || self.delay_us > 0 {
+            self.delay_us += adjust_us;
+        }
+    }
+}
+
+/// Calls of a program that move the bytes of a stream. A call enters the kernel once and copies as long as it can: a
+/// writer waits only while the send buffer is full, a reader only while there is nothing to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// The flow of the data.
+    pub flow: usize,
+    /// Which of the machine's ends of connections.
+    pub end: usize,
+    /// Bytes of a call.
+    pub call_bytes: u64,
+    /// What of the call is still to be moved; 0 between calls.
+    pub left: u64,
+    /// What is being copied.
+    pub copying: u64,
+    /// Whether the call has slept. Until it is over its thread then has the priority of the kernel (`PSOCK`).
+    pub has_slept: bool,
+}
+
+impl Stream {
+    pub fn new(flow: usize, end: usize, call_bytes: u64) -> Self {
+        Stream {
+            flow,
+            end,
+            call_bytes,
+            left: 0,
+            copying: 0,
+            has_slept: false,
+        }
+    }
+}
+
+impl Task {
+    pub fn is_self_starting(&self) -> bool {
+        matches!(
+            self,
+            Task::Blast { .. } | Task::Pace(_) | Task::Request { .. } | Task::Write(_)
+        )
+    }
+
+    /// Whether a host of several processors has one of it: it keeps its own time, or waits for an answer.
+    pub fn is_for_one_processor(&self) -> bool {
+        matches!(self, Task::Pace(_) | Task::Request { .. })
+    }
+
+    /// The stream that it writes or reads.
+    pub fn stream(&self) -> Option<&Stream> {
+        match self {
+            Task::Write(stream) | Task::Take(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The request that it has read and not answered.
+    pub fn owed(&self) -> Option<&Request> {
+        match self {
+            Task::Respond { owes, .. } => owes.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The flow that a program reads or sends.
+    pub fn flow(&self) -> usize {
+        match self {
+            Task::Read { flow, .. } | Task::Blast { flow } | Task::Request { flow, .. } => *flow,
+            // Requests and replies are alike.
+            Task::Respond { to_replies, .. } => *to_replies,
+            Task::Pace(pacer) => pacer.flow,
+            Task::Write(stream) | Task::Take(stream) => stream.flow,
+        }
+    }
+}
+
+/// A program and its socket.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub task: Task,
+    pub socket: Queue,
+    /// The card that the socket's last packet came in by: the one to poll for the next.
+    pub polls: usize,
+    /// When the clock wakes it.
+    pub wakes_at_tick: Option<u64>,
+}
+
+/// The programs of a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Programs {
+    pub list: Vec<Program>,
+    /// The one that has the level.
+    pub current: Option<usize>,
+    /// The one that had it last.
+    pub last: usize,
+    /// Those that could run, the next one first.
+    pub ready: VecDeque<usize>,
+    /// Whether another one is to run.
+    pub is_rescheduled: bool,
+}
+
+impl Programs {
+    /// Whether nothing of its own keeps it from running, or runs it already.
+    pub fn is_asleep(&self, id: usize) -> bool {
+        self.current != Some(id) && !self.ready.contains(&id)
+    }
+
+    pub fn has_packets(&self, id: usize) -> bool {
+        !self.list[id].socket.is_empty()
+    }
+}
+
+/// One end of a TCP connection.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The flow that it sends into.
+    pub flow: usize,
+    /// The flow that it takes from.
+    pub from: usize,
+    /// The program whose stream it is.
+    pub program: usize,
+    pub half: Half,
+}
+
+/// What an end does.
+#[derive(Clone, Debug)]
+pub enum Half {
+    /// It sends the data.
+    Sender(Sender),
+    /// It takes them.
+    Receiver(Receiver),
+}
+
+impl End {
+    pub fn deadline_tick(&self) -> Option<u64> {
+        match &self.half {
+            Half::Sender(tcp) => tcp.deadline_tick(),
+            Half::Receiver(tcp) => tcp.deadline_tick(),
+        }
+    }
+}

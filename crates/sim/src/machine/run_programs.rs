@@ -1,0 +1,406 @@
+//! Programs at work: which one runs, and what each does.
+//!
+//! A program runs until it waits for something. A tick, or a program that wakes, lets another run, at the end of what the
+//! first is doing in the kernel. In a stream's call, which may be long, ticks do not: FreeBSD preempts a thread in the
+//! kernel only for one of higher priority, as a thread has that woke in the kernel, until it is back in its program
+//! (4BSD scheduler; `msleep`, `userret`).
+
+use super::cpu::{Level, Of, Step};
+use super::programs::{Half, Request, Task};
+use super::receive::kib_ns;
+use super::state::Machine;
+use crate::link::{Counts, Packet};
+
+const LEVEL: Level = Level::Program;
+const NS_PER_US: u64 = 1000;
+/// FreeBSD copies what a program writes into clusters of this size, and lets TCP send after each (`sosend`).
+const CLUSTER_BYTES: u64 = 2048;
+
+/// Scheduling.
+impl Machine {
+    pub fn start_programs(&mut self) {
+        for id in 0..self.programs.list.len() {
+            if self.programs.list[id].task.is_self_starting() {
+                self.wake_program(id);
+            }
+        }
+        // Of several processors one may have the program.
+        if self.programs.current.is_none() && !self.programs.list.is_empty() {
+            self.shared.sleeping.insert(self.number);
+        }
+    }
+
+    /// There is something for a program.
+    pub fn wake_program(&mut self, id: usize) {
+        if !self.programs.is_asleep(id) {
+            return;
+        }
+        let programs = &mut self.programs;
+        let Some(current) = programs.current else {
+            return self.run_program(id);
+        };
+        let stream = programs.list[current].task.stream();
+        if stream.is_some_and(|stream| stream.has_slept) {
+            // Both have the priority of a thread that wakes in the kernel: the running one continues.
+            programs.ready.push_back(id);
+        } else {
+            // A thread with that priority precedes one without.
+            programs.ready.push_front(id);
+            programs.is_rescheduled = true;
+        }
+    }
+
+    /// The clock's tick lets the next program run, unless the running one is in the kernel for long, and wakes those that
+    /// asked for it.
+    pub fn tick_programs(&mut self) {
+        let programs = &mut self.programs;
+        let is_in_call = |id: usize| {
+            let stream = programs.list[id].task.stream();
+            stream.is_some_and(|stream| stream.left > 0)
+        };
+        let can_be_switched = !programs.current.is_some_and(is_in_call);
+        programs.is_rescheduled |= can_be_switched && !programs.ready.is_empty();
+        for id in 0..self.programs.list.len() {
+            let due = self.programs.list[id].wakes_at_tick;
+            let is_due = due.is_some_and(|due| due <= self.clock.tick());
+            // One that polls has to stop first.
+            if is_due && self.programs.current != Some(id) {
+                self.programs.list[id].wakes_at_tick = None;
+                self.wake_program(id);
+            }
+        }
+    }
+
+    fn run_program(&mut self, id: usize) {
+        let programs = &mut self.programs;
+        let is_other = programs.last != id && self.cpu.thread() == LEVEL;
+        programs.current = Some(id);
+        programs.last = id;
+        self.shared.sleeping.remove(self.number);
+        self.next_of(id);
+        if is_other && self.programs.current == Some(id) {
+            self.cpu.switch_within(LEVEL);
+        }
+    }
+
+    /// Continues with a program, unless another one is to run.
+    fn go_on(&mut self, id: usize) {
+        if self.programs.is_rescheduled {
+            self.programs.is_rescheduled = false;
+            if let Some(next) = self.programs.ready.pop_front() {
+                self.programs.ready.push_back(id);
+                return self.run_program(next);
+            }
+        }
+        self.next_of(id);
+    }
+
+    /// The program waits: another one gets the processor, if one can run.
+    pub fn block(&mut self) {
+        self.programs.current = None;
+        match self.programs.ready.pop_front() {
+            Some(next) => self.run_program(next),
+            None => {
+                self.shared.sleeping.insert(self.number);
+                self.cpu.stop(LEVEL);
+            }
+        }
+    }
+
+    /// A socket has a packet for a program.
+    pub fn wake_for_packet(&mut self, id: usize) {
+        let delay_ns = self.host.veth.wake_delay_ns;
+        let card = self.flows[self.programs.list[id].task.flow()].card;
+        if delay_ns == 0 {
+            self.wake_program(id);
+        } else if self.programs.is_asleep(id) && !self.timers.is_set(card, Of::Woken) {
+            self.timers.set(card, Of::Woken, self.now_ns + delay_ns);
+        }
+    }
+
+    /// The processor learns that its programs were woken.
+    pub fn woken(&mut self, card: usize) {
+        self.timers.clear(card, Of::Woken);
+        for id in 0..self.programs.list.len() {
+            if self.programs.has_packets(id) {
+                self.wake_program(id);
+            }
+        }
+    }
+}
+
+/// What programs do.
+impl Machine {
+    /// Begins what a program does next.
+    fn next_of(&mut self, id: usize) {
+        match &self.programs.list[id].task {
+            Task::Read { .. } => self.read_or_wait(id),
+            Task::Blast { flow } => self.call(*flow),
+            Task::Pace(pacer) if self.now_ns < pacer.spins_until_ns => {
+                // Reads the clock once more before the pause is over.
+                let cost_ns = match self.host.application.clock_ns {
+                    0 => pacer.spins_until_ns - self.now_ns,
+                    clock_ns => clock_ns,
+                };
+                self.cpu.start(LEVEL, Step::Spin, cost_ns);
+            }
+            Task::Pace(_) => self.read_clock(),
+            Task::Request {
+                waits_for: None,
+                flow,
+                ..
+            } => self.call(*flow),
+            Task::Request { .. } => self.await_reply(id),
+            Task::Respond {
+                owes: Some(request),
+                to_replies,
+            } => self.call(request.flow + to_replies),
+            Task::Respond { .. } => self.read_or_wait(id),
+            Task::Write(_) | Task::Take(_) => self.next_of_stream(id),
+        }
+    }
+
+    fn call(&mut self, flow: usize) {
+        let cost_ns = self.call_ns(flow);
+        self.cpu.start(LEVEL, Step::Call, cost_ns);
+    }
+
+    fn read_clock(&mut self) {
+        let cost_ns = self.host.application.clock_ns;
+        self.cpu.start(LEVEL, Step::Clock, cost_ns);
+    }
+
+    /// The program's own work on a datagram follows after it was read or sent.
+    fn work_on_packet(&mut self) {
+        let cost_ns = self.host.application.packet_ns;
+        self.cpu.start(LEVEL, Step::Use, cost_ns);
+    }
+
+    pub fn program_step_done(&mut self, step: Step) {
+        let Some(id) = self.programs.current else {
+            return;
+        };
+        if self.napi.is_busy_polling {
+            return self.busy_poll_done(id, step);
+        }
+        let is_stream = self.programs.list[id].task.stream().is_some();
+        match step {
+            Step::Read | Step::Call if is_stream => self.stream_copied(id),
+            Step::Transmit if is_stream => {
+                self.output_done(LEVEL);
+                self.send_all_of_stream(id);
+            }
+            Step::Read => self.has_read(id),
+            Step::Clock => self.clock_was_read(id),
+            Step::Call => {
+                self.called(id);
+                self.send_all();
+            }
+            Step::Transmit => {
+                self.output_done(LEVEL);
+                self.send_all();
+            }
+            Step::Use => self.worked(id),
+            // A pause is over, or not: see `next_of`.
+            _ => self.go_on(id),
+        }
+    }
+
+    fn send_all(&mut self) {
+        if !self.output_next(LEVEL) {
+            self.work_on_packet();
+        }
+    }
+
+    /// Begins to read a datagram.
+    pub fn read(&mut self, id: usize) {
+        let Some(packet) = self.programs.list[id].socket.front() else {
+            return self.block();
+        };
+        let copy_ns = kib_ns(self.host.socket.copy_kib_ns, packet.payload_bytes);
+        let cost_ns = self.host.cpu.syscall_ns + copy_ns;
+        self.cpu.start(LEVEL, Step::Read, cost_ns);
+    }
+
+    fn has_read(&mut self, id: usize) {
+        let Some(packet) = self.deliver(id) else {
+            return self.go_on(id);
+        };
+        let now_ns = self.now_ns;
+        match &mut self.programs.list[id].task {
+            Task::Read {
+                reads_clock: true, ..
+            } => return self.read_clock(),
+            Task::Request {
+                flow,
+                waits_for,
+                sent_ns,
+            } if *waits_for == Some(packet.number) => {
+                *waits_for = None;
+                self.shared.flows[*flow].answer(now_ns - *sent_ns);
+            }
+            Task::Respond { owes, .. } => *owes = Some(Request::of(&packet)),
+            _ => {}
+        }
+        self.work_on_packet();
+    }
+
+    /// The program has read a datagram.
+    fn deliver(&mut self, id: usize) -> Option<Packet> {
+        let packet = self.programs.list[id].socket.pop()?;
+        let flow = usize::from(packet.flow);
+        let transit_ns = self.now_ns - packet.sent_ns;
+        self.tally.taken += 1;
+        let tally = &mut self.shared.flows[flow];
+        tally.read_bytes += u64::from(packet.payload_bytes);
+        let latency_ns = match self.flows[flow].counts {
+            Counts::FromCard => self.now_ns - packet.arrived_ns,
+            Counts::FromCall => transit_ns,
+            Counts::Exchange => return Some(packet),
+        };
+        tally.deliver(packet.number, transit_ns, latency_ns);
+        self.shared.serve(packet.client);
+        Some(packet)
+    }
+
+    fn clock_was_read(&mut self, id: usize) {
+        if let Task::Pace(pacer) = &mut self.programs.list[id].task {
+            pacer.read_clock(self.now_ns);
+            let flow = pacer.flow;
+            self.call(flow);
+        } else {
+            self.work_on_packet();
+        }
+    }
+
+    fn called(&mut self, id: usize) {
+        let (flow, request) = match &self.programs.list[id].task {
+            Task::Read { .. } | Task::Write(_) | Task::Take(_) => return,
+            Task::Blast { flow } | Task::Request { flow, .. } => (*flow, None),
+            Task::Pace(pacer) => (pacer.flow, None),
+            Task::Respond { to_replies, owes } => {
+                let flow = owes.map_or(0, |request| request.flow);
+                (flow + to_replies, *owes)
+            }
+        };
+        let number = self.make_datagram(flow, request);
+        let program = &mut self.programs.list[id];
+        match &mut program.task {
+            Task::Request {
+                waits_for, sent_ns, ..
+            } => {
+                *waits_for = Some(number);
+                *sent_ns = self.now_ns;
+                // A request without reply is given up after a second.
+                program.wakes_at_tick = Some(self.clock.tick() + self.host.cpu.hz);
+            }
+            Task::Respond { owes, .. } => *owes = None,
+            _ => {}
+        }
+    }
+
+    fn await_reply(&mut self, id: usize) {
+        let program = &mut self.programs.list[id];
+        // The clock clears the wish when it wakes the program.
+        let is_given_up = program.wakes_at_tick.is_none() && program.socket.is_empty();
+        match &mut program.task {
+            Task::Request {
+                flow, waits_for, ..
+            } if is_given_up => {
+                *waits_for = None;
+                let flow = *flow;
+                self.call(flow);
+            }
+            _ => self.read_or_wait(id),
+        }
+    }
+
+    /// The program has done its own work on a datagram.
+    fn worked(&mut self, id: usize) {
+        if let Task::Pace(pacer) = &mut self.programs.list[id].task
+            && pacer.delay_us > 0
+        {
+            // The end of the pause follows from the first reading of the clock.
+            let pause_ns = pacer.delay_us as u64 * NS_PER_US;
+            pacer.spins_until_ns = self.now_ns + self.host.application.clock_ns + pause_ns;
+        }
+        self.go_on(id);
+    }
+}
+
+/// Calls that write or read a stream.
+impl Machine {
+    /// The program continues its call or begins the next one; it waits when nothing can be moved.
+    fn next_of_stream(&mut self, id: usize) {
+        let (Task::Write(stream) | Task::Take(stream)) = &mut self.programs.list[id].task else {
+            return;
+        };
+        let (step, possible, buffer_bytes) = match &self.ends[stream.end].half {
+            Half::Sender(tcp) => {
+                let room = if tcp.has_room() { tcp.room() } else { 0 };
+                (Step::Call, room.min(CLUSTER_BYTES), CLUSTER_BYTES)
+            }
+            // Each segment is in a buffer of its own.
+            Half::Receiver(tcp) => (Step::Read, tcp.readable(), tcp.segment_bytes_max()),
+        };
+        if possible == 0 {
+            stream.has_slept = true;
+            return self.block();
+        }
+        let mut cost_ns = 0;
+        if stream.left == 0 {
+            stream.left = stream.call_bytes;
+            cost_ns += self.host.cpu.syscall_ns;
+        }
+        stream.copying = possible.min(stream.left);
+        cost_ns += kib_ns(self.host.socket.copy_kib_ns, stream.copying as u32);
+        cost_ns += stream.copying.div_ceil(buffer_bytes) * self.host.tcp.buffer_ns;
+        self.cpu.start(LEVEL, step, cost_ns);
+    }
+
+    /// A piece of a call is copied.
+    fn stream_copied(&mut self, id: usize) {
+        let (Task::Write(stream) | Task::Take(stream)) = &mut self.programs.list[id].task else {
+            return;
+        };
+        stream.left -= stream.copying;
+        let number = stream.end;
+        // TCP may send after each piece that is written, and move its window at the end of a read (`pru_rcvd`).
+        let sends = match &mut self.ends[number].half {
+            Half::Sender(tcp) => {
+                tcp.write(stream.copying);
+                true
+            }
+            Half::Receiver(tcp) => {
+                tcp.read(stream.copying);
+                // A call returns as soon as there is no more.
+                if tcp.readable() == 0 {
+                    stream.left = 0;
+                }
+                stream.left == 0
+            }
+        };
+        if sends {
+            self.tcp_output(LEVEL, number);
+        }
+        self.send_all_of_stream(id);
+    }
+
+    /// Sends what the call makes TCP send first; then the program does its own work on a call that is over, or the call
+    /// continues.
+    fn send_all_of_stream(&mut self, id: usize) {
+        if self.output_next(LEVEL) {
+            return;
+        }
+        let (Task::Write(stream) | Task::Take(stream)) = &mut self.programs.list[id].task else {
+            return;
+        };
+        if stream.left > 0 {
+            return self.go_on(id);
+        }
+        stream.has_slept = false;
+        // Threads that wait in the kernel precede one that leaves it.
+        self.programs.is_rescheduled |= !self.programs.ready.is_empty();
+        self.work_on_packet();
+    }
+}

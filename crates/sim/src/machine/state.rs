@@ -1,0 +1,260 @@
+//! A machine: its parts, its setup and its event loop.
+
+use nicpoll_core::Poller;
+use nicpoll_model::LossPlace;
+
+use super::card::{Attachment, Card, Input, Output};
+use super::cpu::{Clock, Cpu, Due, Level, Of, Sampling, Step, Timers};
+use super::kernel::{Freebsd, Napi};
+use super::programs::{End, Program, Programs, Task};
+use crate::account::{Shared, Tally};
+use crate::link::{Counts, Flow, Packet, Queue};
+use crate::spec::discipline::{Kernel, NapiOptions};
+use crate::spec::host::HostModel;
+
+/// Instead of a card's number: the packet goes to a program of another processor.
+pub const OTHER_PROCESSOR: usize = usize::MAX;
+
+/// What a machine is made of.
+#[derive(Debug)]
+pub struct Setup {
+    /// The number of its host in the world.
+    pub number: usize,
+    /// With the discipline's own numbers.
+    pub host: HostModel,
+    /// How its kernel learns of packets: the kernel, the poller if it polls, and NAPI's options.
+    pub discipline: (Kernel, Option<Poller>, NapiOptions),
+    /// One for each card.
+    pub attachments: Vec<Attachment>,
+    /// Every flow of the world, with this machine's card for it.
+    pub flows: Vec<Flow>,
+    pub tasks: Vec<Task>,
+    /// Its ends of TCP connections.
+    pub ends: Vec<End>,
+    /// How much later its first tick comes than that of a clock that starts with the run.
+    pub tick_phase_ns: u64,
+}
+
+/// A machine. Each part owns its state; the other files of this folder say what goes on between the parts.
+#[derive(Debug)]
+pub struct Machine {
+    /// The number of its host in the world, as one of whose processors it runs.
+    pub number: usize,
+    pub host: HostModel,
+    pub now_ns: u64,
+    pub timers: Timers,
+    pub clock: Clock,
+    pub sampling: Sampling,
+    pub cpu: Cpu,
+    pub cards: Vec<Card>,
+    pub input: Input,
+    pub output: Output,
+    /// Every flow of the world.
+    pub flows: Vec<Flow>,
+    pub programs: Programs,
+    /// Its ends of TCP connections.
+    pub ends: Vec<End>,
+    pub kernel: Kernel,
+    /// Used by the kernel of that name.
+    pub freebsd: Freebsd,
+    pub napi: Napi,
+    /// Whether a veth pair joins it to its peer, instead of lines between cards.
+    pub is_veth: bool,
+    /// Whether a program of another processor has been woken, and that is not paid for yet.
+    pub owes_wake: bool,
+    pub tally: Tally,
+    /// A frame that has left for another machine's card, with the card that it left; or a packet for a program of
+    /// another processor.
+    pub outbox: Option<(usize, Packet)>,
+    /// The world's, while this machine runs.
+    pub shared: Box<Shared>,
+}
+
+impl Machine {
+    pub fn new(setup: Setup) -> Self {
+        let host = setup.host;
+        let cards = setup.attachments.len();
+        let (kernel, poller, napi) = setup.discipline;
+        let has_soft_thread = kernel == Kernel::Freebsd;
+        let program = |task: Task| {
+            let flow = &setup.flows[task.flow()];
+            // What a program reads is as long as what it sends.
+            let packets = host.socket.buffer_bytes / host.packet_bytes(flow.payload_bytes);
+            Program {
+                task,
+                socket: Queue::new(packets),
+                polls: flow.card,
+                wakes_at_tick: None,
+            }
+        };
+        let attachments = setup.attachments.into_iter();
+        Machine {
+            number: setup.number,
+            now_ns: 0,
+            timers: Timers::new(cards),
+            clock: Clock::new(&host, setup.tick_phase_ns),
+            sampling: Sampling::new(host.cpu.stat_hz),
+            cpu: Cpu::new(&host.cpu, has_soft_thread),
+            programs: Programs {
+                list: setup.tasks.into_iter().map(program).collect(),
+                ..Programs::default()
+            },
+            input: Input::new(has_soft_thread, &host, setup.flows.len()),
+            output: Output::default(),
+            flows: setup.flows,
+            ends: setup.ends,
+            kernel,
+            freebsd: Freebsd::new(poller, &host, cards),
+            napi: Napi::new(napi, &host, cards),
+            is_veth: host.is_veth_end(),
+            owes_wake: false,
+            tally: Tally::new(cards),
+            outbox: None,
+            shared: Box::default(),
+            cards: attachments.map(|of| Card::new(&host, of)).collect(),
+            host,
+        }
+    }
+
+    /// Starts the clock, the cards and the programs.
+    pub fn boot(&mut self) {
+        self.timers.set_tick(self.clock.next_ns());
+        self.timers.set_sample(self.sampling.next_ns());
+        for (number, card) in self.cards.iter_mut().enumerate() {
+            card.has_interrupts = self.freebsd.poller.is_none();
+            if let Some(clients) = card.clients() {
+                self.timers.set(number, Of::Offer, clients.next_ns());
+            }
+        }
+        self.start_idle_poll();
+        self.start_programs();
+    }
+
+    /// When the next thing happens that this machine knows of.
+    pub fn next_event_ns(&mut self) -> u64 {
+        let due_ns = self.timers.first_ns();
+        match self.cpu.dispatch() {
+            Some((_, remaining_ns)) => due_ns.min(self.now_ns.saturating_add(remaining_ns)),
+            None => due_ns,
+        }
+    }
+
+    /// Runs everything that is due before `end_ns`, up to the moment that a packet leaves for another machine.
+    pub fn run_before(&mut self, end_ns: u64) {
+        loop {
+            let running = self.cpu.dispatch();
+            let (due_ns, due) = self.timers.first();
+            match running {
+                Some((level, remaining_ns))
+                    if self.now_ns.saturating_add(remaining_ns) <= due_ns =>
+                {
+                    let done_ns = self.now_ns.saturating_add(remaining_ns);
+                    if done_ns >= end_ns {
+                        return;
+                    }
+                    self.cpu.run(level, remaining_ns);
+                    self.now_ns = done_ns;
+                    self.step_done(level, self.cpu.step(level));
+                    if self.outbox.is_some() {
+                        return;
+                    }
+                    continue;
+                }
+                _ if due_ns >= end_ns => return,
+                Some((level, _)) => self.cpu.run(level, due_ns - self.now_ns),
+                None => self.cpu.idle(due_ns - self.now_ns),
+            }
+            self.now_ns = due_ns;
+            self.on_timer(due);
+            if self.outbox.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Passes the time in which nothing happens. Events on the edge itself are left for later.
+    pub fn advance_to(&mut self, edge_ns: u64) {
+        match self.cpu.dispatch() {
+            Some((level, _)) => self.cpu.run(level, edge_ns - self.now_ns),
+            None => self.cpu.idle(edge_ns - self.now_ns),
+        }
+        self.now_ns = edge_ns;
+    }
+
+    fn on_timer(&mut self, due: Due) {
+        match due {
+            Due::Sample => {
+                self.timers.set_sample(self.sampling.next_ns());
+                self.sampling.look(&self.cpu);
+            }
+            Due::Tick => {
+                if self.sampling.is_at_ticks() {
+                    self.sampling.look(&self.cpu);
+                }
+                self.timers.set_tick(self.clock.next_ns());
+                self.raise_clock();
+            }
+            Due::Card(card, Of::Offer) => self.offer(card),
+            Due::Card(card, Of::Arrival) => self.arrive(card),
+            Due::Card(card, Of::Moderation) => self.interrupt_now(card),
+            Due::Card(card, Of::Deferral) => {
+                self.timers.clear(card, Of::Deferral);
+                self.raise_deferral(card);
+            }
+            Due::Card(card, Of::Sent) => self.frame_sent(card),
+            Due::Card(card, Of::Woken) => self.woken(card),
+        }
+    }
+
+    pub fn step_done(&mut self, level: Level, step: Step) {
+        match level {
+            Level::Hard => self.interrupt_done(step),
+            Level::Kernel => self.kernel_step_done(step),
+            Level::Program => self.program_step_done(step),
+            _ if self.kernel == Kernel::Linux => self.softirq_done(level, step),
+            Level::InterruptThread => self.interrupt_thread_done(step),
+            Level::Idle => self.idle_poll_done(step),
+            _ => self.netisr_done(step),
+        }
+    }
+
+    /// A packet is lost here.
+    pub fn lose(&mut self, place: LossPlace, packet: &Packet) {
+        self.tally.lose(place);
+        self.shared.lose(self.number, place, packet);
+    }
+
+    /// A frame leaves a card for another machine.
+    pub fn leave(&mut self, card: usize, packet: Packet) {
+        self.tally.transmit(card, packet.line_bytes);
+        self.outbox = Some((card, packet));
+    }
+
+    /// How many packets are somewhere in this machine, whatever has become of their datagrams.
+    pub fn packets(&self) -> u64 {
+        let queued: u64 = self.queues().map(|queue| queue.len()).sum();
+        queued + self.input.held() + self.output.iter().count() as u64
+    }
+
+    /// Every packet in a queue of this machine, those on their way to its cards included.
+    pub fn each_packet(&self) -> impl Iterator<Item = &Packet> {
+        let queued = self.queues().flat_map(Queue::iter);
+        let coming = self.cards.iter().flat_map(Card::coming);
+        queued.chain(self.output.iter()).chain(coming)
+    }
+
+    /// Requests that a program has read and not answered, of those that count until they are answered.
+    pub fn owed(&self) -> u64 {
+        let programs = self.programs.list.iter();
+        let owed = programs.filter_map(|program| program.task.owed());
+        let counted = owed.filter(|request| self.flows[request.flow].counts == Counts::Exchange);
+        counted.count() as u64
+    }
+
+    /// Every queue that this machine's packets wait in. What waits at the far end is not here yet.
+    fn queues(&self) -> impl Iterator<Item = &Queue> {
+        let cards = self.cards.iter().flat_map(Card::queues);
+        let sockets = self.programs.list.iter().map(|program| &program.socket);
+        cards.chain([&self.input.ip_queue]).chain(sockets)
+    }
+}

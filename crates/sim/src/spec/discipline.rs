@@ -1,0 +1,415 @@
+//! How a host learns of packets: the table of receive disciplines, and reading one with its options.
+
+use std::fmt;
+
+use nicpoll_core::{Access, Controller, DeviceId, Knob, Poller};
+
+use super::host::HostModel;
+use super::options::{SimError, Spec, number, ranged, refuse};
+
+/// Every discipline with its defaults.
+const TABLE: [(&str, Method); 5] = [
+    ("freebsd-interrupt", Method::FreebsdInterrupt),
+    (
+        "freebsd-polling",
+        Method::FreebsdPolling {
+            knobs: Vec::new(),
+            controller: Controller::Freebsd,
+        },
+    ),
+    ("napi", Method::Napi(NAPI)),
+    // Deferral by one period of the original's clock, until a tenth of a second of silence.
+    ("napi-timer", Method::Napi(deferred(100, 1_000_000, None))),
+    // The time that the kernel's documentation recommends, the socket option's default budget, and the deferral that its
+    // developers' tests of preferred busy polling use.
+    (
+        "busy-poll",
+        Method::Napi(deferred(
+            2,
+            200_000,
+            Some(Busy {
+                spin_ns: 50_000,
+                budget: 8,
+            }),
+        )),
+    ),
+];
+/// Words of `nicpoll set` and the demo, FreeBSD's discipline of that name, and the one that they mean.
+const WORDS: [(&str, &str, &str); 2] = [
+    ("interrupt", "freebsd-interrupt", "napi"),
+    ("polling", "freebsd-polling", "napi-timer"),
+];
+/// The most empty polls that `napi_defer_hard_irqs` takes.
+pub const DEFER_MAX: u64 = i32::MAX as u64;
+/// A second: longer than any useful timeout.
+const TIME_MAX_NS: u64 = 1_000_000_000;
+
+/// A receive discipline with its options, and numbers of the host that go with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiveDiscipline {
+    text: String,
+    name: &'static str,
+    pub(crate) method: Method,
+    changes: Vec<(String, u64)>,
+}
+
+/// Which kernel a host runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// Software interrupts have a thread of their own, and packets may wait in a queue before IP.
+    Freebsd,
+    /// Software interrupts borrow the thread that they interrupt, and pass packets on at once.
+    Linux,
+}
+
+/// What a discipline does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// Each interrupt wakes a thread that empties the card.
+    FreebsdInterrupt,
+    /// The clock's ticks poll the card.
+    FreebsdPolling {
+        /// Written in this order.
+        knobs: Vec<(Knob, u32)>,
+        controller: Controller,
+    },
+    /// An interrupt begins polling, and an empty card ends it.
+    Napi(NapiOptions),
+}
+
+/// Options of NAPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NapiOptions {
+    /// The most packets of a poll.
+    pub(crate) weight: u64,
+    /// The most packets of a pass (`net.core.netdev_budget`).
+    pub(crate) budget: u64,
+    /// The longest pass (`net.core.netdev_budget_usecs`); `None` for two ticks.
+    pub(crate) budget_ns: Option<u64>,
+    /// How long interrupts stay off when the card is empty.
+    pub(crate) deferral: Option<Deferral>,
+    /// How the program polls.
+    pub(crate) busy: Option<Busy>,
+}
+
+/// Both must be above 0 to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deferral {
+    /// Empty polls before interrupts come back (`napi_defer_hard_irqs`).
+    pub(crate) defer: u64,
+    /// Time from a round's end to the next poll (`gro_flush_timeout`).
+    pub(crate) timeout_ns: u64,
+}
+
+/// Polling by the program while its socket is empty (`SO_BUSY_POLL` with `SO_PREFER_BUSY_POLL`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Busy {
+    /// How long it polls without finding anything before it sleeps.
+    pub(crate) spin_ns: u64,
+    /// The most packets of a poll (`SO_BUSY_POLL_BUDGET`).
+    pub(crate) budget: u64,
+}
+
+/// The kernel's defaults.
+const NAPI: NapiOptions = NapiOptions {
+    weight: 64,
+    budget: 300,
+    budget_ns: None,
+    deferral: None,
+    busy: None,
+};
+
+const fn deferred(defer: u64, timeout_ns: u64, busy: Option<Busy>) -> NapiOptions {
+    NapiOptions {
+        deferral: Some(Deferral { defer, timeout_ns }),
+        busy,
+        ..NAPI
+    }
+}
+
+impl Method {
+    /// Sets an option of the discipline of this name.
+    fn set(&mut self, discipline: &str, name: &str, value: &str) -> Result<(), SimError> {
+        match self {
+            Method::FreebsdInterrupt => refuse(format!(
+                "freebsd-interrupt has no option '{name}'; numbers of the host have a dot: card.moderation_ns=50us"
+            )),
+            Method::FreebsdPolling { controller, .. } if name == "controller" => {
+                *controller = Controller::from_name(value).ok_or_else(|| {
+                    let known = Controller::ALL.map(Controller::name).join(", ");
+                    format!("no such controller: '{value}'; there are {known}")
+                })?;
+                Ok(())
+            }
+            Method::FreebsdPolling { knobs, .. } => {
+                let writable = |knob: &Knob| knob.access() == Access::ReadWrite;
+                let Some(knob) = Knob::from_name(name).filter(writable) else {
+                    let known = Knob::ALL.iter().filter(|knob| writable(knob));
+                    let known: Vec<_> = known.map(|knob| knob.name()).collect();
+                    return refuse(format!(
+                        "freebsd-polling has no option '{name}'; it has controller, {}",
+                        known.join(", ")
+                    ));
+                };
+                let value = ranged(name, value, 0, u64::from(u32::MAX))?;
+                knobs.push((knob, value as u32));
+                Ok(())
+            }
+            Method::Napi(napi) => napi.set(discipline, name, value),
+        }
+    }
+
+    /// Its poller with every card registered, if it has one. `host` has the discipline's numbers.
+    ///
+    /// # Errors
+    /// The knob that the poller refuses on this host.
+    pub(crate) fn poller(&self, host: &HostModel, cards: u32) -> Result<Option<Poller>, SimError> {
+        let Method::FreebsdPolling { knobs, controller } = self else {
+            return Ok(None);
+        };
+        // A host's range ends long before that of the poller.
+        let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
+        for &(knob, value) in knobs {
+            poller.write(knob, value).map_err(|errno| {
+                format!(
+                    "kern.polling.{} = {value} is refused ({errno}): burst_max takes 10 to 20000, each_burst 1 \
+                     to burst_max, user_frac 0 to 99, reg_frac 1 to cpu.hz; knobs are written in the order given",
+                    knob.name()
+                )
+            })?;
+        }
+        poller.set_controller(*controller);
+        for card in 0..cards {
+            let registered = poller.register(DeviceId(card));
+            let _ = registered.expect("the list has room, and no card twice");
+        }
+        Ok(Some(poller))
+    }
+
+    /// What a machine needs of it: its kernel, the poller if it polls, and the options of NAPI.
+    ///
+    /// # Errors
+    /// The knob that the poller refuses on this host.
+    pub(crate) fn kernel(
+        &self,
+        host: &HostModel,
+        cards: u32,
+    ) -> Result<(Kernel, Option<Poller>, NapiOptions), SimError> {
+        Ok(match self {
+            Method::Napi(options) => (Kernel::Linux, None, *options),
+            _ => (Kernel::Freebsd, self.poller(host, cards)?, NAPI),
+        })
+    }
+
+    /// Whether it is Linux's, which serves queues on several processors, merges segments, and serves the ends of veth
+    /// pairs.
+    pub(crate) fn is_napi(&self) -> bool {
+        matches!(self, Method::Napi(_))
+    }
+
+    /// Whether programs poll for what they read.
+    pub(crate) fn is_program_polling(&self) -> bool {
+        matches!(self, Method::Napi(napi) if napi.busy.is_some())
+    }
+
+    /// Whether packets wait for the clock's ticks.
+    pub(crate) fn waits_for_ticks(&self) -> bool {
+        matches!(self, Method::FreebsdPolling { .. })
+    }
+}
+
+impl NapiOptions {
+    fn set(&mut self, discipline: &str, name: &str, value: &str) -> Result<(), SimError> {
+        match (name, &mut self.deferral, &mut self.busy) {
+            ("weight", ..) => self.weight = ranged(name, value, 1, 65_535)?,
+            ("budget", ..) => self.budget = ranged(name, value, 1, 1_000_000)?,
+            ("budget_time", ..) => self.budget_ns = Some(ranged(name, value, 1, TIME_MAX_NS)?),
+            ("defer", Some(deferral), _) => deferral.defer = ranged(name, value, 1, DEFER_MAX)?,
+            ("timeout", Some(deferral), _) => {
+                deferral.timeout_ns = ranged(name, value, 1_000, TIME_MAX_NS)?;
+            }
+            ("spin", _, Some(busy)) => busy.spin_ns = ranged(name, value, 1, TIME_MAX_NS)?,
+            ("busy_budget", _, Some(busy)) => busy.budget = ranged(name, value, 1, 65_535)?,
+            (_, deferral, busy) => {
+                let more = match (deferral, busy) {
+                    (_, Some(_)) => ", defer, timeout, spin, busy_budget",
+                    (Some(_), None) => ", defer, timeout",
+                    (None, None) => "",
+                };
+                return refuse(format!(
+                    "{discipline} has no option '{name}'; it has weight, budget, budget_time{more}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ReceiveDiscipline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl ReceiveDiscipline {
+    /// Reads a name with its options: `freebsd-interrupt`, `freebsd-polling:user_frac=0:controller=share`,
+    /// `napi:budget=64`, `napi-timer:timeout=200us`, `busy-poll:spin=50us`. Each takes numbers of the host too, as
+    /// `freebsd-interrupt:card.moderation_ns=50us`.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right.
+    pub fn parse(text: &str) -> Result<ReceiveDiscipline, SimError> {
+        let spec = Spec::parse(text)?;
+        let Some((name, method)) = TABLE.into_iter().find(|(name, _)| *name == spec.name) else {
+            return Err(unknown(spec.name));
+        };
+        let mut discipline = ReceiveDiscipline {
+            text: String::from(text),
+            name,
+            method,
+            changes: Vec::new(),
+        };
+        let (of_host, own): (Vec<_>, Vec<_>) = spec
+            .options
+            .into_iter()
+            .partition(|(name, _)| name.contains('.'));
+        for (option, value) in own {
+            discipline.method.set(name, option, value)?;
+        }
+        for option in of_host {
+            discipline.changes.push(change(option)?);
+        }
+        Ok(discipline)
+    }
+
+    /// Each discipline with its defaults.
+    pub fn all() -> Vec<ReceiveDiscipline> {
+        let parsed = TABLE.map(|(name, _)| ReceiveDiscipline::parse(name));
+        parsed.into_iter().filter_map(Result::ok).collect()
+    }
+
+    /// Its name, without options.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The host with the numbers that go with this discipline.
+    pub fn applied_to(&self, host: &HostModel) -> HostModel {
+        let mut host = host.clone();
+        for (name, value) in &self.changes {
+            // `parse` has checked name and value.
+            let _ = host.set(name, *value);
+        }
+        host
+    }
+
+    /// The same with another number of the host. Name and value must be right.
+    pub(crate) fn with(&self, name: &str, value: u64) -> ReceiveDiscipline {
+        let mut changed = self.clone();
+        changed.changes.push((String::from(name), value));
+        changed
+    }
+
+    /// The same with another knob, if it polls.
+    pub(crate) fn with_knob(&self, knob: Knob, value: u32) -> ReceiveDiscipline {
+        let mut changed = self.clone();
+        if let Method::FreebsdPolling { knobs, .. } = &mut changed.method {
+            knobs.push((knob, value));
+        }
+        changed
+    }
+
+    /// The same with the numbers of the host that go with another.
+    pub(crate) fn with_changes_of(mut self, other: &ReceiveDiscipline) -> ReceiveDiscipline {
+        self.changes.extend_from_slice(&other.changes);
+        self
+    }
+}
+
+fn unknown(name: &str) -> SimError {
+    if let Some((word, freebsd, linux)) = WORDS.iter().find(|(word, ..)| *word == name) {
+        return SimError::from(format!(
+            "no such discipline: '{word}'; FreeBSD's is {freebsd}, and what nicpoll set and the demo call {word} \
+             is {linux}"
+        ));
+    }
+    let known = TABLE.map(|(name, _)| name).join(", ");
+    SimError::from(format!("no such discipline: '{name}'; there are {known}"))
+}
+
+/// A number of the host that goes with a discipline.
+fn change((name, value): (&str, &str)) -> Result<(String, u64), SimError> {
+    if name == "veth.pair" {
+        return refuse("veth.pair says what the host is: it stands in the host file only");
+    }
+    let value = number(value).map_err(|error| format!("{name}: {error}"))?;
+    // Name and range are wrong for every host or for none.
+    HostModel::default().set(name, value)?;
+    Ok((String::from(name), value))
+}
+
+/// What a variable under `kern.polling` holds before anything has polled; `None` for an unknown name.
+pub fn initial_knob(name: &str) -> Option<u32> {
+    // The knobs do not depend on the clock.
+    let poller = Poller::new(1000).ok()?;
+    Knob::from_name(name).map(|knob| poller.read(knob))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn disciplines_are_read_with_their_options() {
+        let polling =
+            ReceiveDiscipline::parse("freebsd-polling:user_frac=0:controller=share").unwrap();
+        let mut host = HostModel::default();
+        host.set("cpu.hz", 1000).unwrap();
+        let poller = polling.method.poller(&host, 1);
+        let poller = poller.unwrap().unwrap();
+        assert_eq!(poller.read(Knob::UserFrac), 0);
+        assert_eq!(poller.controller(), Controller::Share);
+        let timer = ReceiveDiscipline::parse("napi-timer:timeout=200us").unwrap();
+        let shown = format!("{:?}", timer.method);
+        assert!(shown.contains("defer: 100, timeout_ns: 200000"), "{shown}");
+        let names: Vec<_> = ReceiveDiscipline::all()
+            .iter()
+            .map(ReceiveDiscipline::name)
+            .collect();
+        assert_eq!(names, TABLE.map(|(name, _)| name));
+        let moderated =
+            ReceiveDiscipline::parse("freebsd-interrupt:card.moderation_ns=50us").unwrap();
+        let host = moderated.applied_to(&HostModel::default());
+        assert_eq!(host.card.moderation_ns, 50_000);
+        assert_eq!(
+            moderated.to_string(),
+            "freebsd-interrupt:card.moderation_ns=50us"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_what_would_be_right() {
+        for (text, words) in [
+            ("interupt", "there are freebsd-interrupt, freebsd-polling"),
+            ("interrupt", "FreeBSD's is freebsd-interrupt"),
+            (
+                "polling:user_frac=0",
+                "what nicpoll set and the demo call polling is napi-timer",
+            ),
+            ("freebsd-interrupt:fast=1", "no option 'fast'"),
+            ("freebsd-interrupt:card.rings=1", "card.rx_ring"),
+            ("freebsd-interrupt:card.rx_ring=0", "from 1 to"),
+            ("napi:veth.pair=1", "in the host file only"),
+            ("freebsd-polling:burst=5", "it has controller, burst_max"),
+            ("freebsd-polling:user_frac=many", "user_frac"),
+            ("freebsd-polling:controller=pid", "freebsd, share"),
+            ("napi:timeout=1ms", "it has weight, budget, budget_time"),
+            ("napi-timer:timeout=0", "give 1000 to"),
+            ("busy-poll:spin", "NAME=VALUE"),
+        ] {
+            let error = ReceiveDiscipline::parse(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! Host files: reading them, the ones that the program carries, and presets of sections.
+//!
+//! A text is read, or refused with the line at fault; what was read has nothing unknown, out of range, or missing
+//! without a default. A preset is a committed host file, or some of its numbers; what a file states itself always counts.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use nicpoll_model::FileError;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::host::{Field, HostModel, OPTIONAL_SECTION, lowered};
+
+/// A name longer than this is refused.
+const NAME_CHARS_MAX: usize = 80;
+
+impl HostModel {
+    /// Reads a host file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, with its line.
+    pub fn parse(text: &str) -> Result<HostModel, FileError> {
+        let reader = Reader { text };
+        let document = DeTable::parse(text).map_err(|error| {
+            let message = format!("this is no TOML: {}", error.message());
+            reader.error(error.span().unwrap_or_default(), message)
+        })?;
+        reader.host(document.get_ref())
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn host(&self, document: &DeTable<'_>) -> Result<HostModel, FileError> {
+        let mut host = HostModel {
+            name: self.name(document)?,
+            ..HostModel::default()
+        };
+        self.refuse_unknown(document)?;
+        let known = self.presets(document)?;
+        let is_read = |section| section != OPTIONAL_SECTION || document.contains_key(section);
+        for field in HostModel::FIELDS
+            .iter()
+            .filter(|field| is_read(split(field.name).0))
+        {
+            let value = self.number(document, field, &known)?;
+            // The name is that of a field and the value was seen to be in its range.
+            let set = host.set(field.name, value);
+            set.map_err(|error| self.error(0..0, error.to_string()))?;
+        }
+        Ok(host)
+    }
+
+    /// The numbers that sections begin from.
+    fn presets(&self, document: &DeTable<'_>) -> Result<BTreeMap<&'static str, u64>, FileError> {
+        let mut known = BTreeMap::new();
+        for section in SECTIONS {
+            let table = document.get(section).map(Spanned::get_ref);
+            let Some(value) = table.and_then(|table| table.get(KEY)) else {
+                continue;
+            };
+            let name = match value.get_ref() {
+                DeValue::String(name) => name,
+                _ => "",
+            };
+            add_preset(&mut known, section, name).map_err(|names| {
+                let message = format!(
+                    "[{section}] has no such preset; there are {} (nicpoll sim hosts)",
+                    names.join(", ")
+                );
+                self.error(value.span(), message)
+            })?;
+        }
+        Ok(known)
+    }
+
+    fn name(&self, document: &DeTable<'_>) -> Result<String, FileError> {
+        let wanted = format!(
+            "name = \"...\" is wanted before the first section: what the host is called, 1 to \
+             {NAME_CHARS_MAX} characters on one line"
+        );
+        let Some(value) = document.get("name") else {
+            return Err(self.error(0..0, wanted));
+        };
+        match value.get_ref() {
+            DeValue::String(name)
+                if (1..=NAME_CHARS_MAX).contains(&name.chars().count())
+                    && !name.contains(char::is_control) =>
+            {
+                Ok(name.to_string())
+            }
+            _ => Err(self.error(value.span(), wanted)),
+        }
+    }
+
+    fn refuse_unknown(&self, document: &DeTable<'_>) -> Result<(), FileError> {
+        for (section, value) in document {
+            if section.get_ref() == "name" {
+                continue;
+            }
+            let known = fields_of(section.get_ref());
+            let DeValue::Table(table) = value.get_ref() else {
+                let message = format!("{} is neither a section nor the name", section.get_ref());
+                return Err(self.error(section.span(), message));
+            };
+            if known.is_empty() {
+                let message = format!(
+                    "no such section: [{}]; there are {}",
+                    section.get_ref(),
+                    sections().join(", ")
+                );
+                return Err(self.error(section.span(), message));
+            }
+            let has_preset = SECTIONS.contains(&&**section.get_ref());
+            let is_known = |key: &str| known.contains(&key) || has_preset && key == KEY;
+            let unknown = table.keys().find(|key| !is_known(key.get_ref()));
+            if let Some(key) = unknown {
+                let message = format!(
+                    "[{}] has no {}; it has {}",
+                    section.get_ref(),
+                    key.get_ref(),
+                    known.join(", ")
+                );
+                return Err(self.error(key.span(), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn number(
+        &self,
+        document: &DeTable<'_>,
+        field: &Field,
+        known: &BTreeMap<&'static str, u64>,
+    ) -> Result<u64, FileError> {
+        let (section, name) = split(field.name);
+        let table = document.get(section);
+        let value = table.and_then(|table| match table.get_ref() {
+            DeValue::Table(table) => table.get(name),
+            _ => None,
+        });
+        let known = known.get(field.name).copied();
+        if let (None, Some(known)) = (value, known.or(field.default)) {
+            return Ok(known);
+        }
+        let Some(value) = value else {
+            let end = self.text.len()..self.text.len();
+            let message = format!(
+                "{} is missing; give [{section}] a line {name} = ..., a whole number from {} to {}: {}",
+                field.name,
+                field.min,
+                field.max,
+                lowered(field.meaning)
+            );
+            return Err(self.error(table.map_or(end, Spanned::span), message));
+        };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| (field.min..=field.max).contains(number))
+            .ok_or_else(|| {
+                let given = self.text.get(value.span()).unwrap_or_default();
+                // A value may be as long as the file.
+                let given: String = given
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(40)
+                    .collect();
+                self.error(value.span(), field.refusal(&given))
+            })
+    }
+
+    fn error(&self, span: Range<usize>, message: String) -> FileError {
+        FileError::at(self.text, span, message)
+    }
+}
+
+fn split(name: &'static str) -> (&'static str, &'static str) {
+    name.split_once('.').unwrap_or(("", name))
+}
+
+fn fields_of(section: &str) -> Vec<&'static str> {
+    let names = HostModel::FIELDS.iter().map(|field| split(field.name));
+    let of_section = names.filter(|(of, _)| *of == section);
+    of_section.map(|(_, name)| name).collect()
+}
+
+fn sections() -> Vec<&'static str> {
+    let mut names: Vec<_> = HostModel::FIELDS
+        .iter()
+        .map(|field| split(field.name).0)
+        .collect();
+    names.dedup();
+    names
+}
+
+/// The committed host files by name.
+const HOSTS: [(&str, &str); 10] = [
+    ("asa633", include_str!("../../hosts/asa633.toml")),
+    ("generic", include_str!("../../hosts/generic.toml")),
+    ("linux", include_str!("../../hosts/linux.toml")),
+    ("marketdata", include_str!("../../hosts/marketdata.toml")),
+    ("net6501", include_str!("../../hosts/net6501.toml")),
+    ("node", include_str!("../../hosts/node.toml")),
+    ("poweredge", include_str!("../../hosts/poweredge.toml")),
+    ("t5000", include_str!("../../hosts/t5000.toml")),
+    ("wan", include_str!("../../hosts/wan.toml")),
+    ("wrap", include_str!("../../hosts/wrap.toml")),
+];
+
+/// Cards by their FreeBSD driver, each with the host that has one.
+const CARDS: [(&str, &str); 3] = [("em", "poweredge"), ("sis", "wrap"), ("vr", "t5000")];
+
+/// What a card and its driver bring along: what they hold, and what waits for the bus or for the card. The rest of what
+/// a packet costs in the driver is work of the processor.
+const OF_CARD: [&str; 13] = [
+    "card.rx_ring",
+    "card.tx_ring",
+    "card.moderation_ns",
+    "card.interrupt_ns",
+    "card.rearm_ns",
+    "card.poll_ns",
+    "card.status_ns",
+    "card.rx_kib_ns",
+    "card.tx_kib_ns",
+    "card.tx_gap_ns",
+    "card.pass_packets",
+    "card.hands_over",
+    "network.checksum_kib_ns",
+];
+
+/// Lines, in bits a second: full duplex, without a delay.
+const LINES: [(&str, u64); 4] = [
+    ("10m", 10_000_000),
+    ("100m", 100_000_000),
+    ("1g", 1_000_000_000),
+    ("10g", 10_000_000_000),
+];
+
+/// Sections that may begin from a preset.
+const SECTIONS: [&str; 3] = ["cpu", "card", "link"];
+/// What their line is called.
+const KEY: &str = "preset";
+
+/// A host that the program carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EmbeddedHost {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its host file.
+    pub text: &'static str,
+}
+
+impl EmbeddedHost {
+    /// All of them, by name.
+    pub fn all() -> impl Iterator<Item = EmbeddedHost> {
+        HOSTS
+            .into_iter()
+            .map(|(name, text)| EmbeddedHost { name, text })
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<EmbeddedHost> {
+        EmbeddedHost::all().find(|host| host.name == name)
+    }
+
+    /// What it is, from the remark that its file begins with.
+    pub fn about(&self) -> String {
+        let remark = self.text.lines().map_while(|line| line.strip_prefix("# "));
+        remark.collect::<Vec<_>>().join(" ")
+    }
+
+    fn host(&self) -> HostModel {
+        // A test reads each.
+        HostModel::parse(self.text).unwrap_or_default()
+    }
+}
+
+/// Hosts with what they are, and the names of the other presets, as text.
+pub fn list_presets() -> String {
+    let mut text = String::from("Hosts, and values of [cpu] preset:\n");
+    for host in EmbeddedHost::all() {
+        let about = host.about();
+        let first = about.split_inclusive(". ").next().unwrap_or_default();
+        text.push_str(&format!("  {:<11} {}\n", host.name, first.trim_end()));
+    }
+    text.push_str(&format!("\n[card] preset: {}\n", names(&CARDS).join(", ")));
+    text.push_str(&format!("[link] preset: {}\n", names(&LINES).join(", ")));
+    text
+}
+
+fn names<T>(of: &[(&'static str, T)]) -> Vec<&'static str> {
+    of.iter().map(|(name, _)| *name).collect()
+}
+
+/// Adds the numbers of a section's preset to those that are known. The processor's are all numbers of a host.
+///
+/// # Errors
+/// The names that there are.
+fn add_preset(
+    known: &mut BTreeMap<&'static str, u64>,
+    section: &str,
+    name: &str,
+) -> Result<(), Vec<&'static str>> {
+    let all = |host: HostModel| {
+        let fields = HostModel::FIELDS.iter();
+        fields.filter_map(move |field| Some((field.name, host.get(field.name)?)))
+    };
+    match section {
+        "cpu" => {
+            let found = EmbeddedHost::named(name);
+            let found = found.ok_or_else(|| names(&HOSTS))?;
+            known.extend(all(found.host()));
+        }
+        "card" => {
+            let found = CARDS.iter().find(|(card, _)| *card == name);
+            let of = found.and_then(|(_, host)| EmbeddedHost::named(host));
+            let of = of.ok_or_else(|| names(&CARDS))?;
+            known.extend(all(of.host()).filter(|(field, _)| OF_CARD.contains(field)));
+        }
+        _ => {
+            let found = LINES.iter().find(|(line, _)| *line == name);
+            let (_, bits) = found.ok_or_else(|| names(&LINES))?;
+            known.extend([
+                ("link.bits_per_second", *bits),
+                ("link.mtu_bytes", 1500),
+                ("link.queue_packets", 1000),
+                ("link.delay_ns", 0),
+                ("link.half_duplex", 0),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::host::Veth;
+    use super::*;
+
+    const GENERIC: &str = include_str!("../../hosts/generic.toml");
+
+    fn refused(from: &str, to: &str) -> FileError {
+        assert!(GENERIC.contains(from), "{from}");
+        HostModel::parse(&GENERIC.replacen(from, to, 1)).unwrap_err()
+    }
+
+    fn line_of(text: &str) -> usize {
+        let found = GENERIC.lines().position(|line| line.starts_with(text));
+        found.unwrap() + 1
+    }
+
+    #[test]
+    fn every_field_is_read() {
+        let host = HostModel::parse(GENERIC).unwrap();
+        assert_eq!(host.name, "generic");
+        assert_eq!(host.cpu.hz, 1000);
+        for field in HostModel::FIELDS {
+            assert!((field.min..=field.max).contains(&host.get(field.name).unwrap()));
+        }
+    }
+
+    #[test]
+    fn errors_name_line_field_range_and_remedy() {
+        let hz = line_of("hz = ");
+        for (to, words) in [
+            (
+                "hz = 0",
+                "cpu.hz = 0 is out of range; give a whole number from 1 to 10000",
+            ),
+            ("hz = -5", "cpu.hz = -5 is out of range"),
+            ("hz = 1e3", "cpu.hz = 1e3 is out of range"),
+            ("hz = \"fast\"", "cpu.hz = \"fast\" is out of range"),
+            ("herz = 1000", "[cpu] has no herz; it has hz, tick_ns"),
+            ("hz = ", "this is no TOML"),
+        ] {
+            let error = refused("hz = 1000", to);
+            assert_eq!(error.line, hz, "{to}: {error}");
+            assert!(error.message.contains(words), "{to}: {error}");
+        }
+        let error = refused("refill_ns = 0", "refill_ns = 1000001");
+        assert_eq!(error.line, line_of("refill_ns = "), "{error}");
+        let words =
+            "cpu.refill_ns = 1000001 is out of range; give a whole number from 0 to 1000000";
+        assert!(error.message.contains(words), "{error}");
+        let error = refused("hz = 1000", "");
+        assert_eq!(error.line, line_of("[cpu]"), "{error}");
+        assert!(error.message.contains("cpu.hz is missing"), "{error}");
+        assert!(error.message.contains("clock ticks a second"), "{error}");
+    }
+
+    #[test]
+    fn sections_are_known_and_all_there() {
+        let error = refused("[storm]", "[strom]");
+        assert_eq!(error.line, line_of("[storm]"));
+        assert!(
+            error.message.contains("there are cpu, card, link"),
+            "{error}"
+        );
+        let error = HostModel::parse("name = \"empty\"\n").unwrap_err();
+        assert!(error.message.contains("cpu.hz is missing"), "{error}");
+        let error = refused("name = ", "title = ");
+        assert!(error.message.contains("name = "), "{error}");
+        assert!(HostModel::parse("").is_err());
+    }
+
+    #[test]
+    fn the_veth_section_is_there_whole_or_not_at_all() {
+        assert_eq!(HostModel::parse(GENERIC).unwrap().veth, Veth::default());
+        let part = format!("{GENERIC}\n[veth]\npair = 1\nwake_ns = 2\ntimer_delay_ns = 4\n");
+        let error = HostModel::parse(&part).unwrap_err().message;
+        assert!(error.contains("veth.wake_delay_ns is missing"), "{error}");
+        let whole = HostModel::parse(&format!("{part}wake_delay_ns = 3\n")).unwrap();
+        assert_eq!((whole.veth.pair, whole.veth.wake_delay_ns), (1, 3));
+    }
+
+    #[test]
+    fn what_not_every_host_has_may_be_left_out() {
+        let optional: Vec<_> = HostModel::FIELDS
+            .iter()
+            .filter(|of| of.default.is_some())
+            .collect();
+        // Each has one processor and one queue at least.
+        assert!(
+            optional
+                .iter()
+                .all(|field| field.default == Some(field.min))
+        );
+        let names: Vec<_> = optional.iter().map(|field| field.name).collect();
+        assert_eq!(
+            names,
+            [
+                "cpu.wake_refill_ns",
+                "cpu.stat_hz",
+                "cpu.wake_other_ns",
+                "cpu.cpus",
+                "card.hands_over",
+                "card.queues",
+                "network.gro",
+                "network.gro_ns",
+                "application.cpu",
+            ]
+        );
+        let line = "hz = 1000\nstat_hz = 128\n";
+        let host = HostModel::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();
+        assert_eq!((host.cpu.stat_hz, host.card.hands_over), (128, 0));
+        let error = refused("hz = 1000", "hz = 1000\nstat_hz = 10001");
+        assert!(
+            error
+                .message
+                .contains("cpu.stat_hz = 10001 is out of range"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn values_can_be_set_by_name_within_their_range() {
+        let mut host = HostModel::parse(GENERIC).unwrap();
+        host.set("card.rx_ring", 64).unwrap();
+        assert_eq!(host.card.rx_ring, 64);
+        assert!(
+            host.set("card.rx_ring", 0)
+                .unwrap_err()
+                .to_string()
+                .contains("from 1 to")
+        );
+        assert!(
+            host.set("card.size", 1)
+                .unwrap_err()
+                .to_string()
+                .contains("card.rx_ring")
+        );
+    }
+
+    const ROUTER: &str = "name = \"mine\"\n[cpu]\npreset = \"wrap\"\n[card]\npreset = \"em\"\nrx_ring = 64\n\
+        [link]\npreset = \"1g\"\n";
+
+    #[test]
+    fn every_committed_host_is_carried_and_is_right() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts");
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), HOSTS.len());
+        for host in EmbeddedHost::all() {
+            assert_eq!(HostModel::parse(host.text).unwrap().name, host.name);
+            assert!(host.about().len() > 40, "{}", host.name);
+        }
+    }
+
+    #[test]
+    fn a_host_begins_from_presets_and_what_it_states_counts() {
+        let host = HostModel::parse(ROUTER).unwrap();
+        let (wrap, em) = (
+            EmbeddedHost::named("wrap").unwrap().host(),
+            EmbeddedHost::named("poweredge").unwrap().host(),
+        );
+        assert_eq!(host.name, "mine");
+        assert_eq!(host.cpu, wrap.cpu);
+        assert_eq!(host.card.rx_packet_ns, wrap.card.rx_packet_ns);
+        assert_eq!(host.card.moderation_ns, em.card.moderation_ns);
+        assert_eq!(
+            (host.card.rx_ring, host.card.tx_ring),
+            (64, em.card.tx_ring)
+        );
+        assert_eq!(host.link.bits_per_second, 1_000_000_000);
+    }
+
+    #[test]
+    fn a_preset_that_is_none_is_refused_with_those_there_are() {
+        for (from, to, words) in [
+            ("\"wrap\"", "\"warp\"", "there are asa633, generic,"),
+            ("\"em\"", "\"rtl\"", "there are em, sis, vr"),
+            ("\"1g\"", "1", "there are 10m, 100m, 1g, 10g"),
+            ("[cpu]\npreset = \"wrap\"\n", "", "cpu.hz is missing"),
+            ("[link]\n", "[tcp]\n", "[tcp] has no preset"),
+        ] {
+            let error = HostModel::parse(&ROUTER.replacen(from, to, 1)).unwrap_err();
+            assert!(error.message.contains(words), "{to}: {error}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What a simulation is made from: hosts, receive disciplines, traffic and the run itself, as files and command lines
+//! state them.
+//!
+//! Text goes in; checked values come out, or a message that says what is wrong and what would be right. Open
+//! [`simulation`] first: hosts in a row, the traffic between them, and whether the hosts can run it. [`host`] is the table
+//! of a host's numbers, [`host_file`] reads them and has the hosts that the program carries.
+
+pub mod discipline;
+pub mod host;
+pub mod host_file;
+pub mod options;
+pub mod simulation;
+pub mod trace;
+pub mod traffic;

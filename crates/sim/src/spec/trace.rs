@@ -1,0 +1,311 @@
+//! A recorded trace: when packets came, and how large they were.
+//!
+//! The text has a packet a line: its time, then the bytes of its UDP payload, separated by blanks or a comma. A time is in
+//! seconds with up to nine decimals (`0.000125`, `1700000000.5`), or in whole nanoseconds with `ns` at its end. Only
+//! differences count: the first packet comes at the start. Empty lines and lines that begin with `#` are ignored; so is a
+//! first line that names its columns, `time` first.
+//!
+//! Guarantees, whatever the text: times never run backwards, and memory is bounded by the limits here.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use nicpoll_model::FileError;
+
+use super::options::{SimError, refuse};
+
+/// Packets that a trace may have. Each takes 16 bytes.
+pub const TRACE_PACKETS_MAX: usize = 4_000_000;
+/// Bytes that a line may have.
+pub const TRACE_LINE_BYTES_MAX: usize = 256;
+/// The most that a UDP datagram carries.
+const PAYLOAD_MAX: u32 = 65_507;
+/// A day: longer than anything that is simulated.
+const SPAN_MAX_NS: u64 = 86_400_000_000_000;
+const DECIMALS: usize = 9;
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Packets in the order of their times, at least one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Trace {
+    name: String,
+    packets: Vec<TracePacket>,
+    /// Follows from the packets.
+    content: u64,
+}
+
+/// Short, and different for other packets.
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trace({}, {:016x})", self.name, self.content)
+    }
+}
+
+/// One packet of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TracePacket {
+    /// When it came, since the first one.
+    pub at_ns: u64,
+    /// Bytes of UDP payload.
+    pub payload_bytes: u32,
+}
+
+/// Reads a trace line by line.
+/// ```
+/// use nicpoll_sim::TraceReader;
+///
+/// let mut reader = TraceReader::default();
+/// for line in ["0.000000 64", "0.000125 64", "0.000250 1500"] {
+///     reader.line(line.as_bytes())?;
+/// }
+/// let trace = reader.finish("three packets")?;
+/// assert_eq!(trace.packets().len(), 3);
+/// # Ok::<(), nicpoll_model::FileError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TraceReader {
+    packets: Vec<TracePacket>,
+    /// Lines so far.
+    lines: usize,
+    /// The time of the first packet, as the text has it.
+    origin_ns: u64,
+}
+
+impl TraceReader {
+    /// Takes the next line, without its end.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn line(&mut self, line: &[u8]) -> Result<(), FileError> {
+        self.lines += 1;
+        let packet = self
+            .packet(line)
+            .map_err(|error| self.wrong(error.to_string()))?;
+        self.packets.extend(packet);
+        Ok(())
+    }
+
+    /// All lines were taken. `name` is what reports call the trace.
+    ///
+    /// # Errors
+    /// There was no packet.
+    pub fn finish(self, name: &str) -> Result<Trace, FileError> {
+        if self.packets.is_empty() {
+            let message =
+                String::from("there is no packet; give one a line, such as '0.000125 64'");
+            return Err(FileError {
+                line: self.lines.max(1),
+                message,
+            });
+        }
+        let mut content = DefaultHasher::new();
+        self.packets.hash(&mut content);
+        Ok(Trace {
+            name: String::from(name),
+            content: content.finish(),
+            packets: self.packets,
+        })
+    }
+
+    fn wrong(&self, message: String) -> FileError {
+        FileError {
+            line: self.lines,
+            message,
+        }
+    }
+
+    fn packet(&mut self, line: &[u8]) -> Result<Option<TracePacket>, SimError> {
+        if line.len() > TRACE_LINE_BYTES_MAX {
+            return refuse(format!(
+                "it has {} bytes; a packet takes no more than {TRACE_LINE_BYTES_MAX}",
+                line.len()
+            ));
+        }
+        let line =
+            std::str::from_utf8(line).map_err(|_| SimError(String::from("it is no text")))?;
+        let mut words = line
+            .split([' ', '\t', ',', '\r'])
+            .filter(|word| !word.is_empty());
+        let Some(time) = words.next().filter(|word| !word.starts_with('#')) else {
+            return Ok(None);
+        };
+        if self.lines == 1 && time.eq_ignore_ascii_case("time") {
+            return Ok(None);
+        }
+        let (Some(size), None) = (words.next(), words.next()) else {
+            return refuse("a time and a size were expected, such as '0.000125 64'");
+        };
+        let at_ns = self.since_first(parse_time(time)?)?;
+        let payload_bytes = parse_size(size)?;
+        if self.packets.len() >= TRACE_PACKETS_MAX {
+            return refuse(format!(
+                "a trace has at most {TRACE_PACKETS_MAX} packets; cut it into shorter ones"
+            ));
+        }
+        Ok(Some(TracePacket {
+            at_ns,
+            payload_bytes,
+        }))
+    }
+
+    /// A packet's time since the first, which must not be before the last one's.
+    fn since_first(&mut self, time_ns: u64) -> Result<u64, SimError> {
+        let Some(last) = self.packets.last() else {
+            self.origin_ns = time_ns;
+            return Ok(0);
+        };
+        let last_ns = last.at_ns;
+        let at_ns = time_ns.checked_sub(self.origin_ns);
+        let Some(at_ns) = at_ns.filter(|at_ns| *at_ns >= last_ns) else {
+            return refuse(
+                "time: it is before that of the packet before; sort the packets by time",
+            );
+        };
+        if at_ns > SPAN_MAX_NS {
+            return refuse(
+                "time: it is more than a day after that of the first packet; cut the trace into shorter ones",
+            );
+        }
+        Ok(at_ns)
+    }
+}
+
+fn parse_time(word: &str) -> Result<u64, SimError> {
+    let expected = || {
+        SimError(format!(
+            "time: '{word}' is none; seconds with up to nine decimals were expected, or nanoseconds as 125000ns"
+        ))
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(ns) = word.strip_suffix("ns") {
+        return ns.parse().ok().filter(|_| digits(ns)).ok_or_else(expected);
+    }
+    let (whole, decimals) = word.split_once('.').unwrap_or((word, "0"));
+    let is_number = digits(whole) && digits(decimals) && decimals.len() <= DECIMALS;
+    let parsed = || -> Option<u64> {
+        let seconds: u64 = whole.parse().ok()?;
+        let padded: u64 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
+        seconds.checked_mul(NS_PER_SECOND)?.checked_add(padded)
+    };
+    parsed().filter(|_| is_number).ok_or_else(expected)
+}
+
+fn parse_size(word: &str) -> Result<u32, SimError> {
+    let size = word.parse().ok().filter(|_| !word.starts_with('+'));
+    size.filter(|size| *size <= PAYLOAD_MAX).ok_or_else(|| {
+        SimError(format!(
+            "size: '{word}' is none; bytes of UDP payload were expected, 0 to {PAYLOAD_MAX}"
+        ))
+    })
+}
+
+impl Trace {
+    /// All packets.
+    pub fn packets(&self) -> &[TracePacket] {
+        &self.packets
+    }
+
+    /// What reports call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The largest packet's bytes of payload.
+    pub fn payload_bytes_max(&self) -> u32 {
+        let sizes = self.packets.iter().map(|packet| packet.payload_bytes);
+        sizes.max().unwrap_or(0)
+    }
+
+    /// Packets a second, rounded up.
+    pub fn mean_pps(&self) -> u64 {
+        let packets = self.packets.len() as u64;
+        // A few million packets.
+        (packets * NS_PER_SECOND).div_ceil(self.period_ns())
+    }
+
+    /// From the first packet to the last.
+    pub fn span_ns(&self) -> u64 {
+        self.packets.last().map_or(0, |packet| packet.at_ns)
+    }
+
+    /// From the first packet to its repetition: the span, and a mean gap, of 1 ns at least.
+    pub fn period_ns(&self) -> u64 {
+        let gaps = self.packets.len().saturating_sub(1).max(1) as u64;
+        self.span_ns() + (self.span_ns() / gaps).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Trace, FileError> {
+        let mut reader = TraceReader::default();
+        for line in text.lines() {
+            reader.line(line.as_bytes())?;
+        }
+        reader.finish("trace")
+    }
+
+    fn packet(at_ns: u64, payload_bytes: u32) -> TracePacket {
+        TracePacket {
+            at_ns,
+            payload_bytes,
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_line_is_read() {
+        let text = "time,size\n# a comment\n\n1700000000.5,64\n1700000000.500000125 1470\r\n\
+                    1700000000500000300ns\t0\n";
+        let trace = read(text).unwrap();
+        let packets = [packet(0, 64), packet(125, 1470), packet(300, 0)];
+        assert_eq!(trace.packets(), packets);
+        assert_eq!((trace.span_ns(), trace.period_ns()), (300, 450));
+        assert_eq!(read("5 1").unwrap().period_ns(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_line_field_and_remedy() {
+        let long = format!("0 {}", " ".repeat(300));
+        for (text, line, words) in [
+            ("", 1, "there is no packet"),
+            ("# nothing\n\n", 2, "there is no packet"),
+            ("0 64\n1", 2, "a time and a size"),
+            ("0 64 udp", 1, "a time and a size"),
+            ("0 64\ntime size", 2, "time: 'time'"),
+            ("-1 64", 1, "time: '-1'"),
+            ("+1ns 64", 1, "time: '+1ns'"),
+            ("1.0000000001 64", 1, "nine decimals"),
+            ("1e9 64", 1, "nine decimals"),
+            ("99999999999 64", 1, "time:"),
+            ("1 64\n0.5 64", 2, "sort the packets"),
+            ("0 64\n0 64\n86401 64", 3, "more than a day"),
+            ("0 65508", 1, "0 to 65507"),
+            ("0 +64", 1, "size: '+64'"),
+            ("0 64.5", 1, "size: '64.5'"),
+            (&long, 1, "no more than 256"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.message.contains(words), "{text}: {error}");
+        }
+        let error = TraceReader::default().line(b"0 \xff").unwrap_err();
+        assert!(error.to_string().contains("line 1: it is no text"));
+    }
+
+    #[test]
+    fn a_trace_has_an_end() {
+        let mut reader = TraceReader::default();
+        for _ in 0..TRACE_PACKETS_MAX {
+            reader.line(b"0 64").unwrap();
+        }
+        assert!(
+            reader
+                .line(b"0 64")
+                .unwrap_err()
+                .message
+                .contains("shorter")
+        );
+    }
+}

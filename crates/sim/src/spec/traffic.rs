@@ -1,0 +1,426 @@
+//! What is sent: patterns of datagrams and iperf's TCP, read from a name with options.
+
+use std::fmt;
+use std::sync::Arc;
+
+use nicpoll_model::line::IpVersion;
+
+use super::options::{SimError, Spec, number, ranged, refuse};
+use super::trace::Trace;
+
+const NAMES: &str =
+    "constant, poisson, pulses, trace:FILE, blast (or netblast), iperf-udp, iperf-tcp, rr";
+/// Lines to a host alone, and cards of a host: as many as the bits of an interrupt source have room for.
+pub(crate) const LINKS_MAX: usize = 8;
+/// More than any line carries.
+const RATE_MAX_PPS: u64 = 1_000_000_000;
+const BUFFER_BYTES_MAX: u64 = 1 << 30;
+const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
+
+/// Traffic: what is sent, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrafficModel {
+    /// When.
+    pub pattern: Pattern,
+    /// Packets a second; `None` when it is not given, or when the host sends as fast as it can.
+    pub rate_pps: Option<u64>,
+    /// Bytes of UDP payload in each; TCP chooses its own segments.
+    pub payload_bytes: u32,
+    /// What carries them.
+    pub ip: IpVersion,
+    /// Independent hosts that send, 1 to 10,000. Above 1 they are ideal ones at the far end of the lines.
+    pub(crate) clients: u16,
+    /// Flows that a sending program spreads its datagrams over, in turn, 1 to 10,000.
+    pub(crate) flows: u16,
+    /// Lines to the simulated host, each with a card of its own, 1 to 8. The clients are dealt out to them in turn.
+    pub(crate) links: u8,
+}
+
+/// When datagrams are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Another host sends at equal intervals.
+    Constant,
+    /// Another host sends, at times that are independent of each other.
+    Poisson,
+    /// Another host sends the datagrams of a period at its start, back to back.
+    Pulses {
+        /// From pulse to pulse.
+        period_ns: u64,
+    },
+    /// The simulated host itself sends, without a pause, and does not wait when a queue is full.
+    Blast,
+    /// One simulated host sends to another at a rate of payload, as iperf 2.0 keeps it.
+    IperfUdp {
+        /// The rate that is asked for.
+        bits_per_second: u64,
+    },
+    /// Another host sends a recorded trace.
+    Trace {
+        /// The recording.
+        trace: Arc<Trace>,
+        /// Whether it starts again after its last packet.
+        repeats: bool,
+    },
+    /// One simulated host writes to a TCP connection to another, as iperf 2 does.
+    IperfTcp(IperfTcp),
+    /// A client sends a request, waits for the reply, and sends the next: one simulated host to another, or
+    /// ideal hosts at the far end to the simulated one.
+    RequestResponse,
+}
+
+/// Options of iperf over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IperfTcp {
+    /// Send and receive buffers (`-w`); `None` for those of the hosts.
+    pub window_bytes: Option<u64>,
+    /// Bytes of a call to write or to read (`-l`).
+    pub write_bytes: u64,
+    /// Whether the other host sends too, over a connection of its own (`-d`).
+    pub is_dual: bool,
+}
+
+impl Pattern {
+    /// The pattern of a name, with its defaults.
+    fn named(name: &str) -> Result<Pattern, SimError> {
+        Ok(match name {
+            "constant" => Pattern::Constant,
+            "poisson" => Pattern::Poisson,
+            "pulses" => Pattern::Pulses {
+                period_ns: 1_000_000,
+            },
+            "blast" | "netblast" => Pattern::Blast,
+            // iperf's own default is 1 Mbit/s.
+            "iperf-udp" => Pattern::IperfUdp {
+                bits_per_second: 1_048_576,
+            },
+            "iperf-tcp" => Pattern::IperfTcp(IperfTcp {
+                window_bytes: None,
+                // iperf 2's own, whatever its help says.
+                write_bytes: 131_072,
+                is_dual: false,
+            }),
+            "rr" => Pattern::RequestResponse,
+            "trace" => return refuse("a trace is named by its file: trace:FILE"),
+            other => return refuse(format!("no such workload: '{other}'; there are {NAMES}")),
+        })
+    }
+
+    /// Its name, and the options that it takes.
+    fn row(&self) -> (&'static str, &'static str) {
+        match self {
+            Pattern::Constant => ("constant", "rate, clients, links, payload, ip"),
+            Pattern::Poisson => ("poisson", "rate, clients, links, payload, ip"),
+            Pattern::Pulses { .. } => ("pulses", "rate, period, clients, links, payload, ip"),
+            Pattern::Blast => ("blast", "flows, payload, ip"),
+            Pattern::IperfUdp { .. } => ("iperf-udp", "rate, payload, ip"),
+            Pattern::IperfTcp(_) => ("iperf-tcp", "window, write, dual, ip"),
+            Pattern::RequestResponse => ("rr", "clients, links, payload, ip"),
+            Pattern::Trace { .. } => ("trace", "repeat, ip"),
+        }
+    }
+
+    fn takes(&self, option: &str) -> bool {
+        self.row().1.split(", ").any(|known| known == option)
+    }
+
+    /// Whether it goes from one simulated host to another.
+    pub(crate) fn needs_peer(&self) -> bool {
+        matches!(self, Pattern::IperfUdp { .. } | Pattern::IperfTcp(_))
+    }
+
+    /// Whether it comes from an ideal far end.
+    pub(crate) fn needs_far_end(&self) -> bool {
+        matches!(
+            self,
+            Pattern::Constant | Pattern::Poisson | Pattern::Pulses { .. } | Pattern::Trace { .. }
+        )
+    }
+}
+
+impl fmt::Display for TrafficModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        let ip = match self.ip {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        };
+        match &self.pattern {
+            Pattern::Trace { trace, repeats } => {
+                let repeats = u8::from(*repeats);
+                return write!(f, ":{}:repeat={repeats}:ip={ip}", trace.name());
+            }
+            Pattern::IperfTcp(options) => {
+                if let Some(window_bytes) = options.window_bytes {
+                    write!(f, ":window={window_bytes}")?;
+                }
+                let dual = u8::from(options.is_dual);
+                return write!(f, ":write={}:dual={dual}:ip={ip}", options.write_bytes);
+            }
+            Pattern::IperfUdp { bits_per_second } => write!(f, ":rate={bits_per_second}")?,
+            _ => {
+                if let Some(rate) = self.rate_pps {
+                    write!(f, ":rate={rate}")?;
+                }
+            }
+        }
+        write!(f, ":payload={}:ip={ip}", self.payload_bytes)?;
+        if let Pattern::Pulses { period_ns } = self.pattern {
+            write!(f, ":period={period_ns}ns")?;
+        }
+        if self.clients != u16::from(self.links) {
+            write!(f, ":clients={}", self.clients)?;
+        }
+        if self.flows > 1 {
+            write!(f, ":flows={}", self.flows)?;
+        }
+        if self.links > 1 {
+            write!(f, ":links={}", self.links)?;
+        }
+        Ok(())
+    }
+}
+
+impl TrafficModel {
+    /// The most clients.
+    pub const CLIENTS_MAX: u64 = 10_000;
+
+    /// Reads a name with its options: `constant:rate=100k`, `poisson:rate=5k:payload=1470`,
+    /// `pulses:rate=50k:period=1ms`, `rr:clients=1000:links=4`, `blast:payload=64:ip=6`,
+    /// `iperf-tcp:window=32k:dual=1`.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right.
+    pub fn parse(text: &str) -> Result<TrafficModel, SimError> {
+        let spec = Spec::parse(text)?;
+        let payload_bytes = if spec.name == "iperf-udp" { 1470 } else { 64 };
+        let mut traffic = TrafficModel::of(Pattern::named(spec.name)?, payload_bytes);
+        let mut clients = None;
+        for (name, value) in spec.options {
+            if !traffic.pattern.takes(name) {
+                let known = traffic.pattern.row().1;
+                return refuse(format!(
+                    "{} has no option '{name}'; it has {known}",
+                    spec.name
+                ));
+            }
+            match (name, &mut traffic.pattern) {
+                ("rate", Pattern::IperfUdp { bits_per_second }) => {
+                    *bits_per_second = ranged(name, value, 1, BITS_PER_SECOND_MAX)?;
+                }
+                ("rate", _) => {
+                    let value = value.strip_suffix("pps").unwrap_or(value);
+                    traffic.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
+                }
+                ("window", Pattern::IperfTcp(options)) => {
+                    options.window_bytes = Some(ranged(name, value, 2_048, BUFFER_BYTES_MAX)?);
+                }
+                ("write", Pattern::IperfTcp(options)) => {
+                    options.write_bytes = ranged(name, value, 1, BUFFER_BYTES_MAX)?;
+                }
+                ("dual", Pattern::IperfTcp(options)) => {
+                    options.is_dual = ranged(name, value, 0, 1)? == 1;
+                }
+                ("period", Pattern::Pulses { period_ns }) => {
+                    *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
+                }
+                ("payload", _) => traffic.payload_bytes = ranged(name, value, 0, 65_535)? as u32,
+                ("clients", _) => {
+                    clients = Some(ranged(name, value, 1, TrafficModel::CLIENTS_MAX)?);
+                }
+                ("flows", _) => {
+                    traffic.flows = ranged(name, value, 1, TrafficModel::CLIENTS_MAX)? as u16;
+                }
+                ("links", _) => traffic.links = ranged(name, value, 1, LINKS_MAX as u64)? as u8,
+                _ => traffic.ip = ip_version(value)?,
+            }
+        }
+        let clients = clients.unwrap_or(u64::from(traffic.links));
+        traffic.with_clients(clients)
+    }
+
+    fn of(pattern: Pattern, payload_bytes: u32) -> TrafficModel {
+        TrafficModel {
+            pattern,
+            rate_pps: None,
+            payload_bytes,
+            ip: IpVersion::V4,
+            clients: 1,
+            flows: 1,
+            links: 1,
+        }
+    }
+
+    /// The same from another number of clients.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn with_clients(self, clients: u64) -> Result<TrafficModel, SimError> {
+        let links = self.links;
+        if clients != u64::from(links) && !self.pattern.takes("clients") {
+            return refuse(format!(
+                "{} comes from one sender; constant, poisson, pulses and rr take clients",
+                self.name()
+            ));
+        }
+        if !(1..=TrafficModel::CLIENTS_MAX).contains(&clients) {
+            return refuse(format!(
+                "clients={clients} is out of range; give 1 to {}",
+                TrafficModel::CLIENTS_MAX
+            ));
+        }
+        if clients < u64::from(links) {
+            return refuse(format!(
+                "clients={clients} are too few for links={links}: each link has one at least; give more clients or \
+                 fewer links"
+            ));
+        }
+        Ok(TrafficModel {
+            clients: clients as u16,
+            ..self
+        })
+    }
+
+    /// Another host sends a recorded trace. `options` are `repeat=1` and `ip=6`, as after a name.
+    ///
+    /// # Errors
+    /// Which option is wrong, and what would be right.
+    pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<TrafficModel, SimError> {
+        let mut repeats = false;
+        let mut ip = IpVersion::V4;
+        for (name, value) in options {
+            match *name {
+                "repeat" => repeats = ranged(name, value, 0, 1)? == 1,
+                "ip" => ip = ip_version(value)?,
+                _ => return refuse(format!("trace has no option '{name}'; it has repeat, ip")),
+            }
+        }
+        Ok(TrafficModel {
+            rate_pps: Some(trace.mean_pps()),
+            ip,
+            ..TrafficModel::of(
+                Pattern::Trace {
+                    trace: Arc::clone(&trace),
+                    repeats,
+                },
+                trace.payload_bytes_max(),
+            )
+        })
+    }
+
+    /// The same at another rate.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn at(self, rate_pps: u64) -> Result<TrafficModel, SimError> {
+        if !self.pattern.needs_far_end() || !self.pattern.takes("rate") {
+            let or_clients = match self.pattern.takes("clients") {
+                true => ", or clients",
+                false => "",
+            };
+            return refuse(format!(
+                "{} has no rate of packets to vary; vary a number of the host{or_clients}",
+                self.name()
+            ));
+        }
+        Ok(TrafficModel {
+            rate_pps: Some(rate_pps),
+            ..self
+        })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.pattern.row().0
+    }
+}
+
+fn ip_version(value: &str) -> Result<IpVersion, SimError> {
+    match number(value) {
+        Ok(4) => Ok(IpVersion::V4),
+        Ok(6) => Ok(IpVersion::V6),
+        _ => refuse(format!("ip={value}: 4 or 6 was expected")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_are_read_and_written_alike() {
+        for (text, full) in [
+            ("constant:rate=100k", "constant:rate=100000:payload=64:ip=4"),
+            (
+                "poisson:rate=5kpps:ip=6",
+                "poisson:rate=5000:payload=64:ip=6",
+            ),
+            (
+                "pulses:rate=50k",
+                "pulses:rate=50000:payload=64:ip=4:period=1000000ns",
+            ),
+            ("blast:payload=1470", "blast:payload=1470:ip=4"),
+            ("netblast:ip=6", "blast:payload=64:ip=6"),
+            ("netblast:flows=64", "blast:payload=64:ip=4:flows=64"),
+            (
+                "iperf-udp:rate=500m",
+                "iperf-udp:rate=500000000:payload=1470:ip=4",
+            ),
+            ("rr", "rr:payload=64:ip=4"),
+            ("rr:clients=5", "rr:payload=64:ip=4:clients=5"),
+            (
+                "constant:rate=5k:links=4",
+                "constant:rate=5000:payload=64:ip=4:links=4",
+            ),
+            (
+                "poisson:links=2:clients=1k:rate=5k",
+                "poisson:rate=5000:payload=64:ip=4:clients=1000:links=2",
+            ),
+            ("iperf-tcp", "iperf-tcp:write=131072:dual=0:ip=4"),
+            (
+                "iperf-tcp:window=64k:dual=1:ip=6:write=8192",
+                "iperf-tcp:window=64000:write=8192:dual=1:ip=6",
+            ),
+        ] {
+            let workload = TrafficModel::parse(text).unwrap();
+            assert_eq!(workload.to_string(), full);
+            assert_eq!(TrafficModel::parse(full), Ok(workload));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_what_would_be_right() {
+        for (text, words) in [
+            ("steady", "there are constant"),
+            (
+                "blast:rate=5k",
+                "blast has no option 'rate'; it has flows, payload, ip",
+            ),
+            (
+                "constant:period=1ms",
+                "it has rate, clients, links, payload, ip",
+            ),
+            ("constant:rate=0", "give 1 to"),
+            (
+                "rr:rate=5",
+                "rr has no option 'rate'; it has clients, links, payload, ip",
+            ),
+            ("rr:clients=0", "clients=0 is out of range; give 1 to 10000"),
+            ("rr:clients=10001", "give 1 to 10000"),
+            ("rr:clients=-1", "clients: '-1' is no number"),
+            ("constant:links=9", "links=9 is out of range; give 1 to 8"),
+            (
+                "constant:links=4:clients=3",
+                "give more clients or fewer links",
+            ),
+            ("blast:clients=2", "it has flows, payload, ip"),
+            ("iperf-udp:links=2", "it has rate, payload, ip"),
+            ("constant:ip=5", "4 or 6"),
+            ("iperf-tcp:payload=5", "it has window, write, dual, ip"),
+            ("iperf-tcp:window=5", "give 2048 to"),
+            ("iperf-tcp:dual=2", "give 0 to 1"),
+        ] {
+            let error = TrafficModel::parse(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

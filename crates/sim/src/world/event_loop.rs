@@ -1,0 +1,158 @@
+//! Machines that are joined by lines, under one virtual clock.
+//!
+//! The machine whose next event comes first runs, until another one's comes; at the same moment the one with the lower
+//! number runs first. The machine that runs holds what all share. Events happen in the order of their times, so machines
+//! and seed alone decide a run.
+
+use std::collections::HashSet;
+use std::mem;
+
+use super::processors::Processors;
+use crate::account::Shared;
+use crate::machine::figures::Start;
+use crate::machine::state::{Machine, OTHER_PROCESSOR};
+
+/// The other end of a card's line.
+#[derive(Clone, Copy, Debug)]
+pub struct Port {
+    /// The host there.
+    pub host: usize,
+    /// Its card.
+    pub card: usize,
+}
+
+/// A machine's place in the world.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// The host that it is a processor of.
+    pub host: usize,
+    /// The other end of each card's line; `None` for an ideal far end.
+    pub peers: Vec<Option<Port>>,
+}
+
+#[derive(Debug)]
+pub struct World {
+    pub machines: Vec<Machine>,
+    seats: Vec<Seat>,
+    /// Of each host.
+    pub processors: Vec<Processors>,
+    /// When each machine's next event comes.
+    next_ns: Vec<u64>,
+    pub shared: Box<Shared>,
+}
+
+impl World {
+    pub fn new(
+        machines: Vec<Machine>,
+        seats: Vec<Seat>,
+        processors: Vec<Processors>,
+        shared: Shared,
+    ) -> Self {
+        let mut world = World {
+            next_ns: vec![0; machines.len()],
+            machines,
+            seats,
+            processors,
+            shared: Box::new(shared),
+        };
+        for number in 0..world.machines.len() {
+            world.let_run(number, |machine| machine.boot());
+        }
+        world
+    }
+
+    /// Lets a machine do something, with what all share in its hands.
+    fn let_run(&mut self, number: usize, work: impl FnOnce(&mut Machine)) {
+        let machine = &mut self.machines[number];
+        mem::swap(&mut machine.shared, &mut self.shared);
+        work(machine);
+        mem::swap(&mut machine.shared, &mut self.shared);
+        self.next_ns[number] = machine.next_event_ns();
+    }
+
+    /// Lets time pass until `edge_ns`. What falls on the edge itself is left for later.
+    pub fn run_until(&mut self, edge_ns: u64) {
+        while let Some((number, end_ns)) = self.next_turn(edge_ns) {
+            self.let_run(number, |machine| machine.run_before(end_ns));
+            self.hand_over(number);
+        }
+        for machine in &mut self.machines {
+            machine.advance_to(edge_ns);
+        }
+    }
+
+    /// Who runs next, and until when. `None` when nothing is left to do before the edge.
+    fn next_turn(&self, edge_ns: u64) -> Option<(usize, u64)> {
+        let by_time = |number: &usize| (self.next_ns[*number], *number);
+        let first = (0..self.machines.len()).min_by_key(by_time)?;
+        if self.next_ns[first] >= edge_ns {
+            return None;
+        }
+        let others = (0..self.machines.len()).filter(|number| *number != first);
+        let limit = |number: usize| self.next_ns[number].saturating_add(u64::from(first < number));
+        let end_ns = others.map(limit).min().unwrap_or(u64::MAX);
+        Some((first, end_ns.min(edge_ns)))
+    }
+
+    /// A frame that has left a machine is on its way to another; a packet for a program of another processor is there.
+    fn hand_over(&mut self, number: usize) {
+        let left_ns = self.machines[number].now_ns;
+        let Some((card, packet)) = self.machines[number].outbox.take() else {
+            return;
+        };
+        let seat = &self.seats[number];
+        if card == OTHER_PROCESSOR {
+            let reader = self.processors[seat.host].reads();
+            self.let_run(reader, |machine| {
+                machine.advance_to(left_ns);
+                machine.put_into_socket(packet);
+            });
+        } else if let Some(port) = seat.peers[card] {
+            let peer = self.processors[port.host].takes(&packet);
+            self.machines[peer].expect(port.card, packet, left_ns);
+            self.next_ns[peer] = self.machines[peer].next_event_ns();
+        }
+    }
+
+    /// The machines that are the processors of a host.
+    pub fn of_host(&self, host: usize) -> &[Machine] {
+        &self.machines[self.processors[host].machines()]
+    }
+
+    /// The warm-up is over.
+    pub fn begin_counting(&mut self) -> Counting {
+        self.shared.begin_counting();
+        Counting {
+            in_flight: self.in_flight(),
+            starts: self
+                .machines
+                .iter_mut()
+                .map(Machine::begin_counting)
+                .collect(),
+        }
+    }
+
+    /// Datagrams that are somewhere between their start and their end.
+    pub fn in_flight(&self) -> u64 {
+        let mut whole = self.machines.iter().map(Machine::owed).sum::<u64>();
+        let mut cut = HashSet::new();
+        for packet in self.machines.iter().flat_map(Machine::each_packet) {
+            match packet.fate() {
+                None => whole += 1,
+                Some(fate) if self.shared.fates.is_lost(fate) => {}
+                Some(fate) => {
+                    cut.insert(fate);
+                }
+            }
+        }
+        whole + cut.len() as u64
+    }
+}
+
+/// What there was when the counted time began.
+#[derive(Clone, Debug)]
+pub struct Counting {
+    pub in_flight: u64,
+    /// By machine.
+    pub starts: Vec<Start>,
+}

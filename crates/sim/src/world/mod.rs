@@ -1,0 +1,10 @@
+//! Hosts under one virtual clock: how their machines are made, whose turn it is, and what came out.
+//!
+//! A checked [`Simulation`](crate::spec::simulation::Simulation) goes in, its figures come out. [`build`] makes the
+//! machines, [`event_loop`] runs them, [`run`] (open it first) does both and adds up the figures. [`processors`] says
+//! which machines are the processors of which host.
+
+mod build;
+mod event_loop;
+mod processors;
+pub mod run;

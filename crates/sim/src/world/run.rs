@@ -1,0 +1,549 @@
+//! Runs a plan and adds up its figures: by flow, by host and its processors, by line, by TCP connection and by slice.
+
+use nicpoll_model::sim::{
+    SIM_PLACES, SimCard, SimClients, SimCpu, SimFigures, SimFlow, SimHostFigures, SimHostLedger,
+    SimLedger, SimLine, SimNapi, SimPathLoss, SimQueue, SimSlice, SimTcp, SimTcpBytes, SimTcpHeld,
+    SimTcpSlice,
+};
+
+use super::build::{FlowPlan, card_to_next, flows, world};
+use super::event_loop::{Counting, World};
+use crate::account::{CardTally, FlowTally, Shared, Tally};
+use crate::link::Counts;
+use crate::machine::figures::ratio;
+use crate::machine::programs::Half;
+use crate::spec::options::SimError;
+use crate::spec::simulation::{Line, Simulation};
+use crate::spec::traffic::Pattern;
+use crate::tcp::{Held, SenderCounts};
+
+/// Runs a plan.
+///
+/// # Errors
+/// Why the hosts cannot run it; see [`Simulation::check`].
+pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
+    plan.check()?;
+    let mut world = world(plan)?;
+    world.run_until(plan.warmup_ns);
+    let counting = world.begin_counting();
+    let mut parts = Parts::begin(plan, &world);
+    let slices = plan.slices.max(1);
+    for number in 1..=u64::from(slices) {
+        let part_ns = u128::from(plan.duration_ns) * u128::from(number) / u128::from(slices);
+        // Not beyond the duration.
+        let part_ns = part_ns as u64;
+        world.run_until(plan.warmup_ns.saturating_add(part_ns));
+        parts.end(plan, &world, &counting, part_ns);
+    }
+    Ok(figures(&world, plan, &counting, parts))
+}
+
+/// What is known of the parts of the counted time.
+struct Parts {
+    slices: Vec<SimSlice>,
+    before: Mark,
+    /// The counts of every connection at each edge.
+    connections: Vec<(u64, Vec<ConnectionMark>)>,
+}
+
+impl Parts {
+    fn begin(plan: &Simulation, world: &World) -> Self {
+        Parts {
+            slices: Vec::new(),
+            before: Mark::default(),
+            connections: vec![(plan.warmup_ns, connection_marks(world, plan))],
+        }
+    }
+
+    fn end(&mut self, plan: &Simulation, world: &World, counting: &Counting, part_ns: u64) {
+        let end_ns = plan.warmup_ns.saturating_add(part_ns);
+        let marks = connection_marks(world, plan);
+        self.connections.push((end_ns, marks));
+        if plan.slices == 0 || !plan.is_alone() {
+            return;
+        }
+        let (now, before) = (Mark::of(world), self.before);
+        self.slices.push(SimSlice {
+            end_seconds: part_ns as f64 / 1e9,
+            offered: now.offered - before.offered,
+            delivered: now.delivered - before.delivered,
+            lost: now.lost - before.lost,
+            interrupts: now.interrupts - before.interrupts,
+            throttled: now.throttled - before.throttled,
+            knobs: world.machines[0].knob_figures(&counting.starts[0]),
+        });
+        self.before = now;
+    }
+}
+
+/// Counts so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    offered: u64,
+    delivered: u64,
+    lost: u64,
+    interrupts: u64,
+    throttled: u64,
+}
+
+impl Mark {
+    fn of(world: &World) -> Self {
+        let shared = &world.shared;
+        let sum = |of: fn(&Tally) -> u64| world.of_host(0).iter().map(|cpu| of(&cpu.tally)).sum();
+        Mark {
+            offered: shared.offered(),
+            delivered: shared.delivered(),
+            lost: SIM_PLACES.iter().map(|place| shared.lost(*place)).sum(),
+            interrupts: sum(|tally| tally.interrupts()),
+            throttled: sum(|tally| tally.storm.throttled),
+        }
+    }
+}
+
+fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) -> SimFigures {
+    let seconds = plan.duration_ns as f64 / 1e9;
+    let shared = &world.shared;
+    let ledger = SimLedger {
+        in_flight_at_start: counting.in_flight,
+        offered: shared.offered(),
+        delivered: shared.delivered(),
+        losses: losses(shared),
+        in_flight_at_end: world.in_flight(),
+    };
+    let flows = flows(plan);
+    let each = flows.iter().zip(&shared.flows);
+    let payload: f64 = each
+        .clone()
+        .map(|(of, tally)| arrived_bytes(plan, of, tally))
+        .sum();
+    let clients = plan.is_alone() && plan.workload.pattern != Pattern::Blast;
+    SimFigures {
+        offered_pps: ledger.offered as f64 / seconds,
+        delivered_pps: ledger.delivered as f64 / seconds,
+        delivered_payload_bits_per_second: 8.0 * payload / seconds,
+        loss_ratio: ratio(ledger.lost(), ledger.offered),
+        latency: FlowTally::latency_of_all(&shared.flows),
+        jitter_ns: mean(shared.flows.iter().filter_map(FlowTally::jitter_ns)),
+        clients: clients.then(|| self::clients(&shared.served)),
+        flows: each
+            .map(|(of, tally)| flow(plan, of, tally, seconds))
+            .collect(),
+        hosts: hosts(world, plan, counting, seconds),
+        lines: lines(world, plan, seconds),
+        connections: connection_figures(plan, &parts.connections),
+        slices: parts.slices,
+        ledger,
+    }
+}
+
+/// Bytes of payload that arrived.
+fn arrived_bytes(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally) -> f64 {
+    if plan.iperf_tcp().is_some() {
+        tally.arrived_bytes as f64
+    } else if flow.counts == Counts::FromCard {
+        // Each packet of a trace has its own.
+        tally.read_bytes as f64
+    } else {
+        tally.delivered as f64 * f64::from(flow.payload_bytes)
+    }
+}
+
+fn flow(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally, seconds: f64) -> SimFlow {
+    let payload_bytes = flow.payload_bytes;
+    let bits = 8.0 * f64::from(payload_bytes);
+    let sent_pps = (tally.offered - tally.send_errors.min(tally.offered)) as f64 / seconds;
+    let delivered_pps = tally.delivered as f64 / seconds;
+    let (sent_bits, delivered_bits) = if plan.iperf_tcp().is_some() {
+        let rate = |bytes: u64| 8.0 * bytes as f64 / seconds;
+        (rate(tally.sent_bytes), rate(tally.arrived_bytes))
+    } else if flow.counts == Counts::FromCard {
+        (sent_pps * bits, 8.0 * tally.read_bytes as f64 / seconds)
+    } else {
+        (sent_pps * bits, delivered_pps * bits)
+    };
+    SimFlow {
+        name: String::from(flow.name),
+        from: flow.from,
+        to: flow.to,
+        payload_bytes,
+        calls: tally.offered,
+        send_errors: tally.send_errors,
+        delivered: tally.delivered,
+        sent_pps,
+        delivered_pps,
+        sent_payload_bits_per_second: sent_bits,
+        delivered_payload_bits_per_second: delivered_bits,
+        missing: tally.missing(),
+        out_of_order: tally.out_of_order,
+        latency: tally.latency(),
+        round_trip: tally.round_trip(),
+        jitter_ns: tally.jitter_ns(),
+    }
+}
+
+fn losses(shared: &Shared) -> Vec<SimPathLoss> {
+    let mut all = Vec::new();
+    for (host, losses) in shared.losses.iter().enumerate() {
+        for place in SIM_PLACES {
+            let datagrams = losses[place as usize];
+            if datagrams > 0 {
+                all.push(SimPathLoss {
+                    host,
+                    place,
+                    datagrams,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Each host's figures, with the share of its line that each card used.
+fn hosts(
+    world: &World,
+    plan: &Simulation,
+    counting: &Counting,
+    seconds: f64,
+) -> Vec<SimHostFigures> {
+    let lines = Line::all(plan);
+    let of_processor = |number: usize, machine: usize| {
+        let start = &counting.starts[machine];
+        let machine = &world.machines[machine];
+        let mut host = machine.host_figures(start);
+        let tallies = &machine.tally.cards;
+        if !plan.stops[number].host.is_veth_end() {
+            for (card, (figures, tally)) in host.cards.iter_mut().zip(tallies).enumerate() {
+                // The cards of a path's host are those of the line back, then of the line forth.
+                let line = if plan.is_alone() {
+                    card
+                } else {
+                    number + card - card_to_next(number)
+                };
+                let wire = &world.shared.wires[lines[line].wire(line, false)];
+                let bytes = tally.received_bytes + tally.transmitted_bytes;
+                figures.line_ratio = Some(wire.share(bytes, seconds));
+            }
+        }
+        host
+    };
+    let processors = world.processors.iter().enumerate();
+    let figures = processors.filter_map(|(number, of)| {
+        let each = of.machines().map(|machine| of_processor(number, machine));
+        of_processors(each.collect())
+    });
+    figures.collect()
+}
+
+fn lines(world: &World, plan: &Simulation, seconds: f64) -> Vec<SimLine> {
+    if plan.is_alone() || plan.stops[0].host.is_veth_end() {
+        return Vec::new();
+    }
+    let lines = Line::all(plan);
+    let figures = lines.iter().enumerate().map(|(number, line)| {
+        let sum = |bytes: fn(&CardTally) -> u64| {
+            let cards = world.of_host(number).iter();
+            cards
+                .map(|cpu| bytes(&cpu.tally.cards[card_to_next(number)]))
+                .sum()
+        };
+        let wire = &world.shared.wires[line.wire(number, false)];
+        SimLine {
+            bits_per_second: line.bits_per_second,
+            is_half_duplex: line.is_half_duplex,
+            forth_ratio: wire.share(sum(|card| card.transmitted_bytes), seconds),
+            back_ratio: wire.share(sum(|card| card.received_bytes), seconds),
+        }
+    });
+    figures.collect()
+}
+
+fn clients(served: &[u64]) -> SimClients {
+    let mut served = served.to_vec();
+    served.sort_unstable();
+    let at = |index: usize| served.get(index).copied().unwrap_or_default();
+    let count = served.len();
+    SimClients {
+        count: count as u64,
+        served_least: at(0),
+        served_median: (at((count - 1) / 2) + at(count / 2)) as f64 / 2.0,
+        served_most: at(count - 1),
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let all: Vec<f64> = values.collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// A host's figures. One processor's are the host's; of several, counts add up, shares of time are means, and of the
+/// queues of a name the one counts in which most waited.
+fn of_processors(mut each: Vec<SimHostFigures>) -> Option<SimHostFigures> {
+    let mut host = each.pop()?;
+    if each.is_empty() {
+        return Some(host);
+    }
+    each.push(host.clone());
+    host.cpus = each.iter().map(|of| of.cpu).collect();
+    host.cpu = mean_cpu(&host.cpus);
+    let sampled: Vec<_> = each.iter().filter_map(|of| of.cpu_sampled).collect();
+    host.cpu_sampled = (!sampled.is_empty()).then(|| mean_cpu(&sampled));
+    let last = each.len() - 1;
+    for of in &each[..last] {
+        add(&mut host, of);
+    }
+    Some(host)
+}
+
+fn mean_cpu(cpus: &[SimCpu]) -> SimCpu {
+    let of = |share: fn(&SimCpu) -> f64| cpus.iter().map(share).sum::<f64>() / cpus.len() as f64;
+    SimCpu {
+        user: of(|cpu| cpu.user),
+        system: of(|cpu| cpu.system),
+        interrupt: of(|cpu| cpu.interrupt),
+        soft_interrupt: of(|cpu| cpu.soft_interrupt),
+        idle: of(|cpu| cpu.idle),
+    }
+}
+
+fn add(host: &mut SimHostFigures, of: &SimHostFigures) {
+    host.context_switches += of.context_switches;
+    host.interrupts += of.interrupts;
+    add_ledger(&mut host.ledger, &of.ledger);
+    for (card, other) in host.cards.iter_mut().zip(&of.cards) {
+        add_card(card, other);
+    }
+    for (queue, other) in host.queues.iter_mut().zip(&of.queues) {
+        take_fuller(queue, other);
+    }
+    host.napi = host.napi.zip(of.napi).map(|(one, other)| SimNapi {
+        polls: one.polls + other.polls,
+        empty_polls: one.empty_polls + other.empty_polls,
+        time_squeezes: one.time_squeezes + other.time_squeezes,
+        handovers: one.handovers + other.handovers,
+        timer_polls: one.timer_polls + other.timer_polls,
+        busy_polls: one.busy_polls + other.busy_polls,
+    });
+}
+
+fn add_ledger(ledger: &mut SimHostLedger, of: &SimHostLedger) {
+    ledger.in_flight_at_start += of.in_flight_at_start;
+    ledger.received += of.received;
+    ledger.made += of.made;
+    ledger.transmitted += of.transmitted;
+    ledger.taken += of.taken;
+    ledger.merged += of.merged;
+    ledger.in_flight_at_end += of.in_flight_at_end;
+    for (loss, other) in ledger.losses.iter_mut().zip(&of.losses) {
+        loss.packets += other.packets;
+    }
+}
+
+fn add_card(card: &mut SimCard, of: &SimCard) {
+    card.received += of.received;
+    card.ring_lost += of.ring_lost;
+    card.interrupts += of.interrupts;
+    let ratios = card.line_ratio.zip(of.line_ratio);
+    card.line_ratio = ratios.map(|(one, other)| one + other);
+}
+
+/// All have the queues of one host file, in one order.
+fn take_fuller(queue: &mut SimQueue, of: &SimQueue) {
+    queue.most = queue.most.max(of.most);
+}
+
+/// What the two ends of a connection have counted.
+#[derive(Clone, Copy, Debug)]
+struct ConnectionMark {
+    sender: SenderCounts,
+    written: u64,
+    received: u64,
+    read: u64,
+    acknowledgements: u64,
+}
+
+/// The counts of every connection by now, in their order.
+fn connection_marks(world: &World, plan: &Simulation) -> Vec<ConnectionMark> {
+    let Some(options) = plan.iperf_tcp() else {
+        return Vec::new();
+    };
+    let now_ns = world.machines[0].now_ns;
+    let connections = plan.connections(options);
+    let each = connections
+        .iter()
+        .enumerate()
+        .filter_map(|(number, ports)| {
+            let half = |machine: usize, flow: usize| {
+                // Both ends are on the first processors of their hosts.
+                let mut ends = world.of_host(machine)[0].ends.iter();
+                ends.find(|end| end.flow == flow).map(|end| &end.half)
+            };
+            match (half(ports.0, 2 * number), half(ports.1, 2 * number + 1)) {
+                (Some(Half::Sender(sender)), Some(Half::Receiver(receiver))) => {
+                    Some(ConnectionMark {
+                        sender: sender.counts(now_ns),
+                        written: sender.written(),
+                        received: receiver.received(),
+                        read: receiver.received() - receiver.readable(),
+                        acknowledgements: receiver.acknowledgements(),
+                    })
+                }
+                _ => None,
+            }
+        });
+    each.collect()
+}
+
+/// What came out of each connection between the first mark and the last; those between end slices.
+fn connection_figures(plan: &Simulation, marks: &[(u64, Vec<ConnectionMark>)]) -> Vec<SimTcp> {
+    let Some(options) = plan.iperf_tcp() else {
+        return Vec::new();
+    };
+    let connections = plan.connections(options);
+    let figures = connections.iter().enumerate().map(|(number, ports)| {
+        let (from, to) = (&plan.stops[ports.0], &plan.stops[ports.1]);
+        let of = |(at_ns, all): &(u64, Vec<ConnectionMark>)| (*at_ns, all[number]);
+        let marks: Vec<_> = marks.iter().map(of).collect();
+        let (start, end) = (marks[0], marks[marks.len() - 1]);
+        let (before, after) = (&start.1, &end.1);
+        let seconds = (end.0 - start.0) as f64 / 1e9;
+        let sender = after.sender.since(&before.sender);
+        let mean_ns = |sum: u128| sum as f64 / sender.round_trips as f64;
+        SimTcp {
+            from: from.host.name.clone(),
+            to: to.host.name.clone(),
+            bytes: bytes(before, after),
+            goodput_bits_per_second: 8.0 * (after.read - before.read) as f64 / seconds,
+            segment_bytes: plan.segment_bytes(),
+            send_buffer_bytes: options.send_buffer(&from.applied()),
+            receive_buffer_bytes: options.receive_buffer(&to.applied()),
+            segments: sender.segments,
+            retransmits: sender.retransmits,
+            fast_retransmits: sender.fast_retransmits,
+            timeouts: sender.timeouts,
+            probes: sender.probes,
+            acknowledgements: after.acknowledgements - before.acknowledgements,
+            round_trip_mean_ns: (sender.round_trips > 0).then(|| mean_ns(sender.round_trip_ns)),
+            held: held(&sender, end.0 - start.0),
+            slices: if plan.slices == 0 {
+                Vec::new()
+            } else {
+                marks
+                    .windows(2)
+                    .map(|pair| connection_slice(pair, start.0))
+                    .collect()
+            },
+        }
+    });
+    figures.collect()
+}
+
+fn bytes(before: &ConnectionMark, after: &ConnectionMark) -> SimTcpBytes {
+    SimTcpBytes {
+        buffered_at_start: before.written - before.read,
+        written: after.written - before.written,
+        read: after.read - before.read,
+        unsent_or_in_flight_at_end: after.written - after.received,
+        unread_at_end: after.received - after.read,
+    }
+}
+
+fn held(sender: &SenderCounts, whole_ns: u64) -> SimTcpHeld {
+    let share = |held: Held| sender.held_ns[held as usize] as f64 / whole_ns as f64;
+    SimTcpHeld {
+        program: share(Held::Program),
+        send_buffer: share(Held::Buffer),
+        window: share(Held::Window),
+        congestion: share(Held::Congestion),
+    }
+}
+
+fn connection_slice(pair: &[(u64, ConnectionMark)], start_ns: u64) -> SimTcpSlice {
+    let (before, after) = (&pair[0], &pair[1]);
+    let read_bytes = after.1.read - before.1.read;
+    let seconds = (after.0 - before.0) as f64 / 1e9;
+    SimTcpSlice {
+        end_seconds: (after.0 - start_ns) as f64 / 1e9,
+        read_bytes,
+        goodput_bits_per_second: 8.0 * read_bytes as f64 / seconds,
+        retransmits: after.1.sender.retransmits - before.1.sender.retransmits,
+    }
+}
+
+/// How far a figure varies when nothing differs but chance: the phases of the hosts' clocks, and the times of random
+/// packets. A result that depends on them (two hosts that poll, and whose ticks meet or miss each other) has no one value:
+/// one run is a sample, the range of several says how much it varies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The least.
+    pub least: f64,
+    /// The one in the middle, or the mean of the two there.
+    pub median: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    /// Of what the runs came to; `None` of no runs.
+    pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let mut all: Vec<f64> = figures.into_iter().collect();
+        all.sort_by(f64::total_cmp);
+        let middle = all.len() / 2;
+        let lower = all.get(all.len().checked_sub(1)? / 2)?;
+        Some(Spread {
+            least: *all.first()?,
+            median: (lower + all[middle]) / 2.0,
+            most: *all.last()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::discipline::ReceiveDiscipline;
+    use crate::spec::host::HostModel;
+    use crate::spec::simulation::PathHost;
+    use crate::spec::traffic::TrafficModel;
+
+    #[test]
+    fn what_the_clients_got_is_what_was_delivered() {
+        let text = include_str!("../../hosts/generic.toml");
+        let host = HostModel::parse(text).unwrap();
+        for (discipline, workload) in [
+            ("freebsd-interrupt", "poisson:rate=90k:clients=30"),
+            ("freebsd-polling", "constant:rate=120k:clients=31:links=4"),
+            ("napi", "rr:clients=1000"),
+        ] {
+            let plan = Simulation {
+                stops: vec![PathHost {
+                    host: host.clone(),
+                    discipline: ReceiveDiscipline::parse(discipline).unwrap(),
+                }],
+                workload: TrafficModel::parse(workload).unwrap(),
+                duration_ns: 200_000_000,
+                warmup_ns: 100_000_000,
+                seed: 1,
+                slices: 0,
+            };
+            let mut world = world(&plan).unwrap();
+            world.run_until(plan.warmup_ns);
+            world.begin_counting();
+            world.run_until(plan.warmup_ns + plan.duration_ns);
+            let served: u64 = world.shared.served.iter().sum();
+            assert_eq!(served, world.shared.delivered(), "{discipline}, {workload}");
+            assert!(served > 0, "{discipline}, {workload}");
+        }
+    }
+
+    #[test]
+    fn the_spread_of_few_figures() {
+        assert_eq!(Spread::of([]), None);
+        let of = |figures: &[f64]| {
+            let spread = Spread::of(figures.iter().copied()).unwrap();
+            (spread.least, spread.median, spread.most)
+        };
+        assert_eq!(of(&[2.0]), (2.0, 2.0, 2.0));
+        assert_eq!(of(&[3.0, 1.0]), (1.0, 2.0, 3.0));
+        assert_eq!(of(&[5.0, 1.0, 2.0]), (1.0, 2.0, 5.0));
+    }
+}
