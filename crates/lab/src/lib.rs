@@ -44,4 +44,6 @@ pub use run::{Running, Traffic};
 pub use workload::command::{
     CommandOutputError, CommandRefused, CommandWorkload, FigureUnit, whole_seconds,
 };
-pub use workload::{Beside, Extent, RECEIVE_BUFFER_BYTES, WorkloadMistake, WorkloadRequest, udp};
+pub use workload::{
+    BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadMistake, WorkloadRequest, udp,
+};

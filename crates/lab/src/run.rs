@@ -16,7 +16,7 @@ use nicpoll_traffic::workload::{Books, End, EndBooks, IDLE_TIMEOUT};
 use crate::error::{HostFailure, LabError};
 use crate::lab::Lab;
 use crate::receive::{HUNG_RUNS, PORT, PORTS_A_RUN};
-use crate::workload::{Extent, WorkloadRequest};
+use crate::workload::{TrafficOptions, WorkloadRequest};
 
 /// How often the runner looks for a signal while it waits.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -33,14 +33,14 @@ pub struct Traffic<'a> {
     /// The traffic that is measured.
     pub request: &'a WorkloadRequest,
     /// Version of IP, directions and background traffic; IPv4, one way and nothing else when `None`.
-    pub extent: Option<&'a Extent>,
+    pub options: Option<&'a TrafficOptions>,
 }
 
 impl<'a> From<&'a WorkloadRequest> for Traffic<'a> {
     fn from(request: &'a WorkloadRequest) -> Self {
         Traffic {
             request,
-            extent: None,
+            options: None,
         }
     }
 }
@@ -56,17 +56,17 @@ struct Stream<'a> {
 
 impl<'a> Traffic<'a> {
     fn ip(self) -> IpVersion {
-        self.extent.map_or(IpVersion::V4, |extent| extent.ip)
+        self.options.map_or(IpVersion::V4, |options| options.ip)
     }
 
     /// The streams, that which is asked about first: one on each of so many paths, and what runs beside.
     fn streams(self, paths: usize) -> Vec<Stream<'a>> {
         let of_path = |path| {
             let mut own = vec![(self.request, Side::Sender, true)];
-            if self.extent.is_some_and(|extent| extent.both_ways) {
+            if self.options.is_some_and(|options| options.both_ways) {
                 own.push((self.request, Side::Receiver, true));
             }
-            let beside = self.extent.map_or(&[][..], |extent| &extent.beside[..]);
+            let beside = self.options.map_or(&[][..], |options| &options.beside[..]);
             own.extend(beside.iter().map(|one| (&one.traffic, one.from, false)));
             own.into_iter()
                 .map(move |(request, from, is_counted)| Stream {

@@ -63,7 +63,7 @@ pub enum WorkloadMistake {
     },
     /// More at once than one link takes.
     #[error("{asked} workloads beside another are out of range; give at most {}", STREAMS_MAX - 1)]
-    Beside {
+    BackgroundTraffic {
         /// What was asked for.
         asked: usize,
     },
@@ -248,7 +248,7 @@ impl WorkloadRequest {
 
 /// How far a workload's traffic reaches. Without anything else it is one way over IPv4, and nothing beside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
+pub struct TrafficOptions {
     /// Version of IP that carries all of it.
     #[serde(default)]
     pub ip: IpVersion,
@@ -257,7 +257,7 @@ pub struct Extent {
     pub both_ways: bool,
     /// What runs at the same time and is no part of the result.
     #[serde(default)]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<BackgroundTraffic>,
     /// Whether a run of its own shows what a program gets that computes on the receiver's core.
     #[serde(default)]
     pub spinner: bool,
@@ -266,7 +266,7 @@ pub struct Extent {
 /// Traffic that runs beside the one that is asked about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beside {
+pub struct BackgroundTraffic {
     /// The traffic.
     pub traffic: WorkloadRequest,
     /// The host that sends it.
@@ -281,14 +281,14 @@ fn from_sender() -> Side {
 /// Streams of a workload that run at once on one path.
 pub const STREAMS_MAX: usize = 8;
 
-impl Extent {
+impl TrafficOptions {
     /// Whether it can be made of this traffic.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
     pub fn check(&self, request: &WorkloadRequest) -> Result<(), WorkloadMistake> {
         if self.beside.len() >= STREAMS_MAX {
-            return Err(WorkloadMistake::Beside {
+            return Err(WorkloadMistake::BackgroundTraffic {
                 asked: self.beside.len(),
             });
         }

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Cpus, EngineRequest, Extent, MACHINE, ROUTER, Topology, Traffic, WorkloadRequest, XdpProgram,
+    Cpus, EngineRequest, MACHINE, ROUTER, Topology, Traffic, TrafficOptions, WorkloadRequest,
+    XdpProgram,
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
@@ -28,7 +29,7 @@ impl<'a> From<&'a NamedWorkload> for Traffic<'a> {
     fn from(workload: &'a NamedWorkload) -> Self {
         Traffic {
             request: &workload.request,
-            extent: Some(&workload.extent),
+            options: Some(&workload.options),
         }
     }
 }
@@ -65,8 +66,8 @@ pub struct NamedWorkload {
     /// The traffic.
     pub request: WorkloadRequest,
     /// How far it reaches, and what runs beside it.
-    #[serde(default)]
-    pub extent: Extent,
+    #[serde(default, rename = "extent")]
+    pub options: TrafficOptions,
     /// Its rate, where it is one of a sweep's.
     #[serde(default)]
     pub load: Option<SweptLoad>,
@@ -301,11 +302,11 @@ impl NamedWorkload {
         let kind = TrafficKind {
             tool,
             payload_bytes: payload_bytes.as_deref(),
-            is_ipv6: self.extent.ip == IpVersion::V6,
+            is_ipv6: self.options.ip == IpVersion::V6,
             streams: None,
-            is_both_ways: self.extent.both_ways,
+            is_both_ways: self.options.both_ways,
         };
-        (self.load.is_none() && self.extent.beside.is_empty()).then(|| kind.to_string())
+        (self.load.is_none() && self.options.beside.is_empty()).then(|| kind.to_string())
     }
 }
 

@@ -27,6 +27,6 @@ pub use results::compare::compare_results;
 pub use results::gate::{FailOn, Gate, NoLimit};
 pub use results::import::{ImportError, import_transcripts};
 pub use results::read::{ResultError, ResultName, ResultSource, shown};
-pub use run::session::{Identity, Progress, Sitting, SoFar, StudyError, run_study};
+pub use run::session::{Identity, Progress, Session, StudyError};
 pub use run::timer::apply;
 pub use run::trial::Trials;

@@ -14,7 +14,7 @@ use nicpoll_lab::{
 use nicpoll_model::{Origin, Side, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
-use nicpoll_study::{DemoOptions, Identity, Progress, Sitting, plan};
+use nicpoll_study::{DemoOptions, Identity, Progress, Session, plan};
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
 
@@ -72,8 +72,8 @@ fn study() -> Study {
     let (design, plan) = plan(&options, Seed(1)).unwrap();
     let identity = Identity::new(Origin::default(), 1);
     let cancel = AtomicBool::new(false);
-    let sitting = Sitting::new(design, plan, identity, None);
-    let ended = sitting.run(&mut lab, &cancel, |progress| match progress {
+    let session = Session::new(design, plan, identity, None);
+    let ended = session.run(&mut lab, &cancel, |progress| match progress {
         Progress::Begins { place, .. } if place.setting == POLLING => {
             hangs.store(true, Ordering::Relaxed)
         }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use common::TestLab;
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
-use nicpoll_lab::{Beside, Extent, Lab, Running, Topology, Veth, WorkloadRequest};
+use nicpoll_lab::{
+    BackgroundTraffic, Lab, Running, Topology, TrafficOptions, Veth, WorkloadRequest,
+};
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{ControlKind, LossPlace, Protocol, Side};
 use nicpoll_observe::{Account, CountedDatagrams, HostSnapshot, Hosts, packet_ledger};
@@ -55,12 +57,12 @@ fn run(topology: &Topology, workload: &NamedWorkload) -> (Books, Lab, Vec<[HostS
     (books, lab, both.collect())
 }
 
-fn named(request: WorkloadRequest, extent: Extent) -> NamedWorkload {
+fn named(request: WorkloadRequest, options: TrafficOptions) -> NamedWorkload {
     NamedWorkload {
         name: String::from("traffic"),
         description: request.describe(),
         request,
-        extent,
+        options,
         load: None,
     }
 }
@@ -78,11 +80,11 @@ fn a_router_forwards_both_versions_of_ip_and_its_counters_are_in_the_account() {
     needs!(Root, PerNapi);
     let _alone = TestLab::alone();
     for ip in [IpVersion::V4, IpVersion::V6] {
-        let extent = Extent {
+        let options = TrafficOptions {
             ip,
-            ..Extent::default()
+            ..TrafficOptions::default()
         };
-        let workload = named(udp(200, 2000), extent);
+        let workload = named(udp(200, 2000), options);
         let (books, _lab, counters) = run(&topology("kind = \"router\""), &workload);
         let (offered, delivered) = books.packets.unwrap();
         assert!(delivered > 100, "{ip:?}: {books:?}");
@@ -122,7 +124,7 @@ fn links_side_by_side_carry_the_traffic_each_and_their_rates_add_up() {
         packets_per_pulse: NonZeroU32::new(2).unwrap(),
         receive_buffer_bytes: None,
     });
-    let workload = named(pulses, Extent::default());
+    let workload = named(pulses, TrafficOptions::default());
     let (books, lab, counters) = run(&topology("links = 4"), &workload);
     let (offered, delivered) = books.packets.unwrap();
     // Two each ms on each of four links for 200 ms, as far as the machine lets them.
@@ -149,7 +151,10 @@ fn links_side_by_side_carry_the_traffic_each_and_their_rates_add_up() {
 fn a_line_is_no_faster_than_its_rate_and_says_so() {
     needs!(Root, PerNapi);
     let _alone = TestLab::alone();
-    let tcp = named(WorkloadRequest::Tcp(TcpWorkload {}), Extent::default());
+    let tcp = named(
+        WorkloadRequest::Tcp(TcpWorkload {}),
+        TrafficOptions::default(),
+    );
     let begun = Instant::now();
     let (books, lab, _) = run(&topology("rate = \"20Mbit/s\""), &tcp);
     // What the queue held comes on top of what the line carried meanwhile.
@@ -169,12 +174,12 @@ fn a_session_is_answered_beside_a_flood_and_traffic_goes_both_ways() {
         requests_per_second: NonZeroU32::new(500),
         ..RrWorkload::default()
     });
-    let flood = Extent {
-        beside: vec![Beside {
+    let flood = TrafficOptions {
+        beside: vec![BackgroundTraffic {
             traffic: udp(64, 20_000),
             from: Side::Receiver,
         }],
-        ..Extent::default()
+        ..TrafficOptions::default()
     };
     let pair = Topology::default();
     let (books, ..) = run(&pair, &named(rr, flood));
@@ -188,9 +193,9 @@ fn a_session_is_answered_beside_a_flood_and_traffic_goes_both_ways() {
     let received = books.receiver.packets.unwrap();
     assert!(received <= trips.transactions + trips.timeouts, "{books:?}");
 
-    let dual = Extent {
+    let dual = TrafficOptions {
         both_ways: true,
-        ..Extent::default()
+        ..TrafficOptions::default()
     };
     let (books, ..) = run(&pair, &named(udp(200, 1000), dual));
     let (offered, delivered) = books.packets.unwrap();
@@ -216,12 +221,12 @@ fn a_session_over_tcp_is_answered_beside_a_flood_of_datagrams() {
         ..RrWorkload::default()
     });
     assert!(session.describe().contains("over TCP"));
-    let flood = Extent {
-        beside: vec![Beside {
+    let flood = TrafficOptions {
+        beside: vec![BackgroundTraffic {
             traffic: udp(64, 20_000),
             from: Side::Sender,
         }],
-        ..Extent::default()
+        ..TrafficOptions::default()
     };
     let (books, ..) = run(&Topology::default(), &named(session, flood));
     let trips = books.round_trip.unwrap();
@@ -247,10 +252,10 @@ fn many_clients_share_a_rate_and_are_all_answered() {
         })
     };
     let pair = Topology::default();
-    let (open, ..) = run(&pair, &named(clients(2000), Extent::default()));
+    let (open, ..) = run(&pair, &named(clients(2000), TrafficOptions::default()));
     let trips = open.round_trip.unwrap();
     assert!((200..=420).contains(&trips.transactions), "{trips:?}");
-    let (closed, ..) = run(&pair, &named(clients(0), Extent::default()));
+    let (closed, ..) = run(&pair, &named(clients(0), TrafficOptions::default()));
     let faster = closed.round_trip.unwrap();
     assert!(faster.transactions > trips.transactions, "{faster:?}");
     assert_eq!(faster.timeouts, 0);

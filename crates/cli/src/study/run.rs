@@ -15,7 +15,7 @@ use nicpoll_report::{render_document, render_html, render_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
 use nicpoll_study::{
-    Design, FailOn, Identity, PlanError, Sitting, StudyFile, SweepRates, is_decided, plan_of,
+    Design, FailOn, Identity, PlanError, Session, StudyFile, SweepRates, is_decided, plan_of,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 use nicpoll_sys::tell;
@@ -166,7 +166,7 @@ pub fn run_planned(
     let file = (!args.no_store).then(|| args.file.place()).transpose()?;
     let store = file.map(Store::to_write).transpose()?;
     let store = store.map(|store| (store, kind));
-    end(args, Sitting::new(design, plan, identity, store), &stop)
+    end(args, Session::new(design, plan, identity, store), &stop)
 }
 
 /// What a host file's machine would do with a study's traffic.
@@ -191,7 +191,7 @@ pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let store = Store::to_write(args.file.place()?)?;
     let which = args.resume.unwrap_or(Which::Last);
-    end(args, Sitting::resumed(store, which, &identity)?, &stop)
+    end(args, Session::resumed(store, which, &identity)?, &stop)
 }
 
 fn require(what: &str, command: &str) -> Result<(), Failure> {
@@ -199,7 +199,7 @@ fn require(what: &str, command: &str) -> Result<(), Failure> {
     Ok(require_state(&Journal::of_this_machine())?)
 }
 
-fn end(args: &StudyRunArgs, session: Sitting, stop: &Stop) -> Result<u8, Failure> {
+fn end(args: &StudyRunArgs, session: Session, stop: &Stop) -> Result<u8, Failure> {
     let guard = guard_of_this_program().context("finding this program")?;
     let line = Line::new(session.plan());
     let ended = session.run_here(args.keep, guard, stop.asked(), |it| line.show(it))?;

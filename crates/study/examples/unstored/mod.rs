@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use nicpoll_lab::{Lab, Veth};
 use nicpoll_model::{Origin, Plan, Study};
-use nicpoll_study::{Design, Identity, Sitting};
+use nicpoll_study::{Design, Identity, Session};
 use nicpoll_switch::{Journal, Owner};
 
 /// Runs it to its end. Its time counts from here.
@@ -15,8 +15,8 @@ pub fn run(design: Design, plan: Plan, seed: u64) -> Result<Study, Box<dyn Error
     let state = tempfile::tempdir()?;
     let journal = Journal::at(state.path().join("state"));
     let mut lab = Lab::local(Arc::new(Veth::build()?), &journal, Owner::this_process()?)?;
-    let sitting = Sitting::new(design, plan, identity, None);
-    Ok(sitting
+    let session = Session::new(design, plan, identity, None);
+    Ok(session
         .run(&mut lab, &AtomicBool::new(false), |_| {})
         .outcome?)
 }

@@ -11,7 +11,7 @@ pub mod setting;
 
 use std::io;
 
-use nicpoll_lab::{Extent, Topology, TopologyError, WorkloadRequest};
+use nicpoll_lab::{Topology, TopologyError, TrafficOptions, WorkloadRequest};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
 use thiserror::Error;
@@ -258,22 +258,22 @@ impl Reader<'_> {
     fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {
         let span = entry.traffic.span();
         let request = entry.traffic.into_inner();
-        let extent = Extent {
+        let options = TrafficOptions {
             ip: entry.ip,
             both_ways: entry.both_ways,
             beside: entry.beside,
             spinner: entry.spinner,
         };
-        extent
+        options
             .check(&request)
             .map_err(|error| self.error(span, error.to_string()))?;
         Ok(NamedWorkload {
             name: entry.name.into_inner(),
             description: entry
                 .description
-                .unwrap_or_else(|| request.describe() + &extent.words()),
+                .unwrap_or_else(|| request.describe() + &options.words()),
             request,
-            extent,
+            options,
             load: None,
         })
     }

@@ -65,13 +65,13 @@ fn is_plain(topology: &Topology) -> bool {
 
 /// A workload in the simulator's words.
 fn traffic(workload: &NamedWorkload) -> Option<String> {
-    let extent = &workload.extent;
+    let options = &workload.options;
     // A share of a knee has no rate yet.
     let is_open = workload
         .load
         .as_ref()
         .is_some_and(|load| load.asked_per_second.is_none());
-    if extent.both_ways || !extent.beside.is_empty() || is_open {
+    if options.both_ways || !options.beside.is_empty() || is_open {
         return None;
     }
     let words = match &workload.request {
@@ -90,7 +90,7 @@ fn traffic(workload: &NamedWorkload) -> Option<String> {
         WorkloadRequest::Rr(rr) if is_one_client(rr) => String::from("rr:payload=64"),
         _ => return None,
     };
-    Some(match extent.ip {
+    Some(match options.ip {
         IpVersion::V4 => words,
         IpVersion::V6 => words + ":ip=6",
     })

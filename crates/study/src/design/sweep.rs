@@ -192,7 +192,7 @@ impl Design {
                 workloads.push(workload);
                 continue;
             };
-            let streams = u64::from(self.topology.links()) * workload.extent.ways();
+            let streams = u64::from(self.topology.links()) * workload.options.ways();
             let rated: Result<Vec<NamedWorkload>, SweepError> = rates
                 .0
                 .iter()
@@ -282,7 +282,7 @@ fn at(
         name: format!("{}@{}", workload.name, rate.word()),
         description: format!("{}; in this sweep at {words}", workload.description),
         request,
-        extent: workload.extent.clone(),
+        options: workload.options.clone(),
         load: Some(SweptLoad {
             sweep: workload.name.clone(),
             asked_per_second,

@@ -62,7 +62,7 @@ pub(crate) fn trials(
             .iter()
             .map(|run| run_seconds(workload, &design.topology, *run));
         let spinner = workload
-            .extent
+            .options
             .spinner
             .then(|| run_seconds(workload, &design.topology, SPINNER_RUN.as_secs_f64()));
         runs.sum::<f64>() + spinner.unwrap_or(0.0) + overhead.as_secs_f64()
@@ -98,13 +98,13 @@ pub(crate) fn limit_seconds(design: &Design, plan: &Plan) -> f64 {
 
 /// What one run of a workload takes with its end.
 fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
-    let beside = workload.extent.beside.iter().map(|beside| &beside.traffic);
+    let beside = workload.options.beside.iter().map(|beside| &beside.traffic);
     let streams = std::iter::once(&workload.request).chain(beside);
     let longest = streams
         .map(|request| stream_seconds(request, topology, run))
         .fold(run, f64::max);
-    let is_crowded = !workload.extent.beside.is_empty();
-    // Beside other traffic, the last answers are waited for in vain.
+    let is_crowded = !workload.options.beside.is_empty();
+    // BackgroundTraffic other traffic, the last answers are waited for in vain.
     longest
         + if is_crowded {
             nicpoll_traffic::rr::RESPONSE_TIMEOUT.as_secs_f64()

@@ -195,7 +195,7 @@ pub(crate) fn resolved(
                 knee
             }
         };
-        let streams = lab.link.paths() as u64 * workload.extent.ways();
+        let streams = lab.link.paths() as u64 * workload.options.ways();
         let workload = &mut design.workloads[index];
         let per_second = ((knee as f64 * share) as u64).clamp(1, RATE_MAX);
         if let Some(request) = workload.request.clone().at_rate(per_second) {
@@ -262,7 +262,7 @@ fn is_held(
     if let Some(request) = workload.request.clone().at_rate(rate) {
         rated.request = request;
     }
-    let streams = lab.link.paths() as u64 * workload.extent.ways();
+    let streams = lab.link.paths() as u64 * workload.options.ways();
     let asked = rated.request.asked_per_second().unwrap_or(rate) * streams;
     let mut running = Running::start(lab, &rated, KNEE_RUN)?;
     running.wait_for_sender(lab, cancel)?;

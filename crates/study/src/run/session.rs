@@ -27,10 +27,13 @@ use crate::judge::comparisons::compare_all;
 use crate::judge::conclude;
 use crate::judge::confounders::{Seen, confounders, machine_confounders};
 use crate::judge::trial::TrialPlace;
-use crate::judge::warnings::{BLOCKS_MIN, are_narrow, stop_width};
+use crate::judge::warnings::{BLOCKS_MIN, are_narrow};
 use crate::plan::durations::{Schedule, traffic_ends};
 use crate::run::preparation::{measure_counting, resolved};
 use crate::run::trial::Trials;
+
+/// Share of a study's time after which no more is rehearsed: the first trials are then tuned less well.
+const REHEARSED_BY: f64 = 0.25;
 
 /// Why a study could not be carried out.
 #[derive(Debug, Error)]
@@ -51,235 +54,14 @@ pub enum StudyError {
     Margin(#[from] InvalidMargin),
 }
 
-/// A study that is about to begin or to go on.
-pub struct Sitting {
-    design: Design,
-    begin: Instant,
-    from: From,
-}
-
-/// Where it starts.
-enum From {
-    Nothing {
-        plan: Box<Plan>,
-        identity: Identity,
-        store: Option<(Store, StudyKind)>,
-    },
-    Before {
-        so_far: Box<SoFar>,
-        recording: Recording,
-    },
-}
-
-impl From {
-    /// What of it is stored already.
-    fn recording(self) -> Option<Recording> {
-        match self {
-            From::Nothing { .. } => None,
-            From::Before { recording, .. } => Some(recording),
-        }
-    }
-}
-
-impl Sitting {
-    /// A study that begins, and where it is to be stored, as which kind.
-    pub fn new(
-        design: Design,
-        plan: Plan,
-        identity: Identity,
-        store: Option<(Store, StudyKind)>,
-    ) -> Self {
-        Sitting {
-            design,
-            begin: identity.begin,
-            from: From::Nothing {
-                plan: Box::new(plan),
-                identity,
-                store,
-            },
-        }
-    }
-
-    /// A study that goes on where it was ended. `identity` is of this sitting: its seed and command line are
-    /// left alone.
-    ///
-    /// # Errors
-    /// When there is none that could go on, or another version began it.
-    pub fn resumed(store: Store, which: Which, identity: &Identity) -> Result<Self, StudyError> {
-        let (mut recording, kept) =
-            store.resume::<Study>(which, &this_runner().map_err(LabError::from)?, still_runs)?;
-        let found = design_of(&kept).and_then(|design| {
-            let (then, now) = (
-                &kept.document.nicpoll_version,
-                &identity.origin.nicpoll_version,
-            );
-            if then == now {
-                return Ok(design);
-            }
-            let what = format!("it was begun by nicpoll {then}, and this is {now}");
-            Err(StudyError::Elsewhere(what))
-        });
-        let design = found.inspect_err(|error| {
-            let _ = recording.end_early(&error.to_string());
-        })?;
-        let mut head = kept.document;
-        let trials = std::mem::take(&mut head.trials);
-        head.warnings.extend(interrupted(
-            &trials,
-            design.settings.len(),
-            &identity.origin.started_at,
-        ));
-        let so_far = SoFar {
-            head,
-            trials,
-            taken: kept.taken,
-        };
-        Ok(Sitting {
-            design,
-            begin: identity.begin,
-            from: From::Before {
-                so_far: Box::new(so_far),
-                recording,
-            },
-        })
-    }
-
-    /// What was planned.
-    pub fn plan(&self) -> &Plan {
-        match &self.from {
-            From::Nothing { plan, .. } => plan,
-            From::Before { so_far, .. } => &so_far.head.plan,
-        }
-    }
-
-    /// Runs it to its end in namespaces of this machine; those that it makes are kept with names if `is_kept`. `guard` calls
-    /// [`nicpoll_switch::watch_over`].
-    ///
-    /// # Errors
-    /// When the lab cannot be built.
-    pub fn run_here(
-        self,
-        is_kept: bool,
-        guard: Command,
-        cancel: &AtomicBool,
-        progress: impl FnMut(Progress<'_>),
-    ) -> Result<Ended<Study, StudyError>, LabError> {
-        let link = link_of(&self.design.topology)?;
-        let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
-        if is_kept {
-            lab.kept_as = link.keep()?;
-        }
-        Ok(self.run(&mut lab, cancel, progress))
-    }
-
-    /// Runs it to its end on a lab. Settings are put back before it returns.
-    pub fn run(
-        self,
-        lab: &mut Lab,
-        cancel: &AtomicBool,
-        mut progress: impl FnMut(Progress<'_>),
-    ) -> Ended<Study, StudyError> {
-        let Sitting {
-            mut design,
-            begin,
-            from,
-        } = self;
-        if searches(&design) > 0 {
-            progress(Progress::SeekingKnee);
-            design = match resolved(lab, design, cancel) {
-                Ok(design) => design,
-                Err(error) => return Ended::of(Err(error.into()), from.recording()),
-            };
-        }
-        let (opened, mut recording) = open(lab, &design, from);
-        let outcome = opened.and_then(|so_far| {
-            run_study(
-                lab,
-                &design,
-                so_far,
-                begin,
-                &mut recording,
-                cancel,
-                progress,
-            )
-        });
-        Ended::of(outcome, recording)
-    }
-}
-
-/// Makes the link of a topology, or takes the one that there is.
-fn link_of(topology: &Topology) -> Result<Arc<dyn LocalLink>, LabError> {
-    Ok(match topology.existing() {
-        Some(interfaces) => Arc::new(Existing::open(&interfaces)?),
-        None => Arc::new(Veth::of(topology)?),
-    })
-}
-
-/// Learns what the lab is, and has the study in its store.
-fn open(
-    lab: &mut Lab,
-    design: &Design,
-    from: From,
-) -> (Result<SoFar, StudyError>, Option<Recording>) {
-    match from {
-        From::Nothing {
-            plan,
-            identity,
-            store,
-        } => {
-            let opened = SoFar::nothing(lab, design, *plan, identity);
-            let stored = opened.and_then(|so_far| {
-                let recording = store.map(|store| begin(store, design, &so_far.head));
-                Ok((so_far, recording.transpose()?))
-            });
-            match stored {
-                Ok((so_far, recording)) => (Ok(so_far), recording),
-                Err(error) => (Err(error), None),
-            }
-        }
-        From::Before {
-            mut so_far,
-            recording,
-        } => {
-            let fits = so_far.look_at(lab);
-            (fits.map(|()| *so_far), Some(recording))
-        }
-    }
-}
-
-fn begin(
-    (store, kind): (Store, StudyKind),
-    design: &Design,
-    head: &Study,
-) -> Result<Recording, StudyError> {
-    let planned = head.plan.order.len() as u32;
-    let design =
-        serde_json::to_string(design).map_err(|error| LabError::from(io::Error::from(error)))?;
-    Ok(store.begin(
-        kind,
-        head,
-        planned,
-        &design,
-        &this_runner().map_err(LabError::from)?,
-    )?)
-}
-
-/// Share of a study's time after which no more is rehearsed: the first trials then are set less well.
-const REHEARSED_BY: f64 = 0.25;
-
-/// A share of a study's time.
-fn plan_share(plan: &Plan, share: f64) -> Duration {
-    Duration::from_secs_f64(share * plan.limit_seconds)
-}
-
-/// What a study tells while it runs.
+/// What a study reports while it runs.
 #[derive(Clone, Debug)]
 pub enum Progress<'a> {
-    /// The knees that shares of a sweep are of are sought.
+    /// The knees that shares of a sweep refer to are searched for.
     SeekingKnee,
-    /// How dear counting is will be measured.
+    /// The cost of counting is measured.
     MeasuringCost,
-    /// The timer is set right under each workload, before anything counts.
+    /// The timer is tuned under each workload, before anything counts.
     Rehearsing,
     /// A trial begins.
     Begins {
@@ -317,76 +99,280 @@ impl Identity {
     }
 }
 
-/// What a study has come to when it begins or goes on.
-#[derive(Clone, Debug)]
-pub struct SoFar {
-    /// The document without its trials.
-    pub head: Study,
-    /// The trials that have ended.
-    pub trials: Vec<Trial>,
-    /// How long each of them took with all that belongs to it.
-    pub taken: Vec<Duration>,
+/// A study that is about to begin or to resume.
+pub struct Session {
+    design: Design,
+    begin: Instant,
+    start: Start,
 }
 
-impl SoFar {
-    /// A study that is about to begin on a lab.
-    ///
-    /// # Errors
-    /// When a host does not say what it is.
-    pub fn nothing(
-        lab: &mut Lab,
-        design: &Design,
+enum Start {
+    New {
+        plan: Box<Plan>,
+        identity: Identity,
+        store: Option<(Store, StudyKind)>,
+    },
+    Resumed {
+        /// The document without its trials.
+        head: Box<Study>,
+        done: Vec<Trial>,
+        /// How long each of them took with all that belongs to it.
+        taken: Vec<Duration>,
+        recording: Recording,
+    },
+}
+
+impl Session {
+    /// A study that begins, and where it is to be stored, as which kind.
+    pub fn new(
+        design: Design,
         plan: Plan,
         identity: Identity,
-    ) -> Result<Self, StudyError> {
-        let host = lab.machine()?;
-        let warnings = warnings_of_lab(lab, &host);
-        let head = Study {
-            schema: String::from(SCHEMA),
-            nicpoll_version: identity.origin.nicpoll_version,
-            argv: identity.origin.argv,
-            started_at: identity.origin.started_at,
-            elapsed_seconds: 0.0,
-            seed: identity.seed,
-            question: design.question.clone(),
-            workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
-            settings: design.settings.iter().map(NamedSetting::facts).collect(),
-            plan,
-            host,
-            lab: lab.facts()?,
-            setting_changes: Vec::new(),
-            counting_costs: Vec::new(),
-            findings: Vec::new(),
-            trials: Vec::new(),
-            dropped: Vec::new(),
-            simulated: identity.simulated,
-            confounders: confounders(design, &Seen::new()),
-            comparisons: Vec::new(),
-            sweeps: Vec::new(),
-            warnings,
+        store: Option<(Store, StudyKind)>,
+    ) -> Self {
+        Session {
+            design,
+            begin: identity.begin,
+            start: Start::New {
+                plan: Box::new(plan),
+                identity,
+                store,
+            },
+        }
+    }
+
+    /// A study that resumes where it ended. Of `identity` only the program's version and the time are used.
+    ///
+    /// # Errors
+    /// When there is none that could resume, or another version began it.
+    pub fn resumed(store: Store, which: Which, identity: &Identity) -> Result<Self, StudyError> {
+        let runner = this_runner().map_err(LabError::from)?;
+        let (mut recording, kept) = store.resume::<Study>(which, &runner, still_runs)?;
+        let (then, now) = (
+            &kept.document.nicpoll_version,
+            &identity.origin.nicpoll_version,
+        );
+        let design = match then == now {
+            true => design_of(&kept),
+            false => {
+                let what = format!("it was begun by nicpoll {then}, and this is {now}");
+                design_of(&kept).and(Err(StudyError::Elsewhere(what)))
+            }
         };
-        Ok(SoFar {
-            head,
-            trials: Vec::new(),
-            taken: Vec::new(),
+        let design = design.inspect_err(|error| {
+            let _ = recording.end_early(&error.to_string());
+        })?;
+        let mut head = Box::new(kept.document);
+        let done = std::mem::take(&mut head.trials);
+        head.warnings.extend(interrupted(
+            &done,
+            design.settings.len(),
+            &identity.origin.started_at,
+        ));
+        Ok(Session {
+            design,
+            begin: identity.begin,
+            start: Start::Resumed {
+                head,
+                done,
+                taken: kept.taken,
+                recording,
+            },
         })
     }
 
-    /// Takes a lab that was built anew for what the study goes on with.
+    /// What was planned.
+    pub fn plan(&self) -> &Plan {
+        match &self.start {
+            Start::New { plan, .. } => plan,
+            Start::Resumed { head, .. } => &head.plan,
+        }
+    }
+
+    /// Runs it to its end in namespaces of this machine, which stay under names if `is_kept`. `guard` calls
+    /// [`nicpoll_switch::watch_over`].
     ///
     /// # Errors
-    /// When it is of another machine than the study began on.
-    pub fn look_at(&mut self, lab: &mut Lab) -> Result<(), StudyError> {
-        let host = lab.machine()?;
-        require_same_machine(&self.head.host, &host)?;
-        self.head.lab = lab.facts()?;
-        for warning in warnings_of_lab(lab, &host) {
-            if !self.head.warnings.contains(&warning) {
-                self.head.warnings.push(warning);
+    /// When the lab cannot be built.
+    pub fn run_here(
+        self,
+        is_kept: bool,
+        guard: Command,
+        cancel: &AtomicBool,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<Ended<Study, StudyError>, LabError> {
+        let link = link_of(&self.design.topology)?;
+        let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
+        if is_kept {
+            lab.kept_as = link.keep()?;
+        }
+        Ok(self.run(&mut lab, cancel, progress))
+    }
+
+    /// Runs it to its end on a lab. Settings are put back before it returns.
+    pub fn run(
+        self,
+        lab: &mut Lab,
+        cancel: &AtomicBool,
+        mut progress: impl FnMut(Progress<'_>),
+    ) -> Ended<Study, StudyError> {
+        let mut recording = None;
+        let outcome = self.carry_out(lab, &mut recording, cancel, &mut progress);
+        Ended::of(outcome, recording)
+    }
+
+    fn carry_out(
+        self,
+        lab: &mut Lab,
+        recording: &mut Option<Recording>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Study, StudyError> {
+        let Session {
+            mut design,
+            begin,
+            start,
+        } = self;
+        let (mut head, done, taken) = match start {
+            Start::New {
+                plan,
+                identity,
+                store,
+            } => {
+                if searches(&design) > 0 {
+                    progress(Progress::SeekingKnee);
+                    design = resolved(lab, design, cancel)?;
+                }
+                let head = head_of(lab, &design, *plan, identity)?;
+                *recording = store
+                    .map(|store| record(store, &design, &head))
+                    .transpose()?;
+                (head, Vec::new(), Vec::new())
+            }
+            Start::Resumed {
+                mut head,
+                done,
+                taken,
+                recording: stored,
+            } => {
+                *recording = Some(stored);
+                look_at(lab, &mut head)?;
+                (*head, done, taken)
+            }
+        };
+        let plan = head.plan.clone();
+        let is_resumed = !done.is_empty();
+        if !is_resumed {
+            lab.deadline = Some(begin + traffic_ends(&plan));
+            progress(Progress::MeasuringCost);
+            head.counting_costs = measure_counting(lab, &design, &plan, begin, cancel)?;
+            if let Some(recording) = recording {
+                recording.head(&head)?;
             }
         }
-        Ok(())
+        let mut trials = Trials::new(lab, &design, &plan, cancel)?;
+        progress(Progress::Rehearsing);
+        let now = Instant::now();
+        let rehearsed_from = if is_resumed { now } else { begin };
+        let share = Duration::from_secs_f64(REHEARSED_BY * plan.limit_seconds);
+        trials.rehearse(rehearsed_from + share)?;
+        // The time of a study that resumes counts on from its last trial.
+        let begin = if is_resumed {
+            let before = Duration::try_from_secs_f64(head.elapsed_seconds).unwrap_or_default();
+            Instant::now().checked_sub(before).unwrap_or(now)
+        } else {
+            begin
+        };
+        trials.end_by(begin + traffic_ends(&plan));
+        let names = done.iter().map(|trial| trial.workload.as_str());
+        let schedule = Schedule::new(&plan).after(head.dropped.clone(), names.zip(taken));
+        let mut run = Run {
+            design: &design,
+            plan: &plan,
+            schedule,
+            trials,
+            begin,
+            cancel,
+            head,
+            done,
+            recording,
+            progress,
+        };
+        run.blocks()?;
+        let mut study = run.head;
+        study.dropped = run.schedule.dropped().to_vec();
+        study.elapsed_seconds = begin.elapsed().as_secs_f64();
+        study.trials = run.done;
+        Ok(conclude(&design, study)?)
     }
+}
+
+/// Makes the link of a topology, or takes the one that exists.
+fn link_of(topology: &Topology) -> Result<Arc<dyn LocalLink>, LabError> {
+    Ok(match topology.existing() {
+        Some(interfaces) => Arc::new(Existing::open(&interfaces)?),
+        None => Arc::new(Veth::of(topology)?),
+    })
+}
+
+fn record(
+    (store, kind): (Store, StudyKind),
+    design: &Design,
+    head: &Study,
+) -> Result<Recording, StudyError> {
+    let planned = head.plan.order.len() as u32;
+    let design = serde_json::to_string(design).map_err(io::Error::from);
+    let design = design.map_err(LabError::from)?;
+    let runner = this_runner().map_err(LabError::from)?;
+    Ok(store.begin(kind, head, planned, &design, &runner)?)
+}
+
+/// The document of a study that is about to begin on a lab.
+fn head_of(
+    lab: &mut Lab,
+    design: &Design,
+    plan: Plan,
+    identity: Identity,
+) -> Result<Study, LabError> {
+    let host = lab.machine()?;
+    let warnings = warnings_of_lab(lab, &host);
+    Ok(Study {
+        schema: String::from(SCHEMA),
+        nicpoll_version: identity.origin.nicpoll_version,
+        argv: identity.origin.argv,
+        started_at: identity.origin.started_at,
+        elapsed_seconds: 0.0,
+        seed: identity.seed,
+        question: design.question.clone(),
+        workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+        settings: design.settings.iter().map(NamedSetting::facts).collect(),
+        plan,
+        host,
+        lab: lab.facts()?,
+        setting_changes: Vec::new(),
+        counting_costs: Vec::new(),
+        findings: Vec::new(),
+        trials: Vec::new(),
+        dropped: Vec::new(),
+        simulated: identity.simulated,
+        confounders: confounders(design, &Seen::new()),
+        comparisons: Vec::new(),
+        sweeps: Vec::new(),
+        warnings,
+    })
+}
+
+/// Describes the new lab of a study that resumes, on the same machine.
+fn look_at(lab: &mut Lab, head: &mut Study) -> Result<(), StudyError> {
+    let host = lab.machine()?;
+    require_same_machine(&head.host, &host)?;
+    head.lab = lab.facts()?;
+    for warning in warnings_of_lab(lab, &host) {
+        if !head.warnings.contains(&warning) {
+            head.warnings.push(warning);
+        }
+    }
+    Ok(())
 }
 
 /// What is known of figures before there are any.
@@ -409,74 +395,10 @@ fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
     warnings
 }
 
-/// Runs what is left of a plan of a design on a lab. The study's time counts from `begin`; of one that goes on, it
-/// counts on from its last trial.
-///
-/// # Errors
-/// [`StudyError::Cancelled`] when `cancel` became true; anything that kept a trial from being carried out or kept.
-/// Settings are put back before it returns.
-pub fn run_study(
-    lab: &mut Lab,
-    design: &Design,
-    so_far: SoFar,
-    begin: Instant,
-    keeper: &mut dyn Keeper,
-    cancel: &AtomicBool,
-    mut progress: impl FnMut(Progress<'_>),
-) -> Result<Study, StudyError> {
-    let SoFar {
-        mut head,
-        trials: done,
-        taken,
-    } = so_far;
-    let plan = head.plan.clone();
-    let is_resumed = !done.is_empty();
-    if !is_resumed {
-        lab.deadline = Some(begin + traffic_ends(&plan));
-        progress(Progress::MeasuringCost);
-        head.counting_costs = measure_counting(lab, design, &plan, begin, cancel)?;
-        keeper.head(&head)?;
-    }
-    let mut trials = Trials::new(lab, design, &plan, cancel)?;
-    progress(Progress::Rehearsing);
-    let now = Instant::now();
-    let rehearsed_from = if is_resumed { now } else { begin };
-    trials.rehearse(rehearsed_from + plan_share(&plan, REHEARSED_BY))?;
-    let begin = if is_resumed {
-        let before = Duration::try_from_secs_f64(head.elapsed_seconds).unwrap_or_default();
-        Instant::now().checked_sub(before).unwrap_or(now)
-    } else {
-        begin
-    };
-    trials.end_by(begin + traffic_ends(&plan));
-    let names = done.iter().map(|trial| trial.workload.as_str());
-    let before: Vec<(&str, Duration)> = names.zip(taken).collect();
-    let mut run = Run {
-        design,
-        schedule: Schedule::new(&plan).after(head.dropped.clone(), before.into_iter()),
-        trials,
-        begin,
-        cancel,
-        head,
-        done,
-        keeper,
-    };
-    run.blocks(design, &plan, &mut progress)?;
-    let Run {
-        mut head,
-        done,
-        schedule,
-        ..
-    } = run;
-    head.dropped = schedule.dropped().to_vec();
-    head.elapsed_seconds = begin.elapsed().as_secs_f64();
-    head.trials = done;
-    Ok(conclude(design, head)?)
-}
-
-/// A study on its way.
+/// A study while its trials run.
 struct Run<'a> {
     design: &'a Design,
+    plan: &'a Plan,
     trials: Trials<'a>,
     schedule: Schedule<'a>,
     begin: Instant,
@@ -484,47 +406,90 @@ struct Run<'a> {
     /// The document without its trials.
     head: Study,
     done: Vec<Trial>,
-    keeper: &'a mut dyn Keeper,
+    recording: &'a mut Option<Recording>,
+    progress: &'a mut dyn FnMut(Progress<'_>),
 }
 
 impl Run<'_> {
-    fn blocks(
-        &mut self,
-        design: &Design,
-        plan: &Plan,
-        progress: &mut impl FnMut(Progress<'_>),
-    ) -> Result<(), StudyError> {
-        let groups = remaining(plan, design.settings.len(), &self.done);
+    fn blocks(&mut self) -> Result<(), StudyError> {
         let mut looked_after = 0;
-        for Group {
-            block,
-            trials,
-            is_begun,
-        } in groups
-        {
-            let workload = &trials[0].0;
+        for group in remaining(self.plan, self.design.settings.len(), &self.done) {
+            let block = group.block;
             if block > looked_after && block > BLOCKS_MIN {
                 looked_after = block;
-                if self.is_enough(plan)? {
+                if self.is_enough()? {
                     return Ok(());
                 }
             }
             // A block that has begun is not given up half-way.
-            if !is_begun {
+            if !group.is_begun {
                 self.schedule.fit(block - 1, self.begin.elapsed());
+                let workload = &group.trials[0].0;
                 if !self.schedule.may_start(workload, self.begin.elapsed()) {
                     continue;
                 }
             }
-            self.block(block, trials, progress)?;
+            self.block(&group)?;
         }
         Ok(())
     }
 
-    /// Lists what settings changed, and what differs between them, as far as they have been in force by now.
+    /// Whether a study with a stop rule has measured enough.
+    fn is_enough(&self) -> Result<bool, StudyError> {
+        let Some(width) = self.plan.stop_width_ratio else {
+            return Ok(false);
+        };
+        let dropped = self.schedule.dropped();
+        let seed = Seed(self.head.seed);
+        let comparisons = compare_all(self.design, self.plan, &self.done, dropped, seed)?;
+        Ok(are_narrow(&comparisons, width))
+    }
+
+    /// A workload's trials of one block, except those that no comparison needs any more and those that are done.
+    /// What the end of the study's time cuts off counts for nothing.
+    fn block(&mut self, group: &Group<'_>) -> Result<(), StudyError> {
+        for (workload, setting) in group.trials {
+            if !self.schedule.is_needed(workload, setting)
+                || is_done(&self.done, group.block, workload, setting)
+            {
+                continue;
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(LabError::Cancelled.into());
+            }
+            let place = TrialPlace {
+                sequence: self.done.len() as u32 + 1,
+                block: group.block,
+                workload: workload.clone(),
+                setting: setting.clone(),
+            };
+            let elapsed = self.begin.elapsed();
+            (self.progress)(Progress::Begins {
+                place: &place,
+                left: self.schedule.forecast(group.block - 1, elapsed),
+            });
+            let trial = match self.trials.run(place) {
+                Err(error) if error.is_out_of_time() => return Ok(()),
+                trial => trial?,
+            };
+            (self.progress)(Progress::Ends(&trial));
+            let taken = self.begin.elapsed() - elapsed;
+            self.schedule.took(workload, taken);
+            self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
+            self.head.dropped = self.schedule.dropped().to_vec();
+            self.learn_settings();
+            if let Some(recording) = self.recording {
+                recording.trial(&self.head, &trial, taken)?;
+            }
+            self.done.push(trial);
+        }
+        Ok(())
+    }
+
+    /// Lists what settings changed, and what differs between them, of those that have been in force.
     fn learn_settings(&mut self) {
         for changes in &self.trials.changes {
-            // A study that goes on has it from its first part.
+            // A study that resumed has it from its first part.
             let known = self.head.setting_changes.iter();
             let of = |one: &SettingChanges| (one.setting.clone(), one.host.clone());
             if known.map(of).all(|known| known != of(changes)) {
@@ -537,61 +502,6 @@ impl Run<'_> {
             }
         }
     }
-
-    /// Whether a study with a stop rule has measured enough.
-    fn is_enough(&self, plan: &Plan) -> Result<bool, StudyError> {
-        let Some(width) = stop_width(plan) else {
-            return Ok(false);
-        };
-        let dropped = self.schedule.dropped();
-        let seed = Seed(self.head.seed);
-        let comparisons = compare_all(self.design, plan, &self.done, dropped, seed)?;
-        Ok(are_narrow(&comparisons, width))
-    }
-
-    /// A workload's trials of one block, those left out that no comparison needs any more, and those that are
-    /// done. What the end of the study's time cuts off counts for nothing.
-    fn block(
-        &mut self,
-        block: u32,
-        group: &[(String, String)],
-        progress: &mut impl FnMut(Progress<'_>),
-    ) -> Result<(), StudyError> {
-        for (workload, setting) in group {
-            if !self.schedule.is_needed(workload, setting)
-                || is_done(&self.done, block, workload, setting)
-            {
-                continue;
-            }
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(LabError::Cancelled.into());
-            }
-            let place = TrialPlace {
-                sequence: self.done.len() as u32 + 1,
-                block,
-                workload: workload.clone(),
-                setting: setting.clone(),
-            };
-            let elapsed = self.begin.elapsed();
-            progress(Progress::Begins {
-                place: &place,
-                left: self.schedule.forecast(block - 1, elapsed),
-            });
-            let trial = match self.trials.run(place) {
-                Err(error) if error.is_out_of_time() => return Ok(()),
-                trial => trial?,
-            };
-            progress(Progress::Ends(&trial));
-            let taken = self.begin.elapsed() - elapsed;
-            self.schedule.took(workload, taken);
-            self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
-            self.head.dropped = self.schedule.dropped().to_vec();
-            self.learn_settings();
-            self.keeper.trial(&self.head, &trial, taken)?;
-            self.done.push(trial);
-        }
-        Ok(())
-    }
 }
 
 /// A workload's trials of one block, as the plan lists them one after another.
@@ -602,7 +512,7 @@ struct Group<'a> {
     is_begun: bool,
 }
 
-/// The groups of a plan from the last one on of which something is done. What lies before was done, or left out.
+/// The groups of a plan from the last one that was begun. Earlier ones were done, or left out.
 fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<Group<'a>> {
     let per_block = plan.workloads.len();
     let groups = plan.order.chunks(settings).enumerate();
@@ -627,40 +537,8 @@ fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
         .any(|trial| trial.block == block && trial.workload == workload && trial.setting == setting)
 }
 
-/// Takes what a study knows as soon as it does.
-pub trait Keeper {
-    /// Keeps what is known before the first trial. `head` is the document without its trials.
-    fn head(&mut self, head: &Study) -> Result<(), StoreError>;
-
-    /// Keeps a trial that has ended, and what is known beside the trials by now.
-    fn trial(&mut self, head: &Study, trial: &Trial, taken: Duration) -> Result<(), StoreError>;
-}
-
-/// A store's file.
-impl Keeper for Recording {
-    fn head(&mut self, head: &Study) -> Result<(), StoreError> {
-        Recording::head(self, head)
-    }
-
-    fn trial(&mut self, head: &Study, trial: &Trial, taken: Duration) -> Result<(), StoreError> {
-        Recording::trial(self, head, trial, taken)
-    }
-}
-
-/// What is not to be kept is not.
-impl<K: Keeper> Keeper for Option<K> {
-    fn head(&mut self, head: &Study) -> Result<(), StoreError> {
-        self.as_mut().map_or(Ok(()), |keeper| keeper.head(head))
-    }
-
-    fn trial(&mut self, head: &Study, trial: &Trial, taken: Duration) -> Result<(), StoreError> {
-        let keeper = self.as_mut();
-        keeper.map_or(Ok(()), |keeper| keeper.trial(head, trial, taken))
-    }
-}
-
 /// The design that a study was begun with.
-pub(crate) fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
+pub fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
     let design = serde_json::from_str(&kept.design);
     design.map_err(|source| {
         let id = kept.entry.id;
@@ -668,8 +546,8 @@ pub(crate) fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
     })
 }
 
-/// What a reader of a resumed study has to know. `head` is the document without its trials.
-pub(crate) fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -> Option<Warning> {
+/// What a reader of a resumed study has to know.
+fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -> Option<Warning> {
     let last = trials.last()?;
     let of_block = trials
         .iter()
@@ -691,8 +569,8 @@ pub(crate) fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -
     })
 }
 
-/// Refuses to go on on another machine than the one that the study began on.
-pub(crate) fn require_same_machine(then: &HostFacts, now: &HostFacts) -> Result<(), StudyError> {
+/// Refuses to resume on another machine than the one that the study began on.
+fn require_same_machine(then: &HostFacts, now: &HostFacts) -> Result<(), StudyError> {
     let fields = |facts: &HostFacts| match serde_json::to_value(facts) {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
@@ -700,7 +578,7 @@ pub(crate) fn require_same_machine(then: &HostFacts, now: &HostFacts) -> Result<
     let now = fields(now);
     let mut changed = fields(then).into_iter().filter_map(|(name, was)| {
         let is = now.get(&name)?;
-        // A record of before there was such a fact does not know it.
+        // A record from before there was such a fact does not know it.
         let is_known = !(name == "machine" && was.is_null());
         (is_known && was != *is).then(|| format!("{name} was {was} and is {is}"))
     });

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Changes, Counter, Doing, HostClient, Lab, LabError, Polls, Running, watched};
+use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, Lab, LabError, Running, watched};
 use nicpoll_model::{
     Calibration, Conduct, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Warmup,
 };
@@ -17,8 +17,7 @@ use nicpoll_model::{
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::Seen;
 use crate::judge::trial::{
-    Accounts, Circumstances, CpuWindow, Measured, TrialPlace, conduct, disturbed, first_change,
-    judge, unproven,
+    Accounts, CpuWindow, Measured, TrialPlace, Window, conduct, disturbed, judge, rhythm, unproven,
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
 use crate::run::series::Readings;
@@ -218,17 +217,14 @@ impl<'a> Trials<'a> {
         let opened = self.lab.studied().edge()?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
-        let readings = Readings::open(self.lab, duration, subject.workload.extent.ip)?;
+        let readings = Readings::open(self.lab, duration, subject.workload.options.ip)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let series = readings.close(self.lab, subject.workload.request.workload().unit())?;
         let closed = self.lab.studied().edge()?;
-        let books = running.drain(self.lab, self.quiet_time())?;
-        thread::sleep(self.quiet_time());
-        let after = self.accounts()?;
-        let changes = self.lab.changes()?;
+        let window = self.end_window(running, before, [opened, closed])?;
         if let Some(calibration) = &warmed.calibration {
             // The measured window is the longest look there is; the next trial begins with it.
-            if let Some(gap_ns) = gap_ns(&opened.polls, &closed.polls) {
+            if let Some(gap_ns) = gap_ns(&window.edges[0].polls, &window.edges[1].polls) {
                 let timeout_ns = calibration.gro_flush_timeout_ns;
                 memory.learn_from_window(timeout_ns, gap_ns, calibration.period_ns);
             }
@@ -246,15 +242,12 @@ impl<'a> Trials<'a> {
             lab: self.lab,
             netns_inode: self.netns_inode,
             napis,
-            changes,
             warmup: warmed.warmup,
             proof_attempts,
             calibration: warmed.calibration,
-            books,
-            accounts: [before, after],
+            window,
             cpu_window,
             spinner,
-            edges: [opened, closed],
             series,
         }))
     }
@@ -282,7 +275,7 @@ impl<'a> Trials<'a> {
 
     /// What a program beside the receiver gets; `None` when the workload does not ask for it.
     fn spinner_run(&mut self, subject: Subject<'_>) -> Result<Option<SpinnerShare>, LabError> {
-        if !subject.workload.extent.spinner {
+        if !subject.workload.options.spinner {
             return Ok(None);
         }
         let (workload, quiet) = (subject.workload.under(subject.setting), self.quiet_time());
@@ -297,7 +290,7 @@ impl<'a> Trials<'a> {
         }
         let before = self.accounts()?;
         self.lab.studied().count(Counter::Cpu, true)?;
-        let window = self.accounted_run(subject, &before);
+        let window = self.accounted_run(subject, before);
         // Also after an error: what is measured next must not pay for it.
         self.lab.studied().count(Counter::Cpu, false)?;
         window.map(Some)
@@ -306,7 +299,7 @@ impl<'a> Trials<'a> {
     fn accounted_run(
         &mut self,
         subject: Subject<'_>,
-        before: &Accounts,
+        before: Accounts,
     ) -> Result<CpuWindow, LabError> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
         let opened = self.lab.studied().edge()?;
@@ -318,24 +311,29 @@ impl<'a> Trials<'a> {
         let programs = subject.workload.request.programs();
         let cores = self.lab.studied().close_cpu_window(cpus, programs)?;
         let closed = self.lab.studied().edge()?;
-        let books = running.drain(self.lab, self.quiet_time())?;
-        thread::sleep(self.quiet_time());
-        let after = self.accounts()?;
-        let conduct = conduct(&Circumstances {
-            evidence: subject.setting.evidence,
-            undrained: books.undrained.as_deref(),
-            clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
-            napis: [&before.napis, &after.napis],
-            rhythm: rhythm(&opened.polls, &closed.polls),
-            changed: first_change(before, &after),
-            changes: &self.lab.changes()?,
-            is_delivered: books.delivered_bytes > 0,
-            ledger: None,
-        });
+        let window = self.end_window(running, before, [opened, closed])?;
+        let napis = &window.quiet[0].napis;
         Ok(CpuWindow {
             cores,
+            conduct: conduct(subject.setting.evidence, napis, &window, None),
+            books: window.books,
+        })
+    }
+
+    /// Drains traffic that has been sent, and reads the hosts once all is quiet.
+    fn end_window(
+        &mut self,
+        running: Running,
+        before: Accounts,
+        edges: [Edge; 2],
+    ) -> Result<Window, LabError> {
+        let books = running.drain(self.lab, self.quiet_time())?;
+        thread::sleep(self.quiet_time());
+        Ok(Window {
+            quiet: [before, self.accounts()?],
+            edges,
             books,
-            conduct,
+            changes: self.lab.changes()?,
         })
     }
 
@@ -429,14 +427,6 @@ impl<'a> Trials<'a> {
             napis: self.lab.studied().napis()?,
         })
     }
-}
-
-/// Polls and rounds a second between two readings.
-fn rhythm(before: &Polls, after: &Polls) -> (f64, f64) {
-    let counts = after.counts.since(&before.counts);
-    let seconds = (after.at_ns - before.at_ns) as f64 / 1e9;
-    let rate = |count: u64| count as f64 / seconds.max(1e-9);
-    (rate(counts.polls()), rate(counts.rounds))
 }
 
 /// Runs the traffic with a program on the receiver's core, and waits until all is quiet.

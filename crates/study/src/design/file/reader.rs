@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Beside, Cpus, EngineRequest, Topology, TopologyKind, WorkloadRequest, XdpProgram,
+    BackgroundTraffic, Cpus, EngineRequest, Topology, TopologyKind, WorkloadRequest, XdpProgram,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
@@ -186,7 +186,7 @@ pub(crate) struct WorkloadEntry {
     #[serde(default)]
     pub both_ways: bool,
     #[serde(default)]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<BackgroundTraffic>,
     #[serde(default)]
     pub spinner: bool,
     pub sweep: Option<Spanned<SweepRates>>,
