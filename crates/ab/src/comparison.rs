@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use nicpoll_inspect::host_facts;
 use nicpoll_lab::{LabError, this_runner};
@@ -24,7 +25,7 @@ use thiserror::Error;
 
 use crate::meter::Meter;
 use crate::plan::AbRequest;
-use crate::run::{AS_IT_IS, AbProgress, Bracket, Keep, Runner, look};
+use crate::run::{AS_IT_IS, AbProgress, Bracket, PairRecording, Run, look};
 
 /// Why a comparison cannot begin.
 #[derive(Debug, Error)]
@@ -124,9 +125,9 @@ impl Prepared {
         recover(self.switch.journal()).map_err(LabError::from)?;
         let guard = Guard::start(guard, self.switch.journal(), None).map_err(LabError::from)?;
         let runner = this_runner().map_err(LabError::from)?;
-        let mut keep = Keep::begin(store, &self.document(origin.clone())?, &runner)?;
-        let outcome = self.compare(origin, &guard, &mut keep, cancel, progress);
-        Ok(keep.ended(outcome))
+        let mut recording = PairRecording::begin(store, &self.document(origin.clone())?, &runner)?;
+        let outcome = self.compare(origin, &guard, &mut recording, cancel, progress);
+        Ok(recording.ended(outcome))
     }
 
     /// Everything is put back before it returns.
@@ -134,19 +135,19 @@ impl Prepared {
         mut self,
         origin: Origin,
         guard: &Guard,
-        keep: &mut Keep,
+        recording: &mut PairRecording,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(AbProgress<'_>),
     ) -> Result<LiveAb, LabError> {
         let client = self.client()?;
         let members: Vec<Target> = self.orders.iter().map(|it| it.target.clone()).collect();
         let indices: Vec<u32> = members.iter().map(|it| it.interface.ifindex).collect();
-        let room = NetnsThread::enter(self.namespace()?, move || Meter::begin(&indices))?;
+        let meter = NetnsThread::enter(self.namespace()?, move || Meter::begin(&indices))?;
         let plan = self.request.plan;
         let mut bracket = Bracket::default();
         if !self.turns.once.is_empty() {
-            let look = look(&room, &members, &plan, cancel)?;
-            look.into_iter().for_each(|look| bracket.without(look));
+            let look = look(&meter, &members, &plan, cancel)?;
+            bracket.without.extend(look);
         }
         let disruptive = self.request.is_disruptive;
         let alternation = self
@@ -154,7 +155,7 @@ impl Prepared {
             .alternate(&self.orders, disruptive, guard.owner())?;
         self.turns = alternation.turns().clone();
         let mut document = self.document(origin)?;
-        let mut runner = Runner {
+        let mut run = Run {
             members: members.clone(),
             request: &self.request,
             switch: &mut self.switch,
@@ -162,13 +163,17 @@ impl Prepared {
             guard: guard.owner(),
             client,
             cancel,
-            room: &room,
+            meter: &meter,
             bracket: &mut bracket,
-            keep,
+            recording,
+            left_out: Duration::from_secs_f64(plan.left_out_seconds),
+            health: Vec::new(),
+            limits: None,
+            begin: Instant::now(),
         };
-        let outcome = runner.measure(&mut document, progress);
-        let targets = runner.alternation.targets();
-        let restored = runner.alternation.restore(&mut self.switch);
+        let outcome = run.measure(&mut document, progress);
+        let targets = run.alternation.targets();
+        let restored = run.alternation.restore(&mut self.switch);
         document.end = outcome.map_err(|error| match restored {
             Ok(()) => error,
             Err(ref second) => LabError::Unexpected(format!(
@@ -176,9 +181,9 @@ impl Prepared {
             )),
         })?;
         document.restored = self.restored(&targets, restored.as_ref().err());
-        if bracket.is_open() && document.end.cause == AbEndCause::Planned {
-            let look = look(&room, &members, &plan, cancel)?;
-            look.into_iter().for_each(|look| bracket.without(look));
+        if !bracket.without.is_empty() && document.end.cause == AbEndCause::Planned {
+            let look = look(&meter, &members, &plan, cancel)?;
+            bracket.without.extend(look);
             document.prerequisites_cost = bracket.closed();
         }
         document.answer =
@@ -193,14 +198,26 @@ impl Prepared {
         failed: Option<&SwitchError>,
     ) -> Vec<SwitchRestored> {
         let machine = self.switch.machine();
-        let is_there = |target: &Target| {
-            let device = target.interface.clone();
-            let asked = machine.run(target.netns_inode, move |control| {
-                control.link_health(&device)
-            });
-            matches!(asked, Ok(Ok(Some(_))))
+        let one = |target: &Target| {
+            let Target {
+                netns_inode,
+                interface,
+            } = target.clone();
+            let name = label(&interface.name, netns_inode, self.netns_inode);
+            let asked = machine.run(netns_inode, move |control| control.link_health(&interface));
+            let is_there = matches!(asked, Ok(Ok(Some(_))));
+            let gone = "it is no more, and its settings went with it";
+            let gone = (!is_there).then(|| String::from(gone));
+            SwitchRestored {
+                interface: name,
+                is_as_before: is_there && failed.is_none(),
+                notes: gone
+                    .into_iter()
+                    .chain(failed.map(ToString::to_string))
+                    .collect(),
+            }
         };
-        restored(targets, self.netns_inode, failed, is_there)
+        targets.iter().map(one).collect()
     }
 
     /// The host that the user came from by ssh, when that goes by one of the interfaces. Then nothing longer than the
@@ -301,27 +318,4 @@ impl Prepared {
             .map_or_else(String::new, |netns| format!(" --netns {netns}"));
         format!("nicpoll set {name} {words}{fix}{netns}")
     }
-}
-
-/// What became of the interfaces that were changed. `is_there` asks whether one still is.
-pub fn restored(
-    targets: &[Target],
-    netns_inode: u64,
-    failed: Option<&SwitchError>,
-    mut is_there: impl FnMut(&Target) -> bool,
-) -> Vec<SwitchRestored> {
-    let one = |target: &Target| {
-        let is_there = is_there(target);
-        let gone = "it is no more, and its settings went with it";
-        let gone = (!is_there).then(|| String::from(gone));
-        SwitchRestored {
-            interface: label(&target.interface.name, target.netns_inode, netns_inode),
-            is_as_before: is_there && failed.is_none(),
-            notes: gone
-                .into_iter()
-                .chain(failed.map(ToString::to_string))
-                .collect(),
-        }
-    };
-    targets.iter().map(one).collect()
 }

@@ -88,11 +88,11 @@ fn end(cause: AbEndCause, text: String) -> Halt {
     })
 }
 
-/// Interfaces that are taken for a run.
-pub struct Runner<'a> {
+/// A run: the interfaces that it takes, and what is known of them.
+pub struct Run<'a> {
     /// What is compared.
     pub request: &'a AbRequest,
-    /// Whose alternation it is.
+    /// Makes the writes.
     pub switch: &'a mut Switch,
     /// The two settings.
     pub alternation: Alternation,
@@ -104,23 +104,20 @@ pub struct Runner<'a> {
     pub client: Option<IpAddr>,
     /// Becomes true when the user asks to stop.
     pub cancel: &'a AtomicBool,
-    /// What counts.
-    pub room: &'a NetnsThread<Meter>,
+    /// Reads every counter, in the interfaces' namespace.
+    pub meter: &'a NetnsThread<Meter>,
     /// What it costs to have what both settings need.
     pub bracket: &'a mut Bracket,
     /// Where pairs are stored.
-    pub keep: &'a mut Keep,
-}
-
-/// A run on its way.
-struct Run<'a, 'b> {
-    runner: &'b mut Runner<'a>,
-    room: &'a NetnsThread<Meter>,
-    left_out: Duration,
-    health: Vec<LinkHealth>,
+    pub recording: &'a mut PairRecording,
+    /// The part at the beginning of each block that is in no figure.
+    pub left_out: Duration,
+    /// State of the members at the beginning.
+    pub health: Vec<LinkHealth>,
     /// `None` until it is known what is usual.
-    limits: Option<Limits>,
-    begin: Instant,
+    pub limits: Option<Limits>,
+    /// When the first block began.
+    pub begin: Instant,
 }
 
 /// The counters of one moment.
@@ -139,7 +136,7 @@ impl Counted {
 /// What a block was, and what was lost from the write that began it on.
 type Block = (AbBlock, Lost);
 
-impl Runner<'_> {
+impl Run<'_> {
     /// Runs pairs of blocks until the time is over or something ends them, and adds them to the document.
     ///
     /// # Errors
@@ -149,20 +146,10 @@ impl Runner<'_> {
         document: &mut LiveAb,
         progress: &mut dyn FnMut(AbProgress<'_>),
     ) -> Result<AbEnd, LabError> {
-        self.room.run(Meter::watch_instances)?;
-        let unseen = self.room.run(|meter| meter.unseen().to_vec())?;
+        self.meter.run(Meter::watch_instances)?;
+        let unseen = self.meter.run(|meter| meter.unseen().to_vec())?;
         document.unseen.extend(unseen);
-        let room = self.room;
-        let left_out = Duration::from_secs_f64(self.request.plan.left_out_seconds);
-        let mut run = Run {
-            runner: self,
-            room,
-            left_out,
-            health: Vec::new(),
-            limits: None,
-            begin: Instant::now(),
-        };
-        match run.all(document, progress) {
+        match self.all(document, progress) {
             Ok(()) => Ok(AbEnd {
                 cause: AbEndCause::Planned,
                 text: None,
@@ -171,11 +158,9 @@ impl Runner<'_> {
             Err(Halt::Failed(error)) => Err(error),
         }
     }
-}
 
-impl Run<'_, '_> {
     fn plan(&self) -> AbPlan {
-        self.runner.request.plan
+        self.request.plan
     }
 
     fn all(
@@ -214,9 +199,9 @@ impl Run<'_, '_> {
             let (pair, end_of_run) = self.pair(drawn, document.pairs.len(), progress)?;
             document.pairs.push(pair);
             let taken = Duration::from_secs_f64(drawn.seconds());
-            if let Err(error) = self.runner.keep.pair(document, taken) {
+            if let Err(error) = self.recording.pair(document, taken) {
                 let text = format!("it can no longer be stored: {error}");
-                self.runner.keep.failed_with(error);
+                self.recording.failed_with(error);
                 return Err(end(AbEndCause::Interrupted, text));
             }
             if let Some(end) = end_of_run {
@@ -241,9 +226,9 @@ impl Run<'_, '_> {
             until.saturating_sub(self.begin.elapsed()),
         ));
         self.turn_to(Arm::Reference)?;
-        self.room.run(Meter::pause)??;
+        self.meter.run(Meter::pause)??;
         self.wait_until(self.begin + until, None)?;
-        Ok(self.room.run(Meter::resume)??)
+        Ok(self.meter.run(Meter::resume)??)
     }
 
     /// Runs a pair. Returns also why the run ends with it, when it lost too much.
@@ -294,24 +279,24 @@ impl Run<'_, '_> {
         let start_seconds = began.duration_since(self.begin).as_secs_f64();
         let before = self.counters()?;
         self.turn_to(arm)?;
-        if self.runner.request.is_disruptive {
-            self.begin_anew()?;
+        if self.request.is_disruptive {
+            self.look_again()?;
         }
         self.check_echo()?;
         let left_out = self.left_out;
         let timed = TIMED_MAX.min(left_out / 4);
-        let counting_cores = self.room.run(move |meter| meter.counting_cores(timed))??;
+        let counting_cores = self.meter.run(move |meter| meter.counting_cores(timed))??;
         self.wait_until(began + left_out, Some(&before))?;
-        let first = self.room.run(Meter::read)??;
+        let first = self.meter.run(Meter::read)??;
         let length = Duration::from_secs_f64(seconds);
         let later = if length > 3 * left_out {
             self.wait_until(began + 2 * left_out, Some(&before))?;
-            Some(self.room.run(Meter::read)??)
+            Some(self.meter.run(Meter::read)??)
         } else {
             None
         };
         self.wait_until(began + length, Some(&before))?;
-        let last = self.room.run(Meter::read)??;
+        let last = self.meter.run(Meter::read)??;
         let readings = Readings {
             first: &first,
             later: later.as_ref(),
@@ -323,8 +308,8 @@ impl Run<'_, '_> {
             left_out_seconds: first.at.duration_since(began).as_secs_f64(),
             counting_cores,
         };
-        let instances = self.room.run(|meter| meter.instances().to_vec())?;
-        let members = named(&self.runner.members);
+        let instances = self.meter.run(|meter| meter.instances().to_vec())?;
+        let members = named(&self.members);
         let lost = before.lost_until(&Counted {
             at: last.at,
             host: last.host.clone(),
@@ -333,7 +318,7 @@ impl Run<'_, '_> {
     }
 
     fn check_echo(&mut self) -> Result<(), Halt> {
-        match self.runner.client {
+        match self.client {
             Some(client) if !self.is_echo_answered(client)? => {
                 let text = format!("{client}, which you came from by ssh, no longer answers");
                 Err(end(AbEndCause::EchoLost, text))
@@ -348,18 +333,18 @@ impl Run<'_, '_> {
             // A host that cannot be reached at all does not answer.
             numbers.any(|number| is_answered(client, number, ECHO_TIME).unwrap_or(false))
         };
-        Ok(self.room.run(ask)?)
+        Ok(self.meter.run(ask)?)
     }
 
     /// Queues that begin anew with each turn have other instances from then on.
-    fn begin_anew(&mut self) -> Result<(), Halt> {
-        self.room.run(Meter::watch_instances)?;
+    fn look_again(&mut self) -> Result<(), Halt> {
+        self.meter.run(Meter::watch_instances)?;
         self.health = self.ask_health()?;
         Ok(())
     }
 
     fn counters(&mut self) -> Result<Counted, Halt> {
-        let host = self.room.run(Meter::counters)?;
+        let host = self.meter.run(Meter::counters)?;
         Ok(Counted {
             at: Instant::now(),
             host,
@@ -367,23 +352,13 @@ impl Run<'_, '_> {
     }
 
     fn turn_to(&mut self, arm: Arm) -> Result<(), Halt> {
-        let Runner {
-            switch,
-            alternation,
-            ..
-        } = &mut *self.runner;
-        let turned = alternation.turn_to(switch, arm);
+        let turned = self.alternation.turn_to(self.switch, arm);
         turned.map_err(|error| self.explained(error))
     }
 
     /// What somebody else changed in the block that ended, in words.
     fn drift(&mut self) -> Result<Option<String>, Halt> {
-        let Runner {
-            switch,
-            alternation,
-            ..
-        } = &mut *self.runner;
-        let drift = match alternation.drift(switch) {
+        let drift = match self.alternation.drift(self.switch) {
             Ok(drift) => drift,
             Err(error) => return Err(self.explained(error)),
         };
@@ -422,7 +397,7 @@ impl Run<'_, '_> {
     }
 
     fn check_cancel(&self) -> Result<(), Halt> {
-        match self.runner.cancel.load(Ordering::Relaxed) {
+        match self.cancel.load(Ordering::Relaxed) {
             true => {
                 let text = String::from("it was stopped before its time was over");
                 Err(end(AbEndCause::Interrupted, text))
@@ -434,12 +409,12 @@ impl Run<'_, '_> {
     /// Whether all is well.
     fn look(&mut self, before: Option<&Counted>) -> Result<(), Halt> {
         let now = self.read_health()?;
-        for ((member, then), now) in self.runner.members.iter().zip(&self.health).zip(&now) {
+        for ((member, then), now) in self.members.iter().zip(&self.health).zip(&now) {
             if let Some(end) = disturbed(&member.interface.name, then, now.as_ref()) {
                 return Err(Halt::End(end));
             }
         }
-        if !self.runner.guard.is_alive()? {
+        if !self.guard.is_alive()? {
             let text = "the process that puts settings back when this one is killed was ended";
             return Err(end(AbEndCause::SettingFailed, String::from(text)));
         }
@@ -459,9 +434,9 @@ impl Run<'_, '_> {
         for Target {
             netns_inode,
             interface,
-        } in self.runner.members.clone()
+        } in self.members.clone()
         {
-            let machine = self.runner.switch.machine();
+            let machine = self.switch.machine();
             all.push(machine.run(netns_inode, move |control| control.link_health(&interface))??);
         }
         Ok(all)
@@ -470,7 +445,7 @@ impl Run<'_, '_> {
     /// The state of every member, each of which has to be there.
     fn ask_health(&mut self) -> Result<Vec<LinkHealth>, Halt> {
         let now = self.read_health()?.into_iter();
-        let names = self.runner.members.iter();
+        let names = self.members.iter();
         now.zip(names)
             .map(|(health, member)| {
                 let name = &member.interface.name;
@@ -487,19 +462,19 @@ const ROUND_TRIPS: f64 = 10.0;
 /// So many times the time that polls take to settle is left out, likewise.
 const SETTLING_TIMES: f64 = 3.0;
 
-impl Run<'_, '_> {
+impl Run<'_> {
     /// What is lost under the reference, before anything else: the limits follow from it. Returns the median of TCP's
     /// round trips.
-    pub fn learn(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
+    fn learn(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
         let [shortest, longest] = self.plan().block_seconds;
         let rate = self.usual_for(LOOK)?.packets_per_second();
-        unseen.extend(self.room.run(move |meter| meter.begin_delays(rate))?);
+        unseen.extend(self.meter.run(move |meter| meter.begin_delays(rate))?);
         let delays = |meter: &mut Meter| meter.read().map(|now| now.delays);
-        let before = self.room.run(delays)??;
+        let before = self.meter.run(delays)??;
         let usual = self.usual_for(Duration::from_secs_f64(shortest))?;
-        let factor = self.runner.request.loss_factor;
+        let factor = self.request.loss_factor;
         self.limits = Some(Limits::new(factor, longest, &usual));
-        let after = self.room.run(delays)??;
+        let after = self.meter.run(delays)??;
         let kind = AbDelayKind::SmoothedRoundTrip;
         let since = after.get(&kind).zip(before.get(&kind));
         Ok(since.and_then(|(now, then)| now.since(then).quantile_ns(0.5)))
@@ -512,7 +487,7 @@ impl Run<'_, '_> {
     }
 
     /// What is in flight or on its way to the new setting when a setting changes is in no figure.
-    pub fn leave_out(&mut self, round_trip_ns: Option<f64>, document: &mut LiveAb) {
+    fn leave_out(&mut self, round_trip_ns: Option<f64>, document: &mut LiveAb) {
         let [shortest, _] = self.plan().block_seconds;
         let most = most_left_out(shortest);
         let settling = document.plan.settling_seconds.unwrap_or(0.0);
@@ -549,30 +524,27 @@ impl Run<'_, '_> {
     }
 
     /// A look at the traffic with what both settings need, where they need something.
-    pub fn look_with(&mut self) -> Result<(), Halt> {
-        if self.runner.alternation.turns().once.is_empty() {
+    fn look_with(&mut self) -> Result<(), Halt> {
+        if self.alternation.turns().once.is_empty() {
             return Ok(());
         }
         self.turn_to(Arm::Reference)?;
         self.wait_until(Instant::now() + self.left_out, None)?;
         let plan = self.plan();
-        let Runner {
-            members, cancel, ..
-        } = &*self.runner;
-        match look(self.room, members, &plan, cancel)? {
-            Some(look) => self.runner.bracket.with(look),
+        match look(self.meter, &self.members, &plan, self.cancel)? {
+            Some(look) => self.bracket.with.push(look),
             None => self.wait_until(Instant::now(), None)?,
         }
         Ok(())
     }
 
     /// A host that does not answer under the reference tells nothing under the other setting.
-    pub fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
-        let Some(client) = self.runner.client else {
+    fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
+        let Some(client) = self.client else {
             return Ok(());
         };
         if !self.is_echo_answered(client)? {
-            self.runner.client = None;
+            self.client = None;
             unseen.push(Unseen {
                 what: String::from("whether your connection goes on under the other setting"),
                 why: format!("{client}, which you came from by ssh, answers no echo request"),
@@ -594,10 +566,10 @@ struct Turn {
     too_many: Option<AbEnd>,
 }
 
-impl Run<'_, '_> {
+impl Run<'_> {
     /// Changes to the judged setting and back a few times. Returns how long polls take to settle, in seconds; `None`
     /// when it is not known.
-    pub fn first_turns(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
+    fn first_turns(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
         let [shortest, _] = self.plan().block_seconds;
         let time = TURN_MAX.min(Duration::from_secs_f64(shortest));
         let mut turns = [Vec::new(), Vec::new()];
@@ -610,7 +582,7 @@ impl Run<'_, '_> {
         for turns in &mut turns {
             let is_each = turns.iter().all(|turn| turn.too_many.is_some());
             let last = turns.last_mut().and_then(|turn| turn.too_many.take());
-            let is_too_many = is_each && !self.runner.request.is_disruptive;
+            let is_too_many = is_each && !self.request.is_disruptive;
             if let Some(end) = last.filter(|_| is_too_many) {
                 return Err(self.disturbing(Halt::End(end)));
             }
@@ -641,15 +613,15 @@ impl Run<'_, '_> {
         let before = self.counters()?;
         let began = before.at;
         self.turn_to(arm)?;
-        if self.runner.request.is_disruptive {
-            self.begin_anew()?;
+        if self.request.is_disruptive {
+            self.look_again()?;
         }
         let mut polls = Vec::new();
         while began.elapsed() < time {
             self.check_cancel()?;
             let until = (Instant::now() + LOOK).min(began + time);
             let more = self
-                .room
+                .meter
                 .run(move |meter| meter.follow_polls(began, until))??;
             polls.extend(more);
             self.look(Some(&before))?;
@@ -664,10 +636,10 @@ impl Run<'_, '_> {
 
     /// Rows whose change begins queues anew with some drivers.
     fn tried(&self) -> Vec<&'static str> {
-        if self.runner.request.is_disruptive {
+        if self.request.is_disruptive {
             return Vec::new();
         }
-        let rows = self.runner.alternation.turns().to_be_tried();
+        let rows = self.alternation.turns().to_be_tried();
         rows.iter().map(|row| row.name).collect()
     }
 
@@ -695,26 +667,13 @@ const TIMED: Duration = Duration::from_millis(100);
 /// The looks so far.
 #[derive(Debug, Default)]
 pub struct Bracket {
-    without: Vec<AbWindow>,
-    with: Vec<AbWindow>,
+    /// Looks at the traffic without what both settings need.
+    pub without: Vec<AbWindow>,
+    /// Looks with it.
+    pub with: Vec<AbWindow>,
 }
 
 impl Bracket {
-    /// Adds a look at the traffic without what both settings need.
-    pub fn without(&mut self, look: AbWindow) {
-        self.without.push(look);
-    }
-
-    /// Adds a look with it.
-    pub fn with(&mut self, look: AbWindow) {
-        self.with.push(look);
-    }
-
-    /// Whether there was a first look without it.
-    pub fn is_open(&self) -> bool {
-        !self.without.is_empty()
-    }
-
     /// Both looks at both.
     pub fn closed(&self) -> Option<AbBracket> {
         Some(AbBracket {
@@ -727,14 +686,14 @@ impl Bracket {
 /// Looks at what the members carry and what is used for it, for as long as a mean block lasts. `None` when the user
 /// asks to stop meanwhile.
 pub fn look(
-    room: &NetnsThread<Meter>,
+    meter: &NetnsThread<Meter>,
     members: &[Target],
     plan: &AbPlan,
     cancel: &AtomicBool,
 ) -> Result<Option<AbWindow>, LabError> {
     let [shortest, longest] = plan.block_seconds;
-    let counting_cores = room.run(|meter| meter.counting_cores(TIMED))??;
-    let first = room.run(Meter::read)??;
+    let counting_cores = meter.run(|meter| meter.counting_cores(TIMED))??;
+    let first = meter.run(Meter::read)??;
     let until = Instant::now() + Duration::from_secs_f64(f64::midpoint(shortest, longest));
     while Instant::now() < until {
         if cancel.load(Ordering::Relaxed) {
@@ -742,7 +701,7 @@ pub fn look(
         }
         thread::sleep(NAP);
     }
-    let last = room.run(Meter::read)??;
+    let last = meter.run(Meter::read)??;
     Ok(Some(window(&first, &last, &named(members), counting_cores)))
 }
 
@@ -755,19 +714,19 @@ pub fn named(members: &[Target]) -> Vec<Member> {
 
 /// A comparison that is stored, or not.
 #[derive(Default)]
-pub struct Keep {
+pub struct PairRecording {
     recording: Option<Recording>,
     failed: Option<StoreError>,
 }
 
-impl Keep {
+impl PairRecording {
     /// Stores a comparison from now on, when there is a store.
     pub fn begin(
         store: Option<Store>,
         document: &LiveAb,
         runner: &str,
     ) -> Result<Self, StoreError> {
-        let mut keep = Keep::default();
+        let mut keep = PairRecording::default();
         if let Some(store) = store {
             let plan = &document.plan;
             let [measured, every] = plan.duty_seconds.unwrap_or([1.0; 2]);

@@ -82,7 +82,7 @@ pub fn measure_costs(
         ..ExactCpuOptions::default()
     })
     .map_err(|refused| LabError::NoExactCpu(refused.to_string()))?;
-    let nobody = lab.link.nobody().ok_or_else(|| {
+    let nobody = lab.link.nobody.ok_or_else(|| {
         let what = "costs are measured on a link that nobody else is on";
         LabError::Unexpected(String::from(what))
     })?;

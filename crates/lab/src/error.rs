@@ -2,13 +2,12 @@
 
 use std::io;
 
+use nicpoll_engine::EngineError;
 use nicpoll_observe::BpfError;
 use nicpoll_switch::{ControlError, GuardError, JournalError, ResolveError, SetError, SwitchError};
 use nicpoll_sys::netns::ThreadGone;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use crate::receive::ReceiveError;
 
 /// Why something in a lab failed.
 #[derive(Debug, Error)]
@@ -71,7 +70,10 @@ pub enum LabError {
     Journal(#[from] JournalError),
     /// The engine cannot receive at an interface.
     #[error(transparent)]
-    Receive(#[from] ReceiveError),
+    Engine(#[from] EngineError),
+    /// What a file asks for cannot be made.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// The kernel does not count.
     #[error(transparent)]
     Bpf(#[from] BpfError),
@@ -113,6 +115,11 @@ impl LabError {
         }
     }
 }
+
+/// Why something that a file asks for cannot be made, and what can.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
 
 /// Adds to an error what was being done.
 pub trait Doing<T> {

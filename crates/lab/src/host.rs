@@ -339,27 +339,12 @@ impl HostClient {
         })
     }
 
-    /// Changes settings of its interface.
-    pub fn apply(&mut self, request: Request) -> Result<(), LabError> {
-        self.tell(HostRequest::Apply(request))
-    }
-
     /// What that changed, with what was there before.
     pub fn writes(&mut self) -> Result<Vec<SwitchWrite>, LabError> {
         self.ask(HostRequest::Writes, |answer| match answer {
             Answer::Writes(writes) => Some(writes),
             _ => None,
         })
-    }
-
-    /// Puts an XDP program on its interfaces until its settings are put back.
-    pub fn attach_xdp(&mut self, program: XdpProgram) -> Result<(), LabError> {
-        self.tell(HostRequest::AttachXdp(program))
-    }
-
-    /// Has the engine receive the datagrams of workloads until its settings are put back.
-    pub fn receive_by(&mut self, engine: EngineRequest, cpu: u32) -> Result<(), LabError> {
-        self.tell(HostRequest::ReceiveBy { engine, cpu })
     }
 
     /// Ends its traffic and puts back its settings.
@@ -374,16 +359,6 @@ impl HostClient {
             Answer::Loaded { exact_cpu_refused } => Some(exact_cpu_refused),
             _ => None,
         })
-    }
-
-    /// Lets a counter count or not.
-    pub fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
-        self.tell(HostRequest::Count { counter, is_on })
-    }
-
-    /// Counts the polls of one NAPI instance from now on, or of all.
-    pub fn watch_polls(&mut self, napi_id: Option<u32>) -> Result<(), LabError> {
-        self.tell(HostRequest::WatchPolls { napi_id })
     }
 
     /// Polls so far.
@@ -410,27 +385,12 @@ impl HostClient {
         })
     }
 
-    /// Has it read what passes, and what these cores do, again and again.
-    pub fn open_series(
-        &mut self,
-        step: Duration,
-        ip: IpVersion,
-        cores: Vec<u32>,
-    ) -> Result<(), LabError> {
-        self.tell(HostRequest::OpenSeries { step, ip, cores })
-    }
-
     /// Ends that: what it read.
     pub fn close_series(&mut self) -> Result<Vec<FlowReading>, LabError> {
         self.ask(HostRequest::CloseSeries, |answer| match answer {
             Answer::Series(readings) => Some(readings),
             _ => None,
         })
-    }
-
-    /// Begins a window of exact CPU time.
-    pub fn open_cpu_window(&mut self) -> Result<(), LabError> {
-        self.tell(HostRequest::OpenCpuWindow)
     }
 
     /// Ends it: what `cpus` did, of which the time of `programs` is the study's.
@@ -448,22 +408,12 @@ impl HostClient {
         )
     }
 
-    /// Has a program compute beside the traffic, for so long.
-    pub fn start_spinner(&mut self, cpu: u32, duration: Duration) -> Result<(), LabError> {
-        self.tell(HostRequest::StartSpinner { cpu, duration })
-    }
-
     /// The share of the core that it got, 0 to 1.
     pub fn end_spinner(&mut self) -> Result<f64, LabError> {
         self.ask(HostRequest::EndSpinner, |answer| match answer {
             Answer::Spun(share) => Some(share),
             _ => None,
         })
-    }
-
-    /// Has the kernel time a counter's programs.
-    pub fn open_timing(&mut self, counter: Counter) -> Result<(), LabError> {
-        self.tell(HostRequest::OpenTiming { counter })
     }
 
     /// Ends that: what they took.
@@ -475,34 +425,6 @@ impl HostClient {
                 _ => None,
             },
         )
-    }
-
-    /// Makes an end of a workload ready.
-    pub fn prepare(
-        &mut self,
-        end: u32,
-        workload: WorkloadRequest,
-        terms: End,
-        at: Side,
-        cpu: u32,
-    ) -> Result<(), LabError> {
-        self.tell(HostRequest::Prepare {
-            end,
-            workload,
-            terms,
-            at,
-            cpu,
-        })
-    }
-
-    /// Runs an end that is ready.
-    pub fn start(&mut self, end: u32) -> Result<(), LabError> {
-        self.tell(HostRequest::Start { end })
-    }
-
-    /// Tells an end that the other one has sent everything.
-    pub fn sender_done(&mut self, end: u32) -> Result<(), LabError> {
-        self.tell(HostRequest::SenderDone { end })
     }
 
     /// What an end counted; `None` when it goes on for `timeout` yet.
@@ -522,7 +444,7 @@ impl HostClient {
         }
     }
 
-    /// Sends a request that is answered by its being done.
+    /// Makes a request that has no other answer than that it is done.
     pub fn tell(&mut self, request: HostRequest) -> Result<(), LabError> {
         self.ask(request, |answer| (answer == Answer::Done).then_some(()))
     }

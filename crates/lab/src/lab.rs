@@ -14,8 +14,10 @@ use nicpoll_sys::netns::NetNamespace;
 use crate::error::{Doing, LabError};
 use crate::host::changes::Changes;
 use crate::host::local::LocalHost;
-use crate::host::{Cpus, Host, HostClient, MACHINE, MACHINE_INTERFACE, ROUTER};
-use crate::link::{Link, LocalLink};
+use crate::host::{
+    Counter, Cpus, Host, HostClient, HostRequest, MACHINE, MACHINE_INTERFACE, ROUTER,
+};
+use crate::link::{Link, LinkEnd};
 use crate::machine::{recover, two_cpus};
 
 /// Two hosts and the link between them, for as long as this value lives.
@@ -31,7 +33,7 @@ pub struct Lab {
     /// The host that forwards between them, where there is one. Then its receive discipline is what is studied.
     pub router: Option<HostClient>,
     /// What joins them.
-    pub link: Arc<dyn Link>,
+    pub link: Arc<Link>,
     /// Why CPU time cannot be accounted for exactly: then trials say that theirs is sampled.
     pub exact_cpu_refused: Option<String>,
     /// The core of the sending thread.
@@ -56,28 +58,19 @@ impl Lab {
     ///
     /// # Errors
     /// With fewer than two CPUs, or when the kernel lacks a feature.
-    pub fn local(
-        link: Arc<dyn LocalLink>,
-        journal: &Journal,
-        owner: Owner,
-    ) -> Result<Self, LabError> {
+    pub fn local(link: Arc<Link>, journal: &Journal, owner: Owner) -> Result<Self, LabError> {
         recover(journal)?;
-        let host = |side| -> Result<Box<dyn Host>, LabError> {
-            let namespace = link.namespace(side).try_clone()?;
-            let host = LocalHost::of(namespace, link.interfaces(side), journal, owner)
-                .doing(|| format!("entering the {side}'s namespace"))?;
+        let host = |end: &LinkEnd| -> Result<Box<dyn Host>, LabError> {
+            let (namespace, interfaces) = (end.namespace.try_clone()?, end.interfaces.clone());
+            let host = LocalHost::of(namespace, interfaces, journal, owner)
+                .doing(|| format!("entering the {}'s namespace", end.host))?;
             Ok(Box::new(host))
         };
-        let (sender, receiver) = (host(Side::Sender)?, host(Side::Receiver)?);
-        let mut lab = match link.router() {
-            None => Lab::of(sender, receiver, link.clone())?,
-            Some((namespace, interfaces)) => {
-                let router = LocalHost::of(namespace.try_clone()?, interfaces, journal, owner)
-                    .doing(|| "entering the router's namespace")?;
-                let router = HostClient::new(ROUTER, Box::new(router));
-                Lab::build(sender, Some(router), receiver, link.clone())?
-            }
-        };
+        let sender = host(link.end(Side::Sender))?;
+        let receiver = host(link.end(Side::Receiver))?;
+        let router = link.router().map(&host).transpose()?;
+        let router = router.map(|router| HostClient::new(ROUTER, router));
+        let mut lab = Lab::build(sender, router, receiver, link)?;
         let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
         let machine = LocalHost::new(namespace, MACHINE_INTERFACE, journal, owner)
             .doing(|| "entering the network namespace")?;
@@ -91,7 +84,7 @@ impl Lab {
     /// # Errors
     /// As [`Lab::local`]; when the guard does not start.
     pub fn guarded(
-        link: Arc<dyn LocalLink>,
+        link: Arc<Link>,
         journal: &Journal,
         program: Command,
     ) -> Result<(Guard, Self), LabError> {
@@ -107,7 +100,7 @@ impl Lab {
     pub fn of(
         sender: Box<dyn Host>,
         receiver: Box<dyn Host>,
-        link: Arc<dyn Link>,
+        link: Arc<Link>,
     ) -> Result<Self, LabError> {
         Lab::build(sender, None, receiver, link)
     }
@@ -116,7 +109,7 @@ impl Lab {
         sender: Box<dyn Host>,
         mut router: Option<HostClient>,
         receiver: Box<dyn Host>,
-        link: Arc<dyn Link>,
+        link: Arc<Link>,
     ) -> Result<Self, LabError> {
         let [sender_cpu, receiver_cpu] = two_cpus()?;
         let mut receiver = HostClient::new(&Side::Receiver.to_string(), receiver);
@@ -149,6 +142,19 @@ impl Lab {
     /// The host whose receive discipline is studied, and whose polls and CPU time are counted.
     pub fn studied(&mut self) -> &mut HostClient {
         self.router.as_mut().unwrap_or(&mut self.receiver)
+    }
+
+    /// Lets a counter of the studied host count, or takes it out of the kernel's way.
+    pub fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
+        self.studied().tell(HostRequest::Count { counter, is_on })
+    }
+
+    /// Counts polls of the studied host's NAPI from now on: of the only instance, or of every one. Returns the instances.
+    pub fn watch_polls(&mut self) -> Result<Vec<u32>, LabError> {
+        let napis = self.studied().napis()?;
+        let napi_id = watched(&napis);
+        self.studied().tell(HostRequest::WatchPolls { napi_id })?;
+        Ok(napis)
     }
 
     /// The cores of the traffic, the sender's first.
@@ -247,19 +253,17 @@ impl Lab {
         let sender_inode = self.sender.facts()?.netns_inode;
         let link = &self.link;
         let addresses = |side: Side| {
-            let of_host = link.addresses(&side.to_string()).into_iter();
-            of_host.map(move |(address, prefix)| (side, format!("{address}/{prefix}")))
+            let addresses = link.end(side).addresses.iter();
+            addresses.map(move |(address, prefix)| (side, format!("{address}/{prefix}")))
         };
-        let line = link.line();
-        let interface = link.interface(self.receiver.name());
         Ok(LabFacts {
-            is_virtual: link.is_virtual(),
-            interface: interface.unwrap_or_default().to_owned(),
+            is_virtual: link.is_virtual,
+            interface: link.end(Side::Receiver).interfaces[0].clone(),
             driver: receiver.driver,
-            line_bits_per_second: line.ok().map(|line| line.bits_per_second.get()),
-            no_line_because: line.err().map(String::from),
-            mtu_bytes: link.mtu_bytes(),
-            ring_slots: link.ring_slots(),
+            line_bits_per_second: link.line.ok().map(|line| line.bits_per_second.get()),
+            no_line_because: link.line.err().map(String::from),
+            mtu_bytes: link.mtu_bytes,
+            ring_slots: link.ring_slots,
             netns_inodes: vec![
                 (Side::Sender, sender_inode),
                 (Side::Receiver, receiver.netns_inode),

@@ -2,7 +2,7 @@
 //!
 //! [`Lab`] is two hosts (perhaps with a router between them) and the link that joins them. A [`Host`] takes serialisable
 //! requests and returns events; a network namespace of this machine ([`LocalHost`]) is the first kind. A [`Link`] is made
-//! of veth pairs ([`Veth`]) or taken as it is ([`Existing`]). [`Running`] is a workload's traffic on its way between the
+//! of veth pairs ([`Veth`]) or taken as it is ([`open_existing`]). [`Running`] is a workload's traffic on its way between the
 //! hosts of a lab.
 //!
 //! The machine's own interfaces are touched only where a file names them. Whatever ends a lab, every setting is put
@@ -22,7 +22,7 @@ mod workload;
 pub use engine_support::{
     EngineSupport, KernelTime, OtherEnd, SinkWithOtherEnd, SwitchSetup, check_of,
 };
-pub use error::{Doing, HostFailure, LabError};
+pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::local::LocalHost;
@@ -32,18 +32,14 @@ pub use host::{
     INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
 };
 pub use lab::{Lab, watched};
-pub use link::existing::Existing;
+pub use link::existing::open_existing;
 pub use link::veth::{Addresses, Veth, try_netem};
 pub use link::{
-    ExistingInterfaces, LineRate, Link, LinkDelay, LocalLink, LossShare, OwnInterface, Topology,
-    TopologyError, TopologyKind,
+    ExistingInterfaces, LineRate, Link, LinkDelay, LinkEnd, LossShare, OwnInterface, Topology,
+    TopologyKind,
 };
 pub use machine::{draw_seed, require_lab, require_state, still_runs, this_runner};
-pub use receive::{EngineRefusal, EngineRequest, HZ_DEFAULT, XdpProgram};
+pub use receive::{EngineRequest, HZ_DEFAULT, XdpProgram};
 pub use run::{Running, Traffic};
-pub use workload::command::{
-    CommandOutputError, CommandRefused, CommandWorkload, FigureUnit, whole_seconds,
-};
-pub use workload::{
-    BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadMistake, WorkloadRequest, udp,
-};
+pub use workload::command::{CommandOutputError, CommandWorkload, FigureUnit, whole_seconds};
+pub use workload::{BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadRequest, udp};

@@ -16,69 +16,80 @@ use nicpoll_model::time::parse_time;
 use nicpoll_model::units::parse_speed;
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::error::LabError;
+use crate::error::{Doing, LabError, Refused};
 
-/// What joins two hosts.
-pub trait Link: Send {
+/// What joins hosts of this machine: its ends, and what a report says of it.
+pub struct Link {
+    /// The ends on a packet's path: the sender's, perhaps a router's, the receiver's.
+    pub ends: Vec<LinkEnd>,
     /// Whether there is no card and no line.
-    fn is_virtual(&self) -> bool;
-
-    /// Whether others may send on it, too: then their packets are in the counters of a study.
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    /// Name of the interface at a host; `None` for a host that is at neither end.
-    fn interface(&self, host: &str) -> Option<&str>;
-
-    /// Paths between the hosts that share nothing.
-    fn paths(&self) -> usize {
-        1
-    }
-
-    /// Addresses of a host on the link, with their prefix lengths; those of the first path first.
-    fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)>;
-
+    pub is_virtual: bool,
+    /// Whether it existed before. Others may send on it, and their packets are in a study's counters.
+    pub is_shared: bool,
     /// Link MTU.
-    fn mtu_bytes(&self) -> u32;
-
+    pub mtu_bytes: u32,
     /// Slots of the receive ring; `None` when the driver does not say.
-    fn ring_slots(&self) -> Option<u32>;
-
-    /// How much later each packet arrives than it would, each way, because the link was made so.
-    fn delay(&self) -> Duration {
-        Duration::ZERO
-    }
-
+    pub ring_slots: Option<u32>,
+    /// How much later than without it each packet arrives, each way, because the link was made so.
+    pub delay: Duration,
     /// The line between the hosts, or why there is none.
-    fn line(&self) -> Result<Line, &'static str>;
-
-    /// An address of the link that belongs to no host, with a hardware address: frames to it end as the
-    /// receiving host's IP layer looks at them. `None` on a link that others share.
-    fn nobody(&self) -> Option<(IpAddr, [u8; 6])>;
+    pub line: Result<Line, &'static str>,
+    /// An address of the link that belongs to no host, with a hardware address: frames to it end as the receiving
+    /// host's IP layer looks at them. `None` on a link that others share.
+    pub nobody: Option<(IpAddr, [u8; 6])>,
 }
 
-/// A link between network namespaces of this machine.
-pub trait LocalLink: Link {
-    /// The namespace of an end.
-    fn namespace(&self, side: Side) -> &NetNamespace;
+/// One end of a link.
+pub struct LinkEnd {
+    /// The host's name in settings.
+    pub host: &'static str,
+    /// Its network namespace.
+    pub namespace: NetNamespace,
+    /// Its interfaces; that of the first path first.
+    pub interfaces: Vec<String>,
+    /// Its addresses on the link with their prefix lengths; those of the first path first.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
 
-    /// The interfaces of an end.
-    fn interfaces(&self, side: Side) -> Vec<String>;
-
-    /// The namespace of the router and its interfaces, the sender's side first; `None` without one.
-    fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
-        None
+impl Link {
+    /// The end at a host.
+    pub fn end(&self, side: Side) -> &LinkEnd {
+        match side {
+            Side::Sender => &self.ends[0],
+            Side::Receiver => &self.ends[self.ends.len() - 1],
+        }
     }
 
-    /// Gives namespaces that would go with the process names, for a look with ip-netns(8), and returns them.
+    /// The router's end; `None` without one.
+    pub fn router(&self) -> Option<&LinkEnd> {
+        match &self.ends[..] {
+            [_, router, _] => Some(router),
+            _ => None,
+        }
+    }
+
+    /// Paths between the hosts that share nothing.
+    pub fn paths(&self) -> usize {
+        self.ends[0].interfaces.len()
+    }
+
+    /// Names the namespaces that would otherwise go with the process, to inspect them with ip-netns(8). Returns the
+    /// names.
     ///
     /// # Errors
     /// When a name is taken.
-    fn keep(&self) -> Result<Vec<String>, LabError> {
-        Ok(Vec::new())
+    pub fn keep(&self) -> Result<Vec<String>, LabError> {
+        let pid = std::process::id();
+        let mut names = Vec::new();
+        for end in self.ends.iter().filter(|_| !self.is_shared) {
+            let name = format!("nicpoll-{}-{pid}", end.host);
+            end.namespace
+                .keep_as(&name)
+                .doing(|| format!("naming the {}'s namespace {name}", end.host))?;
+            names.push(name);
+        }
+        Ok(names)
     }
 }
 
@@ -167,56 +178,33 @@ pub enum TopologyKind {
     Existing,
 }
 
-/// Why a topology cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TopologyError {
-    /// Too many, or none.
-    #[error("links = {links} is out of range; give 1 to {LINKS_MAX}")]
-    Links {
-        /// What was asked for.
-        links: u8,
-    },
-    /// Several ways through one router.
-    #[error("a router joins one link on either side; leave out links, or take kind = \"pair\"")]
-    RoutedLinks,
-    /// Nothing says which interfaces.
-    #[error(
-        "kind = \"existing\" needs both interfaces, such as sender = {{ interface = \"eth1\" }} and receiver = {{ \
-         interface = \"eth2\", netns = \"far\" }}"
-    )]
-    NoInterfaces,
-    /// Interfaces of a link that the study makes.
-    #[error("sender, receiver and even_with_ssh of a topology are for kind = \"existing\"")]
-    OwnInterfaces,
-    /// Something of a link that the study does not make.
-    #[error(
-        "links, rate, delay and loss are for links that the study makes; interfaces that exist already stay as they are"
-    )]
-    NotMade,
-}
-
 impl Topology {
     /// Whether it can be built.
     ///
     /// # Errors
     /// With what is possible.
-    pub fn check(&self) -> Result<(), TopologyError> {
+    pub fn check(&self) -> Result<(), Refused> {
         let links = self.links();
-        if !(1..=LINKS_MAX).contains(&links) {
-            return Err(TopologyError::Links { links });
-        }
-        if self.is_routed() && links > 1 {
-            return Err(TopologyError::RoutedLinks);
-        }
-        if self.kind == TopologyKind::Existing {
-            let is_made = self.links.is_some() || self.rate.is_some() || self.impairs();
-            self.existing().ok_or(TopologyError::NoInterfaces)?;
-            return (!is_made).then_some(()).ok_or(TopologyError::NotMade);
-        }
-        if self.sender.is_some() || self.receiver.is_some() || self.even_with_ssh {
-            return Err(TopologyError::OwnInterfaces);
-        }
-        Ok(())
+        let is_made = self.links.is_some() || self.rate.is_some() || self.impairs();
+        let has_own = self.sender.is_some() || self.receiver.is_some() || self.even_with_ssh;
+        let why = if !(1..=LINKS_MAX).contains(&links) {
+            return Err(Refused(format!(
+                "links = {links} is out of range; give 1 to {LINKS_MAX}"
+            )));
+        } else if self.is_routed() && links > 1 {
+            "a router joins one link on either side; leave out links, or take kind = \"pair\""
+        } else if self.kind == TopologyKind::Existing && self.existing().is_none() {
+            "kind = \"existing\" needs both interfaces, such as sender = { interface = \"eth1\" } and receiver = { \
+             interface = \"eth2\", netns = \"far\" }"
+        } else if self.kind == TopologyKind::Existing && is_made {
+            "links, rate, delay and loss are for links that the study makes; interfaces that exist already stay as \
+             they are"
+        } else if self.kind != TopologyKind::Existing && has_own {
+            "sender, receiver and even_with_ssh of a topology are for kind = \"existing\""
+        } else {
+            return Ok(());
+        };
+        Err(Refused(String::from(why)))
     }
 
     /// Whether there is a router between them.
@@ -263,20 +251,17 @@ impl LineRate {
     }
 }
 
-/// A rate that no line here has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("rate = \"{text}\" cannot be shaped; give 64kbit/s to 100Gbit/s, such as \"10Mbit/s\"")]
-pub struct LineRateError {
-    text: String,
-}
-
 impl TryFrom<String> for LineRate {
-    type Error = LineRateError;
+    type Error = Refused;
 
-    fn try_from(text: String) -> Result<Self, LineRateError> {
+    fn try_from(text: String) -> Result<Self, Refused> {
         let rate = parse_speed(&text).ok().filter(|rate| RATES.contains(rate));
         let rate = rate.and_then(NonZeroU64::new);
-        rate.map(LineRate).ok_or(LineRateError { text })
+        rate.map(LineRate).ok_or_else(|| {
+            Refused(format!(
+                "rate = \"{text}\" cannot be shaped; give 64kbit/s to 100Gbit/s, such as \"10Mbit/s\""
+            ))
+        })
     }
 }
 
@@ -291,20 +276,17 @@ impl From<LineRate> for String {
 #[serde(try_from = "String", into = "String")]
 pub struct LinkDelay(Duration);
 
-/// A delay that no link here has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("delay = \"{text}\" cannot be made; give {DELAY_MIN:?} to {DELAY_MAX:?}, such as \"20ms\"")]
-pub struct LinkDelayError {
-    text: String,
-}
-
 impl TryFrom<String> for LinkDelay {
-    type Error = LinkDelayError;
+    type Error = Refused;
 
-    fn try_from(text: String) -> Result<Self, LinkDelayError> {
+    fn try_from(text: String) -> Result<Self, Refused> {
         let delay = parse_time(&text).ok();
         let delay = delay.filter(|delay| (DELAY_MIN..=DELAY_MAX).contains(delay));
-        delay.map(LinkDelay).ok_or(LinkDelayError { text })
+        delay.map(LinkDelay).ok_or_else(|| {
+            Refused(format!(
+                "delay = \"{text}\" cannot be made; give {DELAY_MIN:?} to {DELAY_MAX:?}, such as \"20ms\""
+            ))
+        })
     }
 }
 
@@ -326,22 +308,19 @@ impl LossShare {
     }
 }
 
-/// A loss that no link here has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("loss = \"{text}\" cannot be made; give {LOSS_MIN}% to {LOSS_MAX}%, such as \"0.1%\"")]
-pub struct LossShareError {
-    text: String,
-}
-
 impl TryFrom<String> for LossShare {
-    type Error = LossShareError;
+    type Error = Refused;
 
-    fn try_from(text: String) -> Result<Self, LossShareError> {
+    fn try_from(text: String) -> Result<Self, Refused> {
         let percent = text.strip_suffix('%');
         let percent: Option<f64> = percent.and_then(|number| number.trim().parse().ok());
         let percent = percent.filter(|percent| (LOSS_MIN..=LOSS_MAX).contains(percent));
         let share = percent.map(|percent| (percent / 100.0 * TWO_TO_32).round() as u32);
-        share.map(LossShare).ok_or(LossShareError { text })
+        share.map(LossShare).ok_or_else(|| {
+            Refused(format!(
+                "loss = \"{text}\" cannot be made; give {LOSS_MIN}% to {LOSS_MAX}%, such as \"0.1%\""
+            ))
+        })
     }
 }
 

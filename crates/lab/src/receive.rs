@@ -14,8 +14,8 @@ use std::{io, thread};
 
 use nicpoll_core::{Controller, Knob, Poller};
 use nicpoll_engine::{
-    Drive, Engine, EngineError, FRAMES_MAX, KnobNameError, KnobRefusal, Named, PacketInput,
-    PortRunner, RunnerSettings, Take, Taker, UnknownName, XdpPort, parse_knob, write_knob,
+    Drive, Engine, FRAMES_MAX, Named, PacketInput, PortRunner, RunnerSettings, Take, Taker,
+    XdpPort, parse_knob, write_knob,
 };
 use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
 use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
@@ -23,7 +23,8 @@ use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, Workload, WorkloadEr
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 use nicpoll_wire::frame::Frame;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use crate::error::{LabError, Refused};
 
 /// iperf 2's port. Each run has the receiver to itself; an end that hung may hold its port for good, and the
 /// runs after it use the next one.
@@ -108,44 +109,34 @@ impl From<Entry> for EngineRequest {
     }
 }
 
-/// Why the engine cannot receive so.
-#[derive(Debug, Error)]
-pub enum EngineRefusal {
-    /// There is no such discipline.
-    #[error("the engine has no discipline '{0}'; {1}")]
-    Discipline(String, UnknownName),
-    /// There is no such controller.
-    #[error("the engine has no controller '{0}'; it has {names}", names = Controller::ALL.map(Controller::name).join(", "))]
-    Controller(String),
-    /// Too few ticks, or too many.
-    #[error("hz = {0} is out of range; give {least} to {most}", least = HZ.start(), most = HZ.end())]
-    Hz(u32),
-    /// There is no such knob.
-    #[error(transparent)]
-    Name(#[from] KnobNameError),
-    /// A value is out of range.
-    #[error(transparent)]
-    Knob(#[from] KnobRefusal),
-}
-
 impl EngineRequest {
     /// What the engine is told.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
-    pub fn settings(&self) -> Result<(RunnerSettings, Vec<(Knob, u32)>), EngineRefusal> {
-        let drive = Drive::by_name(&self.discipline)
-            .map_err(|unknown| EngineRefusal::Discipline(self.discipline.clone(), unknown))?;
-        let controller = Controller::from_name(&self.controller);
-        let controller =
-            controller.ok_or_else(|| EngineRefusal::Controller(self.controller.clone()))?;
+    pub fn settings(&self) -> Result<(RunnerSettings, Vec<(Knob, u32)>), Refused> {
+        let drive = Drive::by_name(&self.discipline).map_err(|unknown| {
+            let name = &self.discipline;
+            Refused(format!("the engine has no discipline '{name}'; {unknown}"))
+        })?;
+        let controller = Controller::from_name(&self.controller).ok_or_else(|| {
+            let (name, names) = (&self.controller, Controller::ALL.map(Controller::name));
+            let names = names.join(", ");
+            Refused(format!(
+                "the engine has no controller '{name}'; it has {names}"
+            ))
+        })?;
         let poller = HZ.contains(&self.hz).then(|| Poller::new(self.hz).ok());
-        let mut poller = poller.flatten().ok_or(EngineRefusal::Hz(self.hz))?;
+        let mut poller = poller.flatten().ok_or_else(|| {
+            let (hz, least, most) = (self.hz, HZ.start(), HZ.end());
+            Refused(format!("hz = {hz} is out of range; give {least} to {most}"))
+        })?;
         let mut knobs = Vec::new();
         // In alphabetical order burst_max comes first, which bounds the others.
         for (name, value) in &self.knobs {
-            let knob = parse_knob(name)?;
-            write_knob(&mut poller, knob, *value)?;
+            let knob = parse_knob(name).map_err(|error| Refused(error.to_string()))?;
+            let written = write_knob(&mut poller, knob, *value);
+            written.map_err(|error| Refused(error.to_string()))?;
             knobs.push((knob, *value));
         }
         let settings = RunnerSettings {
@@ -188,23 +179,18 @@ pub struct XdpProgram {
     pub program: Option<String>,
 }
 
-/// A program without its file, or a file without its program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "object and program belong together, such as {{ mode = \"native\", object = \"filter.bpf.o\", program = \"filter\" \
-     }}; without both, a program that lets every frame pass is attached"
-)]
-pub struct HalfAProgram;
-
 impl XdpProgram {
     /// Whether it says which program it is.
     ///
     /// # Errors
     /// When the file is given without the program's name, or the name without the file.
-    pub fn check(&self) -> Result<(), HalfAProgram> {
+    pub fn check(&self) -> Result<(), Refused> {
         match self.object.is_some() == self.program.is_some() {
             true => Ok(()),
-            false => Err(HalfAProgram),
+            false => Err(Refused(String::from(
+                "object and program belong together, such as { mode = \"native\", object = \"filter.bpf.o\", program = \
+                 \"filter\" }; without both, a program that lets every frame pass is attached",
+            ))),
         }
     }
 
@@ -238,17 +224,6 @@ const QUIET_MIN: Duration = Duration::from_millis(5);
 /// The longest time to empty the ring after the sender is done.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// The engine cannot receive at the interface.
-#[derive(Debug, Error)]
-pub enum ReceiveError {
-    /// It was asked for what it does not have.
-    #[error(transparent)]
-    Refused(#[from] EngineRefusal),
-    /// It cannot have the interface.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
-
 /// The engine at an interface.
 pub struct EngineReceiver {
     // Declared first: the engine's thread ends before the program leaves the interface.
@@ -262,7 +237,7 @@ impl EngineReceiver {
     ///
     /// # Errors
     /// When the interface cannot be had.
-    pub fn start(interface: &str, request: &EngineRequest, cpu: u32) -> Result<Self, ReceiveError> {
+    pub fn start(interface: &str, request: &EngineRequest, cpu: u32) -> Result<Self, LabError> {
         let (settings, knobs) = request.settings()?;
         let take = Take::Ports(receiver_ports().collect());
         let tick = Duration::from_secs(1) / request.hz;
@@ -273,7 +248,8 @@ impl EngineReceiver {
         let (taker, ports) = XdpPort::open(interface, &take, FRAMES_MAX, || inlet.clone())?;
         let mut runner = PortRunner::new(settings, ports)?;
         for (knob, value) in knobs {
-            write_knob(runner.poller_mut(), knob, value).map_err(EngineRefusal::from)?;
+            let written = write_knob(runner.poller_mut(), knob, value);
+            written.map_err(|error| Refused(error.to_string()))?;
         }
         Ok(EngineReceiver {
             _engine: Engine::start(runner, cpu)?,

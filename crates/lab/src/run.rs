@@ -14,6 +14,7 @@ use nicpoll_model::line::IpVersion;
 use nicpoll_traffic::workload::{Books, End, EndBooks, IDLE_TIMEOUT};
 
 use crate::error::{HostFailure, LabError};
+use crate::host::HostRequest;
 use crate::lab::Lab;
 use crate::receive::{HUNG_RUNS, PORT, PORTS_A_RUN};
 use crate::workload::{TrafficOptions, WorkloadRequest};
@@ -104,7 +105,7 @@ impl Running {
         let traffic = traffic.into();
         let streams = traffic.streams(lab.link.paths());
         let port = PORT + (lab.hung_ends % HUNG_RUNS) * PORTS_A_RUN;
-        let link_delay = lab.link.delay();
+        let link_delay = lab.link.delay;
         let mut running = Vec::new();
         for (stream, port) in streams.iter().zip(port..) {
             let to = stream.from.other();
@@ -116,7 +117,7 @@ impl Running {
                 link_delay,
             };
             let end = prepare(lab, stream.request, terms, to)?;
-            lab.host(to).start(end)?;
+            lab.host(to).tell(HostRequest::Start { end })?;
             running.push((receiver, end));
         }
         let mut started = Vec::new();
@@ -138,7 +139,8 @@ impl Running {
         }
         // All are ready before the first begins, so that they begin together.
         for stream in &started {
-            lab.host(stream.from).start(stream.sender)?;
+            let end = stream.sender;
+            lab.host(stream.from).tell(HostRequest::Start { end })?;
         }
         started.reverse();
         Ok(Running {
@@ -158,10 +160,10 @@ impl Running {
             side: Side::Sender,
             receiver: peer,
             duration,
-            link_delay: lab.link.delay(),
+            link_delay: lab.link.delay,
         };
         let sender = prepare(lab, workload, terms, Side::Sender)?;
-        lab.sender.start(sender)?;
+        lab.sender.tell(HostRequest::Start { end: sender })?;
         let alone = RunningStream {
             from: Side::Sender,
             is_counted: true,
@@ -204,7 +206,9 @@ impl Running {
     pub fn drain(self, lab: &mut Lab, quiet: Duration) -> Result<Books, LabError> {
         thread::sleep(quiet);
         for stream in &self.streams {
-            lab.host(stream.from.other()).sender_done(stream.receiver)?;
+            let end = stream.receiver;
+            lab.host(stream.from.other())
+                .tell(HostRequest::SenderDone { end })?;
         }
         let deadline = lab.give_up_at(DRAIN_MAX);
         let mut all: Option<Books> = None;
@@ -246,22 +250,28 @@ fn prepare(
         Side::Receiver => receiver_cpu,
     };
     let host = lab.host(at);
-    host.prepare(end, workload.clone(), terms, at, cpu)
-        .map_err(|error| {
-            LabError::Traffic(format!(
-                "starting the {}: {}",
-                terms.side,
-                HostFailure::of(&error)
-            ))
-        })?;
+    host.tell(HostRequest::Prepare {
+        end,
+        workload: workload.clone(),
+        terms,
+        at,
+        cpu,
+    })
+    .map_err(|error| {
+        LabError::Traffic(format!(
+            "starting the {}: {}",
+            terms.side,
+            HostFailure::of(&error)
+        ))
+    })?;
     Ok(end)
 }
 
 /// The address of a host on one of the link's paths.
 fn address_of(lab: &Lab, side: Side, path: usize, ip: IpVersion) -> Result<IpAddr, LabError> {
-    let addresses = lab.link.addresses(&side.to_string()).into_iter();
+    let addresses = lab.link.end(side).addresses.iter();
     let mut addresses = addresses
-        .map(|(address, _)| address)
+        .map(|(address, _)| *address)
         .filter(|address| address.is_ipv4() == (ip == IpVersion::V4));
     addresses.nth(path).ok_or_else(|| {
         let family = match ip {

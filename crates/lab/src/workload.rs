@@ -13,67 +13,30 @@ use nicpoll_model::Side;
 use nicpoll_model::line::IpVersion;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
-use nicpoll_traffic::scheduled::{PulseWorkload, ReplayError, ReplayWorkload};
+use nicpoll_traffic::scheduled::{PulseWorkload, ReplayWorkload};
 use nicpoll_traffic::workload::Workload;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::workload::command::{CommandRefused, CommandWorkload};
+use crate::error::Refused;
+use crate::workload::command::CommandWorkload;
 
 /// The least datagram with room for what each kind of workload writes into it.
-const PAYLOAD_BYTES_MIN: u16 = 20;
+const PAYLOAD_BYTES_MIN: u32 = 20;
 
 /// The largest payload of UDP over IPv4.
-const PAYLOAD_BYTES_MAX: u16 = 65_507;
+const PAYLOAD_BYTES_MAX: u32 = 65_507;
 
 /// The largest payload of UDP over IPv6.
-const PAYLOAD_BYTES_MAX_IPV6: u16 = 65_487;
+const PAYLOAD_BYTES_MAX_IPV6: u32 = 65_487;
 
 /// Clients of a workload: each is a thread.
-const CLIENTS_MAX: u16 = 256;
+const CLIENTS_MAX: u32 = 256;
 
 /// Datagrams of a pulse: as many as one core sends in its time.
 const PULSE_PACKETS_MAX: u32 = 4096;
 
 /// Pulses come a millisecond apart.
 const PULSES_PER_SECOND: u32 = 1000;
-
-/// Why traffic cannot be made.
-#[derive(Debug, Error)]
-pub enum WorkloadMistake {
-    /// A length that datagrams of a workload cannot have.
-    #[error("payload_bytes = {payload_bytes} is out of range; give {PAYLOAD_BYTES_MIN} to {most}")]
-    PayloadBytes {
-        /// What was asked for.
-        payload_bytes: u16,
-        /// The most that this version of IP carries.
-        most: u16,
-    },
-    /// More clients than there may be threads.
-    #[error("clients = {clients} is out of range; give 1 to {CLIENTS_MAX}")]
-    Clients {
-        /// What was asked for.
-        clients: u16,
-    },
-    /// A pulse that never ends.
-    #[error("packets_per_pulse = {packets} is out of range; give 1 to {PULSE_PACKETS_MAX}")]
-    Pulse {
-        /// What was asked for.
-        packets: u32,
-    },
-    /// More at once than one link takes.
-    #[error("{asked} workloads beside another are out of range; give at most {}", STREAMS_MAX - 1)]
-    BackgroundTraffic {
-        /// What was asked for.
-        asked: usize,
-    },
-    /// A capture that cannot be replayed.
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    /// A command that is none, or cannot be read.
-    #[error(transparent)]
-    Command(#[from] CommandRefused),
-}
 
 /// What traffic to make. A new kind of workload is a row here and its implementation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,39 +107,33 @@ impl WorkloadRequest {
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
-    pub fn check(&self, ip: IpVersion) -> Result<(), WorkloadMistake> {
-        let payload_bytes = match self {
-            WorkloadRequest::Tcp(_) => return Ok(()),
-            WorkloadRequest::Rr(rr) => {
-                let clients = rr.clients();
-                let is_in_range = clients <= CLIENTS_MAX;
-                return is_in_range
-                    .then_some(())
-                    .ok_or(WorkloadMistake::Clients { clients });
-            }
-            WorkloadRequest::Replay(replay) => return Ok(replay.check()?),
-            WorkloadRequest::Udp(workload) => workload.payload_bytes,
-            WorkloadRequest::Netrate(workload) => workload.payload_bytes,
-            WorkloadRequest::Pulses(workload) => {
-                let packets = workload.packets_per_pulse.get();
-                if packets > PULSE_PACKETS_MAX {
-                    return Err(WorkloadMistake::Pulse { packets });
-                }
-                workload.payload_bytes
-            }
-            WorkloadRequest::Command(workload) => return Ok(workload.check()?),
-        };
+    pub fn check(&self, ip: IpVersion) -> Result<(), Refused> {
         let most = match ip {
             IpVersion::V4 => PAYLOAD_BYTES_MAX,
             IpVersion::V6 => PAYLOAD_BYTES_MAX_IPV6,
         };
-        if (PAYLOAD_BYTES_MIN..=most).contains(&payload_bytes) {
-            return Ok(());
+        let payload = |bytes| ("payload_bytes", bytes, PAYLOAD_BYTES_MIN, most);
+        let (key, asked, least, most) = match self {
+            WorkloadRequest::Tcp(_) => return Ok(()),
+            WorkloadRequest::Replay(it) => {
+                return it.check().map_err(|error| Refused(error.to_string()));
+            }
+            WorkloadRequest::Command(command) => return command.check(),
+            WorkloadRequest::Rr(rr) => ("clients", rr.clients().into(), 1, CLIENTS_MAX),
+            WorkloadRequest::Pulses(it) if it.packets_per_pulse.get() > PULSE_PACKETS_MAX => {
+                let asked = it.packets_per_pulse.get();
+                ("packets_per_pulse", asked, 1, PULSE_PACKETS_MAX)
+            }
+            WorkloadRequest::Udp(it) => payload(it.payload_bytes.into()),
+            WorkloadRequest::Netrate(it) => payload(it.payload_bytes.into()),
+            WorkloadRequest::Pulses(it) => payload(it.payload_bytes.into()),
+        };
+        match (least..=most).contains(&asked) {
+            true => Ok(()),
+            false => Err(Refused(format!(
+                "{key} = {asked} is out of range; give {least} to {most}"
+            ))),
         }
-        Err(WorkloadMistake::PayloadBytes {
-            payload_bytes,
-            most,
-        })
     }
 
     /// The same at so many datagrams (`rr`: requests) a second, as near as its pulses allow; `None` for traffic that
@@ -279,18 +236,20 @@ fn from_sender() -> Side {
 }
 
 /// Streams of a workload that run at once on one path.
-pub const STREAMS_MAX: usize = 8;
+const STREAMS_MAX: usize = 8;
 
 impl TrafficOptions {
     /// Whether it can be made of this traffic.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
-    pub fn check(&self, request: &WorkloadRequest) -> Result<(), WorkloadMistake> {
+    pub fn check(&self, request: &WorkloadRequest) -> Result<(), Refused> {
         if self.beside.len() >= STREAMS_MAX {
-            return Err(WorkloadMistake::BackgroundTraffic {
-                asked: self.beside.len(),
-            });
+            return Err(Refused(format!(
+                "{} workloads beside another are out of range; give at most {}",
+                self.beside.len(),
+                STREAMS_MAX - 1
+            )));
         }
         let beside = self.beside.iter().map(|beside| &beside.traffic);
         for request in std::iter::once(request).chain(beside) {

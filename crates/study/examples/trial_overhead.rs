@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let steps = steps.clone();
         Ok(Box::new(Timed { host, steps }))
     };
-    let mut lab = Lab::of(host(Side::Sender)?, host(Side::Receiver)?, veth.clone())?;
+    let mut lab = Lab::of(host(Side::Sender)?, host(Side::Receiver)?, veth.link())?;
     let (design, plan) = plan(&DemoOptions::default(), Seed(1))?;
     let cancel = AtomicBool::new(false);
     let mut trials = Trials::new(&mut lab, &design, &plan, &cancel)?;

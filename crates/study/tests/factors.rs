@@ -266,7 +266,8 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
             let state = tempfile::tempdir().unwrap();
             let journal = Journal::at(state.path().join("state"));
             let veth = Arc::new(Veth::of(&file.design.topology).unwrap());
-            let mut lab = Lab::local(veth, &journal, Owner::this_process().unwrap()).unwrap();
+            let mut lab =
+                Lab::local(veth.link(), &journal, Owner::this_process().unwrap()).unwrap();
             let rr = &file.design.workloads[0];
             let mut running = Running::start(&mut lab, rr, Duration::from_millis(300)).unwrap();
             let never = AtomicBool::new(false);

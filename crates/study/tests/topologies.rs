@@ -34,7 +34,7 @@ fn run(topology: &Topology, workload: &NamedWorkload) -> (Books, Lab, Vec<[HostS
     let state = tempfile::tempdir().unwrap();
     let journal = Journal::at(state.path().join("state"));
     let veth = Arc::new(Veth::of(topology).unwrap());
-    let mut lab = Lab::local(veth.clone(), &journal, Owner::this_process().unwrap()).unwrap();
+    let mut lab = Lab::local(veth.link(), &journal, Owner::this_process().unwrap()).unwrap();
     let counters = |lab: &mut Lab| {
         let mut all = vec![
             lab.sender.counters().unwrap(),
@@ -130,7 +130,7 @@ fn links_side_by_side_carry_the_traffic_each_and_their_rates_add_up() {
     // Two each ms on each of four links for 200 ms, as far as the machine lets them.
     assert!((800..=1600).contains(&offered), "{books:?}");
     assert!(delivered <= offered && 2 * delivered > offered, "{books:?}");
-    let addresses = lab.link.addresses("receiver");
+    let addresses = &lab.link.end(Side::Receiver).addresses;
     let ipv4 = addresses.iter().filter(|(address, _)| address.is_ipv4());
     assert_eq!(ipv4.count(), 4);
     let [before, after] = &counters[1];
@@ -162,7 +162,7 @@ fn a_line_is_no_faster_than_its_rate_and_says_so() {
     let most = 20e6 * seconds / 8.0 + 256e3;
     assert!((books.delivered_bytes as f64) < most, "{books:?}");
     assert!(books.delivered_bytes > 10_000, "{books:?}");
-    let line = lab.link.line().unwrap();
+    let line = lab.link.line.as_ref().unwrap();
     assert_eq!(line.bits_per_second.get(), 20_000_000);
 }
 

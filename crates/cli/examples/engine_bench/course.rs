@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
-use nicpoll_lab::{LocalLink, Topology, TopologyKind, Veth};
+use nicpoll_lab::{Topology, TopologyKind, Veth};
 use nicpoll_model::Side;
 use nicpoll_observe::{AttachedXdp, XdpMode};
 use nicpoll_switch::Control;
@@ -56,7 +56,7 @@ impl Course {
             kind: TopologyKind::Router,
             ..Topology::default()
         })?;
-        let router = veth.router().map(|(namespace, _)| namespace.try_clone());
+        let router = veth.link().router().map(|end| end.namespace.try_clone());
         let router = router.transpose()?;
         let router = router.map(|namespace| NetnsThread::enter(namespace, || ()));
         let router = router.transpose()?;

@@ -82,9 +82,9 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
 fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let (started_at, begin) = (output::now(), Instant::now());
     let facts = host_facts()?;
-    let veth = Arc::new(Veth::build().context("building the lab")?);
+    let veth = (Veth::build().context("building the lab")?);
     let guard = guard_of_this_program().context("finding this program")?;
-    let (_guard, mut lab) = Lab::guarded(veth.clone(), &Journal::of_this_machine(), guard)
+    let (_guard, mut lab) = Lab::guarded(veth.link(), &Journal::of_this_machine(), guard)
         .context("building the lab")?;
     let spinner = Spinner::new();
     let design = demo::design(DEFAULT_PERIOD);

@@ -21,7 +21,7 @@ pub struct Studied {
 impl Studied {
     pub fn new(journal: &Journal) -> Self {
         let veth = Arc::new(Veth::build().unwrap());
-        let lab = Lab::local(veth.clone(), journal, Owner::this_process().unwrap()).unwrap();
+        let lab = Lab::local(veth.link(), journal, Owner::this_process().unwrap()).unwrap();
         Studied { lab, veth }
     }
 

@@ -42,7 +42,7 @@ impl Switched {
         let home = tempfile::tempdir().unwrap();
         let veth = Arc::new(Veth::build().unwrap());
         let lab = Lab::local(
-            veth.clone(),
+            veth.link(),
             &Journal::at(home.path().join("lab")),
             Owner::this_process().unwrap(),
         )

@@ -9,14 +9,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use netlink_bindings::rt_neigh::NudState;
-use netlink_bindings::rt_route::RtmType;
+use netlink_bindings::rt_neigh::{self, NudState};
+use netlink_bindings::rt_route::{self, RtmType};
 use netlink_bindings::tc::{self, TcNetemQopt, TcRatespec, TcTbfQopt, Tcmsg};
-use netlink_bindings::traits::Pusher;
-use netlink_bindings::{rt_addr, rt_link, rt_neigh, rt_route};
+use netlink_bindings::traits::{NetlinkRequest, Pusher};
+use netlink_bindings::{rt_addr, rt_link};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::Line;
 use nicpoll_model::{LossPlace, Side};
@@ -24,8 +25,8 @@ use nicpoll_switch::{Control, VETH_RING_SLOTS};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 use crate::error::{Doing, LabError};
-use crate::host::{INTERFACE, ROUTER};
-use crate::link::{Link, LocalLink, LossShare, Topology};
+use crate::host::{INTERFACE, RECEIVER, ROUTER, SENDER};
+use crate::link::{Link, LinkEnd, LossShare, Topology};
 
 /// The feature of a device that sends batches of datagrams whole.
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
@@ -36,25 +37,17 @@ const MTU_BYTES: u32 = 1500;
 /// By then the reports have been sent.
 const QUIET_AFTER: Duration = Duration::from_millis(100);
 
-/// One end: a namespace, and a thread in it.
-struct VethEnd {
-    host: String,
-    namespace: NetNamespace,
-    inside: NetnsThread<()>,
-}
-
 /// Namespaces and the veth pairs between them. They end with this value unless they are kept.
 pub struct Veth {
-    sender: VethEnd,
-    receiver: VethEnd,
-    router: Option<VethEnd>,
-    topology: Topology,
+    link: Arc<Link>,
+    /// A thread in the namespace of each end.
+    inside: Vec<NetnsThread<()>>,
 }
 
-/// An end of a cable: where it is, and what it is called and addressed there.
+/// An end of a cable: the place of the link's end, and its interface's name and addresses.
 #[derive(Clone)]
-struct Plug<'a> {
-    end: &'a VethEnd,
+struct Plug {
+    end: usize,
     interface: String,
     addresses: Addresses,
 }
@@ -73,105 +66,106 @@ impl Veth {
     /// # Errors
     /// As [`Veth::build`]; when the kernel cannot shape or forward.
     pub fn of(topology: &Topology) -> Result<Self, LabError> {
-        let router = topology.is_routed().then(|| VethEnd::new(ROUTER));
-        let veth = Veth {
-            sender: VethEnd::new(&Side::Sender.to_string())?,
-            receiver: VethEnd::new(&Side::Receiver.to_string())?,
-            router: router.transpose()?,
-            topology: topology.clone(),
+        let hosts: &[&'static str] = match topology.is_routed() {
+            true => &[SENDER, ROUTER, RECEIVER],
+            false => &[SENDER, RECEIVER],
         };
-        if let Some(router) = &veth.router {
-            let forwarding = router.inside.run(|()| forward())?;
+        let (mut ends, mut inside) = (Vec::new(), Vec::new());
+        for &host in hosts {
+            let namespace = NetNamespace::create().doing(|| "making a network namespace")?;
+            let thread = NetnsThread::enter(namespace.try_clone()?, || ())
+                .doing(|| format!("entering the {host}'s namespace"))?;
+            inside.push(thread);
+            ends.push(LinkEnd {
+                host,
+                namespace,
+                interfaces: Vec::new(),
+                addresses: Vec::new(),
+            });
+        }
+        if topology.is_routed() {
+            let forwarding = inside[1].run(|()| forward())?;
             forwarding.doing(|| "turning on the router's forwarding")?;
         }
-        for [one, other] in veth.cables() {
-            one.join(&other)?;
+        for cable in cables(topology) {
+            join(&ends, &inside, &cable)?;
+            for plug in cable {
+                ends[plug.end].interfaces.push(plug.interface);
+                ends[plug.end].addresses.extend(plug.addresses.in_use());
+            }
         }
-        if veth.router.is_some() {
+        let rate = topology.rate.map(|rate| rate.bits_per_second().get());
+        let nobody = Addresses::at(0, NOBODY_NUMBER);
+        let link = Link {
+            ends,
+            is_virtual: true,
+            is_shared: false,
+            mtu_bytes: MTU_BYTES,
+            ring_slots: Some(VETH_RING_SLOTS),
+            delay: topology.delay(),
+            line: rate
+                .and_then(Line::new)
+                .ok_or("a veth pair has no line; the speed that its driver tells is nominal"),
+            nobody: Some((IpAddr::V4(nobody.ipv4), nobody.mac)),
+        };
+        let veth = Veth {
+            link: Arc::new(link),
+            inside,
+        };
+        if topology.is_routed() {
             veth.route()?;
         }
         if topology.rate.is_some() || topology.impairs() {
-            veth.shape()?;
+            veth.shape(topology)?;
         }
         thread::sleep(QUIET_AFTER);
         Ok(veth)
     }
 
-    /// The pairs, those of the first path first.
-    fn cables(&self) -> Vec<[Plug<'_>; 2]> {
-        let plug = |end, interface: u8, network, own| Plug {
-            end,
-            interface: interface_name(interface),
-            addresses: Addresses::at(network, own),
-        };
-        match &self.router {
-            Some(router) => vec![
-                [
-                    plug(&self.sender, 0, 0, SENDER_NUMBER),
-                    plug(router, 0, 0, ROUTER_NUMBER),
-                ],
-                [
-                    plug(router, 1, 1, ROUTER_NUMBER),
-                    plug(&self.receiver, 0, 1, RECEIVER_NUMBER),
-                ],
-            ],
-            None => (0..self.topology.links())
-                .map(|link| {
-                    [
-                        plug(&self.sender, link, link, SENDER_NUMBER),
-                        plug(&self.receiver, link, link, RECEIVER_NUMBER),
-                    ]
-                })
-                .collect(),
-        }
-    }
-
     /// Sends what the hosts have for each other by the router.
     fn route(&self) -> Result<(), LabError> {
         let (near, far) = (0, 1);
-        for (end, own, others, host) in [
-            (&self.sender, near, far, RECEIVER_NUMBER),
-            (&self.receiver, far, near, SENDER_NUMBER),
+        for (side, own, others, host) in [
+            (Side::Sender, near, far, RECEIVER_NUMBER),
+            (Side::Receiver, far, near, SENDER_NUMBER),
         ] {
             let gateway = Addresses::at(own, ROUTER_NUMBER);
-            end.inside
+            self.inside(side)
                 .run(move |()| add_routes(Addresses::at(others, host), gateway))?
-                .doing(|| format!("adding the {}'s routes", end.host))?;
+                .doing(|| format!("adding the {side}'s routes"))?;
         }
         Ok(())
     }
 
     /// Shapes what both hosts send.
-    fn shape(&self) -> Result<(), LabError> {
+    fn shape(&self, topology: &Topology) -> Result<(), LabError> {
         for side in [Side::Sender, Side::Receiver] {
-            for interface in LocalLink::interfaces(self, side) {
+            for interface in self.link.end(side).interfaces.clone() {
+                let topology = topology.clone();
                 self.inside(side)
-                    .run({
-                        let topology = self.topology.clone();
-                        move |()| shape(&interface, &topology)
-                    })?
+                    .run(move |()| shape(&interface, &topology))?
                     .doing(|| format!("shaping what the {side} sends"))?;
             }
         }
         Ok(())
     }
 
-    fn interfaces_of(&self, end: &VethEnd) -> Vec<String> {
-        let plugs = self.cables().into_iter().flatten();
-        plugs
-            .filter(|plug| plug.end.host == end.host)
-            .map(|plug| plug.interface)
-            .collect()
+    /// The link, for a lab.
+    pub fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link)
     }
 
     /// The namespace of an end.
     pub fn namespace(&self, side: Side) -> &NetNamespace {
-        &self.end(side).namespace
+        &self.link.end(side).namespace
     }
 
     /// A thread in the namespace of an end, for work that belongs to no host.
     pub fn inside(&self, side: Side) -> &NetnsThread<()> {
-        &self.end(side).inside
+        match side {
+            Side::Sender => &self.inside[0],
+            Side::Receiver => &self.inside[self.inside.len() - 1],
+        }
     }
 
     /// Has batches of datagrams (`UDP_SEGMENT`) be cut before the link, at both ends, so that it carries
@@ -200,43 +194,49 @@ impl Veth {
             (LossPlace::Backlog, "softnet_stat dropped"),
         ]
     }
-
-    fn end(&self, side: Side) -> &VethEnd {
-        match side {
-            Side::Sender => &self.sender,
-            Side::Receiver => &self.receiver,
-        }
-    }
-
-    fn side(&self, host: &str) -> Option<Side> {
-        [Side::Sender, Side::Receiver]
-            .into_iter()
-            .find(|side| self.end(*side).host == host)
-    }
 }
 
-impl Plug<'_> {
-    /// Joins both ends of a cable and brings them up.
-    fn join(&self, other: &Plug<'_>) -> Result<(), LabError> {
-        let netns_fd = other.end.namespace.as_fd().as_raw_fd() as u32;
-        let pair = [self, other].map(|plug| (plug.interface.clone(), plug.addresses));
-        self.end
-            .inside
-            .run(move |()| {
-                let [one, other] = &pair;
-                create_pair((&one.0, one.1), (&other.0, other.1), netns_fd)
-            })?
-            .doing(|| "making the veth pair")?;
-        for (own, peer) in [(self, other), (other, self)] {
-            let (interface, addresses, peer) =
-                (own.interface.clone(), own.addresses, peer.addresses);
-            own.end
-                .inside
-                .run(move |()| configure(&interface, addresses, peer))?
-                .doing(|| format!("configuring the {}'s {}", own.end.host, own.interface))?;
-        }
-        Ok(())
+/// The pairs of a topology, those of the first path first.
+fn cables(topology: &Topology) -> Vec<[Plug; 2]> {
+    let plug = |end, interface, network, own| Plug {
+        end,
+        interface: interface_name(interface),
+        addresses: Addresses::at(network, own),
+    };
+    if topology.is_routed() {
+        return vec![
+            [plug(0, 0, 0, SENDER_NUMBER), plug(1, 0, 0, ROUTER_NUMBER)],
+            [plug(1, 1, 1, ROUTER_NUMBER), plug(2, 0, 1, RECEIVER_NUMBER)],
+        ];
     }
+    let links = 0..topology.links();
+    let both = links.map(|link| {
+        [
+            plug(0, link, link, SENDER_NUMBER),
+            plug(1, link, link, RECEIVER_NUMBER),
+        ]
+    });
+    both.collect()
+}
+
+/// Joins both ends of a cable and brings them up.
+fn join(ends: &[LinkEnd], inside: &[NetnsThread<()>], cable: &[Plug; 2]) -> Result<(), LabError> {
+    let [one, other] = cable.clone();
+    let netns_fd = ends[other.end].namespace.as_fd().as_raw_fd() as u32;
+    inside[one.end]
+        .run(move |()| {
+            let (own, peer) = (one.addresses, other.addresses);
+            create_pair((&one.interface, own), (&other.interface, peer), netns_fd)
+        })?
+        .doing(|| "making the veth pair")?;
+    let [one, other] = cable;
+    for (own, peer) in [(one, other), (other, one)] {
+        let (plug, peer) = (own.clone(), peer.addresses);
+        inside[own.end]
+            .run(move |()| configure(&plug.interface, plug.addresses, peer))?
+            .doing(|| format!("configuring the {}'s {}", ends[own.end].host, own.interface))?;
+    }
+    Ok(())
 }
 
 /// The name of an end's n-th interface.
@@ -244,100 +244,6 @@ fn interface_name(number: u8) -> String {
     match number {
         0 => String::from(INTERFACE),
         number => format!("em{number}"),
-    }
-}
-
-impl VethEnd {
-    fn new(host: &str) -> Result<Self, LabError> {
-        let namespace = NetNamespace::create().doing(|| "making a network namespace")?;
-        let inside = NetnsThread::enter(namespace.try_clone()?, || ())
-            .doing(|| format!("entering the {host}'s namespace"))?;
-        Ok(VethEnd {
-            host: String::from(host),
-            namespace,
-            inside,
-        })
-    }
-}
-
-impl LocalLink for Veth {
-    fn namespace(&self, side: Side) -> &NetNamespace {
-        &self.end(side).namespace
-    }
-
-    fn interfaces(&self, side: Side) -> Vec<String> {
-        self.interfaces_of(self.end(side))
-    }
-
-    fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
-        let router = self.router.as_ref()?;
-        Some((&router.namespace, self.interfaces_of(router)))
-    }
-
-    fn keep(&self) -> Result<Vec<String>, LabError> {
-        let pid = std::process::id();
-        let mut names = Vec::new();
-        for end in [
-            Some(&self.sender),
-            self.router.as_ref(),
-            Some(&self.receiver),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            let name = format!("nicpoll-{}-{pid}", end.host);
-            end.namespace
-                .keep_as(&name)
-                .doing(|| format!("naming the {}'s namespace {name}", end.host))?;
-            names.push(name);
-        }
-        Ok(names)
-    }
-}
-
-impl Link for Veth {
-    fn is_virtual(&self) -> bool {
-        true
-    }
-
-    fn interface(&self, host: &str) -> Option<&str> {
-        let is_router = self.router.as_ref().is_some_and(|end| end.host == host);
-        (is_router || self.side(host).is_some()).then_some(INTERFACE)
-    }
-
-    fn paths(&self) -> usize {
-        self.topology.links().into()
-    }
-
-    fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)> {
-        let plugs = self.cables().into_iter().flatten();
-        plugs
-            .filter(|plug| plug.end.host == host)
-            .flat_map(|plug| plug.addresses.in_use())
-            .collect()
-    }
-
-    fn mtu_bytes(&self) -> u32 {
-        MTU_BYTES
-    }
-
-    fn ring_slots(&self) -> Option<u32> {
-        Some(VETH_RING_SLOTS)
-    }
-
-    fn delay(&self) -> Duration {
-        self.topology.delay()
-    }
-
-    fn line(&self) -> Result<Line, &'static str> {
-        let rate = self.topology.rate.map(|rate| rate.bits_per_second().get());
-        rate.and_then(Line::new)
-            .ok_or("a veth pair has no line; the speed that its driver tells is nominal")
-    }
-
-    fn nobody(&self) -> Option<(IpAddr, [u8; 6])> {
-        let nobody = Addresses::at(0, NOBODY_NUMBER);
-        Some((IpAddr::V4(nobody.ipv4), nobody.mac))
     }
 }
 
@@ -467,6 +373,10 @@ impl Addresses {
     }
 }
 
+fn acknowledged(request: &impl NetlinkRequest) -> io::Result<()> {
+    Ok(NetlinkSocket::new().request(request)?.recv_ack()?)
+}
+
 /// Makes a veth pair of one name in the caller's namespace and one in another.
 pub fn create_pair(
     (name, own): (&str, Addresses),
@@ -495,8 +405,7 @@ pub fn create_pair(
         .push_kind(c"veth");
     push_nested(info.as_vec_mut(), IFLA_INFO_DATA, &data);
     info.end_nested();
-    NetlinkSocket::new().request(&request)?.recv_ack()?;
-    Ok(())
+    acknowledged(&request)
 }
 
 fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
@@ -521,7 +430,6 @@ fn quieten_ipv6(interface: &str) {
 pub fn configure(interface: &str, own: Addresses, peer: Addresses) -> Result<(), LabError> {
     quieten_ipv6(interface);
     let ifindex = Control::new().interface(interface)?.ifindex;
-    let mut socket = NetlinkSocket::new();
     for (address, prefix) in own.in_use() {
         let header = rt_addr::Ifaddrmsg {
             ifa_family: family(address),
@@ -532,10 +440,7 @@ pub fn configure(interface: &str, own: Addresses, peer: Addresses) -> Result<(),
         };
         let mut request = rt_addr::Request::new().set_create().op_newaddr_do(&header);
         request.encode().push_local(address).push_address(address);
-        socket
-            .request(&request)?
-            .recv_ack()
-            .map_err(io::Error::from)?;
+        acknowledged(&request)?;
     }
 
     let up = rt_link::IfinfoFlags::Up as u32;
@@ -546,10 +451,7 @@ pub fn configure(interface: &str, own: Addresses, peer: Addresses) -> Result<(),
         ..Default::default()
     };
     let request = rt_link::Request::new().op_setlink_do(&header);
-    socket
-        .request(&request)?
-        .recv_ack()
-        .map_err(io::Error::from)?;
+    acknowledged(&request)?;
 
     for (address, _) in peer.in_use() {
         add_neighbour(ifindex, address, &peer.mac)?;
@@ -569,8 +471,7 @@ pub fn add_neighbour(ifindex: u32, address: IpAddr, mac: &[u8; 6]) -> io::Result
         .set_create()
         .op_newneigh_do(&header);
     request.encode().push_dst(address).push_lladdr(mac);
-    NetlinkSocket::new().request(&request)?.recv_ack()?;
-    Ok(())
+    acknowledged(&request)
 }
 
 /// Sends what is for the network of `far` by `gateway`, in the caller's namespace.
@@ -592,7 +493,7 @@ pub fn add_routes(far: Addresses, gateway: Addresses) -> io::Result<()> {
             .encode()
             .push_dst(network(address))
             .push_gateway(gateway);
-        NetlinkSocket::new().request(&request)?.recv_ack()?;
+        acknowledged(&request)?;
     }
     Ok(())
 }
@@ -678,8 +579,7 @@ fn add_qdisc(
         .set_excl()
         .op_newqdisc_do(&header);
     options(request.encode());
-    NetlinkSocket::new().request(&request)?.recv_ack()?;
-    Ok(())
+    acknowledged(&request)
 }
 
 /// Lets what goes by `parent` leave no faster than a line of this rate carries Ethernet frames (tbf).

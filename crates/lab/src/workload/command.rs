@@ -21,6 +21,8 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::error::Refused;
+
 /// Words of a command, and letters of one.
 const WORDS_MAX: usize = 64;
 
@@ -61,18 +63,13 @@ fn sender() -> Side {
     Side::Sender
 }
 
-/// Why a command cannot be a workload.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CommandRefused(String);
-
 impl CommandWorkload {
     /// Whether it can be made.
     ///
     /// # Errors
     /// With what is missing or wrong.
-    pub fn check(&self) -> Result<(), CommandRefused> {
-        let refused = |why: String| Err(CommandRefused(why));
+    pub fn check(&self) -> Result<(), Refused> {
+        let refused = |why: String| Err(Refused(why));
         if self.sender.is_empty() {
             return refused(String::from(
                 "sender = [...] needs a program and its arguments",
@@ -296,8 +293,8 @@ pub enum CommandOutputError {
 }
 
 /// Whether the parser of a command is one, and has what it needs.
-pub fn check_parser(command: &CommandWorkload) -> Result<(), CommandRefused> {
-    wrong(command).map_or(Ok(()), |why| Err(CommandRefused(why)))
+pub fn check_parser(command: &CommandWorkload) -> Result<(), Refused> {
+    wrong(command).map_or(Ok(()), |why| Err(Refused(why)))
 }
 
 /// What is wrong with the parser of a command.

@@ -1,7 +1,6 @@
 //! A study that is run in namespaces of its own and stored nowhere, as the examples that repeat studies do.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use nicpoll_lab::{Lab, Veth};
@@ -14,7 +13,8 @@ pub fn run(design: Design, plan: Plan, seed: u64) -> Result<Study, Box<dyn Error
     let identity = Identity::new(Origin::default(), seed);
     let state = tempfile::tempdir()?;
     let journal = Journal::at(state.path().join("state"));
-    let mut lab = Lab::local(Arc::new(Veth::build()?), &journal, Owner::this_process()?)?;
+    let veth = Veth::build()?;
+    let mut lab = Lab::local(veth.link(), &journal, Owner::this_process()?)?;
     let session = Session::new(design, plan, identity, None);
     Ok(session
         .run(&mut lab, &AtomicBool::new(false), |_| {})

@@ -11,7 +11,7 @@ pub mod setting;
 
 use std::io;
 
-use nicpoll_lab::{Topology, TopologyError, TrafficOptions, WorkloadRequest};
+use nicpoll_lab::{Refused, Topology, TrafficOptions, WorkloadRequest};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
 use thiserror::Error;
@@ -208,7 +208,7 @@ impl Reader<'_> {
         let Some(entry) = entry else {
             return Ok(Topology::default());
         };
-        let refused = |error: TopologyError| self.error(entry.span(), error.to_string());
+        let refused = |error: Refused| self.error(entry.span(), error.to_string());
         entry.get_ref().check().map_err(refused)?;
         let asked = entry.get_ref();
         let existing = asked.existing().map(Wanted::Existing);

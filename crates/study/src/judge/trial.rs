@@ -118,7 +118,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         delivered_bits_per_second: books.receiver.bits_per_second,
         delivered_packets_per_second: books.receiver.packets_per_second,
         delivered_line_ratio: line_ratio(
-            lab.link.line().ok(),
+            lab.link.line.ok(),
             measured.workload.options.ip,
             unit,
             workload.datagram_bytes(),

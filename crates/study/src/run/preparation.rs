@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Counter, Doing, Lab, LabError, Running, Timed, watched};
+use nicpoll_lab::{Counter, Doing, HostRequest, Lab, LabError, Running, Timed};
 use nicpoll_model::{CountingCost, EventCounter, Plan, WorkUnit};
 use nicpoll_stats::Pair;
 use nicpoll_traffic::workload::Books;
@@ -81,14 +81,13 @@ impl Load<'_> {
     fn measure(&mut self, time: Duration) -> Result<Vec<CountingCost>, LabError> {
         let begin = Instant::now();
         apply(self.lab, self.setting, None)?;
-        let napis = self.lab.studied().napis()?;
-        self.lab.studied().watch_polls(watched(&napis))?;
+        self.lab.watch_polls()?;
         self.delivered()?;
         let mut costs = Vec::new();
         if self.lab.exact_cpu_refused.is_none() {
-            self.lab.studied().count(Counter::Cpu, true)?;
+            self.lab.count(Counter::Cpu, true)?;
             let timed = self.timed(Counter::Cpu);
-            self.lab.studied().count(Counter::Cpu, false)?;
+            self.lab.count(Counter::Cpu, false)?;
             costs.push(self.cost(EventCounter::CpuTime, timed?));
         }
         // Without a NAPI there are no polls to count.
@@ -96,7 +95,7 @@ impl Load<'_> {
             let timed = self.timed(Counter::Polls)?;
             let mut cost = self.cost(EventCounter::Polls, timed);
             let pairs = self.pairs(begin + time);
-            self.lab.studied().count(Counter::Polls, true)?;
+            self.lab.count(Counter::Polls, true)?;
             set_ratio(&mut cost, &pairs?);
             costs.push(cost);
         }
@@ -104,7 +103,9 @@ impl Load<'_> {
     }
 
     fn timed(&mut self, counter: Counter) -> Result<Timed, LabError> {
-        self.lab.studied().open_timing(counter)?;
+        self.lab
+            .studied()
+            .tell(HostRequest::OpenTiming { counter })?;
         self.delivered()?;
         self.lab.studied().close_timing(counter)
     }
@@ -115,7 +116,7 @@ impl Load<'_> {
         while Instant::now() < deadline {
             let (mut with, mut without) = (None, None);
             for counting in [pairs.len() % 2 == 0, pairs.len() % 2 != 0] {
-                self.lab.studied().count(Counter::Polls, counting)?;
+                self.lab.count(Counter::Polls, counting)?;
                 let delivered = self.delivered()?;
                 if counting {
                     with = Some(delivered);

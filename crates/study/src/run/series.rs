@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use nicpoll_lab::{Lab, LabError};
+use nicpoll_lab::{HostRequest, Lab, LabError};
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{CoreSeries, TrialSeries, WorkUnit};
 use nicpoll_observe::{CoreTicks, FlowReading, TICKS_PER_SECOND};
@@ -25,7 +25,8 @@ impl Readings {
         for (place, host) in lab.way().enumerate() {
             // What the machine does is read at one host: the others are on the same one, or are not studied.
             let read = (place == STUDIED).then(|| cores.clone());
-            host.open_series(step, ip, read.unwrap_or_default())?;
+            let cores = read.unwrap_or_default();
+            host.tell(HostRequest::OpenSeries { step, ip, cores })?;
         }
         Ok(Readings { step, duration })
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Existing, Lab, LabError, LocalLink, Topology, Veth, still_runs, this_runner};
+use nicpoll_lab::{Lab, LabError, Veth, open_existing, still_runs, this_runner};
 use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{
     HostFacts, Origin, Plan, SCHEMA, SettingChanges, Study, StudyKind, Trial, Warning, WarningName,
@@ -201,7 +201,15 @@ impl Session {
         cancel: &AtomicBool,
         progress: impl FnMut(Progress<'_>),
     ) -> Result<Ended<Study, StudyError>, LabError> {
-        let link = link_of(&self.design.topology)?;
+        // Namespaces that are made end with this value.
+        let made;
+        let link = match self.design.topology.existing() {
+            Some(interfaces) => Arc::new(open_existing(&interfaces)?),
+            None => {
+                made = Veth::of(&self.design.topology)?;
+                made.link()
+            }
+        };
         let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
         if is_kept {
             lab.kept_as = link.keep()?;
@@ -307,14 +315,6 @@ impl Session {
     }
 }
 
-/// Makes the link of a topology, or takes the one that exists.
-fn link_of(topology: &Topology) -> Result<Arc<dyn LocalLink>, LabError> {
-    Ok(match topology.existing() {
-        Some(interfaces) => Arc::new(Existing::open(&interfaces)?),
-        None => Arc::new(Veth::of(topology)?),
-    })
-}
-
 fn record(
     (store, kind): (Store, StudyKind),
     design: &Design,
@@ -378,7 +378,7 @@ fn look_at(lab: &mut Lab, head: &mut Study) -> Result<(), StudyError> {
 /// What is known of figures before there are any.
 fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
     let mut warnings = machine_confounders(host);
-    if lab.link.is_shared() {
+    if lab.link.is_shared {
         warnings.push(Warning {
             name: WarningName::Confounder,
             text: String::from(

@@ -9,7 +9,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Lab, LabError, Polls};
+use nicpoll_lab::{HostRequest, Lab, LabError, Polls};
 use nicpoll_model::Calibration;
 use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 
@@ -26,14 +26,15 @@ pub fn apply(
     lab.give_cpus(setting.cpus);
     for host in lab.hosts() {
         if let Some(request) = setting.request(host.name(), timeout_ns) {
-            host.apply(request)?;
+            host.tell(HostRequest::Apply(request))?;
         }
         if let Some(program) = setting.xdp.get(host.name()) {
-            host.attach_xdp(program.clone())?;
+            host.tell(HostRequest::AttachXdp(program.clone()))?;
         }
     }
     if let Some(engine) = &setting.engine {
-        lab.receiver.receive_by(engine.clone(), lab.receiver_cpu)?;
+        let (engine, cpu) = (engine.clone(), lab.receiver_cpu);
+        lab.receiver.tell(HostRequest::ReceiveBy { engine, cpu })?;
     }
     Ok(())
 }

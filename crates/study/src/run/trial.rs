@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, Lab, LabError, Running, watched};
+use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, Running};
 use nicpoll_model::{
     Calibration, Conduct, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Warmup,
 };
@@ -289,10 +289,10 @@ impl<'a> Trials<'a> {
             return Ok(None);
         }
         let before = self.accounts()?;
-        self.lab.studied().count(Counter::Cpu, true)?;
+        self.lab.count(Counter::Cpu, true)?;
         let window = self.accounted_run(subject, before);
         // Also after an error: what is measured next must not pay for it.
-        self.lab.studied().count(Counter::Cpu, false)?;
+        self.lab.count(Counter::Cpu, false)?;
         window.map(Some)
     }
 
@@ -303,7 +303,7 @@ impl<'a> Trials<'a> {
     ) -> Result<CpuWindow, LabError> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
         let opened = self.lab.studied().edge()?;
-        self.lab.studied().open_cpu_window()?;
+        self.lab.studied().tell(HostRequest::OpenCpuWindow)?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
@@ -384,9 +384,7 @@ impl<'a> Trials<'a> {
         let period_ns = setting.period_ns();
         let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
         apply(self.lab, setting, timeout_ns)?;
-        let napis = self.lab.studied().napis()?;
-        self.lab.studied().watch_polls(watched(&napis))?;
-        Ok(napis)
+        self.lab.watch_polls()
     }
 
     fn remember(&mut self, subject: Subject<'_>, memory: Memory) {
@@ -438,7 +436,9 @@ pub fn spinner_run(
 ) -> Result<SpinnerShare, LabError> {
     let mut running = Running::start(lab, workload, SPINNER_RUN)?;
     let [_, cpu] = lab.cpus();
-    lab.receiver.start_spinner(cpu, SPINNER_RUN)?;
+    let duration = SPINNER_RUN;
+    lab.receiver
+        .tell(HostRequest::StartSpinner { cpu, duration })?;
     let cpu_ratio = lab.receiver.end_spinner()?;
     running.wait_for_sender(lab, cancel)?;
     let books = running.drain(lab, quiet)?;

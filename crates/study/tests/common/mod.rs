@@ -44,7 +44,7 @@ impl TestLab {
         let journal = Journal::at(state.path().join("state"));
         let veth = Arc::new(Veth::build().unwrap());
         TestLab {
-            lab: Lab::local(veth.clone(), &journal, Owner::this_process().unwrap()).unwrap(),
+            lab: Lab::local(veth.link(), &journal, Owner::this_process().unwrap()).unwrap(),
             veth,
             journal,
             polls: PollCounter::load().unwrap(),

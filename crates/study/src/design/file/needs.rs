@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use nicpoll_lab::{Cpus, Existing, ExistingInterfaces, MACHINE, try_netem};
+use nicpoll_lab::{Cpus, ExistingInterfaces, MACHINE, open_existing, try_netem};
 use nicpoll_model::{FileError, Side};
 use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Control, SysctlOwner, Value, Values, did_you_mean};
@@ -156,7 +156,7 @@ fn refusal(wanted: &Wanted) -> Option<String> {
             Some(format!("cannot read {}: {error}", path.display()))
         }
         Wanted::Existing(interfaces) if is_privileged => {
-            Some(Existing::open(interfaces).err()?.to_string())
+            Some(open_existing(interfaces).err()?.to_string())
         }
         Wanted::Netem if is_privileged => {
             let error = try_netem().err()?;

@@ -298,7 +298,7 @@ impl Reader<'_> {
             return Err(self.error(engine.span(), message));
         }
         let settings = engine.get_ref().settings();
-        let refused = |error: nicpoll_lab::EngineRefusal| error.to_string();
+        let refused = |error: nicpoll_lab::Refused| error.to_string();
         settings
             .map(|_| ())
             .map_err(|error| self.error(engine.span(), refused(error)))
