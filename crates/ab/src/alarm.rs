@@ -141,7 +141,7 @@ pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Opt
         return end(AbEndCause::CarrierLost, text);
     }
     if now.napi_ids != then.napi_ids {
-        let text = format!("{name} made its NAPI instances anew, so its queues began anew");
+        let text = format!("{name} recreated its NAPI instances, so its queues were restarted");
         return end(AbEndCause::InterfaceChanged, text);
     }
     None

@@ -15,7 +15,7 @@ turns; --disruptive allows others.
 
 A second process puts everything back should this one be killed. The run is given up, and everything
 put back, when the other setting loses more than twice what is usual, by more than chance explains,
-when the link goes down, or when the interface begins its queues anew.";
+when the link goes down, or when the interface restarts its queues.";
 
 /// Examples and exit codes.
 pub const EXAMPLES: &str = "\

@@ -112,7 +112,7 @@ impl Meter {
         meter
     }
 
-    /// Watches the polls of the instances that the members have now. Those watched before begin anew.
+    /// Watches the polls of the instances that the members have now. Those watched before start again.
     pub fn watch_instances(&mut self) {
         self.instances = instances(&mut Control::new(), &self.members);
         let all: Vec<(u32, u64)> = self
@@ -403,7 +403,7 @@ enum NoStamps {
     None { member: String },
     #[error(
         "{member} could stamp them and does not (`hwstamp_ctl -i {member} -r 1` has it do so, and begins the queues of \
-         some cards anew)"
+         some cards again)"
     )]
     Off { member: String },
     #[error("{member} stamps them, but {source}")]

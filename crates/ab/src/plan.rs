@@ -32,7 +32,7 @@ pub struct AbRequest {
     pub netns: Option<String>,
     /// Seed, lengths and limits.
     pub plan: AbPlan,
-    /// Whether what begins the queues anew may take turns.
+    /// Whether values whose change restarts the queues may alternate.
     pub is_disruptive: bool,
     /// The run is given up when a block loses so many times what is lost under the reference.
     pub loss_factor: f64,

@@ -336,7 +336,7 @@ impl Run<'_> {
         Ok(self.meter.run(ask)?)
     }
 
-    /// Queues that begin anew with each turn have other instances from then on.
+    /// Queues that restart with each turn have other NAPI instances from then on.
     fn look_again(&mut self) -> Result<(), Halt> {
         self.meter.run(Meter::watch_instances)?;
         self.health = self.ask_health()?;
@@ -634,7 +634,7 @@ impl Run<'_> {
         })
     }
 
-    /// Rows whose change begins queues anew with some drivers.
+    /// Knobs whose change restarts the queues of some drivers.
     fn tried(&self) -> Vec<&'static str> {
         if self.request.is_disruptive {
             return Vec::new();

@@ -192,9 +192,7 @@ impl Fit<'_> {
     }
 
     fn unobserved(&mut self, workload: &WorkloadRequest) -> Result<Books, LabError> {
-        let mut running = Running::start(self.lab, workload, self.run)?;
-        running.wait_for_sender(self.lab, self.cancel)?;
-        running.drain(self.lab, QUIET)
+        Running::to_end(self.lab, workload, self.run, QUIET, self.cancel)
     }
 
     fn one_packet_a_poll(&mut self, block: &mut Block) -> Result<(), LabError> {

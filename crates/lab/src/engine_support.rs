@@ -369,7 +369,15 @@ impl OtherEnd {
 
     /// A sink that also says what its XDP program changes there.
     pub fn around(&self, sink: Sink) -> SinkWithOtherEnd<'_> {
-        SinkWithOtherEnd::new(sink, self)
+        let mut start = sink.facts().clone();
+        let is_in_driver = start.program_mode.as_deref() == Some(AttachMode::Driver.name());
+        let other_end = is_in_driver.then_some(self);
+        start.other_end_changes = other_end.map_or_else(Vec::new, OtherEnd::changes);
+        SinkWithOtherEnd {
+            sink,
+            start,
+            other_end,
+        }
     }
 
     /// What is otherwise now, one value each.
@@ -387,20 +395,6 @@ pub struct SinkWithOtherEnd<'a> {
     start: SinkStart,
     /// Of a program in the driver: one in the kernel's generic code changes nothing.
     other_end: Option<&'a OtherEnd>,
-}
-
-impl<'a> SinkWithOtherEnd<'a> {
-    fn new(sink: Sink, other_end: &'a OtherEnd) -> Self {
-        let mut start = sink.facts().clone();
-        let is_in_driver = start.program_mode.as_deref() == Some(AttachMode::Driver.name());
-        let other_end = is_in_driver.then_some(other_end);
-        start.other_end_changes = other_end.map_or_else(Vec::new, OtherEnd::changes);
-        SinkWithOtherEnd {
-            sink,
-            start,
-            other_end,
-        }
-    }
 }
 
 impl EngineApplication for SinkWithOtherEnd<'_> {

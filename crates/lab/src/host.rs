@@ -124,10 +124,10 @@ pub enum HostRequest {
     CloseCpuWindow {
         /// The cores that are asked about: the sender's and the receiver's.
         cpus: Vec<u32>,
-        /// Programs beside this one whose time is the study's, by name.
+        /// Other programs whose time is the study's, by name.
         programs: Vec<String>,
     },
-    /// Compute beside the traffic.
+    /// Compute while the traffic runs.
     StartSpinner {
         /// On which core.
         cpu: u32,

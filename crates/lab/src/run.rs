@@ -60,15 +60,17 @@ impl<'a> Traffic<'a> {
         self.options.map_or(IpVersion::V4, |options| options.ip)
     }
 
-    /// The streams, that which is asked about first: one on each of so many paths, and what runs beside.
+    /// The streams, the measured one first: one on each of so many paths, and background traffic.
     fn streams(self, paths: usize) -> Vec<Stream<'a>> {
         let of_path = |path| {
             let mut own = vec![(self.request, Side::Sender, true)];
             if self.options.is_some_and(|options| options.both_ways) {
                 own.push((self.request, Side::Receiver, true));
             }
-            let beside = self.options.map_or(&[][..], |options| &options.beside[..]);
-            own.extend(beside.iter().map(|one| (&one.traffic, one.from, false)));
+            let background = self
+                .options
+                .map_or(&[][..], |options| &options.background[..]);
+            own.extend(background.iter().map(|one| (&one.traffic, one.from, false)));
             own.into_iter()
                 .map(move |(request, from, is_counted)| Stream {
                     request,
@@ -96,7 +98,7 @@ struct RunningStream {
 }
 
 impl Running {
-    /// Starts traffic for `duration`, on every path of the link. What runs beside it begins first.
+    /// Starts traffic for `duration`, on every path of the link. Background traffic begins first.
     pub fn start<'a>(
         lab: &mut Lab,
         traffic: impl Into<Traffic<'a>>,
@@ -147,6 +149,22 @@ impl Running {
             streams: started,
             duration,
         })
+    }
+
+    /// Runs traffic to its end. Stragglers have `quiet` time to arrive.
+    ///
+    /// # Errors
+    /// As [`Running::wait_for_sender`]; when an end fails or hangs.
+    pub fn to_end<'a>(
+        lab: &mut Lab,
+        traffic: impl Into<Traffic<'a>>,
+        duration: Duration,
+        quiet: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<Books, LabError> {
+        let mut running = Running::start(lab, traffic, duration)?;
+        running.wait_for_sender(lab, cancel)?;
+        running.drain(lab, quiet)
     }
 
     /// Starts the sender alone, towards an address that no host has.

@@ -203,7 +203,7 @@ impl WorkloadRequest {
     }
 }
 
-/// How far a workload's traffic reaches. Without anything else it is one way over IPv4, and nothing beside.
+/// How a workload's traffic runs: one way over IPv4 and without background traffic by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficOptions {
     /// Version of IP that carries all of it.
@@ -213,14 +213,14 @@ pub struct TrafficOptions {
     #[serde(default)]
     pub both_ways: bool,
     /// What runs at the same time and is no part of the result.
-    #[serde(default)]
-    pub beside: Vec<BackgroundTraffic>,
+    #[serde(default, rename = "beside")]
+    pub background: Vec<BackgroundTraffic>,
     /// Whether a run of its own shows what a program gets that computes on the receiver's core.
     #[serde(default)]
     pub spinner: bool,
 }
 
-/// Traffic that runs beside the one that is asked about.
+/// Traffic that runs at the same time and is not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundTraffic {
@@ -244,15 +244,15 @@ impl TrafficOptions {
     /// # Errors
     /// With what is out of range, and what is possible.
     pub fn check(&self, request: &WorkloadRequest) -> Result<(), Refused> {
-        if self.beside.len() >= STREAMS_MAX {
+        if self.background.len() >= STREAMS_MAX {
             return Err(Refused(format!(
-                "{} workloads beside another are out of range; give at most {}",
-                self.beside.len(),
+                "{} background workloads are out of range; give at most {}",
+                self.background.len(),
                 STREAMS_MAX - 1
             )));
         }
-        let beside = self.beside.iter().map(|beside| &beside.traffic);
-        for request in std::iter::once(request).chain(beside) {
+        let background = self.background.iter().map(|one| &one.traffic);
+        for request in std::iter::once(request).chain(background) {
             request.check(self.ip)?;
         }
         Ok(())
@@ -275,16 +275,16 @@ impl TrafficOptions {
         if self.both_ways {
             words += ", and the same the other way";
         }
-        for (index, beside) in self.beside.iter().enumerate() {
-            let joint = if index == 0 { "; beside it" } else { " and" };
-            words += &format!(
-                "{joint} {} from the {}",
-                beside.traffic.describe(),
-                beside.from
-            );
+        for (index, one) in self.background.iter().enumerate() {
+            let joint = if index == 0 {
+                "; in the background"
+            } else {
+                " and"
+            };
+            words += &format!("{joint} {} from the {}", one.traffic.describe(), one.from);
         }
         if self.spinner {
-            words += "; in a run of its own a program computes beside the receiver";
+            words += "; a run of its own has a program compute on the receiver's core";
         }
         words
     }

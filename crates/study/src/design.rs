@@ -65,7 +65,7 @@ pub struct NamedWorkload {
     pub description: String,
     /// The traffic.
     pub request: WorkloadRequest,
-    /// How far it reaches, and what runs beside it.
+    /// Version of IP, directions and background traffic.
     #[serde(default, rename = "extent")]
     pub options: TrafficOptions,
     /// Its rate, where it is one of a sweep's.
@@ -123,6 +123,16 @@ pub struct Versus {
     pub setting: String,
     /// The reference.
     pub reference: String,
+}
+
+impl Versus {
+    /// One setting against another.
+    pub(crate) fn of(setting: &str, reference: &str) -> Self {
+        Versus {
+            setting: String::from(setting),
+            reference: String::from(reference),
+        }
+    }
 }
 
 /// A workload that a study does not have.
@@ -291,7 +301,7 @@ impl NamedWorkload {
         }
     }
 
-    /// What an import calls traffic of this kind; nothing for a rate of a sweep, and with other traffic beside it.
+    /// What an import calls traffic of this kind; nothing for a rate of a sweep, and with background traffic.
     fn kind(&self) -> Option<String> {
         let (tool, payload_bytes) = match &self.request {
             WorkloadRequest::Tcp(_) => ("iperf-tcp", None),
@@ -306,7 +316,7 @@ impl NamedWorkload {
             streams: None,
             is_both_ways: self.options.both_ways,
         };
-        (self.load.is_none() && self.options.beside.is_empty()).then(|| kind.to_string())
+        (self.load.is_none() && self.options.background.is_empty()).then(|| kind.to_string())
     }
 }
 

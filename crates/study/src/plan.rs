@@ -59,7 +59,7 @@ pub struct Lengths {
     pub warmup: Option<Duration>,
     /// How long stragglers are waited for after the last packet was sent; `None`: as long as the link needs.
     pub drain: Option<Duration>,
-    /// Time in which the study ends; `None`: what it is reckoned to take, and a quarter.
+    /// Time in which the study ends; `None`: the estimate and a quarter.
     pub limit: Option<Duration>,
     /// The study ends once every interval is this share of its estimate wide; its blocks then fill its limit.
     pub stop_width: Option<f64>,

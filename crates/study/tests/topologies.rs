@@ -175,7 +175,7 @@ fn a_session_is_answered_beside_a_flood_and_traffic_goes_both_ways() {
         ..RrWorkload::default()
     });
     let flood = TrafficOptions {
-        beside: vec![BackgroundTraffic {
+        background: vec![BackgroundTraffic {
             traffic: udp(64, 20_000),
             from: Side::Receiver,
         }],
@@ -222,7 +222,7 @@ fn a_session_over_tcp_is_answered_beside_a_flood_of_datagrams() {
     });
     assert!(session.describe().contains("over TCP"));
     let flood = TrafficOptions {
-        beside: vec![BackgroundTraffic {
+        background: vec![BackgroundTraffic {
             traffic: udp(64, 20_000),
             from: Side::Sender,
         }],

@@ -7,7 +7,6 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -82,7 +81,7 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
 fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let (started_at, begin) = (output::now(), Instant::now());
     let facts = host_facts()?;
-    let veth = (Veth::build().context("building the lab")?);
+    let veth = Veth::build().context("building the lab")?;
     let guard = guard_of_this_program().context("finding this program")?;
     let (_guard, mut lab) = Lab::guarded(veth.link(), &Journal::of_this_machine(), guard)
         .context("building the lab")?;

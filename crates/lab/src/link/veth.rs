@@ -281,7 +281,7 @@ const LOOPBACK: u32 = 1;
 /// `TC_LINKLAYER_ETHERNET`.
 const LINK_LAYER_ETHERNET: u8 = 1;
 
-/// What a frame takes on the wire beside what the kernel counts of it: check sequence, preamble and gap.
+/// Bytes of a frame on the wire that the kernel does not count: check sequence, preamble and gap.
 const FRAME_OVERHEAD_BYTES: u8 = 24;
 
 /// What the shortest frame takes on the wire.

@@ -87,7 +87,7 @@ pub fn design(period: Duration) -> Design {
 
 /// A design with the one comparison in which the settings differ in the discipline alone.
 pub fn polling_against_interrupt(design: Design) -> Design {
-    let contrast = versus(POLLING, INTERRUPT);
+    let contrast = Versus::of(POLLING, INTERRUPT);
     let drop_order = design.drop_order_of(std::slice::from_ref(&contrast));
     let settings = design.settings.into_iter();
     Design {
@@ -110,7 +110,7 @@ pub fn null(design: Design, setting: &str) -> Design {
             own
         })
     };
-    let contrast = versus(&format!("{setting}-2"), &format!("{setting}-1"));
+    let contrast = Versus::of(&format!("{setting}-2"), &format!("{setting}-1"));
     Design {
         topology: design.topology.clone(),
         settings: labelled(1).chain(labelled(2)).collect(),
@@ -119,13 +119,6 @@ pub fn null(design: Design, setting: &str) -> Design {
         question: String::from("Is a setting unlike itself?"),
         factors: Vec::new(),
         workloads: design.workloads,
-    }
-}
-
-fn versus(setting: &str, reference: &str) -> Versus {
-    Versus {
-        setting: String::from(setting),
-        reference: String::from(reference),
     }
 }
 

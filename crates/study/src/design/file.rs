@@ -261,7 +261,7 @@ impl Reader<'_> {
         let options = TrafficOptions {
             ip: entry.ip,
             both_ways: entry.both_ways,
-            beside: entry.beside,
+            background: entry.background,
             spinner: entry.spinner,
         };
         options

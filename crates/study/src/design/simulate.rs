@@ -71,7 +71,7 @@ fn traffic(workload: &NamedWorkload) -> Option<String> {
         .load
         .as_ref()
         .is_some_and(|load| load.asked_per_second.is_none());
-    if options.both_ways || !options.beside.is_empty() || is_open {
+    if options.both_ways || !options.background.is_empty() || is_open {
         return None;
     }
     let words = match &workload.request {

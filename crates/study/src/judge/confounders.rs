@@ -64,7 +64,7 @@ fn differences<'a>(
     found
 }
 
-/// Offloads, rings and cores that two settings were asked to differ in, beside how packets are received.
+/// Offloads, rings and cores that two settings were asked to differ in, along with how packets are received.
 fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
     let all = differences(setting, reference);
     let is_beside = |row: &KnobRow| row.is_offload() || row.is_of_card();

@@ -137,7 +137,7 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
     }
 }
 
-/// What one trial offered and delivered a second, without what ran beside.
+/// What one trial offered and delivered a second, without background traffic.
 struct Rates {
     offered: f64,
     delivered: f64,

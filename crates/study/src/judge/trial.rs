@@ -272,7 +272,7 @@ fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
 }
 
-/// The first setting that is not what it was. A NAPI that was made anew has other values, and is told apart.
+/// The first setting that is not what it was. A recreated NAPI has other values, which do not count.
 pub fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a str> {
     let same_napis = before.napis == after.napis;
     let counts = |name: &str| same_napis || !name.contains(": NAPI ");
@@ -356,7 +356,7 @@ fn failure(napis: &[u32], window: &Window) -> Option<String> {
     let after = &window.quiet[1].napis;
     if napis != after {
         return Some(format!(
-            "the receiver's NAPI was made anew: {napis:?} became {after:?}"
+            "the receiver's NAPI was recreated: {napis:?} became {after:?}"
         ));
     }
     (window.books.delivered_bytes == 0).then(|| String::from("nothing was delivered"))
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(first_change(&before, &moved), Some("mtu"));
         let more = accounts(&[("mtu", "1500"), ("gro", "on"), ("NAPI 0", "x")]);
         assert_eq!(first_change(&before, &more), Some("the list of settings"));
-        // A NAPI that was made anew is told apart.
+        // Values of a recreated NAPI do not count.
         let mut anew = accounts(&[("mtu", "1500"), ("gro", "on"), ("receiver: NAPI 0", "y")]);
         anew.napis = vec![2];
         assert_eq!(first_change(&before, &anew), None);
@@ -619,7 +619,7 @@ mod tests {
 
         let anew = of(ROUNDS, 4600, |run| run.quiet[1].napis = vec![2]);
         assert!(anew.is_kept());
-        assert!(anew.failure.unwrap().contains("made anew"));
+        assert!(anew.failure.unwrap().contains("recreated"));
         let silent = of(ROUNDS, 4600, |run| run.books.delivered_bytes = 0);
         assert!(silent.is_kept() && !silent.is_proven());
         let undrained = of(ROUNDS, 4600, |run| {

@@ -49,7 +49,7 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     warnings
 }
 
-/// Values in which two settings differ beside what is compared: at most so many are named.
+/// Confounders of a comparison that a warning names at most.
 const CONFOUNDERS_NAMED: usize = 4;
 
 /// What else differs between two settings.

@@ -19,7 +19,7 @@ pub(crate) const DRAIN_MIN: Duration = Duration::from_millis(2);
 /// Rounds that each step of the calibration looks at, and the number of steps.
 pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
 
-/// What a trial takes beside its traffic: switching, draining for the least time, reading counters.
+/// Time of a trial besides its traffic: switching, draining for the least time, reading counters.
 const OVERHEAD: Duration = Duration::from_millis(200);
 
 /// The same of a third host.
@@ -37,7 +37,7 @@ const PROGRAM: Duration = Duration::from_millis(300);
 /// A client is a thread with a socket.
 const CLIENT: Duration = Duration::from_millis(1);
 
-/// What else was asked for gets this much more time than it is reckoned to take, and [`BASE`].
+/// A study without a limit of its own gets this many times the estimate, and [`BASE`].
 const SPARE: f64 = 1.25;
 
 /// For preparing and judging.
@@ -98,12 +98,13 @@ pub(crate) fn limit_seconds(design: &Design, plan: &Plan) -> f64 {
 
 /// What one run of a workload takes with its end.
 fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
-    let beside = workload.options.beside.iter().map(|beside| &beside.traffic);
-    let streams = std::iter::once(&workload.request).chain(beside);
+    let background = workload.options.background.iter();
+    let background = background.map(|one| &one.traffic);
+    let streams = std::iter::once(&workload.request).chain(background);
     let longest = streams
         .map(|request| stream_seconds(request, topology, run))
         .fold(run, f64::max);
-    let is_crowded = !workload.options.beside.is_empty();
+    let is_crowded = !workload.options.background.is_empty();
     // BackgroundTraffic other traffic, the last answers are waited for in vain.
     longest
         + if is_crowded {
@@ -155,7 +156,7 @@ pub struct Schedule<'a> {
     plan: &'a Plan,
     kept: Vec<ComparisonName>,
     dropped: Vec<DroppedComparison>,
-    /// What trials take over what they were reckoned to: a running mean over all.
+    /// Time of trials over its estimate: a running mean.
     slowness: f64,
     trials: f64,
 }
@@ -268,7 +269,7 @@ impl<'a> Schedule<'a> {
 /// Warm-ups that a workload is rehearsed with.
 pub(crate) const REHEARSALS: u32 = 2;
 
-/// Length of the traffic that has a program beside it: many turns of the kernel's scheduler.
+/// Length of the traffic while a program computes: many turns of the kernel's scheduler.
 pub const SPINNER_RUN: Duration = Duration::from_millis(150);
 
 /// Share of a study's time in which costs are measured, and how much that is at the most.
@@ -282,7 +283,7 @@ pub(crate) fn with_time_of_counting(seconds: f64) -> f64 {
     seconds + share.min(TIME_MAX.as_secs_f64())
 }
 
-/// What the search for one knee is reckoned to take: some doublings and halvings, each of a run or two.
+/// Estimated time of the search for one knee: some doublings and halvings, each of a run or two.
 pub(crate) const SEARCH: Duration = Duration::from_secs(8);
 
 /// Length of the traffic that is accounted for exactly.

@@ -20,9 +20,7 @@ use crate::design::Versus;
 use crate::judge::comparisons::{compare_pair, metrics};
 use crate::judge::findings::series_tests;
 use crate::plan::{MARGIN, family_confidence};
-use crate::results::read::{
-    Held, ResultError, ResultName, ResultSource, StudySource, Values, of_study,
-};
+use crate::results::read::{ResultError, ResultSource, StudySource, Values};
 
 /// What draws of random orders follow from: the same values give the same p values.
 const SEED: Seed = Seed(1);
@@ -41,9 +39,14 @@ pub fn compare_results(
     let mut alone = Vec::new();
     let mut comparisons = match (reference, judged) {
         (ResultSource::Study(one), ResultSource::Study(other)) if one.id == other.id => {
-            match &one.held {
-                Held::Study(study) => paired(study, &one.name, &other.name)?,
-                Held::Imported(_) => unpaired_settings(one, other, &mut alone)?,
+            let (setting, against) = (other.setting()?, one.setting()?);
+            if setting == against {
+                return Err(ResultError::Same(other.name.to_string()));
+            }
+            match &one.study {
+                Some(study) => paired(study, one, other, Versus::of(&setting, &against))?,
+                // Trials of an import did not alternate.
+                None => studies(one, other, &mut alone)?,
             }
         }
         (ResultSource::Study(one), ResultSource::Study(other)) => studies(one, other, &mut alone)?,
@@ -70,25 +73,14 @@ pub fn compare_results(
 /// Two settings of one study, block by block, under each of its workloads.
 fn paired(
     study: &Study,
-    reference: &ResultName,
-    judged: &ResultName,
+    reference: &StudySource,
+    judged: &StudySource,
+    versus: Versus,
 ) -> Result<Vec<ComparedSets>, ResultError> {
-    let settings: Vec<&str> = study
-        .settings
-        .iter()
-        .map(|it| it.setting.as_str())
-        .collect();
-    let versus = Versus {
-        setting: judged.setting_among(&settings)?,
-        reference: reference.setting_among(&settings)?,
-    };
-    if versus.setting == versus.reference {
-        return Err(ResultError::Same(judged.to_string()));
-    }
     let workloads: Vec<_> = study
         .workloads
         .iter()
-        .filter(|it| reference.takes(&it.workload) && judged.takes(&it.workload))
+        .filter(|it| reference.name.takes(&it.workload) && judged.name.takes(&it.workload))
         .collect();
     let mut plan = study.plan.clone();
     plan.family = workloads.len() as u32;
@@ -104,11 +96,9 @@ fn paired(
             Seed(study.seed),
         );
         let compared = compared.map_err(|error| ResultError::Study(error.to_string()))?;
-        let side = |name: &ResultName, setting: &str| {
-            side(
-                name.to_string(),
-                of_study(study, &workload.workload, setting),
-            )
+        let side = |source: &StudySource, setting: &str| {
+            let values = source.values(&workload.workload, setting);
+            side(source.name.to_string(), values)
         };
         sets.push(of_pairs(
             compared,
@@ -149,19 +139,6 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
-/// Two settings of one import, whose trials took no turns.
-fn unpaired_settings(
-    reference: &StudySource,
-    judged: &StudySource,
-    alone: &mut Vec<ComparedAlone>,
-) -> Result<Vec<ComparedSets>, ResultError> {
-    let one = reference.name.setting_of(&reference.held)?;
-    if one == judged.name.setting_of(&judged.held)? {
-        return Err(ResultError::Same(judged.name.to_string()));
-    }
-    studies(reference, judged, alone)
-}
-
 /// The workloads and settings that two studies share, or those that were named; what only one has goes to `alone`.
 fn studies(
     reference: &StudySource,
@@ -193,9 +170,9 @@ fn studies(
     }
     let family = found.len() as u32;
     let compared = found.into_iter().map(|(workload, own, setting, against)| {
-        let one = reference.held.values(&own[1], &against);
-        let other = judged.held.values_in(&one.quantity, &own[0], &setting);
-        let one = reference.held.values_in(&other.quantity, &own[1], &against);
+        let one = reference.values(&own[1], &against);
+        let other = judged.values(&own[0], &setting).in_quantity(&one.quantity);
+        let one = one.in_quantity(&other.quantity);
         let names = (
             format!("{}:{against}", reference.id),
             format!("{}:{setting}", judged.id),

@@ -1,6 +1,6 @@
 //! A result by its name: a file of another tool's output, or a study of the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fmt, fs};
@@ -9,7 +9,7 @@ use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
 use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Metric, Study, StudyKind, StudyState, Trial,
-    Warning, WarningName,
+    Warning, WarningName, WorkUnit, WorkloadFacts,
 };
 use nicpoll_store::{Kept, Store, StoreError, Which};
 use thiserror::Error;
@@ -88,23 +88,6 @@ impl ResultName {
     pub(crate) fn takes(&self, workload: &str) -> bool {
         self.workload.as_ref().is_none_or(|it| it == workload)
     }
-
-    /// The setting that is named.
-    pub(crate) fn setting_of(&self, held: &Held) -> Result<String, ResultError> {
-        self.setting_among(&held.settings())
-    }
-
-    /// The setting that is named, which must be one of these.
-    pub(crate) fn setting_among(&self, names: &[&str]) -> Result<String, ResultError> {
-        let named = self
-            .setting
-            .clone()
-            .filter(|it| names.contains(&it.as_str()));
-        named.ok_or_else(|| ResultError::Setting {
-            name: self.text.clone(),
-            known: names.join(", "),
-        })
-    }
 }
 
 /// A result that was read.
@@ -116,99 +99,16 @@ pub enum ResultSource {
     File(FileSource),
 }
 
-/// A stored study.
+/// A stored study: the values of its trials by workload and setting.
 #[derive(Clone, Debug)]
 pub struct StudySource {
     pub(crate) id: i64,
     pub(crate) name: ResultName,
-    pub(crate) held: Held,
-}
-
-/// What a stored study is.
-#[derive(Clone, Debug)]
-pub(crate) enum Held {
-    Study(Box<Study>),
-    Imported(Box<Imported>),
-}
-
-impl Held {
-    fn is_imported(&self) -> bool {
-        matches!(self, Held::Imported(_))
-    }
-
-    fn settings(&self) -> Vec<&str> {
-        match self {
-            Held::Study(study) => study
-                .settings
-                .iter()
-                .map(|it| it.setting.as_str())
-                .collect(),
-            Held::Imported(imported) => imported.settings(),
-        }
-    }
-
-    fn workloads(&self) -> Vec<&str> {
-        match self {
-            Held::Study(study) => study
-                .workloads
-                .iter()
-                .map(|it| it.workload.as_str())
-                .collect(),
-            Held::Imported(imported) => imported.workloads(),
-        }
-    }
-
-    /// The workloads and settings that trials have.
-    fn pairs(&self) -> BTreeSet<(String, String)> {
-        let of = |workload: &String, setting: &String| (workload.clone(), setting.clone());
-        match self {
-            Held::Study(study) => study
-                .trials
-                .iter()
-                .map(|it| of(&it.workload, &it.setting))
-                .collect(),
-            Held::Imported(imported) => imported
-                .trials
-                .iter()
-                .map(|it| of(&it.workload, &it.setting))
-                .collect(),
-        }
-    }
-
-    /// The values under a workload and a setting, in the order of the trials.
-    pub(crate) fn values(&self, workload: &str, setting: &str) -> Values {
-        match self {
-            Held::Study(study) => of_study(study, workload, setting),
-            Held::Imported(document) => imported_values(&document.trials, workload, setting),
-        }
-    }
-
-    /// The same in another quantity, where that is one that a study has as well.
-    pub(crate) fn values_in(&self, quantity: &str, workload: &str, setting: &str) -> Values {
-        let values = self.values(workload, setting);
-        match self {
-            Held::Study(study) => of_study_in(quantity, study, workload, setting, values),
-            Held::Imported(_) => values,
-        }
-    }
-
-    /// The name that traffic of this kind has in an import. A study's own name where it has none, or where two of
-    /// its workloads would have it.
-    fn kind<'a>(&'a self, workload: &'a str) -> &'a str {
-        let Held::Study(study) = self else {
-            return workload;
-        };
-        let kind_of = |name: &str| {
-            let facts = study.workloads.iter().find(|it| it.workload == name);
-            facts.and_then(|it| it.kind.as_deref())
-        };
-        let kind = kind_of(workload);
-        let alike = study
-            .workloads
-            .iter()
-            .filter(|it| it.kind.as_deref() == kind);
-        kind.filter(|_| alike.count() == 1).unwrap_or(workload)
-    }
+    /// The document, whose trials alternated; `None` of an import.
+    pub(crate) study: Option<Box<Study>>,
+    workloads: Vec<String>,
+    settings: Vec<String>,
+    cells: BTreeMap<(String, String), Values>,
 }
 
 /// The workloads and settings of a study that can be compared: by what both sides call the workload, what the study
@@ -216,17 +116,77 @@ impl Held {
 pub(crate) type Cells = BTreeMap<(String, String), String>;
 
 impl StudySource {
+    pub(crate) fn of_study(id: i64, name: ResultName, study: Study) -> Self {
+        let workloads = study.workloads.iter();
+        let settings: Vec<String> = study.settings.iter().map(|it| it.setting.clone()).collect();
+        let of = |workload: &WorkloadFacts, setting: &String| {
+            let cell = (workload.workload.clone(), setting.clone());
+            let trials = study.trials.iter();
+            let trials = trials.filter(|it| (&it.workload, &it.setting) == (&cell.0, &cell.1));
+            let values = values_of_study(&trials.collect::<Vec<_>>(), workload.unit);
+            (cell, values)
+        };
+        let cells = workloads
+            .clone()
+            .flat_map(|workload| settings.iter().map(move |setting| of(workload, setting)));
+        StudySource {
+            id,
+            name,
+            cells: cells.collect(),
+            workloads: workloads.map(|it| it.workload.clone()).collect(),
+            settings,
+            study: Some(Box::new(study)),
+        }
+    }
+
+    pub(crate) fn of_import(id: i64, name: ResultName, imported: &Imported) -> Self {
+        let mut cells: BTreeMap<_, Vec<&ImportedTrial>> = BTreeMap::new();
+        for trial in &imported.trials {
+            let cell = (trial.workload.clone(), trial.setting.clone());
+            cells.entry(cell).or_default().push(trial);
+        }
+        let cells = cells.into_iter();
+        let owned = |names: Vec<&str>| names.into_iter().map(String::from).collect();
+        StudySource {
+            id,
+            name,
+            study: None,
+            workloads: owned(imported.workloads()),
+            settings: owned(imported.settings()),
+            cells: cells
+                .map(|(cell, trials)| (cell, values_of_trials(&trials)))
+                .collect(),
+        }
+    }
+
+    /// The setting that its name has.
+    pub(crate) fn setting(&self) -> Result<String, ResultError> {
+        let named = self.name.setting.clone();
+        let named = named.filter(|it| self.settings.contains(it));
+        named.ok_or_else(|| ResultError::Setting {
+            name: self.name.text.clone(),
+            known: self.settings.join(", "),
+        })
+    }
+
+    /// The values under a workload and a setting, in the order of the trials.
+    pub(crate) fn values(&self, workload: &str, setting: &str) -> Values {
+        let cell = (String::from(workload), String::from(setting));
+        self.cells.get(&cell).cloned().unwrap_or_default()
+    }
+
     /// The workloads and settings that have trials, of those that the name takes.
     pub(crate) fn cells(&self, other: &StudySource) -> Cells {
         let is_named = |setting: &str| self.name.setting.as_ref().is_none_or(|it| it == setting);
-        let is_mixed = self.held.is_imported() != other.held.is_imported();
-        let cells = self.held.pairs().into_iter();
+        let is_mixed = self.study.is_some() != other.study.is_some();
+        let cells = self.cells.iter().filter(|(_, values)| values.trials > 0);
         cells
+            .map(|(cell, _)| cell.clone())
             .filter(|(workload, setting)| self.name.takes(workload) && is_named(setting))
             .map(|(workload, setting)| {
-                let common = match is_mixed {
-                    true => String::from(self.held.kind(&workload)),
-                    false => workload.clone(),
+                let common = match (is_mixed, &self.study) {
+                    (true, Some(study)) => String::from(kind_of(study, &workload)),
+                    _ => workload.clone(),
                 };
                 ((common, setting), workload)
             })
@@ -241,6 +201,17 @@ impl StudySource {
             setting,
         }
     }
+}
+
+/// The name that traffic of this kind has in an import. A study's own name where it has none, or where two of its
+/// workloads would have it.
+fn kind_of<'a>(study: &'a Study, workload: &'a str) -> &'a str {
+    let mut workloads = study.workloads.iter();
+    let facts = workloads.find(|it| it.workload == workload);
+    let kind = facts.and_then(|it| it.kind.as_deref());
+    let alike = study.workloads.iter();
+    let alike = alike.filter(|it| it.kind.as_deref() == kind);
+    kind.filter(|_| alike.count() == 1).unwrap_or(workload)
 }
 
 /// What a file holds.
@@ -356,17 +327,14 @@ impl ResultSource {
     pub fn stored(name: ResultName, store: &Store) -> Result<ResultSource, ResultError> {
         let entry = store.entry(name.which, still_runs)?;
         let which = Which::Id(entry.id);
-        let held = match entry.kind {
+        let source = match entry.kind {
             StudyKind::Imported => {
-                Held::Imported(Box::new(store.read(which, still_runs)?.document))
+                let imported = store.read(which, still_runs)?.document;
+                StudySource::of_import(entry.id, name, &imported)
             }
-            _ => Held::Study(Box::new(store.read(which, still_runs)?.document)),
+            _ => StudySource::of_study(entry.id, name, store.read(which, still_runs)?.document),
         };
-        Ok(ResultSource::Study(Box::new(StudySource {
-            id: entry.id,
-            name,
-            held,
-        })))
+        Ok(ResultSource::Study(Box::new(source)))
     }
 
     /// The numbers alone, in their order: what ministat would read.
@@ -379,22 +347,22 @@ impl ResultSource {
 
     /// The one set of values that it has.
     pub(crate) fn values(&self) -> Result<Values, ResultError> {
-        let StudySource { name, held, .. } = match self {
+        let study = match self {
             ResultSource::File(file) => return Ok(file.values.clone()),
-            ResultSource::Study(study) => &**study,
+            ResultSource::Study(study) => study,
         };
-        let setting = name.setting_of(held)?;
-        let names = held.workloads();
-        let chosen: Vec<&&str> = names.iter().filter(|it| name.takes(it)).collect();
+        let setting = study.setting()?;
+        let workloads = study.workloads.iter();
+        let chosen: Vec<&String> = workloads.filter(|it| study.name.takes(it)).collect();
         let [workload] = chosen[..] else {
             return Err(ResultError::Workload {
-                name: name.to_string(),
-                known: names.join(", "),
+                name: study.name.to_string(),
+                known: study.workloads.join(", "),
             });
         };
         // What files call it.
         let quantity = Quantity::BitsPerSecond.name();
-        Ok(held.values_in(quantity, workload, &setting))
+        Ok(study.values(workload, &setting).in_quantity(quantity))
     }
 }
 
@@ -454,90 +422,72 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileErro
         values,
         are_intervals,
         is_sent: runs.iter().any(|run| run.is_sent),
+        ..Values::default()
     })
 }
 
 /// A set of values with what the text around it says of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
     /// What the values are.
     pub quantity: String,
     /// How they were read.
     pub read_as: String,
+    /// Trials that they are of.
+    pub trials: usize,
     pub values: Vec<f64>,
+    /// The same in datagrams a second, where a study's values are payload.
+    pub packets: Option<Vec<f64>>,
     pub are_intervals: bool,
     pub is_sent: bool,
 }
 
-/// What a study's streams and datagrams are compared by.
-const DELIVERED_BITS: Metric = Metric::DeliveredBitsPerSecond;
-
-/// The values of a study's trials under a workload and a setting, in their order. What an event from outside voids
-/// is left out, as in the study's own comparisons.
-pub(crate) fn of_study(study: &Study, workload: &str, setting: &str) -> Values {
-    let facts = study.workloads.iter().find(|it| it.workload == workload);
-    let metric = facts.map(|it| metrics(it.unit)[0]);
-    let trials = study.trials.iter();
-    let trials = trials.filter(|it| it.workload == workload && it.setting == setting);
-    Values {
-        quantity: metric.map_or("", |it| it.name()).to_owned(),
-        read_as: String::from("study"),
-        values: trials.filter_map(|it| value(it, metric?)).collect(),
-        are_intervals: false,
-        is_sent: false,
-    }
-}
-
-/// The same values as an import has them: payload by its plain name, and datagrams a second where those are counted.
-/// Any other quantity leaves them as they are.
-pub(crate) fn of_study_in(
-    quantity: &str,
-    study: &Study,
-    workload: &str,
-    setting: &str,
-    values: Values,
-) -> Values {
-    let quantity = Quantity::ALL.into_iter().find(|it| it.name() == quantity);
-    match quantity {
-        Some(Quantity::BitsPerSecond) if values.quantity == DELIVERED_BITS.name() => Values {
-            quantity: String::from(Quantity::BitsPerSecond.name()),
-            ..values
-        },
-        Some(Quantity::PacketsPerSecond) if values.quantity == DELIVERED_BITS.name() => {
-            let trials = study.trials.iter();
-            let trials = trials.filter(|it| it.workload == workload && it.setting == setting);
-            // A trial without a result delivered nothing; what was disturbed from outside is left out.
-            let rate = |trial: &Trial| match trial.result() {
-                Some(figures) => figures.delivered_packets_per_second,
-                None => trial.conduct.is_kept().then_some(0.0),
-            };
-            Values {
-                quantity: String::from(Quantity::PacketsPerSecond.name()),
-                values: trials.filter_map(rate).collect(),
-                ..values
-            }
+impl Values {
+    /// The same values as an import has them: payload by its plain name, and datagrams a second where those are
+    /// counted. Any other quantity leaves them as they are.
+    pub fn in_quantity(mut self, quantity: &str) -> Values {
+        let Some(packets) = self.packets.take() else {
+            return self;
+        };
+        if quantity == Quantity::PacketsPerSecond.name() {
+            self.values = packets;
+        } else if quantity != Quantity::BitsPerSecond.name() {
+            return self;
         }
-        _ => values,
+        self.quantity = String::from(quantity);
+        self
     }
 }
 
-/// The rates of the trials of a workload under a setting, in the order of the text.
-pub(crate) fn imported_values(trials: &[ImportedTrial], workload: &str, setting: &str) -> Values {
-    let of = trials
-        .iter()
-        .filter(|it| it.workload == workload && it.setting == setting);
-    values_of_trials(&of.collect::<Vec<_>>())
+/// The values of a study's trials of one workload and setting, in their order. What an external event voids is left
+/// out, as in the study's own comparisons.
+fn values_of_study(trials: &[&Trial], unit: WorkUnit) -> Values {
+    let metric = metrics(unit)[0];
+    // A trial without a result delivered nothing.
+    let rate = |trial: &&Trial| match trial.result() {
+        Some(figures) => figures.delivered_packets_per_second,
+        None => trial.conduct.is_kept().then_some(0.0),
+    };
+    Values {
+        quantity: metric.name().to_owned(),
+        read_as: String::from("study"),
+        trials: trials.len(),
+        values: trials.iter().filter_map(|it| value(it, metric)).collect(),
+        packets: (metric == Metric::DeliveredBitsPerSecond)
+            .then(|| trials.iter().filter_map(rate).collect()),
+        ..Values::default()
+    }
 }
 
-pub fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
+/// The rates of imported trials, in the order of the text.
+pub(crate) fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
+    let first = trials.first();
     Values {
-        quantity: trials
-            .first()
-            .map(|it| it.quantity.clone())
-            .unwrap_or_default(),
+        quantity: first.map(|it| it.quantity.clone()).unwrap_or_default(),
         read_as: String::from("imported trials"),
+        trials: trials.len(),
         values: trials.iter().filter_map(|it| it.value).collect(),
-        are_intervals: false,
         is_sent: trials.iter().any(|it| it.is_sent),
+        ..Values::default()
     }
 }

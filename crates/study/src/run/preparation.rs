@@ -149,9 +149,8 @@ impl Load<'_> {
 
     /// What the receiver reads a second by its own clock, in bits of payload.
     fn delivered(&mut self) -> Result<f64, LabError> {
-        let mut running = Running::start(self.lab, self.workload, RUN)?;
-        running.wait_for_sender(self.lab, self.cancel)?;
-        Ok(running.drain(self.lab, QUIET)?.receiver.bits_per_second)
+        let books = Running::to_end(self.lab, self.workload, RUN, QUIET, self.cancel)?;
+        Ok(books.receiver.bits_per_second)
     }
 }
 
@@ -265,9 +264,7 @@ fn is_held(
     }
     let streams = lab.link.paths() as u64 * workload.options.ways();
     let asked = rated.request.asked_per_second().unwrap_or(rate) * streams;
-    let mut running = Running::start(lab, &rated, KNEE_RUN)?;
-    running.wait_for_sender(lab, cancel)?;
-    let books = running.drain(lab, QUIET)?;
+    let books = Running::to_end(lab, &rated, KNEE_RUN, QUIET, cancel)?;
     Ok(holds(&books, asked, rated.request.workload().unit()))
 }
 

@@ -273,7 +273,7 @@ impl<'a> Trials<'a> {
         unreachable!("the last attempt returns")
     }
 
-    /// What a program beside the receiver gets; `None` when the workload does not ask for it.
+    /// What a program on the receiver's core gets; `None` when the workload does not ask for it.
     fn spinner_run(&mut self, subject: Subject<'_>) -> Result<Option<SpinnerShare>, LabError> {
         if !subject.workload.options.spinner {
             return Ok(None);

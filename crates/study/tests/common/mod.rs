@@ -69,12 +69,8 @@ impl TestLab {
         duration: Duration,
         quiet: Duration,
     ) -> Books {
-        let lab = &mut self.lab;
-        let mut running = Running::start(lab, workload, duration).unwrap();
-        running
-            .wait_for_sender(lab, &AtomicBool::new(false))
-            .unwrap();
-        running.drain(lab, quiet).unwrap()
+        let cancel = AtomicBool::new(false);
+        Running::to_end(&mut self.lab, workload, duration, quiet, &cancel).unwrap()
     }
 
     /// The counters of a host, as a trial reads them.

@@ -56,9 +56,7 @@ impl Reader<'_> {
             (_, []) => self.of_settings(&common, settings, compare, &mut claims),
             ([], _) => self.of_factors(&common, factors, compare, &mut claims),
             ([setting, ..], _) => {
-                let message = String::from(
-                    "a study has [[setting]] or [[factor]], not both: a level of a factor holds what a setting does",
-                );
+                let message = "a study has [[setting]] or [[factor]], not both: a level of a factor holds what a setting does";
                 Err(self.error(setting.name.span(), message))
             }
         };
@@ -80,7 +78,7 @@ impl Reader<'_> {
             let meant = self.meant(entry, &names)?;
             let is_known = |versus| contrasts.contains(versus);
             if meant.iter().any(is_known) || meant.iter().any(|it| it.setting == it.reference) {
-                let message = String::from("a comparison is of two settings, and stands once");
+                let message = "a comparison is of two settings, and stands once";
                 return Err(self.error(entry.reference.span(), message));
             }
             contrasts.extend(meant);
@@ -93,10 +91,11 @@ impl Reader<'_> {
             return Err(self.error(compare[0].reference.span(), message));
         }
         if contrasts.is_empty() {
-            contrasts.extend(names[1..].iter().map(|setting| Versus {
-                setting: setting.get_ref().clone(),
-                reference: names[0].get_ref().clone(),
-            }));
+            contrasts.extend(
+                names[1..]
+                    .iter()
+                    .map(|setting| Versus::of(setting.get_ref(), names[0].get_ref())),
+            );
         }
         if let Some(unused) = names
             .iter()
@@ -124,10 +123,6 @@ impl Reader<'_> {
         entry: &CompareEntry,
         names: &[&Spanned<String>],
     ) -> Result<Vec<Versus>, FileError> {
-        let versus = |setting: &str, reference: &str| Versus {
-            setting: setting.to_owned(),
-            reference: reference.to_owned(),
-        };
         if entry.factor.is_some() || entry.level.is_some() {
             return Err(self.needs(entry, "setting", "[[factor]] of this file: it has none"));
         }
@@ -136,17 +131,17 @@ impl Reader<'_> {
         if let Some(setting) = &entry.setting {
             let setting = self.known("setting", setting, names)?;
             let reference = self.known("setting", &entry.reference, names)?;
-            return Ok(vec![versus(&setting, &reference)]);
+            return Ok(vec![Versus::of(&setting, &reference)]);
         }
         if reference == ALL {
             // The earlier of two is the reference.
             let earlier = |at: usize| all[..at].iter().map(move |it| (at, *it));
             let pairs = (0..all.len()).flat_map(earlier);
-            return Ok(pairs.map(|(at, it)| versus(all[at], it)).collect());
+            return Ok(pairs.map(|(at, it)| Versus::of(all[at], it)).collect());
         }
         self.known("setting", &entry.reference, names)?;
         let others = all.iter().filter(|name| *name != reference);
-        Ok(others.map(|name| versus(name, reference)).collect())
+        Ok(others.map(|name| Versus::of(name, reference)).collect())
     }
 
     fn of_factors(
@@ -288,7 +283,7 @@ impl Reader<'_> {
                 self.known("level", &entry.reference, &levels)?,
             );
             if pair.0.level == pair.1 || pairs.contains(&pair) {
-                let message = String::from("a comparison is of two levels, and stands once");
+                let message = "a comparison is of two levels, and stands once";
                 return Err(self.error(level.span(), message));
             }
             pairs.push(pair);
@@ -345,10 +340,7 @@ fn within(settings: &[NamedSetting], (level, reference): &(LevelFacts, String)) 
             let is_like =
                 |one: &&NamedSetting| has(one, reference) && others(one) == others(judged);
             let reference = settings.iter().find(is_like)?;
-            Some(Versus {
-                setting: judged.name().to_owned(),
-                reference: reference.name().to_owned(),
-            })
+            Some(Versus::of(judged.name(), reference.name()))
         })
         .collect()
 }

@@ -44,8 +44,8 @@ impl Reader<'_> {
         self.kind == TopologyKind::Router
     }
 
-    pub fn error(&self, span: Range<usize>, message: String) -> FileError {
-        FileError::at(self.text, span, message)
+    pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> FileError {
+        FileError::at(self.text, span, message.into())
     }
 
     /// Refuses names that are too few, too many, not names, or not unique.
@@ -185,8 +185,8 @@ pub(crate) struct WorkloadEntry {
     pub ip: IpVersion,
     #[serde(default)]
     pub both_ways: bool,
-    #[serde(default)]
-    pub beside: Vec<BackgroundTraffic>,
+    #[serde(default, rename = "beside")]
+    pub background: Vec<BackgroundTraffic>,
     #[serde(default)]
     pub spinner: bool,
     pub sweep: Option<Spanned<SweepRates>>,
@@ -274,9 +274,7 @@ impl Reader<'_> {
             return Err(self.error(width.span(), message));
         };
         if lengths.limit.is_some() {
-            let message = String::from(
-                "a study has time or stop; at_most is the time of one with a stop rule",
-            );
+            let message = "a study has time or stop; at_most is the time of one with a stop rule";
             return Err(self.error(at_most.span(), message));
         }
         let limit = parse_length(at_most.get_ref())
@@ -291,10 +289,8 @@ impl Reader<'_> {
     /// Refuses what no engine does.
     pub(crate) fn engine_possible(&self, engine: &Spanned<EngineRequest>) -> Result<(), FileError> {
         if self.is_routed() {
-            let message = String::from(
-                "the engine receives datagrams at the receiver, and here the router's receiving is what is studied; \
-                 leave out topology.kind = \"router\"",
-            );
+            let message = "the engine receives datagrams at the receiver, and here the router's receiving is what is studied; \
+                 leave out topology.kind = \"router\"";
             return Err(self.error(engine.span(), message));
         }
         let settings = engine.get_ref().settings();
@@ -316,7 +312,7 @@ impl Reader<'_> {
         let fits = entry.traffic.get_ref().workload().datagram_receiver();
         let why = if fits.is_none() {
             "traffic of kind udp"
-        } else if entry.both_ways || !entry.beside.is_empty() {
+        } else if entry.both_ways || !entry.background.is_empty() {
             "one stream one way, without both_ways and beside"
         } else if self.links > 1 {
             "one link"
@@ -362,8 +358,12 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
         let words = "polling at 2000 Hz, burst_max=1000";
         let write = (Side::Receiver, String::from("engine"), String::from(words));
         assert_eq!(plan.settings[1].writes, [write]);
-        assert!(plan.workloads[0].description.contains("computes beside"));
-        // The run with a program beside it takes its time.
+        assert!(
+            plan.workloads[0]
+                .description
+                .contains("has a program compute")
+        );
+        // The run with a computing program takes its time.
         let without = StudyFile::parse(&ENGINES.replace("spinner = true\n", "")).unwrap();
         let without = without.plan(Seed(1)).unwrap().plan;
         assert!(plan.plan.reckoned_trial_seconds[0] > without.reckoned_trial_seconds[0] + 0.1);

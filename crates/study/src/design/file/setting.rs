@@ -196,7 +196,7 @@ impl Reader<'_> {
         let span = entry.span();
         let entry = entry.into_inner();
         if entry.router.is_some() && !self.is_routed() {
-            return Err(self.error(span, String::from(NO_ROUTER)));
+            return Err(self.error(span, NO_ROUTER));
         }
         let all = [
             (SENDER, entry.sender),
@@ -216,7 +216,7 @@ impl Reader<'_> {
     /// Refuses what no host of its kind has, whatever the kernel.
     fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
         if host == ROUTER && !self.is_routed() {
-            return Err(self.error(values.span(), String::from(NO_ROUTER)));
+            return Err(self.error(values.span(), NO_ROUTER));
         }
         for (row, _) in values.get_ref().iter() {
             let is_sysctl = row.named_kind() == Some(Kind::Sysctl);

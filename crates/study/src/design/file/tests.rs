@@ -391,7 +391,7 @@ fn traffic_may_go_both_ways_over_ipv6_and_beside_other_traffic() {
                   beside = [{ traffic = { kind = \"netrate\", payload_bytes = 64 }, from = \"receiver\" }]";
     let workload = with(beside).unwrap();
     assert!(workload.options.both_ways);
-    let words = ", over IPv6, and the same the other way; beside it netblast to netreceive, 64 bytes of payload, \
+    let words = ", over IPv6, and the same the other way; in the background netblast to netreceive, 64 bytes of payload, \
                  as fast as it goes from the receiver";
     let description = &workload.description;
     assert!(description.ends_with(words), "{description}");

@@ -127,11 +127,8 @@ fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> ResultSource
             study.trials.push(trial);
         }
     }
-    ResultSource::Study(Box::new(StudySource {
-        id,
-        name: name.parse().unwrap(),
-        held: Held::Study(Box::new(study)),
-    }))
+    let name = name.parse().unwrap();
+    ResultSource::Study(Box::new(StudySource::of_study(id, name, study)))
 }
 
 #[test]
@@ -159,11 +156,11 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
         "{:?}",
         imported.trials
     );
-    let imported = ResultSource::Study(Box::new(StudySource {
-        id: 3,
-        name: "3".parse().unwrap(),
-        held: Held::Imported(Box::new(imported)),
-    }));
+    let imported = ResultSource::Study(Box::new(StudySource::of_import(
+        3,
+        "3".parse().unwrap(),
+        &imported,
+    )));
     let measured = stored(7, "7", |_, _| 1.0);
     for (one, other, ratio) in [(&measured, &imported, 0.5), (&imported, &measured, 2.0)] {
         let found = compare_results(one, other, false, &origin()).unwrap();
@@ -181,16 +178,15 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
 
 /// The same without some of its trials.
 fn without(source: ResultSource, workload: &str, setting: &str) -> ResultSource {
-    let ResultSource::Study(mut source) = source else {
+    let ResultSource::Study(source) = source else {
         panic!("a study")
     };
-    let Held::Study(study) = &mut source.held else {
-        panic!("of trials that ran here")
-    };
+    let mut study = *source.study.unwrap();
     let is_left_out =
         |it: &Trial| (it.workload.as_str(), it.setting.as_str()) == (workload, setting);
     study.trials.retain(|it| !is_left_out(it));
-    ResultSource::Study(source)
+    let source = StudySource::of_study(source.id, source.name, study);
+    ResultSource::Study(Box::new(source))
 }
 
 #[test]
