@@ -535,10 +535,7 @@ impl Recorded {
         let interface = self
             .machine
             .run(netns_inode, move |control| control.interface(&name))??;
-        let target = Target {
-            netns_inode,
-            interface,
-        };
+        let target = Target::new(netns_inode, interface);
         let drift = drift_of(&self.journal, &mut self.machine, &target)?;
         let drift = drift.iter().map(DriftShow::from).collect();
         Ok((drift, pending_of(&self.journal, &target)?))

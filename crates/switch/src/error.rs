@@ -1,7 +1,5 @@
 //! Why a value could not be changed or put back.
 
-use std::path::PathBuf;
-
 use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
@@ -20,36 +18,11 @@ pub enum SwitchError {
     #[error(transparent)]
     Control(#[from] ControlError),
     /// The kernel accepted a value and shows another one.
-    #[error(
-        "{interface}: {what} is {is} after it was set to {asked}; the driver does not allow it, or \
-         something else changes it too"
-    )]
-    NotTaken {
-        /// The interface.
-        interface: String,
-        /// The value's name.
-        what: String,
-        /// The value written.
-        asked: String,
-        /// The value that the kernel shows.
-        is: String,
-    },
+    #[error("{0}")]
+    NotTaken(String),
     /// The interface is in a place that cannot be searched, or no longer exists.
-    #[error(
-        "{interface} is in no network namespace that can be searched from here. It may still have these values: {}; \
-         its record {} is kept. Move the interface to a namespace that 'ip netns' lists, then: nicpoll restore. If \
-         the interface is no more, remove the record",
-        .changes.join(", "),
-        .record.display()
-    )]
-    NotFound {
-        /// The interface.
-        interface: String,
-        /// Each value with the one before.
-        changes: Vec<String>,
-        /// Its record.
-        record: PathBuf,
-    },
+    #[error("{0}")]
+    NotFound(String),
     /// Values of single NAPI instances cannot be reached.
     #[error(
         "{} is down, and its NAPI instances had values of their own, which can be put back only while it is up. \
@@ -95,16 +68,17 @@ impl SwitchError {
     pub(crate) fn not_found(entry: &Entry) -> SwitchError {
         let record = entry.record();
         let changes = record.all_changes().into_iter();
+        let changed = changes.filter(|change| change.before != change.written);
         let text =
             |change: Change| format!("{} {}, was {}", change.knob, change.written, change.before);
-        SwitchError::NotFound {
-            interface: record.interface.name.clone(),
-            changes: changes
-                .filter(|change| change.before != change.written)
-                .map(text)
-                .collect(),
-            record: entry.path().to_path_buf(),
-        }
+        SwitchError::NotFound(format!(
+            "{} is in no network namespace that can be searched from here. It may still have these values: {}; \
+             its record {} is kept. Move the interface to a namespace that 'ip netns' lists, then: nicpoll restore. If \
+             the interface is no more, remove the record",
+            record.interface.name,
+            changed.map(text).collect::<Vec<_>>().join(", "),
+            entry.path().display()
+        ))
     }
 
     pub(crate) fn not_taken(
@@ -113,11 +87,11 @@ impl SwitchError {
         asked: &Value,
         is: Option<Value>,
     ) -> Self {
-        SwitchError::NotTaken {
-            interface: target.interface.name.clone(),
-            what: knob.to_string(),
-            asked: asked.to_string(),
-            is: is.map_or_else(|| String::from("gone"), |is| is.to_string()),
-        }
+        let is = is.map_or_else(|| String::from("gone"), |is| is.to_string());
+        SwitchError::NotTaken(format!(
+            "{}: {knob} is {is} after it was set to {asked}; the driver does not allow it, or \
+             something else changes it too",
+            target.interface.name
+        ))
     }
 }

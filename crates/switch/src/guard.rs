@@ -186,7 +186,7 @@ fn insist(
     loop {
         match undo() {
             // Whoever has it is confirming it or putting it back, or is not quite gone.
-            Err(SwitchError::Journal(JournalError::Busy { .. })) => {}
+            Err(SwitchError::Journal(JournalError::Busy(_))) => {}
             Err(_) if tries_left > 1 => tries_left -= 1,
             done => return done,
         }

@@ -16,7 +16,7 @@ pub mod table;
 pub(crate) mod value;
 
 pub use row::{Disturbance, Kind, KnobOption, KnobRow};
-pub use table::{ListError, NameError, options, parse_list, row_of};
+pub use table::{options, parse_list, row_of};
 pub use value::{Unit, Value, ValueError};
 
 use row::{JournalArgument, WriteRule};

@@ -38,7 +38,7 @@ pub use kernel::{
     lowest, napi_list, per_napi_settings, supported,
 };
 pub use knob::table::DEFER_HARD_IRQS_MAX;
-pub use knob::{Knob, Value};
+pub use knob::{Knob, Value, ValueError};
 pub use persist::{Deferral, EarlyChange, take_over};
 pub use plan::{
     InterfaceFacts, Needs, Peer, Preview, RefusalKind, VETH_RING_SLOTS, Write, needs_napi, preview,
@@ -47,8 +47,7 @@ pub use recover::{
     Recovered, Restored, confirm, drift_of, pending_of, recover, restore, would_restore,
 };
 pub use request::{
-    Name, Order, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values, did_you_mean,
-    similar,
+    Name, Order, POLLING_PERIOD_NS, Part, Request, Setting, Values, did_you_mean, similar,
 };
 pub use transaction::undo::Drift;
 pub use transaction::{writes_back, writes_kept};

@@ -180,45 +180,20 @@ impl Persistence {
             (rule, rules, false),
             (link, Some(String::from("../nicpoll@.service")), true),
         ];
-        let mut changes = Vec::new();
-        for (path, after, is_link) in wanted {
-            let before = read(&path, is_link)?;
-            if before != after {
-                changes.push(FileChange {
-                    path,
-                    before,
-                    after,
-                    is_link,
-                });
-            }
-        }
-        Ok(changes)
+        changes(wanted.into())
     }
 
     /// The files to remove for an interface: the template too, with the last interface that uses it.
     pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, PersistError> {
         let [template, environment, rule, link] = self.paths(interface);
-        let mut paths = vec![(link, true), (rule, false), (environment.clone(), false)];
         let others = fs::read_dir(self.root.join(OPTIONS_DIRECTORY)).into_iter();
         let is_other =
             |path: PathBuf| path != environment && path.extension() == environment.extension();
         let has_others = others.flatten().flatten().any(|file| is_other(file.path()));
-        if !has_others {
-            paths.push((template, false));
-        }
-        let mut changes = Vec::new();
-        for (path, is_link) in paths {
-            let before = read(&path, is_link)?;
-            if before.is_some() {
-                changes.push(FileChange {
-                    path,
-                    before,
-                    after: None,
-                    is_link,
-                });
-            }
-        }
-        Ok(changes)
+        let mut removed = vec![(link, None, true), (rule, None, false)];
+        removed.push((environment, None, false));
+        removed.extend((!has_others).then_some((template, None, false)));
+        changes(removed)
     }
 
     fn paths(&self, interface: &str) -> [PathBuf; 4] {
@@ -247,6 +222,23 @@ impl From<&FileChange> for SwitchFile {
             after: change.after.clone(),
         }
     }
+}
+
+/// The differences between the files and their new texts.
+fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChange>, PersistError> {
+    let mut changes = Vec::new();
+    for (path, after, is_link) in wanted {
+        let before = read(&path, is_link)?;
+        if before != after {
+            changes.push(FileChange {
+                path,
+                before,
+                after,
+                is_link,
+            });
+        }
+    }
+    Ok(changes)
 }
 
 /// Writes and removes files as planned: all of them, or none.
@@ -310,14 +302,11 @@ fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
         Err(error) if error.is_absent() => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let mut text = String::new();
-    match file.read_to_string(&mut text) {
-        Ok(_) if text.starts_with(MARK) => Ok(Some(text)),
-        Ok(_) => Err(PersistError::Foreign(path.to_path_buf())),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(PersistError::Foreign(path.to_path_buf()))
-        }
-        Err(error) => Err(io_at(path)(error)),
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(io_at(path))?;
+    match String::from_utf8(text) {
+        Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
+        _ => Err(PersistError::Foreign(path.to_path_buf())),
     }
 }
 

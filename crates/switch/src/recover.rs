@@ -42,8 +42,8 @@ pub fn recover(journal: &Journal) -> Result<Vec<(PathBuf, Recovered)>, SwitchErr
             Err(error) => Err(error.into()),
         };
         let outcome = outcome.unwrap_or_else(|error| match error {
-            SwitchError::NotFound { .. } => Recovered::NotFound,
-            SwitchError::Journal(JournalError::Busy { .. }) => Recovered::Busy,
+            SwitchError::NotFound(_) => Recovered::NotFound,
+            SwitchError::Journal(JournalError::Busy(_)) => Recovered::Busy,
             error => Recovered::Failed(error),
         });
         outcomes.push((path, outcome));

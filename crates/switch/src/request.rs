@@ -9,11 +9,10 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use thiserror::Error;
 
 use crate::kernel::Target;
 use crate::knob::value::parse_numbers;
-use crate::knob::{Kind, KnobRow, NameError, Unit, Value, ValueError, row_of, table};
+use crate::knob::{Kind, KnobRow, Unit, Value, ValueError, row_of, table};
 
 /// The default period of polling: 5000 rounds a second.
 pub const POLLING_PERIOD_NS: u64 = 200_000;
@@ -40,7 +39,7 @@ pub enum Part {
 /// let name = Name::parse("eth0:rx0-2")?;
 /// assert_eq!(name.interface, "eth0");
 /// assert_eq!(name.part, Part::RxQueues(vec![0, 1, 2]));
-/// # Ok::<(), nicpoll_switch::RequestError>(())
+/// # Ok::<(), nicpoll_switch::ValueError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
@@ -89,49 +88,6 @@ pub struct Setting {
     /// The request of each host, by the host's name; other hosts are not changed.
     #[serde(default)]
     pub hosts: BTreeMap<String, Request>,
-}
-
-/// Why a name or a value in a request was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// No such knob.
-    #[error("there is no knob '{name}'; there are {known}")]
-    UnknownKnob {
-        /// The name.
-        name: String,
-        /// The names that exist.
-        known: String,
-    },
-    /// A name that neither the table nor the kernel can have.
-    #[error(transparent)]
-    Named(#[from] NameError),
-    /// A value that the knob cannot hold.
-    #[error("{knob}: {source}")]
-    Value {
-        /// The knob.
-        knob: &'static str,
-        /// Why not.
-        source: ValueError,
-    },
-    /// What follows the colon is no part.
-    #[error(
-        "{word}: after the colon comes a part, such as {interface}:rx0-3 or {interface}:napi257"
-    )]
-    Part {
-        /// The whole word.
-        word: String,
-        /// The part before the colon.
-        interface: String,
-    },
-    /// The numbers of a part cannot be read.
-    #[error("{word}: {source}")]
-    Numbers {
-        /// The whole word.
-        word: String,
-        /// Why not.
-        source: ValueError,
-    },
 }
 
 impl Values {
@@ -215,25 +171,19 @@ impl Name {
     }
 
     /// Reads `IF`, `IF:rx0-3` or `IF:napi257`.
-    pub fn parse(word: &str) -> Result<Name, RequestError> {
+    pub fn parse(word: &str) -> Result<Name, ValueError> {
         let Some((interface, part)) = word.rsplit_once(':') else {
             return Ok(Name::whole(word));
         };
-        let numbers = |text: &str| {
-            parse_numbers(text).map_err(|source| RequestError::Numbers {
-                word: String::from(word),
-                source,
-            })
-        };
+        let numbers = |text: &str| parse_numbers(text).map_err(|error| error.of(word));
         let part = if let Some(list) = part.strip_prefix("rx") {
             Part::RxQueues(numbers(list)?)
         } else if let Some(list) = part.strip_prefix("napi") {
             Part::Napis(numbers(list)?)
         } else {
-            return Err(RequestError::Part {
-                word: String::from(word),
-                interface: String::from(interface),
-            });
+            return Err(ValueError(format!(
+                "{word}: after the colon comes a part, such as {interface}:rx0-3 or {interface}:napi257"
+            )));
         };
         Ok(Name {
             interface: String::from(interface),
@@ -323,13 +273,13 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-fn read(name: String, written: Written) -> Result<(&'static KnobRow, Value), RequestError> {
+fn read(name: String, written: Written) -> Result<(&'static KnobRow, Value), ValueError> {
     let Some(row) = table::named(&name) else {
         let known: Vec<&str> = table::TABLE.iter().map(|row| row.name).collect();
-        return Err(RequestError::UnknownKnob {
-            name,
-            known: known.join(", "),
-        });
+        let known = known.join(", ");
+        return Err(ValueError(format!(
+            "there is no knob '{name}'; there are {known}"
+        )));
     };
     value_of(row, written)
 }
@@ -337,7 +287,7 @@ fn read(name: String, written: Written) -> Result<(&'static KnobRow, Value), Req
 fn value_of(
     row: &'static KnobRow,
     written: Written,
-) -> Result<(&'static KnobRow, Value), RequestError> {
+) -> Result<(&'static KnobRow, Value), ValueError> {
     let text = match written {
         Written::Flag(on) => String::from(if on { "on" } else { "off" }),
         Written::Number(number) => number.to_string(),
@@ -346,10 +296,7 @@ fn value_of(
         Written::Cpus(cpus) => Value::Cpus(cpus).to_string(),
         Written::Named(members) => members.into_keys().collect::<Vec<_>>().join(", "),
     };
-    let value = row.parse(&text).map_err(|source| RequestError::Value {
-        knob: row.name,
-        source,
-    })?;
+    let value = row.parse(&text).map_err(|error| error.of(row.name))?;
     Ok((row, value))
 }
 

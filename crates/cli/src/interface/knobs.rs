@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use nicpoll_switch::freebsd::{Variable, variables};
-use nicpoll_switch::knob::{KnobOption, KnobRow, ListError, Unit, Value, options, parse_list};
+use nicpoll_switch::knob::{KnobOption, KnobRow, Unit, Value, ValueError, options, parse_list};
 use nicpoll_switch::{Name, POLLING_PERIOD_NS, Values};
 
 use crate::failure::Failure;
@@ -91,7 +91,7 @@ impl Args for KnobArgs {
         let own = options().map(|(row, option)| arg_of(row, option));
         let lists = LISTS.iter().map(|(name, help, is_meant)| {
             let parser =
-                move |text: &str| -> Result<Listed, ListError> { parse_list(text, is_meant) };
+                move |text: &str| -> Result<Listed, ValueError> { parse_list(text, is_meant) };
             option(name, help)
                 .value_name("LIST")
                 .value_parser(ValueParser::new(parser))

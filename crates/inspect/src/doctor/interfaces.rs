@@ -55,13 +55,10 @@ pub fn look() -> Result<Vec<Found>, InspectError> {
             xdp: control.xdp_abilities(*ifindex).ok(),
             driver: ethtool::driver(name).ok(),
             polling: match &entered {
-                Ok(netns_inode) => {
-                    let target = Target {
-                        netns_inode: *netns_inode,
-                        interface: link.interface.clone(),
-                    };
-                    polling(&mut switch, target)
-                }
+                Ok(netns_inode) => polling(
+                    &mut switch,
+                    Target::new(*netns_inode, link.interface.clone()),
+                ),
                 Err(error) => Polling::Unknown(format!("only root may ask: {error}")),
             },
             link,

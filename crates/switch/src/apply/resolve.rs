@@ -98,29 +98,17 @@ pub enum ResolveError {
         known: Vec<String>,
     },
     /// None of all interfaces can do it.
-    #[error("no interface here can do that\n{reasons}")]
-    None {
-        /// Why not, a line for each.
-        reasons: String,
-    },
+    #[error("no interface here can do that\n{0}")]
+    None(String),
     /// The kernel does not say.
-    #[error("{doing}")]
-    Control {
-        /// What was being done.
-        doing: &'static str,
-        /// Why.
-        source: ControlError,
-    },
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// An interface cannot be read.
     #[error(transparent)]
     Set(#[from] SetError),
-}
-
-fn reading(doing: &'static str) -> impl FnOnce(ControlError) -> ResolveError {
-    move |source| ResolveError::Control { doing, source }
 }
 
 /// A correction of a mistyped name.
@@ -158,10 +146,9 @@ impl Switch {
 
     /// Every interface of a namespace that has been entered.
     pub fn links(&mut self, netns_inode: u64) -> Result<Vec<LinkInfo>, ResolveError> {
-        self.machine()
-            .run(netns_inode, |control| control.links())
-            .and_then(|links| links)
-            .map_err(reading("looking at the interfaces"))
+        Ok(self
+            .machine()
+            .run(netns_inode, |control| control.links())??)
     }
 
     /// The orders for names: VLANs, bonds and bridges are replaced by what lies below, and 'all' by every
@@ -215,9 +202,7 @@ impl Switch {
         }
         if resolved.orders.is_empty() {
             let reasons: Vec<String> = resolved.notes.iter().map(Note::to_string).collect();
-            return Err(ResolveError::None {
-                reasons: reasons.join("\n"),
-            });
+            return Err(ResolveError::None(reasons.join("\n")));
         }
         Ok(resolved)
     }
@@ -292,9 +277,7 @@ impl Switch {
         };
         let holders = self
             .machine()
-            .run(netns_inode, move |control| control.interfaces_with(address))
-            .and_then(|holders| holders)
-            .map_err(reading("asking which interface carries the ssh connection"))?;
+            .run(netns_inode, move |control| control.interfaces_with(address))??;
         let links = self.links(netns_inode)?;
         let carriers: Vec<u32> = links
             .iter()
@@ -340,10 +323,7 @@ fn below<'a>(
 }
 
 fn target(link: &LinkInfo, netns_inode: u64) -> Target {
-    Target {
-        netns_inode,
-        interface: link.interface.clone(),
-    }
+    Target::new(netns_inode, link.interface.clone())
 }
 
 fn order(link: &LinkInfo, netns_inode: u64, part: Part, values: &Values) -> Order {

@@ -7,7 +7,6 @@ use thiserror::Error;
 use crate::journal::JournalError;
 
 use super::output::OutputError;
-use super::rc_conf::RcConfError;
 
 /// Why a host could not be looked at, changed or put back.
 #[derive(Debug, Error)]
@@ -28,6 +27,9 @@ pub enum FreebsdError {
         /// What ssh said.
         said: String,
     },
+    /// The host, its interface or a value is not as needed.
+    #[error("{0}")]
+    Refused(String),
     /// A command failed on the host.
     #[error(
         "'{command}' failed on {host} (exit code {code}): {said}. Changing an interface takes root there"
@@ -42,18 +44,6 @@ pub enum FreebsdError {
         /// What it said.
         said: String,
     },
-    /// More came than any of the commands prints.
-    #[error(
-        "'{command}' on {host} printed more than {limit} bytes; see what it prints: ssh {host} {command}"
-    )]
-    TooLong {
-        /// The host.
-        host: String,
-        /// The command.
-        command: String,
-        /// The limit.
-        limit: u64,
-    },
     /// What a command printed could not be read.
     #[error("'{command}' on {host}")]
     Output {
@@ -63,14 +53,6 @@ pub enum FreebsdError {
         command: String,
         /// Why.
         source: OutputError,
-    },
-    /// The host is something else.
-    #[error("{host} runs {system}, not FreeBSD{}", linux_advice(system))]
-    OtherSystem {
-        /// The host.
-        host: String,
-        /// What `uname -s` says.
-        system: String,
     },
     /// The kernel has no polling.
     #[error(
@@ -82,46 +64,6 @@ pub enum FreebsdError {
         /// The host.
         host: String,
     },
-    /// The driver cannot poll.
-    #[error("{target} cannot poll: 'ifconfig -m' shows no POLLING among its capabilities. {why}")]
-    NoCapability {
-        /// The interface with its host.
-        target: String,
-        /// What is known of the driver.
-        why: String,
-    },
-    /// A value is out of its range.
-    #[error("kern.polling.{knob}={value} is out of range on {host}: {range}")]
-    Range {
-        /// The host.
-        host: String,
-        /// The variable.
-        knob: &'static str,
-        /// What was asked for.
-        value: u32,
-        /// What is allowed.
-        range: String,
-    },
-    /// A command succeeded, and the value is another one.
-    #[error("{host}: {what} is {is} after it was set to {asked}; something else changes it too")]
-    NotTaken {
-        /// The host.
-        host: String,
-        /// The value's name.
-        what: String,
-        /// What was asked for.
-        asked: String,
-        /// What the host shows.
-        is: String,
-    },
-    /// The file cannot be changed by rule.
-    #[error("/etc/rc.conf of {host}: {reason}")]
-    RcConf {
-        /// The host.
-        host: String,
-        /// Why not.
-        reason: RcConfError,
-    },
     /// Something failed, and what had been changed could not be put back either.
     #[error("{first}; putting back failed too: {second}. Try again: nicpoll restore {target}")]
     AndBack {
@@ -132,12 +74,4 @@ pub enum FreebsdError {
         /// Why putting back failed.
         second: Box<FreebsdError>,
     },
-}
-
-fn linux_advice(system: &str) -> &'static str {
-    if system == "Linux" {
-        "; run nicpoll on that host instead: nicpoll set IF polling"
-    } else {
-        ""
-    }
 }

@@ -1,10 +1,15 @@
-//! What a host is and does now, and whether an interface of it can poll.
+//! A FreeBSD host: commands through the system's ssh(1), its state, and whether an interface can poll.
+//!
+//! Nobody is asked for a password, an unreachable host is given up, and output is read within a limit.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use super::error::FreebsdError;
 use super::output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
-use super::ssh::Ssh;
 use super::target::FreebsdTarget;
 
 /// Ticks a second that polling(4) recommends at least.
@@ -15,16 +20,27 @@ const DRIVERS: [&str; 19] = [
     "bge", "dc", "em", "fwe", "fwip", "fxp", "igb", "ixgb", "nfe", "nge", "re", "rl", "sf", "sis",
     "ste", "stge", "vge", "vr", "xl",
 ];
-/// What sysctl(8) says of a name that the kernel does not have: of today, and of FreeBSD 6 to 9.
+/// sysctl(8)'s messages about an unknown name: today's, and that of FreeBSD 6 to 9.
 const NO_SUCH_NAME: [&str; 2] = ["unknown oid", "is invalid"];
 
-/// A FreeBSD host, asked and found to be one.
+/// More than any of the commands prints, or /etc/rc.conf holds.
+const OUTPUT_BYTES_MAX: u64 = 1 << 20;
+/// ssh's own exit code when it cannot reach the host or log in.
+const EXIT_NOT_REACHED: i32 = 255;
+const SSH_OPTIONS: [&str; 4] = [
+    "BatchMode=yes",
+    "ConnectTimeout=10",
+    "ServerAliveInterval=10",
+    "ServerAliveCountMax=3",
+];
+
+/// A host that says it runs FreeBSD.
 #[derive(Clone, Debug)]
 pub struct FreebsdHost {
     ssh: Ssh,
 }
 
-/// What was found on a host.
+/// The state of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// Ticks a second.
@@ -47,10 +63,14 @@ impl FreebsdHost {
         if system == "FreeBSD" {
             return Ok(FreebsdHost { ssh });
         }
-        Err(FreebsdError::OtherSystem {
-            host: String::from(ssh.host()),
-            system: String::from(system),
-        })
+        let advice = match system {
+            "Linux" => "; run nicpoll on that host instead: nicpoll set IF polling",
+            _ => "",
+        };
+        Err(FreebsdError::Refused(format!(
+            "{} runs {system}, not FreeBSD{advice}",
+            ssh.host()
+        )))
     }
 
     /// How commands reach it.
@@ -107,7 +127,7 @@ impl Survey {
     /// Whether the interface can poll.
     ///
     /// # Errors
-    /// [`FreebsdError::NoCapability`] with what is known of the driver.
+    /// When it cannot, with the known facts about the driver.
     pub fn check(&self, target: &FreebsdTarget) -> Result<(), FreebsdError> {
         if self.interface.can_poll {
             return Ok(());
@@ -118,9 +138,107 @@ impl Survey {
         } else {
             format!("polling(4) lists {}; not {driver}", DRIVERS.join(", "))
         };
-        Err(FreebsdError::NoCapability {
-            target: target.to_string(),
-            why,
-        })
+        Err(FreebsdError::Refused(format!(
+            "{target} cannot poll: 'ifconfig -m' shows no POLLING among its capabilities. {why}"
+        )))
+    }
+}
+
+/// A host that commands are run on.
+#[derive(Clone, Debug)]
+pub struct Ssh {
+    host: String,
+}
+
+impl Ssh {
+    /// The host of a target. Nothing is connected yet.
+    pub fn to(target: &FreebsdTarget) -> Self {
+        Ssh {
+            host: String::from(target.host()),
+        }
+    }
+
+    /// The host's name for ssh.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Runs a command and returns what it printed.
+    pub(crate) fn run(&self, command: &str) -> Result<String, FreebsdError> {
+        self.run_with(command, "")
+    }
+
+    /// Runs a command that reads `input`.
+    pub(crate) fn run_with(&self, command: &str, input: &str) -> Result<String, FreebsdError> {
+        let mut ssh = Command::new("ssh");
+        ssh.args(SSH_OPTIONS.iter().flat_map(|option| ["-o", option]));
+        ssh.args(["-T", "--", &self.host, command]);
+        ssh.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = ssh.spawn().map_err(FreebsdError::Ssh)?;
+        let (output, said) = exchange(&mut child, input).map_err(FreebsdError::Ssh)?;
+        let status = child.wait().map_err(FreebsdError::Ssh)?;
+        // First: a command whose output is not read to its end fails, too.
+        if output.len() as u64 > OUTPUT_BYTES_MAX {
+            let host = &self.host;
+            return Err(FreebsdError::Refused(format!(
+                "'{command}' on {host} printed more than {OUTPUT_BYTES_MAX} bytes; see what it prints: ssh {host} {command}"
+            )));
+        }
+        let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+        match status.code() {
+            Some(0) => {}
+            Some(EXIT_NOT_REACHED) => {
+                let host = self.host.clone();
+                return Err(FreebsdError::NotReached { host, said });
+            }
+            code => {
+                return Err(FreebsdError::Command {
+                    host: self.host.clone(),
+                    command: String::from(command),
+                    code: code.unwrap_or(-1),
+                    said,
+                });
+            }
+        }
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }
+}
+
+/// Writes the input and reads both outputs up to the limit, all at once, so that no pipe fills up.
+fn exchange(child: &mut Child, input: &str) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let stdin = child.stdin.take();
+    let stderr = child.stderr.take();
+    let stdout = child.stdout.take();
+    thread::scope(|scope| {
+        let said = scope.spawn(move || bounded(stderr));
+        let writer = scope.spawn(move || match stdin {
+            // A command that does not read it all is judged by its exit code.
+            Some(mut stdin) => stdin
+                .write_all(input.as_bytes())
+                .or_else(ignore_broken_pipe),
+            None => Ok(()),
+        });
+        let output = bounded(stdout)?;
+        let panicked = |_| io::Error::other("a thread that talks to ssh panicked");
+        writer.join().map_err(panicked)??;
+        Ok((output, said.join().map_err(panicked)??))
+    })
+}
+
+/// Reads one byte past the limit at the most; the rest is lost with the pipe.
+fn bounded(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn ignore_broken_pipe(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
     }
 }

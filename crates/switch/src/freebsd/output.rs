@@ -1,11 +1,8 @@
-//! What uname(1), sysctl(8) and ifconfig(8) of FreeBSD print, read.
+//! Readers of the output of FreeBSD's uname(1), sysctl(8) and ifconfig(8).
 //!
-//! What must hold: any text is read or refused with what is wrong and where, never with a panic, and what
-//! a line does not say is not made up.
-//!
-//! `nicpoll study import` knows these forms too, and reads them however broken a page has them. The readers
-//! stay apart on purpose: what stands here decides what is written to a host, so that a line which is not
-//! exactly as its command prints it is refused.
+//! Any text is read or refused with the wrong line, never with a panic. `nicpoll study import` also reads these forms,
+//! however broken. The readers are separate on purpose: the values read here decide what is written to a host, and a
+//! line that is not exactly as its command prints it is refused.
 
 use nicpoll_core::{Access, HZ_MAX, Knob};
 use thiserror::Error;
@@ -17,25 +14,14 @@ const IFCAP_POLLING: u64 = 0x40;
 /// Its name in ifconfig's lists.
 const POLLING: &str = "POLLING";
 
-/// Why what a command printed could not be read.
+/// Why the output of a command could not be read.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum OutputError {
-    /// A line has another form.
-    #[error("'{line}' is not as expected: {wanted}")]
-    Line {
-        /// The line, or its beginning.
-        line: String,
-        /// What it should be.
-        wanted: &'static str,
-    },
-    /// Something is not there.
-    #[error("its output has no {0}")]
-    Missing(String),
-}
+#[error("{0}")]
+pub struct OutputError(String);
 
-fn wrong(line: &str, wanted: &'static str) -> OutputError {
-    let line = line.chars().take(QUOTED_CHARS_MAX).collect();
-    OutputError::Line { line, wanted }
+fn wrong(line: &str, wanted: &str) -> OutputError {
+    let line: String = line.chars().take(QUOTED_CHARS_MAX).collect();
+    OutputError(format!("'{line}' is not as expected: {wanted}"))
 }
 
 /// The system's name: what `uname -s` prints.
@@ -89,14 +75,13 @@ impl Polling {
         })
     }
 
-    /// All of them in the order in which they came.
+    /// All of them, in the order of the output.
     pub fn all(&self) -> &[(Knob, i64)] {
         &self.values
     }
 }
 
-/// Reads `sysctl kern.polling`. Variables that nicpoll does not know, such as the old `enable`, are left
-/// out.
+/// Reads `sysctl kern.polling`. Unknown variables, such as the old `enable`, are left out.
 ///
 /// # Errors
 /// When one that can be written is missing, or a value is no number.
@@ -122,16 +107,15 @@ pub fn parse_polling(text: &str) -> Result<Polling, OutputError> {
     }
     for knob in Knob::ALL.iter().filter(|k| k.access() == Access::ReadWrite) {
         if !values.iter().any(|(known, _)| known == knob) {
-            return Err(OutputError::Missing(format!(
-                "kern.polling.{}",
-                knob.name()
-            )));
+            let name = knob.name();
+            let missing = format!("its output has no kern.polling.{name}");
+            return Err(OutputError(missing));
         }
     }
     Ok(Polling { values })
 }
 
-/// What `ifconfig -m IF` says of polling.
+/// The state of polling by `ifconfig -m IF`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The driver can poll.

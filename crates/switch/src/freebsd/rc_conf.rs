@@ -1,44 +1,22 @@
-//! The line of /etc/rc.conf that configures an interface at boot: `ifconfig_em0="... polling"`.
+//! The host's /etc/rc.conf: the word `polling` in the line that configures an interface at boot, and its removal.
 //!
-//! rc.conf is a shell script. Only a line of the plain form is changed, all else is refused: a line that
-//! reads otherwise than the shell reads it could leave the host without its network.
+//! rc.conf is a shell script. Only a line of the plain form is changed and all others are refused: a misread line could
+//! leave the host without its network. The file is replaced as a whole, keeps its mode and owner, and only if nobody
+//! changed it meanwhile. The old line is in the journal before.
 
 use thiserror::Error;
 
-/// Why the line cannot be changed by rule, and what to do.
+use super::change::{leave, take};
+use super::error::FreebsdError;
+use super::host::FreebsdHost;
+use super::record::HostRecord;
+use super::target::FreebsdTarget;
+use crate::journal::{Journal, fault_point};
+
+/// Why the file cannot be changed by rule, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RcConfError {
-    /// There is none.
-    #[error(
-        "there is no line {start}\"...\", and a new one would hide what configures {interface} now; write one with \
-         the word polling in it"
-    )]
-    NoLine {
-        /// What the line begins with.
-        start: String,
-        /// The interface.
-        interface: String,
-    },
-    /// The last one would count, and whoever reads the file may not know.
-    #[error("{0} stands there more than once; leave one line")]
-    Several(String),
-    /// Only a shell knows what it means.
-    #[error("{line}: only a line of the form {start}\"...\" is changed; add polling by hand")]
-    NotPlain {
-        /// The line.
-        line: String,
-        /// What it begins with.
-        start: String,
-    },
-    /// What stands there cannot be read.
-    #[error("its text or its checksum cannot be read, so it is not changed; edit it by hand")]
-    Unread,
-    /// Somebody changed the file.
-    #[error(
-        "the line '{0}' is not there once, so nothing was changed; say it again, or edit it by hand"
-    )]
-    Changed(String),
-}
+#[error("{0}")]
+pub struct RcConfError(String);
 
 /// ifconfig(8)'s word.
 const POLLING: &str = "polling";
@@ -52,17 +30,19 @@ pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, Strin
     let mut lines = text
         .lines()
         .filter(|line| line.trim_start().starts_with(&start));
-    let line = lines.next().ok_or_else(|| RcConfError::NoLine {
-        start: start.clone(),
-        interface: String::from(interface),
+    let line = lines.next().ok_or_else(|| {
+        RcConfError(format!(
+            "there is no line {start}\"...\", and a new one would hide what configures {interface} now; write one with \
+             the word polling in it"
+        ))
     })?;
     if lines.next().is_some() {
-        return Err(RcConfError::Several(start));
+        let several = format!("{start} stands there more than once; leave one line");
+        return Err(RcConfError(several));
     }
-    let plain = RcConfError::NotPlain {
-        line: String::from(line),
-        start,
-    };
+    let plain = RcConfError(format!(
+        "{line}: only a line of the form {start}\"...\" is changed; add polling by hand"
+    ));
     let (before, rest) = line.split_once('=').ok_or_else(|| plain.clone())?;
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
     let quote = quote.ok_or_else(|| plain.clone())?;
@@ -81,7 +61,7 @@ pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, Strin
 }
 
 /// The text with one line replaced; `None` when it is not there exactly once.
-pub fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
+fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
     if text.lines().filter(|line| *line == from).count() != 1 {
         return None;
     }
@@ -93,6 +73,155 @@ pub fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
         }
     };
     Some(text.split_inclusive('\n').map(replace).collect())
+}
+
+/// A checksum first, by which it is seen that nobody wrote to it meanwhile.
+const READ: &str = "/bin/sh -c 'cksum </etc/rc.conf && cat /etc/rc.conf'";
+
+/// A change of one line of /etc/rc.conf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineChange {
+    /// The host.
+    pub host: String,
+    /// The line now.
+    pub before: String,
+    /// The new line.
+    pub after: String,
+}
+
+impl LineChange {
+    /// The difference, as `diff -u` would mark it.
+    pub fn diff(&self) -> String {
+        let LineChange {
+            host,
+            before,
+            after,
+        } = self;
+        format!("--- {host}:/etc/rc.conf\n+++ {host}:/etc/rc.conf\n-{before}\n+{after}\n")
+    }
+}
+
+struct RcConf {
+    checksum: String,
+    text: String,
+}
+
+fn read(host: &FreebsdHost) -> Result<RcConf, FreebsdError> {
+    let text = host.ssh().run(READ)?;
+    let (checksum, text) = text.split_once('\n').unwrap_or_default();
+    let is_checksum = checksum.split(' ').count() == 2
+        && checksum
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b' ');
+    if !is_checksum || text.contains(char::REPLACEMENT_CHARACTER) {
+        let reason =
+            "its text or its checksum cannot be read, so it is not changed; edit it by hand";
+        return Err(refused(host, RcConfError(String::from(reason))));
+    }
+    Ok(RcConf {
+        checksum: String::from(checksum),
+        text: String::from(text),
+    })
+}
+
+fn refused(host: &FreebsdHost, reason: RcConfError) -> FreebsdError {
+    FreebsdError::Refused(format!("/etc/rc.conf of {}: {reason}", host.ssh().host()))
+}
+
+/// The change that [`persist`] would make; `None` when the word is there already.
+pub fn would_persist(
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+) -> Result<Option<LineChange>, FreebsdError> {
+    let lines = with_polling(&read(host)?.text, target.interface());
+    let lines = lines.map_err(|reason| refused(host, reason))?;
+    Ok(lines.map(|(before, after)| LineChange {
+        host: String::from(target.host()),
+        before,
+        after,
+    }))
+}
+
+/// Makes a change that was shown.
+pub fn persist(
+    journal: &Journal,
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+    change: &LineChange,
+) -> Result<(), FreebsdError> {
+    let mut entry = take(journal, target.host())?;
+    let earlier = entry.record().clone();
+    entry.update(|record| record.note_line(target.interface(), &change.before, &change.after))?;
+    fault_point();
+    let Err(error) = write(host, change) else {
+        return Ok(());
+    };
+    // What was sent may have arrived nevertheless.
+    let is_written = read(host)?.text.lines().any(|line| line == change.after);
+    if !is_written {
+        leave(entry, |record| *record = earlier)?;
+    }
+    Err(error)
+}
+
+/// The change that [`no_persist`] would make; `None` when nicpoll changed nothing there.
+pub fn would_no_persist(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<LineChange>, FreebsdError> {
+    let path = journal.directory().join(HostRecord::file_of(target.host()));
+    let Some(entry) = journal.lock_as::<HostRecord>(&path)? else {
+        return Ok(None);
+    };
+    let interface = entry.record().interfaces.get(target.interface());
+    let line = interface.and_then(|interface| interface.rc_conf.as_ref());
+    Ok(line.map(|line| LineChange {
+        host: String::from(target.host()),
+        before: line.written.clone(),
+        after: line.before.clone(),
+    }))
+}
+
+/// Puts back the line that [`persist`] changed. One that was put back already is left.
+pub fn no_persist(
+    journal: &Journal,
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+    change: &LineChange,
+) -> Result<(), FreebsdError> {
+    let entry = take(journal, target.host())?;
+    let is_done = read(host)?.text.lines().any(|line| line == change.after);
+    if !is_done {
+        fault_point();
+        write(host, change)?;
+    }
+    leave(entry, |record| {
+        if let Some(interface) = record.interfaces.get_mut(target.interface()) {
+            interface.rc_conf = None;
+        }
+    })?;
+    Ok(())
+}
+
+fn write(host: &FreebsdHost, change: &LineChange) -> Result<(), FreebsdError> {
+    let RcConf { checksum, text } = read(host)?;
+    let text = replaced(&text, &change.before, &change.after).ok_or_else(|| {
+        let line = &change.before;
+        let reason = format!(
+            "the line '{line}' is not there once, so nothing was changed; say it again, or edit it by hand"
+        );
+        refused(host, RcConfError(reason))
+    })?;
+    // A connection that breaks looks like the end of the text, so its length is part of the command.
+    let length = text.len();
+    let command = format!(
+        "/bin/sh -c 'test \"$(cksum </etc/rc.conf)\" = \"{checksum}\" && \
+         cp -p /etc/rc.conf /etc/rc.conf.nicpoll && cat >/etc/rc.conf.nicpoll && \
+         test $(wc -c </etc/rc.conf.nicpoll) -eq {length} && \
+         mv -f /etc/rc.conf.nicpoll /etc/rc.conf'"
+    );
+    host.ssh().run_with(&command, &text)?;
+    Ok(())
 }
 
 #[cfg(test)]

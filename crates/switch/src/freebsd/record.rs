@@ -1,8 +1,6 @@
-//! What one file of the journal says of a host: which interfaces were changed, and the variables of
-//! kern.polling, which all of them share.
+//! The record of a host: the interfaces that were changed, and the variables of kern.polling, which they share.
 //!
-//! What must hold: bytes that are not exactly a record of this version are refused, and every name in one
-//! is one that may get into a command.
+//! Bytes that are not exactly a record of this version are refused. Every name in a record may appear in a command.
 
 use std::collections::BTreeMap;
 
@@ -161,9 +159,10 @@ impl Content for HostRecord {
     }
 
     fn busy(&self) -> JournalError {
-        JournalError::HostBusy {
-            host: self.host.clone(),
-        }
+        let host = &self.host;
+        JournalError::Busy(format!(
+            "{host} is being changed by another nicpoll; wait until it ends"
+        ))
     }
 }
 

@@ -13,22 +13,8 @@ const PARTS: [&str; 3] = ["rx", "tx", "napi"];
 
 /// Why a word cannot be an interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TargetError {
-    /// Its colons cannot be told apart.
-    #[error("{0}: an IPv6 address stands in brackets, such as [2001:db8::1]:em0")]
-    Address(String),
-    /// It is not alone.
-    #[error("an interface of a FreeBSD host (HOST:em0) is named alone, one a command")]
-    Several,
-    /// ssh might take it for something else.
-    #[error("{word}: '{host}' cannot be a host's name for ssh")]
-    Host {
-        /// The word.
-        word: String,
-        /// The part of it before the interface.
-        host: String,
-    },
-}
+#[error("{0}")]
+pub struct TargetError(String);
 
 /// An interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +45,9 @@ impl FreebsdTarget {
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
         if bare.is_none() && name.contains(':') {
-            return Err(TargetError::Address(String::from(word)));
+            return Err(TargetError(format!(
+                "{word}: an IPv6 address stands in brackets, such as [2001:db8::1]:em0"
+            )));
         }
         let name = bare.unwrap_or(name);
         let host = match user {
@@ -68,10 +56,7 @@ impl FreebsdTarget {
         };
         Self::from_parts(&host, interface)
             .map(Some)
-            .ok_or_else(|| TargetError::Host {
-                word: String::from(word),
-                host,
-            })
+            .ok_or_else(|| TargetError(format!("{word}: '{host}' cannot be a host's name for ssh")))
     }
 
     /// The interface of a host that is named; `None` when only interfaces of this machine are.
@@ -81,7 +66,9 @@ impl FreebsdTarget {
             .filter_map(|word| FreebsdTarget::parse(word).transpose());
         let mut targets = targets.collect::<Result<Vec<FreebsdTarget>, TargetError>>()?;
         match targets.pop() {
-            Some(_) if words.len() > 1 => Err(TargetError::Several),
+            Some(_) if words.len() > 1 => Err(TargetError(String::from(
+                "an interface of a FreeBSD host (HOST:em0) is named alone, one a command",
+            ))),
             target => Ok(target),
         }
     }

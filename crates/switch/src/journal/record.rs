@@ -132,10 +132,7 @@ impl Record {
 
     /// The interface with its namespace, as of its last change.
     pub fn target(&self) -> Target {
-        Target {
-            netns_inode: self.netns_inode,
-            interface: self.interface.clone(),
-        }
+        Target::new(self.netns_inode, self.interface.clone())
     }
 
     /// Makes the attempt permanent until undone.

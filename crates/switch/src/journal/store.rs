@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use super::files::{self, UnsafeFile};
 use super::record::{Record, RecordError};
-use crate::kernel::Target;
+use crate::kernel::{Interface, Target};
 
 /// The directory of the journal unless the environment names another one.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/nicpoll";
@@ -38,26 +38,10 @@ const LOCK_TRIES: u32 = 100;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// Somebody is changing the interface.
-    #[error(
-        "interface {interface} (ifindex {ifindex}) is being changed by {by}; wait until it ends, or end it: \
-         its settings are put back then"
-    )]
-    Busy {
-        /// The interface.
-        interface: String,
-        /// Its index.
-        ifindex: u32,
-        /// Who does.
-        by: String,
-    },
-    /// Somebody is changing a host.
-    #[error("{host} is being changed by another nicpoll; wait until it ends")]
-    HostBusy {
-        /// The host.
-        host: String,
-    },
-    /// A change stands, and what is wanted needs the interface as it was.
+    /// Somebody else is changing the interface or host.
+    #[error("{0}")]
+    Busy(String),
+    /// `nicpoll set` has changed the interface, and it is needed unchanged.
     #[error(
         "interface {name} (ifindex {}) has settings of 'nicpoll set' in force; put them back first: nicpoll restore \
          {name}{}",
@@ -66,7 +50,7 @@ pub enum JournalError {
         name = .0.interface.name
     )]
     Standing(Box<Target>),
-    /// An earlier change waits to be confirmed, or could not be put back.
+    /// An earlier change is not confirmed, or could not be put back.
     #[error(
         "interface {name} has a change that is not confirmed; keep it with 'nicpoll set {name}{netns} --confirm', or \
          undo it with 'nicpoll set {name}{netns} -polling'",
@@ -74,15 +58,12 @@ pub enum JournalError {
         netns = .0.netns_option()
     )]
     Unconfirmed(Box<Target>),
-    /// The interface could not be found again if it were moved or renamed.
+    /// The interface could not be found again after a move or a new name.
     #[error(
-        "{interface} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
+        "{0} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
          (mount -t sysfs sysfs /sys)"
     )]
-    NoDevice {
-        /// The interface.
-        interface: String,
-    },
+    NoDevice(String),
     /// A file in the journal is not a record.
     #[error(
         "{} is not a record of this nicpoll ({reason}); it was left alone. If it is not wanted, remove it",
@@ -147,14 +128,15 @@ impl Content for Record {
 
     fn busy(&self) -> JournalError {
         let owner = self.attempt.as_ref().map(|attempt| attempt.owner);
-        JournalError::Busy {
-            interface: self.interface.name.clone(),
-            ifindex: self.interface.ifindex,
-            by: owner.map_or_else(
-                || String::from("another nicpoll"),
-                |owner| format!("process {}", owner.pid),
-            ),
-        }
+        let by = match owner {
+            Some(owner) => format!("process {}", owner.pid),
+            None => String::from("another nicpoll"),
+        };
+        let Interface { name, ifindex, .. } = &self.interface;
+        JournalError::Busy(format!(
+            "interface {name} (ifindex {ifindex}) is being changed by {by}; wait until it ends, or end it: \
+             its settings are put back then"
+        ))
     }
 }
 
@@ -209,9 +191,7 @@ impl Journal {
         begin: impl Fn(&mut Record),
     ) -> Result<Entry, JournalError> {
         if target.interface.device_id.is_none() {
-            return Err(JournalError::NoDevice {
-                interface: target.interface.name.clone(),
-            });
+            return Err(JournalError::NoDevice(target.interface.name.clone()));
         }
         let is_current = |record: &Record| record.is_of_this_boot();
         let new = || {

@@ -35,6 +35,14 @@ pub struct Target {
 }
 
 impl Target {
+    /// An interface of a namespace.
+    pub fn new(netns_inode: u64, interface: Interface) -> Self {
+        Target {
+            netns_inode,
+            interface,
+        }
+    }
+
     /// The option that names the interface's namespace: ` --netns lab`, or nothing in the program's own.
     pub fn netns_option(&self) -> String {
         self.named_netns()

@@ -248,10 +248,7 @@ pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, 
         let device = known.interface.clone();
         let now = machine.run(known.netns_inode, move |control| look(control, &device))??;
         if let Some(interface) = now {
-            return Ok(Location::At(Target {
-                netns_inode: known.netns_inode,
-                interface,
-            }));
+            return Ok(Location::At(Target::new(known.netns_inode, interface)));
         }
     }
     let mut is_complete = true;
@@ -265,10 +262,10 @@ pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, 
     })
     .map_err(failed)?;
     match (elsewhere.found, now) {
-        (Some(namespace), Some(interface)) => Ok(Location::At(Target {
-            netns_inode: machine.enter(namespace).map_err(failed)?,
-            interface,
-        })),
+        (Some(namespace), Some(interface)) => {
+            let netns_inode = machine.enter(namespace).map_err(failed)?;
+            Ok(Location::At(Target::new(netns_inode, interface)))
+        }
         _ if is_complete && elsewhere.is_complete => Ok(Location::Gone),
         _ => Ok(Location::Unknown),
     }

@@ -2,11 +2,9 @@
 //! generic netlink. Features are asked for, never deduced from the kernel's version.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use netlink_bindings::traits::Pusher;
 use netlink_bindings::{netdev, nlctrl};
-use netlink_socket2::NetlinkSocket;
 use thiserror::Error;
 
 use super::netlink::{Control, ControlError, attribute, attributes, push_uint, uint_attribute};
@@ -277,19 +275,14 @@ impl Abilities {
     }
 }
 
-fn napi_set_policy() -> io::Result<Vec<Vec<u8>>> {
+fn napi_set_policy() -> Result<Vec<Vec<u8>>, ControlError> {
     let mut request = nlctrl::Request::new().op_getpolicy_dump();
     request
         .encode()
         .push_family_name_bytes(b"netdev")
         .push_op(NETDEV_CMD_NAPI_SET);
-    let mut socket = NetlinkSocket::new();
-    let mut reply = socket.request(&request)?;
-    let mut lists = Vec::new();
-    while let Some(part) = reply.recv() {
-        lists.push(part?.get_buf().to_vec());
-    }
-    Ok(lists)
+    let doing = "asking for the policy of napi-set";
+    Control::new().ask(doing, &request, |part| Ok(part.get_buf().to_vec()))
 }
 
 /// A kernel feature that is missing.
@@ -329,7 +322,7 @@ fn require(
     let detail = match netdev_commands() {
         Ok(commands) if commands.contains(&command) => return Ok(()),
         Ok(_) => format!("the netdev netlink family does not know {name}"),
-        Err(error) => format!("no netdev netlink family: {error}"),
+        Err(error) => format!("no netdev netlink family: {}", error.reason()),
     };
     Err(Unsupported {
         feature,
@@ -338,16 +331,14 @@ fn require(
     })
 }
 
-fn netdev_commands() -> io::Result<Vec<u32>> {
+fn netdev_commands() -> Result<Vec<u32>, ControlError> {
     let mut request = nlctrl::Request::new().op_getfamily_do();
     request.encode().push_family_name_bytes(b"netdev");
-    let mut socket = NetlinkSocket::new();
-    let mut reply = socket.request(&request)?;
-    let family = reply.recv_one()?;
-    let commands = family.get_ops().map_err(io::Error::other)?;
-    commands
-        .map(|command| command.get_id().map_err(io::Error::other))
-        .collect()
+    let doing = "asking for the netdev netlink family";
+    Control::new().ask_one(doing, &request, |family| {
+        let commands = family.get_ops()?;
+        commands.map(|command| command.get_id()).collect()
+    })
 }
 
 #[cfg(test)]

@@ -31,6 +31,11 @@ impl ControlError {
         self.source.kind()
     }
 
+    /// The kernel's answer alone.
+    pub(super) fn reason(&self) -> &io::Error {
+        &self.source
+    }
+
     pub(crate) fn of_io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> ControlError {
         let doing = doing.into();
         move |source| ControlError { doing, source }

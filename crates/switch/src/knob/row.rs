@@ -244,18 +244,12 @@ impl KnobRow {
     /// Refuses a value that the knob cannot hold.
     pub fn check(&self, value: &Value) -> Result<(), ValueError> {
         if !value.is_of(self.unit) {
-            return Err(ValueError::Kind {
-                value: value.to_string(),
-                wanted: self.unit.describe(),
-            });
+            let wanted = self.unit.describe();
+            return Err(ValueError(format!("'{value}' is not {wanted}")));
         }
         match value.number().filter(|number| *number > self.max) {
             None => Ok(()),
-            Some(number) => Err(ValueError::Range {
-                value: number.to_string(),
-                min: 0,
-                max: self.max,
-            }),
+            Some(number) => Err(ValueError::out_of_range(number, 0, self.max)),
         }
     }
 

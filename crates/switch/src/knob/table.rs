@@ -5,8 +5,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use thiserror::Error;
-
 use super::row::{
     Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Phase, Place, WriteRule,
 };
@@ -375,25 +373,12 @@ pub(crate) fn position_of(row: &KnobRow) -> usize {
     position.unwrap_or(TABLE.len())
 }
 
-/// Why a name has no row.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{kind} '{name}': {why}")]
-pub struct NameError {
-    kind: &'static str,
-    name: String,
-    why: String,
-}
-
 /// The row of a name that the table may lack. A name that could lead out of `/proc/sys` is refused.
 ///
 /// # Errors
 /// When the kernel can have nothing of that name, or the table has its own name for it.
-pub fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, NameError> {
-    let refused = |why: String| NameError {
-        kind: kind.key(),
-        name: String::from(name),
-        why,
-    };
+pub fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, ValueError> {
+    let refused = |why: String| ValueError(format!("{} '{name}': {why}", kind.key()));
     if name.len() > NAME_LENGTH_MAX || !accepts(kind, name) {
         let example = match kind {
             Kind::Sysctl => "a sysctl is named as sysctl(8) does, such as net.ipv4.tcp_ecn",
@@ -464,58 +449,30 @@ pub fn options() -> impl Iterator<Item = (&'static KnobRow, &'static KnobOption)
     TABLE.iter().copied().flat_map(of)
 }
 
-/// Why a list of knobs was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ListError {
-    /// A name alone.
-    #[error("'{0}' has no value, such as rx-usecs=50")]
-    NoValue(String),
-    /// No such knob.
-    #[error("'{name}' is not known; known are {known} and {ADAPTIVE}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names that exist.
-        known: String,
-    },
-    /// A value that the knob cannot hold.
-    #[error("{name}: {source}")]
-    Value {
-        /// The knob.
-        name: &'static str,
-        /// Why not.
-        source: ValueError,
-    },
-}
-
 /// Reads `NAME=VALUE,...`, as `--moderation` and `--knob` take it. `is_meant` says which rows may be named;
 /// `adaptive` is every adaptive one of them.
 pub fn parse_list(
     text: &str,
     is_meant: impl Fn(&KnobRow) -> bool,
-) -> Result<Vec<(&'static KnobRow, Value)>, ListError> {
+) -> Result<Vec<(&'static KnobRow, Value)>, ValueError> {
     let rows = || TABLE.iter().copied().filter(|row| is_meant(row));
     let mut given: Vec<(&'static KnobRow, Value)> = Vec::new();
     for piece in text.split(',') {
         let (name, value) = piece
             .split_once('=')
-            .ok_or_else(|| ListError::NoValue(String::from(piece)))?;
+            .ok_or_else(|| ValueError(format!("'{piece}' has no value, such as rx-usecs=50")))?;
         let mut named = rows()
             .filter(|row| row.name == name || (name == ADAPTIVE && row.is_adaptive()))
             .peekable();
         if named.peek().is_none() {
             let known: Vec<&str> = rows().map(|row| row.name).collect();
-            return Err(ListError::Unknown {
-                name: String::from(name),
-                known: known.join(", "),
-            });
+            return Err(ValueError(format!(
+                "'{name}' is not known; known are {} and {ADAPTIVE}",
+                known.join(", ")
+            )));
         }
         for row in named {
-            let value = row.parse(value).map_err(|source| ListError::Value {
-                name: row.name,
-                source,
-            })?;
+            let value = row.parse(value).map_err(|error| error.of(row.name))?;
             given.retain(|(known, _)| *known != row);
             given.push((row, value));
         }

@@ -1,8 +1,9 @@
 //! Values of knobs: how a request writes them, how they are shown, and why a text is refused.
 
 use std::fmt;
+use std::str::FromStr;
 
-use nicpoll_model::time::{TimeError, parse_time, show_time};
+use nicpoll_model::time::{parse_time, show_time};
 use nicpoll_sys::schedule::Policy;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -69,46 +70,20 @@ pub enum Unit {
     Text,
 }
 
-/// Why a text or number is not a value of a knob.
+/// Why a name or a value in a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ValueError {
-    /// Not a time.
-    #[error(transparent)]
-    Time(#[from] TimeError),
-    /// Not a number.
-    #[error("'{0}' is not a number")]
-    Number(String),
-    /// Too small or too large.
-    #[error("{value} is not in {min}..={max}")]
-    Range {
-        /// The value given.
-        value: String,
-        /// The smallest value.
-        min: i64,
-        /// The largest.
-        max: u64,
-    },
-    /// Of another kind.
-    #[error("'{value}' is not {wanted}")]
-    Kind {
-        /// The value given.
-        value: String,
-        /// A description of the values that it can hold.
-        wanted: &'static str,
-    },
-    /// Neither of two words.
-    #[error("'{0}' is neither on nor off")]
-    Switch(String),
-    /// A range that no list of CPUs or queues has.
-    #[error("'{0}' is not a range of 1 to {RANGE_MAX} numbers")]
-    List(String),
-    /// Nothing, or too much.
-    #[error("a value has 1 to {0} letters")]
-    Text(usize),
-    /// Not a scheduling class.
-    #[error("'{0}' is no scheduling; write 'nice -5', 'fifo 10' or 'share 50%'")]
-    Scheduling(String),
+#[error("{0}")]
+pub struct ValueError(pub(crate) String);
+
+impl ValueError {
+    pub(crate) fn out_of_range(value: impl fmt::Display, min: i64, max: u64) -> Self {
+        ValueError(format!("{value} is not in {min}..={max}"))
+    }
+
+    /// The same error of a named knob or word.
+    pub(crate) fn of(self, name: &str) -> Self {
+        ValueError(format!("{name}: {}", self.0))
+    }
 }
 
 impl Value {
@@ -150,11 +125,14 @@ impl Unit {
     pub fn parse(self, text: &str) -> Result<Value, ValueError> {
         match self {
             Unit::Count => number(text).map(Value::Number),
-            Unit::Time => Ok(Value::Number(parse_time(text)?.as_nanos() as u64)),
+            Unit::Time => match parse_time(text) {
+                Ok(time) => Ok(Value::Number(time.as_nanos() as u64)),
+                Err(error) => Err(ValueError(error.to_string())),
+            },
             Unit::Switch => match text {
                 "on" | "1" => Ok(Value::flag(true)),
                 "off" | "0" => Ok(Value::flag(false)),
-                _ => Err(ValueError::Switch(String::from(text))),
+                _ => Err(ValueError(format!("'{text}' is neither on nor off"))),
             },
             Unit::Cpus => parse_cpus(text),
             Unit::Scheduling => parse_scheduling(text),
@@ -188,31 +166,25 @@ impl Unit {
 
 /// A number between bounds, both included.
 pub(crate) fn bounded(text: &str, min: i64, max: i64) -> Result<i64, ValueError> {
-    let value: i64 = text
-        .parse()
-        .map_err(|_| ValueError::Number(String::from(text)))?;
-    if (min..=max).contains(&value) {
-        return Ok(value);
+    let value: i64 = number(text)?;
+    match (min..=max).contains(&value) {
+        true => Ok(value),
+        false => Err(ValueError::out_of_range(value, min, max as u64)),
     }
-    Err(ValueError::Range {
-        value: value.to_string(),
-        min,
-        max: max as u64,
-    })
 }
 
 /// Numbers and words, with single spaces between them.
 pub(crate) fn text_of(text: &str) -> Result<Value, ValueError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.is_empty() || text.len() > TEXT_MAX || text.chars().any(|c| c == '\0') {
-        return Err(ValueError::Text(TEXT_MAX));
+        return Err(ValueError(format!("a value has 1 to {TEXT_MAX} letters")));
     }
     Ok(Value::Text(words.join(" ")))
 }
 
-fn number(text: &str) -> Result<u64, ValueError> {
+fn number<T: FromStr>(text: &str) -> Result<T, ValueError> {
     text.parse()
-        .map_err(|_| ValueError::Number(String::from(text)))
+        .map_err(|_| ValueError(format!("'{text}' is not a number")))
 }
 
 /// As the kernel writes lists: `0`, `2-3`, `0,2-3`.
@@ -225,17 +197,14 @@ pub(crate) fn parse_cpus(text: &str) -> Result<Value, ValueError> {
 
 /// Numbers and ranges of them, separated by commas.
 pub(crate) fn parse_numbers(text: &str) -> Result<Vec<u32>, ValueError> {
-    let number = |text: &str| {
-        text.parse::<u32>()
-            .map_err(|_| ValueError::Number(String::from(text)))
-    };
-    let mut numbers = Vec::new();
+    let mut numbers: Vec<u32> = Vec::new();
     for piece in text.split(',') {
         match piece.split_once('-') {
             Some((first, last)) => {
-                let (first, last) = (number(first)?, number(last)?);
+                let (first, last): (u32, u32) = (number(first)?, number(last)?);
                 if first > last || last - first >= RANGE_MAX {
-                    return Err(ValueError::List(String::from(piece)));
+                    let wrong = format!("'{piece}' is not a range of 1 to {RANGE_MAX} numbers");
+                    return Err(ValueError(wrong));
                 }
                 numbers.extend(first..=last);
             }
@@ -263,7 +232,11 @@ pub(crate) fn parse_share(text: &str) -> Result<Value, ValueError> {
 }
 
 fn parse_scheduling(text: &str) -> Result<Value, ValueError> {
-    let wrong = || ValueError::Scheduling(String::from(text));
+    let wrong = || {
+        ValueError(format!(
+            "'{text}' is no scheduling; write 'nice -5', 'fifo 10' or 'share 50%'"
+        ))
+    };
     let (class, number) = text.split_once(' ').ok_or_else(wrong)?;
     match class {
         "nice" => parse_nice(number),

@@ -134,10 +134,7 @@ fn take_over_one(
     let Some(link) = links.find(|link| link.interface.ifindex == ifindex) else {
         return Ok(());
     };
-    let target = Target {
-        netns_inode,
-        interface: link.interface,
-    };
+    let target = Target::new(netns_inode, link.interface);
     let changes = early.changes();
     for change in &changes {
         if machine.read(&target, &change.knob)?.as_ref() != Some(&change.written) {
@@ -149,7 +146,7 @@ fn take_over_one(
     }
     match journal.take(&target, |record| record.standing = changes.to_vec()) {
         // Another command does the same just now.
-        Ok(_) | Err(JournalError::Busy { .. }) => Ok(()),
+        Ok(_) | Err(JournalError::Busy(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

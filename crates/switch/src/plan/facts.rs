@@ -120,10 +120,7 @@ fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, Cont
     let features_on: BTreeSet<String> = on.map(|(name, _)| name).collect();
     let is_tso = |name: &&String| table::TSO.stands_for(name);
     Ok(Peer {
-        target: Some(Target {
-            netns_inode,
-            interface: link.interface,
-        }),
+        target: Some(Target::new(netns_inode, link.interface)),
         tso_features_on: features_on.iter().filter(is_tso).cloned().collect(),
         features_on,
         max_mtu_bytes: link.max_mtu_bytes,

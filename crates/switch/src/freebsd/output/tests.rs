@@ -30,12 +30,21 @@ fn a_fresh_block_is_read_by_its_names() {
 #[test]
 fn a_broken_block_is_refused() {
     let refused = |from: &str, to: &str| parse_polling(&FRESH.replace(from, to)).unwrap_err();
-    assert!(matches!(
-        refused(": 150", ": lots"),
-        OutputError::Line { .. }
-    ));
-    assert!(matches!(refused(": 150", ": -1"), OutputError::Line { .. }));
-    assert!(matches!(refused(": 150", ""), OutputError::Line { .. }));
+    assert!(
+        refused(": 150", ": lots")
+            .to_string()
+            .contains("is not as expected")
+    );
+    assert!(
+        refused(": 150", ": -1")
+            .to_string()
+            .contains("is not as expected")
+    );
+    assert!(
+        refused(": 150", "")
+            .to_string()
+            .contains("is not as expected")
+    );
     assert_eq!(
         refused("user_frac", "other_frac").to_string(),
         "its output has no kern.polling.user_frac"
