@@ -16,7 +16,8 @@ pub mod table;
 pub(crate) mod value;
 
 pub use row::{Disturbance, Kind, KnobOption, KnobRow};
-pub use table::{options, parse_list, row_of};
+pub(crate) use table::row_of;
+pub use table::{options, parse_list};
 pub use value::{Unit, Value, ValueError};
 
 use row::{JournalArgument, WriteRule};
@@ -110,7 +111,7 @@ impl Knob {
     }
 
     /// The knob of the whole interface; writing it also writes this one.
-    pub fn of_device(&self) -> Option<Knob> {
+    pub(crate) fn of_device(&self) -> Option<Knob> {
         let is_written_along = self.napi_id().is_some() && self.row.has_file();
         is_written_along.then(|| Knob::of_interface(self.row))
     }

@@ -236,7 +236,7 @@ fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Res
         Disturbance::ResetsQueues if is_disruptive => return Ok(()),
         Disturbance::ResetsQueues => (
             format!(
-                "each change of {} begins the queues anew, and packets in them are lost",
+                "each change of {} restarts the queues, and packets in them are lost",
                 row.name
             ),
             "add --disruptive if the traffic may suffer that at every block",

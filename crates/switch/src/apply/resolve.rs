@@ -2,7 +2,6 @@
 //! the caller's ssh connection.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -13,8 +12,8 @@ use thiserror::Error;
 
 use super::change::{SetError, Switch};
 use crate::journal::{Journal, JournalError};
-use crate::kernel::{ControlError, LinkInfo, Target, is_stacked, lowest};
-use crate::plan::{Needs, Refusal, preconditions};
+use crate::kernel::{ControlError, Interface, LinkInfo, Target, is_stacked, lowest};
+use crate::plan::{Needs, preconditions};
 use crate::request::{Name, Order, Part, Values, did_you_mean};
 
 /// Every interface of a namespace that can be polled.
@@ -37,41 +36,7 @@ pub struct Resolved {
     /// The orders, each once.
     pub orders: Vec<Order>,
     /// Notes about how they were found.
-    pub notes: Vec<Note>,
-}
-
-/// A note about how an interface was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Note {
-    /// Others are set in its place.
-    Stacked {
-        /// The interface.
-        name: String,
-        /// Its kind.
-        driver: String,
-        /// Those below it.
-        below: Vec<String>,
-    },
-    /// It cannot do what is asked.
-    LeftAlone(Refusal),
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Stacked {
-                name,
-                driver,
-                below,
-            } => write!(
-                f,
-                "{name} is a {driver}; its packets arrive at {}",
-                below.join(", ")
-            ),
-            Note::LeftAlone(refusal) => write!(f, "left alone: {refusal}"),
-        }
-    }
+    pub notes: Vec<String>,
 }
 
 /// Why a name has no interface.
@@ -196,13 +161,12 @@ impl Switch {
                 Err(error) => return Err(error.into()),
             };
             match refusal {
-                Some(refusal) => resolved.notes.push(Note::LeftAlone(refusal)),
+                Some(refusal) => resolved.notes.push(format!("left alone: {refusal}")),
                 None => resolved.orders.push(order),
             }
         }
         if resolved.orders.is_empty() {
-            let reasons: Vec<String> = resolved.notes.iter().map(Note::to_string).collect();
-            return Err(ResolveError::None(reasons.join("\n")));
+            return Err(ResolveError::None(resolved.notes.join("\n")));
         }
         Ok(resolved)
     }
@@ -295,7 +259,7 @@ impl Switch {
 fn below<'a>(
     name: &Name,
     links: &'a [LinkInfo],
-) -> Result<(Vec<&'a LinkInfo>, Option<Note>), ResolveError> {
+) -> Result<(Vec<&'a LinkInfo>, Option<String>), ResolveError> {
     let mut all = links.iter();
     let top = all
         .find(|link| link.interface.name == name.interface)
@@ -311,13 +275,16 @@ fn below<'a>(
         // Kept, so that it is refused with the reason.
         return Ok((vec![top], None));
     }
-    let note = is_stacked(&top.interface.driver).then(|| Note::Stacked {
-        name: name.interface.clone(),
-        driver: top.interface.driver.clone(),
-        below: below
+    let Interface { name, driver, .. } = &top.interface;
+    let note = is_stacked(driver).then(|| {
+        let names: Vec<&str> = below
             .iter()
-            .map(|link| link.interface.name.clone())
-            .collect(),
+            .map(|link| link.interface.name.as_str())
+            .collect();
+        format!(
+            "{name} is a {driver}; its packets arrive at {}",
+            names.join(", ")
+        )
     });
     Ok((below, note))
 }

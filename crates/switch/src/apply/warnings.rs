@@ -1,6 +1,5 @@
 //! Warnings before a timer is set: a period that lets rings overflow, or one that leaves a CPU no time.
 
-use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,62 +23,6 @@ const ROUND_NS: u64 = 10_000;
 /// Share of a CPU that idle rounds may take without a warning.
 const IDLE_SHARE_MAX: f64 = 0.5;
 
-/// A warning about a change.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum SwitchWarning {
-    /// A ring fills up between two polls.
-    Overflow {
-        /// The interface.
-        interface: String,
-        /// Slots of all receive rings together.
-        slots: u64,
-        /// Packets that arrive between two polls at the rate seen.
-        packets_per_period: f64,
-        /// A period that would fit, in ns.
-        fitting_period_ns: u64,
-    },
-    /// Rounds follow each other so closely that they take much of a CPU even when nothing arrives.
-    BusyTimer {
-        /// The interface.
-        interface: String,
-        /// The period, in ns.
-        period_ns: u64,
-        /// The approximate share of a CPU that the rounds of each NAPI instance take.
-        cpu_share: f64,
-    },
-}
-
-impl fmt::Display for SwitchWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SwitchWarning::Overflow {
-                interface,
-                slots,
-                packets_per_period,
-                fitting_period_ns,
-            } => write!(
-                f,
-                "warning: {interface} receives {packets_per_period:.0} packets per period now, and its rings have \
-                 {slots} slots, so packets will be lost; a period of {} us would fit",
-                fitting_period_ns / 1_000
-            ),
-            SwitchWarning::BusyTimer {
-                interface,
-                period_ns,
-                cpu_share,
-            } => write!(
-                f,
-                "warning: with a period of {} the rounds of each NAPI instance of {interface} take about {:.0} % of a \
-                 CPU even without traffic, if a round takes {} as on a virtual machine; with 100us they take about 10 %",
-                duration_text(*period_ns),
-                100.0 * cpu_share,
-                duration_text(ROUND_NS)
-            ),
-        }
-    }
-}
-
 impl Switch {
     /// Warnings about a command's values. Arrivals are counted for a moment, and for longer where a ring may overflow.
     /// `facts` were gathered just before.
@@ -87,12 +30,12 @@ impl Switch {
         &mut self,
         facts: &[InterfaceFacts],
         values: &Values,
-    ) -> Result<Vec<SwitchWarning>, ResolveError> {
+    ) -> Result<Vec<String>, ResolveError> {
         let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
         let Some(period_ns) = period_ns.filter(|&ns| ns > 0) else {
             return Ok(Vec::new());
         };
-        let mut found: Vec<SwitchWarning> = facts
+        let mut found: Vec<String> = facts
             .iter()
             .filter_map(|facts| busy_timer(facts, period_ns))
             .collect();
@@ -133,28 +76,31 @@ impl Switch {
 }
 
 /// Whether rounds of this period take much of a CPU by themselves.
-fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<SwitchWarning> {
+fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<String> {
     let cpu_share = ROUND_NS as f64 / (ROUND_NS as f64 + period_ns as f64);
-    (cpu_share > IDLE_SHARE_MAX).then(|| SwitchWarning::BusyTimer {
-        interface: facts.target.interface.name.clone(),
-        period_ns,
-        cpu_share,
+    (cpu_share > IDLE_SHARE_MAX).then(|| {
+        format!(
+            "warning: with a period of {} the rounds of each NAPI instance of {} take about {:.0} % of a \
+             CPU even without traffic, if a round takes {} as on a virtual machine; with 100us they take about 10 %",
+            duration_text(period_ns),
+            facts.target.interface.name,
+            100.0 * cpu_share,
+            duration_text(ROUND_NS)
+        )
     })
 }
 
 /// Whether the rate seen would overflow the rings between two polls of this period.
-fn overflow(
-    facts: &InterfaceFacts,
-    packets_per_second: f64,
-    period_ns: u64,
-) -> Option<SwitchWarning> {
+fn overflow(facts: &InterfaceFacts, packets_per_second: f64, period_ns: u64) -> Option<String> {
     let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
     let packets_per_period = packets_per_second * period_ns as f64 / 1e9;
-    (packets_per_period > slots as f64).then(|| SwitchWarning::Overflow {
-        interface: facts.target.interface.name.clone(),
-        slots,
-        packets_per_period,
-        fitting_period_ns: (slots as f64 / packets_per_second * 1e9) as u64,
+    let fitting_period_us = (slots as f64 / packets_per_second * 1e6) as u64;
+    (packets_per_period > slots as f64).then(|| {
+        format!(
+            "warning: {} receives {packets_per_period:.0} packets per period now, and its rings have \
+             {slots} slots, so packets will be lost; a period of {fitting_period_us} us would fit",
+            facts.target.interface.name
+        )
     })
 }
 
@@ -169,7 +115,7 @@ mod tests {
         // Two rings of 1024 slots: 2 M packets/s fill them in 1.024 ms.
         assert_eq!(overflow(&facts, 2e6, 1_000_000), None);
         let found = overflow(&facts, 2e6, 2_000_000).unwrap();
-        let text = found.to_string();
+        let text = found;
         assert!(text.contains("4000 packets per period"), "{text}");
         assert!(
             text.contains("2048 slots") && text.contains("1024 us"),
@@ -182,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_period_shorter_than_a_round_is_told_with_what_it_takes() {
-        let text = busy_timer(&card(), 10).unwrap().to_string();
+        let text = busy_timer(&card(), 10).unwrap();
         assert!(text.contains("about 100 % of a CPU"), "{text}");
         assert!(text.contains("period of 10 ns"), "{text}");
         assert_eq!(busy_timer(&card(), 20_000), None);

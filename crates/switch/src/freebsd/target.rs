@@ -74,7 +74,7 @@ impl FreebsdTarget {
     }
 
     /// The target of two names, if they can be names.
-    pub fn from_parts(host: &str, interface: &str) -> Option<FreebsdTarget> {
+    pub(super) fn from_parts(host: &str, interface: &str) -> Option<FreebsdTarget> {
         let is_good = is_host(host) && is_interface(interface);
         is_good.then(|| FreebsdTarget {
             host: String::from(host),

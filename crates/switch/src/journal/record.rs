@@ -120,12 +120,12 @@ impl Record {
     }
 
     /// Whether the record was made since the machine was last started.
-    pub fn is_of_this_boot(&self) -> io::Result<bool> {
+    pub(crate) fn is_of_this_boot(&self) -> io::Result<bool> {
         Ok(self.boot_id == boot_id()?)
     }
 
     /// Notes where the device is now, and its name.
-    pub fn move_to(&mut self, target: &Target) {
+    pub(super) fn move_to(&mut self, target: &Target) {
         self.netns_inode = target.netns_inode;
         self.interface = target.interface.clone();
     }
@@ -183,7 +183,7 @@ impl Owner {
     ///
     /// # Errors
     /// When it does not, or `/proc` does not show it.
-    pub fn of_process(pid: u32) -> io::Result<Self> {
+    pub(crate) fn of_process(pid: u32) -> io::Result<Self> {
         let start_time_ticks = start_time_of(pid)?.ok_or_else(|| {
             io::Error::other(format!("/proc does not show process {pid}; is it mounted?"))
         })?;

@@ -207,7 +207,7 @@ impl Journal {
     }
 
     /// Takes a file of any content, as [`Journal::take`] does.
-    pub fn take_as<R: Content>(
+    pub(crate) fn take_as<R: Content>(
         &self,
         name: &str,
         is_current: impl Fn(&R) -> io::Result<bool>,
@@ -251,7 +251,7 @@ impl Journal {
     }
 
     /// The path of an interface's file.
-    pub fn path_of(&self, target: &Target) -> PathBuf {
+    pub(crate) fn path_of(&self, target: &Target) -> PathBuf {
         self.directory.join(Self::file_name(target))
     }
 
@@ -261,7 +261,10 @@ impl Journal {
     }
 
     /// Locks a file of any content.
-    pub fn lock_as<R: Content>(&self, path: &Path) -> Result<Option<Entry<R>>, JournalError> {
+    pub(crate) fn lock_as<R: Content>(
+        &self,
+        path: &Path,
+    ) -> Result<Option<Entry<R>>, JournalError> {
         for _ in 0..LOCK_TRIES {
             let file = match open(path) {
                 Ok(file) => file,
@@ -292,7 +295,7 @@ impl Journal {
     }
 
     /// The files with an extension, by name.
-    pub fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
+    pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
         let listing = match fs::read_dir(&self.directory) {
             Ok(listing) => listing,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -50,7 +50,7 @@ pub struct Interface {
 impl Interface {
     /// Whether `now` is the same device, whatever its name, address and network namespace; a later device with
     /// the same index is another one.
-    pub fn is_still(&self, now: &Interface) -> bool {
+    pub(crate) fn is_still(&self, now: &Interface) -> bool {
         self.device_id.is_some() && self.device_id == now.device_id
     }
 }
@@ -95,7 +95,7 @@ pub struct LinkHealth {
     pub has_carrier: bool,
     /// The number of carrier changes since it was created.
     pub carrier_changes: Option<u32>,
-    /// Its NAPI instances, in order; none where they cannot be listed. They are created anew with its queues.
+    /// Its NAPI instances, in order; none where they cannot be listed. New queues have new instances.
     pub napi_ids: Vec<u32>,
 }
 
@@ -177,7 +177,10 @@ impl Control {
     }
 
     /// Indices of the interfaces that have an address.
-    pub fn interfaces_with(&mut self, address: IpAddr) -> Result<BTreeSet<u32>, ControlError> {
+    pub(crate) fn interfaces_with(
+        &mut self,
+        address: IpAddr,
+    ) -> Result<BTreeSet<u32>, ControlError> {
         let all = self.addresses()?.into_iter();
         let having = all.filter(|(_, own, _)| *own == address);
         Ok(having.map(|(ifindex, ..)| ifindex).collect())
@@ -185,7 +188,7 @@ impl Control {
 
     /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);
     /// `None` when it has none.
-    pub fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, ControlError> {
+    pub(crate) fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, ControlError> {
         let request = NetnsIdRequest::new(descriptor);
         let answer = self.ask_one("asking for a namespace's number", &request, Ok)?;
         Ok(answer.filter(|&id| id >= 0))

@@ -182,7 +182,7 @@ impl Machine {
 
     /// Enters the namespace of an inode number if it has not been entered. `false` when there is none
     /// (any more).
-    pub fn enter_inode(&mut self, inode: u64) -> io::Result<bool> {
+    fn enter_inode(&mut self, inode: u64) -> io::Result<bool> {
         if self.threads.contains_key(&inode) {
             return Ok(true);
         }

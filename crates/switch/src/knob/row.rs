@@ -177,7 +177,7 @@ impl Kind {
     }
 
     /// The kind of a key in a request.
-    pub fn of_key(key: &str) -> Option<Kind> {
+    pub(crate) fn of_key(key: &str) -> Option<Kind> {
         let kinds = [Kind::Sysctl, Kind::Feature];
         kinds.into_iter().find(|kind| kind.key() == key)
     }

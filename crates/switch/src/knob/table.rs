@@ -45,7 +45,7 @@ const fn option(
 }
 
 /// Whether the interface is up.
-pub static UP: KnobRow = KnobRow {
+pub(crate) static UP: KnobRow = KnobRow {
     name: "up",
     unit: Unit::Switch,
     max: 1,
@@ -218,7 +218,7 @@ const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> Kno
 }
 
 /// Longest wait before a receive interrupt.
-pub static RX_USECS: KnobRow = coalescing(
+pub(crate) static RX_USECS: KnobRow = coalescing(
     "rx-usecs",
     2,
     "longest wait before a receive interrupt, in us",
@@ -239,7 +239,7 @@ static RX_FRAMES_IRQ: KnobRow = coalescing(
     "as rx-frames, while an interrupt is handled",
 );
 /// Longest wait before a transmit interrupt.
-pub static TX_USECS: KnobRow = coalescing(
+pub(crate) static TX_USECS: KnobRow = coalescing(
     "tx-usecs",
     6,
     "longest wait before a transmit interrupt, in us",
@@ -250,10 +250,10 @@ static TX_FRAMES: KnobRow = coalescing(
     "sent packets that raise an interrupt at once",
 );
 /// Whether the driver moves the receive values by itself.
-pub static ADAPTIVE_RX: KnobRow =
+pub(crate) static ADAPTIVE_RX: KnobRow =
     adaptive("adaptive-rx", 11, "whether the driver adapts the rx values");
 /// Whether the driver moves the transmit values by itself.
-pub static ADAPTIVE_TX: KnobRow =
+pub(crate) static ADAPTIVE_TX: KnobRow =
     adaptive("adaptive-tx", 12, "whether the driver adapts the tx values");
 
 /// The size of a ring, by its number in `ETHTOOL_A_RINGS_*`.
@@ -268,12 +268,12 @@ const fn ring(name: &'static str, attribute: u16, help: &'static str) -> KnobRow
 }
 
 /// Slots of each receive ring.
-pub static RX_RING: KnobRow = KnobRow {
+pub(crate) static RX_RING: KnobRow = KnobRow {
     freebsd: Some("kern.polling.burst_max"),
     ..ring("rx-ring", 6, "slots of each receive ring")
 };
 /// Slots of each transmit ring.
-pub static TX_RING: KnobRow = ring("tx-ring", 9, "slots of each transmit ring");
+pub(crate) static TX_RING: KnobRow = ring("tx-ring", 9, "slots of each transmit ring");
 
 /// The CPUs of the threads that poll.
 pub static THREAD_CPUS: KnobRow = KnobRow {
@@ -377,7 +377,7 @@ pub(crate) fn position_of(row: &KnobRow) -> usize {
 ///
 /// # Errors
 /// When the kernel can have nothing of that name, or the table has its own name for it.
-pub fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, ValueError> {
+pub(crate) fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, ValueError> {
     let refused = |why: String| ValueError(format!("{} '{name}': {why}", kind.key()));
     if name.len() > NAME_LENGTH_MAX || !accepts(kind, name) {
         let example = match kind {

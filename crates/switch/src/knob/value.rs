@@ -93,7 +93,7 @@ impl Value {
     }
 
     /// A share of a CPU in percent, by SCHED_DEADLINE.
-    pub fn cpu_share(percent: u32) -> Self {
+    fn cpu_share(percent: u32) -> Self {
         Value::Policy(Policy::Deadline {
             runtime_ns: SHARE_PERIOD_NS / 100 * u64::from(percent),
             deadline_ns: SHARE_PERIOD_NS,

@@ -51,7 +51,10 @@ pub struct InterfaceFacts {
 
 impl InterfaceFacts {
     /// Asks everything about an interface whose namespace has been entered.
-    pub fn gather(machine: &mut Machine, target: &Target) -> Result<InterfaceFacts, ControlError> {
+    pub(crate) fn gather(
+        machine: &mut Machine,
+        target: &Target,
+    ) -> Result<InterfaceFacts, ControlError> {
         let own = target.clone();
         let mut facts =
             machine.run(target.netns_inode, move |control| gather_own(control, own))??;
