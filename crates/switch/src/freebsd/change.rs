@@ -1,0 +1,443 @@
+//! Changes of a host, and putting them back.
+//!
+//! The old values are in the journal before the first command that changes something. A command line that fails leaves
+//! the host as it found it, or says that it could not. Only recorded values are put back, and they are read again.
+
+use std::fmt;
+
+use nicpoll_core::{Knob, Poller};
+
+use super::error::FreebsdError;
+use super::host::{FreebsdHost, Ssh, Survey};
+use super::record::{EXTENSION, HostRecord};
+use super::target::FreebsdTarget;
+use crate::journal::{Entry, Journal, JournalError, fault_point};
+
+/// A variable under kern.polling that can be set.
+#[derive(Debug)]
+pub struct Variable {
+    /// Which.
+    pub knob: Knob,
+    /// The option of `nicpoll set` that sets it.
+    option: &'static str,
+    /// The largest value that means anything, where the kernel takes any.
+    pub max: Option<u32>,
+    /// Its range, for people.
+    pub range: &'static str,
+    /// Its help text.
+    pub help: &'static str,
+    /// Its counterpart on Linux.
+    pub on_linux: &'static str,
+}
+
+/// In this order any values can be written: `each_burst` may not exceed `burst_max`, and lowering
+/// `burst_max` changes it.
+static TABLE: [Variable; 5] = [
+    Variable {
+        knob: Knob::BurstMax,
+        option: "burst-max",
+        max: None,
+        range: "10 to 20000",
+        help: "Maximum packets per tick (kern.polling.burst_max), 10 to 20000",
+        on_linux: "on Linux the card's ring limits a round (ethtool -G), and net.core.netdev_budget",
+    },
+    Variable {
+        knob: Knob::EachBurst,
+        option: "each-burst",
+        max: None,
+        range: "1 to burst_max",
+        help: "Maximum packets per call (kern.polling.each_burst), 1 to burst_max",
+        on_linux: "on Linux a poll takes at most 64 packets, which cannot be changed",
+    },
+    Variable {
+        knob: Knob::IdlePoll,
+        option: "idle-poll",
+        max: Some(1),
+        range: "0 or 1",
+        help: "Also poll while the CPU is idle (kern.polling.idle_poll), 0 or 1",
+        on_linux: "use --busy-poll",
+    },
+    Variable {
+        knob: Knob::UserFrac,
+        option: "user-frac",
+        max: None,
+        range: "0 to 99",
+        help: "CPU share reserved for user programs, in percent (kern.polling.user_frac), 0 to 99",
+        on_linux: "use --threaded --cpu-share PERCENT, which is 100 - user_frac",
+    },
+    Variable {
+        knob: Knob::RegFrac,
+        option: "reg-frac",
+        max: None,
+        range: "1 to hz",
+        help: "Ticks between checks of the card's status (kern.polling.reg_frac), 1 to hz",
+        on_linux: "on Linux drivers check the card's status elsewhere",
+    },
+];
+
+/// Every variable, in an order in which any values can be written.
+pub fn variables() -> impl Iterator<Item = &'static Variable> {
+    TABLE.iter()
+}
+
+impl Variable {
+    /// Its name, without `kern.polling.` before it.
+    pub fn name(&self) -> &'static str {
+        self.knob.name()
+    }
+
+    /// The option of `nicpoll set` that sets it, without the dashes.
+    pub fn option(&self) -> &'static str {
+        self.option
+    }
+
+    /// The row of a variable that can be set.
+    pub(crate) fn of(knob: Knob) -> Option<&'static Variable> {
+        TABLE.iter().find(|variable| variable.knob == knob)
+    }
+}
+
+/// A requested change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreebsdChange {
+    /// The interface is to poll.
+    pub polling: bool,
+    /// Variables under kern.polling.
+    pub knobs: Vec<(Knob, u32)>,
+}
+
+/// One value that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreebsdWrite {
+    /// A variable under kern.polling, for all interfaces of the host; `None`: whether the interface polls, 0 or 1.
+    knob: Option<Knob>,
+    from: u32,
+    to: u32,
+}
+
+impl FreebsdWrite {
+    /// The command that makes it.
+    pub fn command(&self, interface: &str) -> String {
+        match self.knob {
+            Some(_) => format!("sysctl {}={}", self.name(), self.to),
+            None if self.to == 0 => format!("ifconfig {interface} -polling"),
+            None => format!("ifconfig {interface} polling"),
+        }
+    }
+
+    fn back(&self) -> FreebsdWrite {
+        FreebsdWrite {
+            knob: self.knob,
+            from: self.to,
+            to: self.from,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self.knob {
+            Some(knob) => format!("kern.polling.{}", knob.name()),
+            None => String::from("polling"),
+        }
+    }
+
+    /// The value on the host; `None` when it has no such variable.
+    fn now(&self, survey: &Survey) -> Option<i64> {
+        match self.knob {
+            Some(knob) => survey.polling.get(knob),
+            None => Some(survey.interface.is_polling.into()),
+        }
+    }
+
+    fn show(&self, value: impl Into<Option<i64>>) -> String {
+        match (self.knob, value.into()) {
+            (_, None) => String::from("gone"),
+            (Some(_), Some(value)) => value.to_string(),
+            (None, Some(0)) => String::from("off"),
+            (None, Some(_)) => String::from("on"),
+        }
+    }
+}
+
+impl fmt::Display for FreebsdWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [from, to] = [self.from, self.to].map(|value| self.show(i64::from(value)));
+        write!(f, "{} {from} -> {to}", self.name())
+    }
+}
+
+/// The writes of a requested change. The kernel's own rules ([`nicpoll_core`]) decide the ranges and what else changes.
+pub fn plan(
+    survey: &Survey,
+    target: &FreebsdTarget,
+    asked: &FreebsdChange,
+) -> Result<Vec<FreebsdWrite>, FreebsdError> {
+    survey.check(target)?;
+    let mut rules = Poller::new(survey.hz).map_err(|_| range(survey, target, Knob::RegFrac, 0))?;
+    let now: Vec<(Knob, u32)> = survey.polling.writable().collect();
+    for values in [&now, &asked.knobs] {
+        for knob in order() {
+            for (_, value) in values.iter().filter(|(own, _)| *own == knob) {
+                let written = rules.write(knob, *value);
+                written.map_err(|_| range(survey, target, knob, *value))?;
+            }
+        }
+    }
+    let mut writes = Vec::new();
+    for knob in order() {
+        let from = now.iter().find(|(known, _)| *known == knob);
+        writes.extend(from.map(|(_, from)| FreebsdWrite {
+            knob: Some(knob),
+            from: *from,
+            to: rules.read(knob),
+        }));
+    }
+    writes.push(FreebsdWrite {
+        knob: None,
+        from: survey.interface.is_polling.into(),
+        to: (survey.interface.is_polling || asked.polling).into(),
+    });
+    writes.retain(|write| write.from != write.to);
+    Ok(writes)
+}
+
+fn order() -> impl Iterator<Item = Knob> {
+    variables().map(|variable| variable.knob)
+}
+
+fn range(survey: &Survey, target: &FreebsdTarget, knob: Knob, value: u32) -> FreebsdError {
+    let range = match Variable::of(knob) {
+        Some(variable) if knob == Knob::RegFrac => {
+            format!("{}, which is {}", variable.range, survey.hz)
+        }
+        variable => String::from(variable.map_or("", |variable| variable.range)),
+    };
+    FreebsdError::Refused(format!(
+        "kern.polling.{}={value} is out of range on {}: {range}",
+        knob.name(),
+        target.host()
+    ))
+}
+
+pub(crate) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, JournalError> {
+    let new = || Ok(HostRecord::new(host));
+    journal.take_as(&HostRecord::file_of(host), |_| Ok(true), new)
+}
+
+/// Leaves a record as it is to be, or none when it says nothing.
+pub(crate) fn leave(
+    mut entry: Entry<HostRecord>,
+    change: impl FnOnce(&mut HostRecord),
+) -> Result<(), JournalError> {
+    let mut record = entry.record().clone();
+    change(&mut record);
+    record.tidy();
+    if record.is_empty() {
+        return entry.close();
+    }
+    entry.update(|old| *old = record)
+}
+
+/// Makes the changes, and checks that they took effect.
+///
+/// # Errors
+/// Everything has been put back then, unless it is [`FreebsdError::AndBack`].
+pub fn set(
+    journal: &Journal,
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+    writes: &[FreebsdWrite],
+) -> Result<(), FreebsdError> {
+    if writes.is_empty() {
+        return Ok(());
+    }
+    let mut entry = take(journal, target.host())?;
+    let earlier = entry.record().clone();
+    entry.update(|record| {
+        let name = String::from(target.interface());
+        record.interfaces.entry(name).or_default().is_set = true;
+        for write in writes {
+            let (from, to) = (write.from, write.to);
+            match write.knob {
+                Some(knob) => record.note_knob(knob, from, to),
+                None => record.note_polling(target.interface(), from != 0, to != 0),
+            }
+        }
+    })?;
+    let Err(first) = carry_out(host, target, writes) else {
+        return Ok(());
+    };
+    let back: Vec<FreebsdWrite> = writes.iter().map(FreebsdWrite::back).collect();
+    if let Err(second) = carry_out(host, target, &back) {
+        return Err(FreebsdError::AndBack {
+            target: target.to_string(),
+            first: Box::new(first),
+            second: Box::new(second),
+        });
+    }
+    leave(entry, |record| *record = earlier)?;
+    Err(first)
+}
+
+fn carry_out(
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+    writes: &[FreebsdWrite],
+) -> Result<(), FreebsdError> {
+    for write in writes {
+        fault_point();
+        host.ssh().run(&write.command(target.interface()))?;
+    }
+    let now = host.survey(target.interface())?;
+    let is_missed = |write: &&FreebsdWrite| write.now(&now) != Some(write.to.into());
+    match writes.iter().find(is_missed) {
+        None => Ok(()),
+        Some(write) => Err(FreebsdError::Refused(format!(
+            "{}: {} is {} after it was set to {}; something else changes it too",
+            target.host(),
+            write.name(),
+            write.show(write.now(&now)),
+            write.show(i64::from(write.to))
+        ))),
+    }
+}
+
+/// The result of putting an interface back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreebsdRestored {
+    /// The writes.
+    pub writes: Vec<FreebsdWrite>,
+    /// Values that somebody else had changed since, in words.
+    pub drift: Vec<String>,
+    /// Whether the kernel no longer has polling: every value went with the kernel that had it.
+    pub is_gone: bool,
+}
+
+/// The interfaces on which something is in force, by the journal. Records of killed commands that had changed
+/// nothing yet are closed.
+pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, FreebsdError> {
+    let mut targets = Vec::new();
+    for path in journal.paths_ending(EXTENSION)? {
+        if let Some(entry) = journal.lock_as::<HostRecord>(&path)? {
+            let record = entry.record();
+            let set = record.interfaces.iter().filter(|(_, one)| one.is_set);
+            targets
+                .extend(set.filter_map(|(name, _)| FreebsdTarget::from_parts(&record.host, name)));
+            close_if_empty(entry)?;
+        }
+    }
+    Ok(targets)
+}
+
+fn lock(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<Entry<HostRecord>>, JournalError> {
+    let path = journal.directory().join(HostRecord::file_of(target.host()));
+    let entry = journal.lock_as::<HostRecord>(&path)?;
+    let Some(entry) = entry else {
+        return Ok(None);
+    };
+    let interface = entry.record().interfaces.get(target.interface());
+    if interface.is_some_and(|interface| interface.is_set) {
+        return Ok(Some(entry));
+    }
+    close_if_empty(entry)?;
+    Ok(None)
+}
+
+/// Closes the record of a command that was killed before it had changed anything.
+fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), JournalError> {
+    match entry.record().is_empty() {
+        true => entry.close(),
+        false => Ok(()),
+    }
+}
+
+/// The result that [`restore`] would have; `None` when nothing was changed there.
+pub fn would_restore(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<FreebsdRestored>, FreebsdError> {
+    let Some(entry) = lock(journal, target)? else {
+        return Ok(None);
+    };
+    let host = FreebsdHost::reach(Ssh::to(target))?;
+    compare(&host, entry.record(), target).map(Some)
+}
+
+/// Puts an interface back, and the variables of kern.polling with the last interface of the host; `None`
+/// when nothing was changed there.
+pub fn restore(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<FreebsdRestored>, FreebsdError> {
+    let Some(entry) = lock(journal, target)? else {
+        return Ok(None);
+    };
+    let host = FreebsdHost::reach(Ssh::to(target))?;
+    let restored = compare(&host, entry.record(), target)?;
+    if !restored.is_gone {
+        carry_out(&host, target, &restored.writes)?;
+    }
+    leave(entry, |record| {
+        if let Some(interface) = record.interfaces.get_mut(target.interface()) {
+            interface.is_set = false;
+            interface.polling = None;
+        }
+        if !record.is_set() {
+            record.knobs.clear();
+        }
+    })?;
+    Ok(Some(restored))
+}
+
+/// Compares a host with its record.
+fn compare(
+    host: &FreebsdHost,
+    record: &HostRecord,
+    target: &FreebsdTarget,
+) -> Result<FreebsdRestored, FreebsdError> {
+    let mut restored = FreebsdRestored {
+        writes: Vec::new(),
+        drift: Vec::new(),
+        is_gone: false,
+    };
+    let now = match host.survey(target.interface()) {
+        Ok(now) => now,
+        Err(FreebsdError::NoDevicePolling { .. }) => {
+            restored.is_gone = true;
+            return Ok(restored);
+        }
+        Err(error) => return Err(error),
+    };
+    let own = record.interfaces.get(target.interface());
+    let polling = own.and_then(|own| own.polling.as_ref());
+    let mut recorded: Vec<(Option<Knob>, u32, u32)> = Vec::new();
+    recorded.extend(polling.map(|one| (None, one.written.into(), one.before.into())));
+    let mut others = record.interfaces.iter();
+    if !others.any(|(name, one)| one.is_set && name != target.interface()) {
+        let known = order().filter_map(|knob| Some((knob, record.knobs.get(knob.name())?)));
+        recorded.extend(known.map(|(knob, one)| (Some(knob), one.written, one.before)));
+    }
+    for (knob, written, to) in recorded {
+        let mut write = FreebsdWrite {
+            knob,
+            from: written,
+            to,
+        };
+        let Some(is) = write.now(&now) else {
+            continue;
+        };
+        if is != i64::from(written) {
+            restored.drift.push(format!(
+                "{} is {}; nicpoll had set it to {}, and a reboot or somebody else changed it since",
+                write.name(),
+                write.show(is),
+                write.show(i64::from(written))
+            ));
+        }
+        write.from = u32::try_from(is).unwrap_or(written);
+        restored.writes.extend((write.from != to).then_some(write));
+    }
+    Ok(restored)
+}
