@@ -85,7 +85,7 @@ impl From<EngineError> for Failure {
             | EngineError::SameInterface { .. }
             | EngineError::NoEngine { .. }
             | EngineError::NoKernelThreads { .. } => Failure::Usage(error.to_string()),
-            EngineError::Blast(blast) if blast.is_of_file() => Failure::Usage(blast.to_string()),
+            error if error.is_of_file() => Failure::Usage(error.to_string()),
             error if error.is_missing() => Failure::Missing(error.to_string()),
             error => Failure::Failed(error.into()),
         }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use nicpoll_core::{Command, Device};
-use nicpoll_engine::{PacketInput, Port, PortInto, Take, Transmit, XdpPort};
+use nicpoll_engine::{PacketInput, Port, Take, Transmit, XdpPort};
 use nicpoll_wire::frame::{Frame, UdpPath};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -1,9 +1,13 @@
-//! What runs on the engine until it is ended: whoever starts, shows and ends one application can do so with any.
+//! What runs on the engine until it is ended, and what it may ask of the program that it is part of.
 //!
-//! What must hold: nobody who shows what an application does asks which one it is.
+//! A program that polls its memory does not stop the kernel's NAPI from running for each arrival. [`KernelSide`] names the
+//! settings of the kernel that go with the engine; who makes, records and restores them implements [`ReceiveSetup`]. What was
+//! granted is put back when the program ends, in whatever way.
 
-use crate::engine::EngineEnded;
-use crate::error::EngineError;
+use nicpoll_model::engine::KernelSideFacts;
+
+use crate::error::{EngineError, SetupError};
+use crate::names::Named;
 
 /// An application that runs.
 pub trait EngineApplication {
@@ -36,11 +40,129 @@ pub trait EngineApplication {
     fn end(self, signal: Option<i32>) -> Result<Self::End, EngineError>;
 }
 
-impl From<EngineEnded> for EngineError {
-    fn from(ended: EngineEnded) -> Self {
-        EngineError::Thread {
-            doing: String::from("asking the engine"),
-            source: std::io::Error::other(ended),
+/// What is asked of the kernel's side, chosen by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KernelSide {
+    /// Nothing: it stays as it is.
+    #[default]
+    AsIs,
+    /// A kernel thread receives, on CPUs that the engine does not use, where there are any.
+    Threaded,
+    /// A timer begins the kernel's rounds, and arrivals interrupt nobody, as after `nicpoll set IF polling`.
+    Polling,
+}
+
+impl Named for KernelSide {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        let names = [
+            (KernelSide::AsIs, "as-is"),
+            (KernelSide::Threaded, "threaded"),
+            (KernelSide::Polling, "polling"),
+        ];
+        names.into_iter()
+    }
+}
+
+/// What an engine asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveWish<'a> {
+    /// The interface, of the calling thread's network namespace.
+    pub interface: &'a str,
+    /// What the kernel's side is to be.
+    pub side: KernelSide,
+    /// CPUs for the kernel's threads; none: those that the engine leaves free, or its own where it leaves none.
+    pub kernel_cpus: &'a [u32],
+    /// The engine's CPUs.
+    pub engine_cpus: &'a [u32],
+}
+
+/// Who can change the kernel's side.
+pub trait ReceiveSetup {
+    /// Changes the interface as an engine wishes.
+    ///
+    /// # Errors
+    /// When it cannot be had; nothing is changed then.
+    fn set_up(&self, wish: &ReceiveWish) -> Result<Box<dyn GrantedSetup>, SetupError>;
+}
+
+/// What was granted. It is put back when this is dropped, or when the process dies.
+pub trait GrantedSetup: Send {
+    /// What it is now.
+    fn facts(&self) -> KernelSideFacts;
+
+    /// Puts back what was there.
+    ///
+    /// # Errors
+    /// When that fails; whoever watches over it tries again.
+    fn put_back(self: Box<Self>) -> Result<(), SetupError>;
+}
+
+/// What an engine may ask of the program that it is part of.
+pub struct Helpers<'a> {
+    /// What the kernel takes of the engine's CPUs.
+    pub accounts: &'a dyn crate::runner::charge::CpuAccounts,
+    /// Who changes the kernel's side.
+    pub setup: Option<&'a dyn ReceiveSetup>,
+}
+
+impl Helpers<'_> {
+    /// None of both.
+    pub fn none() -> Self {
+        Helpers {
+            accounts: &crate::runner::charge::NoAccounts,
+            setup: None,
+        }
+    }
+
+    /// Has the kernel's side be changed; `None` when it is to stay as it is.
+    ///
+    /// # Errors
+    /// When it cannot be had, or CPUs are given for threads that it has not.
+    pub(crate) fn set_up(
+        &self,
+        wish: &ReceiveWish,
+    ) -> Result<Option<Box<dyn GrantedSetup>>, EngineError> {
+        if wish.side != KernelSide::Threaded && !wish.kernel_cpus.is_empty() {
+            return Err(EngineError::NoKernelThreads {
+                side: wish.side.name(),
+            });
+        }
+        if wish.side == KernelSide::AsIs {
+            return Ok(None);
+        }
+        let refused = |source| EngineError::KernelSide {
+            interface: wish.interface.to_owned(),
+            side: wish.side.name(),
+            source,
+        };
+        let setup = self
+            .setup
+            .ok_or_else(|| refused("nobody here can change it".into()))?;
+        let granted = setup.set_up(wish);
+        granted.map(Some).map_err(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn cpus_are_for_threads_and_refused_where_the_kernel_has_none() {
+        for (side, cpus, is_refused) in [
+            (KernelSide::AsIs, &[][..], false),
+            (KernelSide::AsIs, &[0], true),
+            (KernelSide::Polling, &[0], true),
+        ] {
+            let outcome = Helpers::none().set_up(&ReceiveWish {
+                interface: "em0",
+                side,
+                kernel_cpus: cpus,
+                engine_cpus: &[],
+            });
+            let refused = matches!(outcome, Err(EngineError::NoKernelThreads { .. }));
+            assert_eq!(refused, is_refused, "{side:?} {cpus:?}");
         }
     }
 }

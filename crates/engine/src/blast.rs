@@ -1,20 +1,12 @@
 //! Sending: frames of UDP, or those of a capture, by one or more interfaces at a time.
 //!
-//! What must hold: every frame that was written is in the account of its link. Nothing is left when the process ends,
-//! in whatever way: no program is attached, and no setting of an interface is changed.
+//! Every frame that was written is in the account of its link. Nothing is left when the process ends, in whatever way: no
+//! program is attached, and no setting of an interface is changed. In order: [`target`] finds the receiver, [`frames`]
+//! makes the frames and their schedule, [`path`] opens the way out, [`link`] sends.
 
-mod error;
-mod joined;
-mod lengths;
+mod frames;
 mod link;
-mod live;
-pub(crate) mod neighbour;
-mod outlet;
 mod path;
-mod replay;
-mod schedule;
-mod source;
-mod stream;
 mod target;
 
 use std::io;
@@ -30,21 +22,17 @@ use nicpoll_model::{Origin, Pace, Rate};
 use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
 use rustix::io::Errno;
 
-pub use error::BlastError;
-pub use lengths::{FrameLengths, LengthsError};
+pub use frames::{FLOW_PORTS, FrameLengths, LengthsError};
 pub use path::BlastPath;
-pub use stream::FLOW_PORTS;
 pub use target::Receiver;
 
 use crate::application::EngineApplication;
+use crate::device::interface::Interface;
 use crate::error::EngineError;
-use crate::interface::Interface;
 use crate::names::{Choice, Named};
+use frames::{FCS_BYTES, Frames, Replay, Schedule, Stream};
 use link::{Bounds, Link, Outcome};
-use path::{Frames, Opened};
-use replay::Replay;
-use schedule::Schedule;
-use stream::{FCS_BYTES, Stream};
+use path::Opened;
 
 /// What is sent, and how.
 #[derive(Clone, Debug)]
@@ -231,7 +219,7 @@ fn make(
     traffic: &LinkTraffic,
     settings: &BlastSettings,
     first_flow: u16,
-) -> Result<Made, BlastError> {
+) -> Result<Made, EngineError> {
     let pace = |rate| Schedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(settings.burst));
     match traffic {
         LinkTraffic::Datagrams {
@@ -243,7 +231,7 @@ fn make(
             let frame_bytes = lengths_on(&path, interface, lengths)?;
             let stream = Stream::new(&path, &frame_bytes, *flows, first_flow);
             // A length that does not fit was refused above.
-            let stream = stream.map_err(|_| BlastError::FrameTooLong {
+            let stream = stream.map_err(|_| EngineError::FrameTooLong {
                 interface: interface.name.clone(),
                 frame_bytes: frame_bytes.iter().copied().max().unwrap_or(0),
                 mtu_bytes: 0,
@@ -283,12 +271,12 @@ fn lengths_on(
     path: &UdpPath,
     interface: &Interface,
     lengths: &FrameLengths,
-) -> Result<Vec<u32>, BlastError> {
+) -> Result<Vec<u32>, EngineError> {
     let shortest = (path.header_bytes() + MARK_BYTES).max(FRAME_BYTES_MIN) as u32 + FCS_BYTES;
     let frame_bytes = lengths.frame_bytes(shortest);
     interface.check_lengths(&frame_bytes)?;
     match frame_bytes.iter().min() {
-        Some(short) if *short < shortest => Err(BlastError::FrameTooShort {
+        Some(short) if *short < shortest => Err(EngineError::FrameTooShort {
             frame_bytes: *short,
             to: path.destination.ip(),
             frame_bytes_min: shortest,

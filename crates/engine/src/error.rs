@@ -1,13 +1,24 @@
-//! Why the engine cannot drive an interface.
+//! Why the engine cannot drive an interface, or send by it.
 
 use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
 
 use nicpoll_core::Errno;
+use nicpoll_wire::pcap::PcapError;
 use thiserror::Error;
 
 use crate::knobs::KnobRefusal;
 
-/// Why the engine cannot drive an interface.
+/// The engine's thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the engine's thread has ended")]
+pub struct EngineEnded;
+
+/// What went wrong with the kernel's side of receiving.
+pub type SetupError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why the engine cannot drive an interface, or send by it.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// There is no such interface.
@@ -108,33 +119,11 @@ pub enum EngineError {
         /// The kernel's reason.
         why: String,
     },
-    /// A queue has no socket.
-    #[error("queue {queue} of interface '{interface}' gets no AF_XDP socket: {source}{remedy}")]
-    Socket {
-        /// The interface's name.
-        interface: String,
-        /// The queue.
-        queue: u32,
-        /// What the kernel said.
-        source: io::Error,
-        /// What to do about it, after a semicolon; may be empty.
-        remedy: &'static str,
-    },
-    /// The interface has no AF_PACKET socket.
-    #[error("interface '{interface}' gets no AF_PACKET socket: {source}{remedy}")]
-    PacketSocket {
-        /// The interface's name.
-        interface: String,
-        /// What the kernel said.
-        source: io::Error,
-        /// What to do about it, after a semicolon; may be empty.
-        remedy: &'static str,
-    },
-    /// This end of the link is not to be had.
-    #[error("'{interface}' cannot be a TAP interface of nicpoll's: {source}{remedy}")]
-    Tap {
-        /// The interface's name.
-        interface: String,
+    /// A device, such as the socket of a queue, cannot be had.
+    #[error("{device}: {source}{remedy}")]
+    Device {
+        /// What cannot be had, of which interface.
+        device: String,
         /// What the kernel said.
         source: io::Error,
         /// What to do about it, after a semicolon; may be empty.
@@ -161,7 +150,7 @@ pub enum EngineError {
         /// What was asked for.
         side: &'static str,
         /// Why not.
-        source: crate::SetupError,
+        source: SetupError,
     },
     /// CPUs were given for threads that there are none of.
     #[error(
@@ -183,11 +172,128 @@ pub enum EngineError {
         /// What it is now.
         side: String,
         /// Why.
-        source: crate::SetupError,
+        source: SetupError,
     },
-    /// Frames cannot be sent.
-    #[error(transparent)]
-    Blast(#[from] crate::blast::BlastError),
+    /// The interface is down.
+    #[error("interface '{interface}' is down; bring it up first: ip link set {interface} up")]
+    Down {
+        /// Its name.
+        interface: String,
+    },
+    /// No route leads there.
+    #[error(
+        "no route to {to} from '{interface}': {source}; add one ('ip route add {to} dev {interface}' where the receiver \
+         is on the link, 'ip route add {to} via ROUTER' where it is not), or name the receiver's hardware address and an \
+         address to send from: --mac MAC --from ADDRESS"
+    )]
+    NoRoute {
+        /// The interface's name.
+        interface: String,
+        /// The receiver.
+        to: IpAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The address is not one host's, or this one's.
+    #[error(
+        "{to} is not the address of one other host; frames to a group or to this host need --mac MAC and \
+         --from ADDRESS"
+    )]
+    NotOneHost {
+        /// The receiver.
+        to: IpAddr,
+    },
+    /// The interface has no address to send from.
+    #[error(
+        "interface '{interface}' has no address to reach {to} from; give it one, or name one: --from ADDRESS"
+    )]
+    NoAddress {
+        /// The interface's name.
+        interface: String,
+        /// The receiver.
+        to: IpAddr,
+    },
+    /// One address is IPv4's and the other IPv6's.
+    #[error("{from} and {to} are not of one family")]
+    MixedFamilies {
+        /// The sender.
+        from: IpAddr,
+        /// The receiver.
+        to: IpAddr,
+    },
+    /// The hardware address of the receiver or its router cannot be had.
+    #[error(
+        "the hardware address of {address} at '{interface}' cannot be had: {why}; name it: --mac MAC"
+    )]
+    NoNeighbour {
+        /// The interface's name.
+        interface: String,
+        /// Receiver or router.
+        address: IpAddr,
+        /// Why not.
+        why: String,
+    },
+    /// A frame is longer than the interface sends.
+    #[error(
+        "frames of {frame_bytes} bytes are longer than '{interface}' sends: its MTU of {mtu_bytes} bytes allows \
+         {frame_bytes_max} with header and FCS; send shorter ones, or raise the MTU"
+    )]
+    FrameTooLong {
+        /// The interface's name.
+        interface: String,
+        /// The longest frame that was asked for, with FCS.
+        frame_bytes: u32,
+        /// The interface's MTU.
+        mtu_bytes: u32,
+        /// What it allows.
+        frame_bytes_max: u32,
+    },
+    /// A frame is too short for what it has to carry.
+    #[error(
+        "frames of {frame_bytes} bytes are too short: headers, number and time to {to} take {frame_bytes_min} with FCS"
+    )]
+    FrameTooShort {
+        /// The shortest frame that was asked for, with FCS.
+        frame_bytes: u32,
+        /// The receiver.
+        to: IpAddr,
+        /// The shortest that is possible.
+        frame_bytes_min: u32,
+    },
+    /// Frames cannot go that way.
+    #[error("'{interface}' cannot send by {path}: {why}")]
+    NoPath {
+        /// The interface's name.
+        interface: String,
+        /// The way, by name.
+        path: &'static str,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// The capture cannot be read.
+    #[error("cannot read {}: {source}", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is no capture.
+    #[error("cannot replay {}: {source}", .file.display())]
+    Capture {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: PcapError,
+    },
+    /// It holds nothing that could be sent.
+    #[error("cannot replay {}: {why}", .file.display())]
+    NothingToReplay {
+        /// The file.
+        file: PathBuf,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
     /// The thread cannot run as it has to.
     #[error("{doing}: {source}")]
     Thread {
@@ -207,13 +313,32 @@ impl EngineError {
                 | EngineError::Mtu { .. }
                 | EngineError::Privileges { .. }
                 | EngineError::Program { .. }
-                | EngineError::Socket { .. }
+                | EngineError::Device { .. }
+        )
+    }
+
+    /// Whether the file to replay is missing, cannot be read or is no capture.
+    pub fn is_of_file(&self) -> bool {
+        matches!(
+            self,
+            EngineError::Read { .. }
+                | EngineError::Capture { .. }
+                | EngineError::NothingToReplay { .. }
         )
     }
 
     /// Whether a privilege or a kernel feature is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, EngineError::Privileges { .. })
+    }
+}
+
+impl From<EngineEnded> for EngineError {
+    fn from(ended: EngineEnded) -> Self {
+        EngineError::Thread {
+            doing: String::from("asking the engine"),
+            source: io::Error::other(ended),
+        }
     }
 }
 

@@ -4,17 +4,13 @@
 //! others to the kernel: what is for this host, what has no route or no neighbour yet, what needs fragments or an
 //! answer by ICMP.
 //!
-//! What must hold: every frame that came to an interface is forwarded, left to the kernel, lost at a named place, or
-//! shown as unaccounted for. Routes and neighbours are the kernel's, a tick of its clock old at most; nobody else has a
-//! table of them. When the program ends, in whatever way, the interfaces are as they were before.
+//! Every frame that came to an interface is forwarded, left to the kernel, lost at a named place, or shown as
+//! unaccounted for. Routes and neighbours are the kernel's, a tick of its clock old at most; there is
+//! no other table of them. When the program ends, in whatever way, the interfaces are as they were before.
 
 mod classifier;
 mod exits;
-mod forward_port;
-mod freshness;
-mod handed;
-mod leftovers;
-mod passages;
+mod path;
 mod user_path;
 mod xdp_path;
 
@@ -23,21 +19,20 @@ use std::time::Instant;
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Origin;
-use nicpoll_model::engine::{EngineFacts, KernelSideFacts, PollingOfCpu};
+use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_model::forward::{
     FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
     ForwardStart, ForwardedFrom,
 };
-use nicpoll_model::sink::SinkVariable;
 
+use self::path::{Path, PathEnd};
 use self::user_path::UserPath;
 use self::xdp_path::XdpPath;
-use crate::application::EngineApplication;
-use crate::engines::EngineSettings;
+use crate::application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
+use crate::device::interface::{Interface, takes_redirected};
+use crate::engine::EngineSettings;
 use crate::error::EngineError;
-use crate::interface::{Interface, takes_redirected};
 use crate::names::Named;
-use crate::receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveWish};
 
 /// What is forwarded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,46 +88,6 @@ impl Named for ForwardPath {
         ];
         names.into_iter()
     }
-}
-
-/// How frames get from one interface to another.
-trait Path {
-    /// Where the XDP program of each interface runs.
-    fn program_modes(&self) -> Vec<&'static str>;
-
-    /// Where the frames of each interface ended until now.
-    fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError>;
-
-    /// Adapts to interfaces that changed.
-    fn look_around(&mut self) -> Result<(), EngineError>;
-
-    /// Stops to take frames, and lets those on their way come to their ends.
-    fn stop(&mut self);
-
-    /// How the engine runs; `None` where there is none.
-    fn engine(&self) -> Option<EngineFacts> {
-        None
-    }
-
-    /// What else is to be known of it.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// What else is to be told once it has stopped.
-    fn end(&self) -> PathEnd {
-        PathEnd::default()
-    }
-}
-
-/// What a path tells at its end beside the accounts.
-#[derive(Default)]
-struct PathEnd {
-    /// `None` where nobody checks the status of the interfaces, and so for the changes.
-    link_loss_events: Option<u64>,
-    mtu_changes: Option<u64>,
-    polling: Vec<SinkVariable>,
-    polling_by_cpu: Vec<PollingOfCpu>,
 }
 
 /// What was changed of the kernel's side, for each interface where something was.

@@ -4,8 +4,8 @@
 //! `cpus` asks for their numbers. The answer is a line, too: `ok VALUE`, with the value before it for a write, or
 //! `error` and a sentence.
 //!
-//! What must hold: only root may enter the folder of the sockets. A client that says nothing, or too much, is left
-//! after a second and takes nothing from the engine. A socket whose process was killed is nobody's, and is removed.
+//! Only root may enter the folder of the sockets. A client that says nothing, or too much, is dropped after a second and
+//! takes nothing from the engine. The socket of a killed process is removed.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,7 +22,7 @@ use nicpoll_core::{Knob, Poller};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-use crate::engine::EngineEnded;
+use crate::error::EngineEnded;
 use crate::knobs::{KnobNameError, KnobRefusal, over_all_cpus, parse_knob_of_cpu, write_knob};
 
 /// Where the sockets are, one for each engine.
@@ -90,18 +90,21 @@ impl Drop for KnobServer {
     }
 }
 
-/// Reads or replaces the pollers of all CPUs. The requests are carried out by the threads whose pollers they are.
-pub(crate) trait Pollers {
-    /// The CPUs, and a copy of the poller of each.
-    fn copies(&self) -> Result<Vec<(u32, Poller)>, EngineEnded>;
+/// A knob that is to be written on some CPUs, and its value. It was tried on copies.
+pub(crate) type KnobWrite = (Vec<u32>, Knob, u32);
 
-    /// Writes a knob of the poller at one CPU. It was tried on a copy.
-    fn write(&self, cpu: u32, knob: Knob, value: u32) -> Result<(), EngineEnded>;
-}
-
-/// Carries out a request.
-pub(crate) fn answer(pollers: &impl Pollers, request: &str) -> String {
-    match carry_out(pollers, request) {
+/// Carries out a request: `copies` are those of the pollers of all CPUs, and `write` writes the pollers themselves.
+pub(crate) fn answer(
+    copies: Result<Vec<(u32, Poller)>, EngineEnded>,
+    request: &str,
+    write: impl FnOnce(KnobWrite) -> Result<(), EngineEnded>,
+) -> String {
+    let outcome = copies.map_err(RequestError::Ended).and_then(|copies| {
+        let (value, to_write) = carry_out(copies, request)?;
+        to_write.map_or(Ok(()), write)?;
+        Ok(value)
+    });
+    match outcome {
         Ok(value) => format!("ok {value}"),
         Err(why) => format!("error {why}"),
     }
@@ -125,11 +128,13 @@ enum RequestError {
 /// The request for the CPUs that an engine runs on.
 const CPUS: &str = "cpus";
 
-fn carry_out(pollers: &impl Pollers, request: &str) -> Result<String, RequestError> {
-    let mut all = pollers.copies()?;
+fn carry_out(
+    mut all: Vec<(u32, Poller)>,
+    request: &str,
+) -> Result<(String, Option<KnobWrite>), RequestError> {
     let cpus: Vec<String> = all.iter().map(|(cpu, _)| cpu.to_string()).collect();
     if request == CPUS {
-        return Ok(cpus.join(","));
+        return Ok((cpus.join(","), None));
     }
     let (name, value) = match request.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -149,7 +154,7 @@ fn carry_out(pollers: &impl Pollers, request: &str) -> Result<String, RequestErr
     };
     let before = read(&all);
     let Some(value) = value else {
-        return Ok(before.to_string());
+        return Ok((before.to_string(), None));
     };
     let number = value.parse().map_err(|_| RequestError::NoNumber {
         knob,
@@ -159,10 +164,11 @@ fn carry_out(pollers: &impl Pollers, request: &str) -> Result<String, RequestErr
     for (_, poller) in &mut all {
         write_knob(poller, knob, number)?;
     }
-    for (cpu, _) in &all {
-        pollers.write(*cpu, knob, number)?;
-    }
-    Ok(format!("{before} -> {}", read(&all)))
+    let cpus = all.iter().map(|(cpu, _)| *cpu).collect();
+    Ok((
+        format!("{before} -> {}", read(&all)),
+        Some((cpus, knob, number)),
+    ))
 }
 
 /// What an engine says to a request.
@@ -338,33 +344,26 @@ fn serve(client: &UnixStream, ask: &impl Fn(String) -> String) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
     use super::*;
 
-    struct Cores(RefCell<Vec<(u32, Poller)>>);
-
-    impl Pollers for Cores {
-        fn copies(&self) -> Result<Vec<(u32, Poller)>, EngineEnded> {
-            Ok(self.0.borrow().clone())
-        }
-
-        fn write(&self, cpu: u32, knob: Knob, value: u32) -> Result<(), EngineEnded> {
-            let mut all = self.0.borrow_mut();
-            let (_, poller) = all.iter_mut().find(|(at, _)| *at == cpu).unwrap();
-            poller.write(knob, value).unwrap();
-            Ok(())
-        }
+    fn cores(cpus: &[u32]) -> Vec<(u32, Poller)> {
+        let pollers = cpus.iter().map(|cpu| (*cpu, Poller::new(1000).unwrap()));
+        pollers.collect()
     }
 
-    fn cores(cpus: &[u32]) -> Cores {
-        let pollers = cpus.iter().map(|cpu| (*cpu, Poller::new(1000).unwrap()));
-        Cores(RefCell::new(pollers.collect()))
+    /// What the engine of these pollers answers.
+    fn asked(pollers: &mut [(u32, Poller)], request: &str) -> String {
+        answer(Ok(pollers.to_vec()), request, |(cpus, knob, value)| {
+            for (_, poller) in pollers.iter_mut().filter(|(cpu, _)| cpus.contains(cpu)) {
+                poller.write(knob, value).unwrap();
+            }
+            Ok(())
+        })
     }
 
     #[test]
     fn reads_writes_and_refusals_are_told_apart() {
-        let one = cores(&[3]);
+        let mut one = cores(&[3]);
         for (request, expected) in [
             ("cpus", "ok 3"),
             ("user_frac", "ok 50"),
@@ -385,14 +384,14 @@ mod tests {
             // burst_max takes each_burst along, to 10 and not to the new limit.
             ("burst_max=100", "ok 150 -> 100"),
         ] {
-            assert_eq!(answer(&one, request), expected, "{request}");
+            assert_eq!(asked(&mut one, request), expected, "{request}");
         }
-        let unknown = answer(&one, "speed");
+        let unknown = asked(&mut one, "speed");
         assert!(
             unknown.starts_with("error unknown oid 'kern.polling.speed'"),
             "{unknown}"
         );
-        let deprecated = answer(&one, "kern.polling.enable=1");
+        let deprecated = asked(&mut one, "kern.polling.enable=1");
         assert!(
             deprecated.contains("nicpoll set IF polling"),
             "{deprecated}"
@@ -401,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_knob_is_that_of_all_cpus_or_of_one() {
-        let two = cores(&[0, 2]);
+        let mut two = cores(&[0, 2]);
         for (request, expected) in [
             ("cpus", "ok 0,2"),
             ("user_frac=30", "ok 50 -> 30"),
@@ -419,7 +418,7 @@ mod tests {
                 "error unknown oid 'kern.polling.cpu1.burst': the engine runs on CPU 0, 2",
             ),
         ] {
-            assert_eq!(answer(&two, request), expected, "{request}");
+            assert_eq!(asked(&mut two, request), expected, "{request}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_engine::blast::{
-    Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, LinkTraffic, Receiver,
+    Blast, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, LinkTraffic, Receiver,
 };
 use nicpoll_engine::{Choice, EngineApplication, EngineError, Named};
 use nicpoll_model::blast::{BlastEnd, BlastFrames};
@@ -247,7 +247,7 @@ fn the_neighbour_is_asked_for_and_what_cannot_be_reached_is_refused() {
     needs!(Root, Ip);
     let pair = prepared();
     let refused = |pair: &Pair, settings: BlastSettings| match start(pair, settings) {
-        Err(EngineError::Blast(error)) => error,
+        Err(error) => error,
         other => panic!("{:?}", other.map(|_| "it was started")),
     };
     let to_peer = |lengths| settings(datagrams(to(RECEIVER), lengths, 1), Choice::Auto, 10);
@@ -261,13 +261,13 @@ fn the_neighbour_is_asked_for_and_what_cannot_be_reached_is_refused() {
     let here = settings(datagrams(to("198.18.0.1"), "64", 1), Choice::Auto, 10);
     assert!(matches!(
         refused(&pair, here),
-        BlastError::NotOneHost { .. }
+        EngineError::NotOneHost { .. }
     ));
     let long = refused(&pair, to_peer("1519"));
     assert!(
         matches!(
             long,
-            BlastError::FrameTooLong {
+            EngineError::FrameTooLong {
                 frame_bytes_max: 1518,
                 ..
             }
@@ -279,7 +279,7 @@ fn the_neighbour_is_asked_for_and_what_cannot_be_reached_is_refused() {
     assert!(
         matches!(
             short,
-            BlastError::FrameTooShort {
+            EngineError::FrameTooShort {
                 frame_bytes_min: 84,
                 ..
             }
@@ -293,7 +293,7 @@ fn the_neighbour_is_asked_for_and_what_cannot_be_reached_is_refused() {
     run(&pair.sender, "ip link set em0 down");
     assert!(matches!(
         refused(&pair, to_peer("64")),
-        BlastError::Down { .. }
+        EngineError::Down { .. }
     ));
 }
 
@@ -376,8 +376,5 @@ fn a_capture_is_sent_as_it_was_recorded_and_not_faster() {
     // 149 gaps of 2 ms: earlier than that the last one is not due.
     assert!(end.duration_seconds >= 0.298, "{}", end.duration_seconds);
     let missing = start(&pair, replay);
-    assert!(matches!(
-        missing,
-        Err(EngineError::Blast(BlastError::Read { .. }))
-    ));
+    assert!(matches!(missing, Err(EngineError::Read { .. })));
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 use nicpoll_engine::{
-    AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
+    AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take, TapPort,
+    Transmit,
 };
-use nicpoll_engine::{Port, TapPort, Transmit};
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_testkit::needs;
@@ -278,7 +278,7 @@ fn a_change_of_the_mtu_is_counted_and_survived() {
         loop {
             assert_eq!(wire.poll(Command::PollOnly, 5), 0, "{kind:?}");
             let (drops, fates) = (wire.port.drops(), wire.intake.fates().unwrap());
-            if drops.no_memory + fates.too_long == 1 {
+            if drops.no_memory + fates.too_long_packets == 1 {
                 wire.sent += drops.frames();
                 break;
             }
@@ -336,7 +336,7 @@ fn jumbo_frames_come_whole() {
             );
         }
         assert_eq!(seen.try_iter().collect::<Vec<_>>(), wanted, "{kind:?}");
-        assert_eq!(opened.intake.fates().unwrap().taken, 3, "{kind:?}");
+        assert_eq!(opened.intake.fates().unwrap().taken_packets, 3, "{kind:?}");
     }
 }
 
@@ -363,9 +363,12 @@ fn what_was_taken_is_received_or_lost_at_one_place_and_nothing_comes_after_the_s
             wire.taken
         );
         assert!(drops.frames() > 0, "{kind:?}");
-        assert_eq!(fates.taken, wire.taken + drops.frames(), "{kind:?}");
+        assert_eq!(fates.taken_packets, wire.taken + drops.frames(), "{kind:?}");
         assert_eq!(wire.taken + drops.frames(), stopped, "{kind:?}");
-        assert!(fates.passed.is_none_or(|passed| passed > 0), "{kind:?}");
+        assert!(
+            fates.passed_packets.is_none_or(|passed| passed > 0),
+            "{kind:?}"
+        );
     }
 }
 

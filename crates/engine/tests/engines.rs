@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, EngineSettings, Engines, NoAccounts, PacketInput, PortInto, RunnerSettings, Take,
-    XdpPort,
+    AnyPort, Drive, EngineSettings, Engines, NoAccounts, PacketInput, RunnerSettings, Take, XdpPort,
 };
 use nicpoll_sys::schedule;
 use nicpoll_testkit::needs;
@@ -63,6 +62,9 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
     let open = |(): &mut ()| XdpPort::open("em0", &Take::Ports([PORT].into()), 256, Count::default);
     let (_taker, ports) = pair.receiver.run(open).unwrap().unwrap();
     assert_eq!(ports.len(), 2);
+    let ports = ports
+        .into_iter()
+        .map(|port| Box::new(port) as AnyPort<Count>);
     // Where there is one CPU only, one engine has both queues.
     let cpus = schedule::allowed_cpus().unwrap();
     let settings = EngineSettings {
@@ -75,7 +77,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
         },
         knobs: vec![(Knob::UserFrac, 30)],
     };
-    let engines = Engines::start(&settings, ports, &NoAccounts).unwrap();
+    let engines = Engines::start(&settings, ports.collect(), &NoAccounts).unwrap();
     // By queue: the first engine has the first one.
     let received = || {
         let by_engine = engines.ask(|runner| {

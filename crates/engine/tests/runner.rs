@@ -51,6 +51,16 @@ impl Device for Slow {
 }
 
 impl Port for Slow {
+    type Input = ();
+
+    fn input(&self) -> &() {
+        &()
+    }
+
+    fn input_mut(&mut self) -> &mut () {
+        unreachable!("it hands nothing on")
+    }
+
     fn waiting(&self) -> u32 {
         self.waiting
     }
@@ -69,7 +79,7 @@ impl Port for Slow {
     }
 }
 
-fn engine(drive: Drive, poll: Duration) -> (Engine<Slow>, Arc<Asked>) {
+fn engine(drive: Drive, poll: Duration) -> (Engine<()>, Arc<Asked>) {
     let asked = Arc::new(Asked::default());
     let port = Slow {
         asked: Arc::clone(&asked),
@@ -83,12 +93,12 @@ fn engine(drive: Drive, poll: Duration) -> (Engine<Slow>, Arc<Asked>) {
         controller: Controller::Freebsd,
         storm_threshold: 0,
     };
-    let runner = PortRunner::new(settings, vec![port]).unwrap();
+    let runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
     let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
     (Engine::start(runner, cpu).unwrap(), asked)
 }
 
-fn await_knob(engine: &Engine<Slow>, knob: Knob, least: u32) {
+fn await_knob(engine: &Engine<()>, knob: Knob, least: u32) {
     let began = Instant::now();
     loop {
         let value = engine
@@ -156,7 +166,7 @@ fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
             controller: Controller::Freebsd,
             storm_threshold,
         };
-        let runner = PortRunner::new(settings, vec![port]).unwrap();
+        let runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
         let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
         let engine = Engine::start(runner, cpu).unwrap();
         let began = Instant::now();
@@ -205,7 +215,7 @@ fn runs_beside(waiting: u32, takes_all: bool) -> u64 {
         storm_threshold: 0,
     };
     let runs = Arc::new(AtomicU64::new(0));
-    let runner = PortRunner::new(settings, vec![port]).unwrap();
+    let runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
     let runner = runner.charged(Some(Box::new(Threads(Arc::clone(&runs)))));
     let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
     let engine = Engine::start(runner, cpu).unwrap();

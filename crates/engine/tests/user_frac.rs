@@ -43,6 +43,16 @@ impl Device for Costly {
 }
 
 impl Port for Costly {
+    type Input = ();
+
+    fn input(&self) -> &() {
+        &()
+    }
+
+    fn input_mut(&mut self) -> &mut () {
+        unreachable!("it hands nothing on")
+    }
+
     fn waiting(&self) -> u32 {
         u32::from(self.has_load)
     }
@@ -60,7 +70,7 @@ impl Port for Costly {
     }
 }
 
-fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> PortRunner<Costly> {
+fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> PortRunner<()> {
     let settings = RunnerSettings {
         drive: Drive::Polling,
         hz: 1000,
@@ -71,7 +81,7 @@ fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> Port
         packet: Duration::from_micros(5),
         has_load,
     };
-    let mut runner = PortRunner::new(settings, vec![port]).unwrap();
+    let mut runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
     for (knob, value) in knobs {
         write_knob(runner.poller_mut(), *knob, *value).unwrap();
     }
@@ -87,7 +97,7 @@ fn last_cpu() -> u32 {
 }
 
 /// The share of a CPU that an endless loop gets beside the engine.
-fn share_of_loop(runner: PortRunner<Costly>) -> f64 {
+fn share_of_loop(runner: PortRunner<()>) -> f64 {
     let cpu = last_cpu();
     let engine = Engine::start(runner, cpu).unwrap();
     let ends = Arc::new(AtomicBool::new(false));

@@ -14,8 +14,8 @@ use std::{io, thread};
 
 use nicpoll_core::{Controller, Knob, Poller};
 use nicpoll_engine::{
-    Drive, Engine, FRAMES_MAX, Named, PacketInput, PortRunner, RunnerSettings, Take, Taker,
-    XdpPort, parse_knob, write_knob,
+    AnyPort, Drive, Engine, FRAMES_MAX, Named, PacketInput, PortRunner, RunnerSettings, Take,
+    Taker, XdpPort, parse_knob, write_knob,
 };
 use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
 use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
@@ -227,7 +227,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// The engine at an interface.
 pub struct EngineReceiver {
     // Declared first: the engine's thread ends before the program leaves the interface.
-    _engine: Engine<XdpPort<Inlet>>,
+    _engine: Engine<Inlet>,
     _taker: Taker,
     inlet: Inlet,
 }
@@ -246,7 +246,10 @@ impl EngineReceiver {
             ..Shared::default()
         }));
         let (taker, ports) = XdpPort::open(interface, &take, FRAMES_MAX, || inlet.clone())?;
-        let mut runner = PortRunner::new(settings, ports)?;
+        let ports = ports
+            .into_iter()
+            .map(|port| Box::new(port) as AnyPort<Inlet>);
+        let mut runner = PortRunner::new(settings, ports.collect())?;
         for (knob, value) in knobs {
             let written = write_knob(runner.poller_mut(), knob, value);
             written.map_err(|error| Refused(error.to_string()))?;

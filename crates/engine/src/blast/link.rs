@@ -1,7 +1,7 @@
 //! The thread that sends by one link.
 //!
-//! What must hold: the thread ends within a moment of being told to, whatever is due next. An interface that is down is
-//! waited for; one that is gone ends the link. What was counted is there at the end in either case.
+//! It ends within a moment of being told to, whatever is due next. It waits for an interface that is down; one that is gone
+//! ends the link. The counts are there at the end in either case.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::outlet::{Built, Counts, Outlet};
-use super::schedule::Schedule;
-use crate::clock::{now_ns, own_cpu_ns, sleep_until};
-use crate::drive::Scheduling;
-use crate::engine::prepare;
+use crate::blast::frames::Schedule;
+use crate::blast::path::{Built, Counts, Outlet};
 use crate::error::EngineError;
+use crate::runner::clock::{now_ns, own_cpu_ns, sleep_until};
+use crate::runner::idle::{Scheduling, prepare};
 
 /// A sleep may end that much too late, so the rest is waited for awake.
 const AWAKE_NS: u64 = 60_000;

@@ -1,4 +1,4 @@
-//! The interface that is sent by, and who gets what it sends.
+//! Whom frames are for, and the interface that sends them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,11 +11,9 @@ use nicpoll_sys::link::{self, LinkState};
 use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::io::Errno;
 
-use super::error::BlastError;
-use super::neighbour;
-use super::stream::{FCS_BYTES, FLOW_PORTS};
+use crate::blast::frames::{FCS_BYTES, FLOW_PORTS};
+use crate::device::interface::{self, Interface};
 use crate::error::EngineError;
-use crate::interface::Interface;
 
 /// How often it is looked whether the interface is up.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -39,20 +37,20 @@ pub(super) fn sender(socket: &mut NetlinkSocket, name: &str) -> Result<Interface
     let interface = Interface::named(socket, name)?;
     if !interface.is_up {
         let interface = interface.name;
-        return Err(BlastError::Down { interface }.into());
+        return Err(EngineError::Down { interface });
     }
     Ok(interface)
 }
 
 impl Interface {
     /// Whether frames of these lengths, with FCS, may leave.
-    pub(super) fn check_lengths(&self, frame_bytes: &[u32]) -> Result<(), BlastError> {
+    pub(super) fn check_lengths(&self, frame_bytes: &[u32]) -> Result<(), EngineError> {
         let frame_bytes = frame_bytes.iter().copied().max().unwrap_or(0);
         let frame_bytes_max = self.mtu_bytes + MAC_HEADER_BYTES as u32 + FCS_BYTES;
         if frame_bytes <= frame_bytes_max {
             return Ok(());
         }
-        Err(BlastError::FrameTooLong {
+        Err(EngineError::FrameTooLong {
             interface: self.name.clone(),
             frame_bytes,
             mtu_bytes: self.mtu_bytes,
@@ -68,7 +66,7 @@ impl Interface {
         &self,
         socket: &mut NetlinkSocket,
         receiver: &Receiver,
-    ) -> Result<UdpPath, BlastError> {
+    ) -> Result<UdpPath, EngineError> {
         let (here, to) = ((self.name.as_str(), self.ifindex), receiver.to.ip());
         let path = |source: IpAddr, destination_mac| UdpPath {
             source_mac: self.mac,
@@ -77,27 +75,27 @@ impl Interface {
             destination: receiver.to,
         };
         if let Some(from) = receiver.from.filter(|from| from.is_ipv4() != to.is_ipv4()) {
-            return Err(BlastError::MixedFamilies { from, to });
+            return Err(EngineError::MixedFamilies { from, to });
         }
         if let (Some(from), Some(mac)) = (receiver.from, receiver.mac) {
             return Ok(path(from, mac));
         }
-        let route = neighbour::route(socket, here, to)?;
+        let route = interface::route(socket, here, to)?;
         let source = receiver.from.or(route.source);
-        let source = source.ok_or_else(|| BlastError::NoAddress {
+        let source = source.ok_or_else(|| EngineError::NoAddress {
             interface: self.name.clone(),
             to,
         })?;
         let mac = match receiver.mac {
             Some(mac) => mac,
             None if !route.is_routed => {
-                return Err(BlastError::NoRoute {
+                return Err(EngineError::NoRoute {
                     interface: self.name.clone(),
                     to,
                     source: Errno::NETUNREACH.into(),
                 });
             }
-            None => neighbour::mac_of(socket, here, route.next_hop)?,
+            None => interface::mac_of(socket, here, route.next_hop)?,
         };
         Ok(path(source, mac))
     }

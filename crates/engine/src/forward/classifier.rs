@@ -1,4 +1,4 @@
-//! The XDP program of a forwarder at one interface: it says of each frame whether nothing is left but to send it on.
+//! The XDP program of a forwarder at one interface: it decides for each frame whether it only has to be sent on.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -8,10 +8,10 @@ use nicpoll_model::forward::PASSED;
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 use nicpoll_wire::frame::Mac;
 
-use super::freshness::NextHops;
+use crate::device::interface::Interface;
+use crate::device::xdp::Program;
 use crate::error::EngineError;
-use crate::interface::Interface;
-use crate::program::Program;
+use crate::forward::path::NextHops;
 
 /// What the program does with a frame that can be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

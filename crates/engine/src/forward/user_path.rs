@@ -1,5 +1,5 @@
-//! Forwarding by the polled engine: the XDP program gives it what can be forwarded, with the way that the kernel knows for
-//! it, and the engine says when it is sent, and how much of it at a time.
+//! Forwarding by the polled engine: the XDP program gives it the frames that can be forwarded, with the kernel's route, and
+//! the engine decides when they are sent, and how many at a time.
 
 use std::sync::Arc;
 use std::thread;
@@ -10,21 +10,18 @@ use nicpoll_model::engine::EngineFacts;
 use nicpoll_model::forward::{ForwardAccount, Lost};
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 
-use super::classifier::{Classifier, Verdict};
-use super::exits::Exits;
-use super::forward_port::{ForwardPort, Ways};
-use super::freshness::Freshness;
-use super::leftovers::Leftovers;
-use super::{Path, PathEnd};
-use crate::charge::CpuAccounts;
-use crate::engines::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
+use crate::device::interface::Interface;
+use crate::device::port::AnyPort;
+use crate::device::xdp::{FRAMES_MAX, open_sockets};
+use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
-use crate::interface::Interface;
+use crate::forward::classifier::{Classifier, Verdict};
+use crate::forward::exits::{Exits, Leftovers, Router, Ways};
+use crate::forward::path::{Freshness, Path, PathEnd};
 use crate::knob_socket::KnobServer;
 use crate::names::Named;
-use crate::port::Port;
 use crate::runner::PortRunner;
-use crate::xdp_port::{FRAMES_MAX, open_sockets};
+use crate::runner::charge::CpuAccounts;
 
 /// How often it is looked whether the rings are empty at the end, and the pause between.
 const DRAIN_LOOKS: u32 = 20;
@@ -34,8 +31,8 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct UserPath {
     // Declared first: nobody asks an engine that has ended, and the engine ends before the programs leave.
     knobs: Option<KnobServer>,
-    engines: Option<Engines<ForwardPort>>,
-    ended: Vec<PortRunner<ForwardPort>>,
+    engines: Option<Engines<Router>>,
+    ended: Vec<PortRunner<Router>>,
     classifiers: Vec<(Classifier, AttachMode)>,
     _freshness: Freshness,
     ways: Arc<Ways>,
@@ -111,11 +108,7 @@ impl UserPath {
             add_known(&mut known, std::slice::from_ref(runner));
             known
         });
-        let by_cpu = by_cpu.map_err(|ended| EngineError::Thread {
-            doing: String::from("asking the engine for its counters"),
-            source: std::io::Error::other(ended),
-        })?;
-        for of_cpu in by_cpu {
+        for of_cpu in by_cpu? {
             for (known, more) in known.iter_mut().zip(of_cpu) {
                 known.add(&more);
             }
@@ -151,7 +144,7 @@ fn prepared(
 fn ports(
     mut sockets: Vec<Vec<XdpSocket>>,
     leftovers: Option<Leftovers>,
-) -> (Arc<Ways>, Vec<ForwardPort>) {
+) -> (Arc<Ways>, Vec<AnyPort<Router>>) {
     let of_interface = sockets.iter_mut().map(|queues| {
         let halves = queues.iter_mut().filter_map(XdpSocket::take_send_half);
         halves.collect()
@@ -161,12 +154,7 @@ fn ports(
     let mut ports = Vec::new();
     for (interface, queues) in sockets.into_iter().enumerate() {
         for (queue, socket) in queues.into_iter().enumerate() {
-            ports.push(ForwardPort::new(
-                socket,
-                interface,
-                queue,
-                Arc::clone(&ways),
-            ));
+            ports.push(Router::port(socket, interface, queue, Arc::clone(&ways)));
         }
     }
     (ways, ports)
@@ -180,10 +168,10 @@ impl Known {
     }
 }
 
-fn add_known(known: &mut [Known], runners: &[PortRunner<ForwardPort>]) {
+fn add_known(known: &mut [Known], runners: &[PortRunner<Router>]) {
     for port in runners.iter().flat_map(PortRunner::ports) {
-        let (drops, routed) = (port.drops(), port.routed());
-        known[port.interface()].add(&Known {
+        let (drops, routed) = (port.drops(), port.input().routed());
+        known[port.input().interface()].add(&Known {
             forwarded: routed.forwarded,
             given_back: routed.given_back,
             lost: Lost {

@@ -1,20 +1,101 @@
-//! Who gets a frame that is for an address: the kernel's routes and its table of neighbours say so.
+//! An interface of the calling thread's network namespace: its facts, and who is reached through it.
 //!
-//! What must hold: nothing is sent to find out but the kernel's own ARP requests and neighbour solicitations, so the
-//! receiver counts no packet that is not the blast's.
+//! Routes and neighbours are the kernel's. Nothing is sent to find a neighbour but the kernel's own ARP requests and
+//! neighbour solicitations, so a receiver counts no extra packet.
 
 use std::io;
 use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use netlink_bindings::netdev::{self, XdpAct};
+use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg};
 use netlink_bindings::rt_neigh::{self, Ndmsg, NtfFlags, NudState};
 use netlink_bindings::rt_route::{self, RtmFlag, RtmType, Rtmsg};
 use netlink_socket2::NetlinkSocket;
+use nicpoll_sys::link;
 use nicpoll_wire::frame::Mac;
 use rustix::io::Errno;
 
-use super::error::BlastError;
+use crate::error::EngineError;
+
+/// include/uapi/linux/if_arp.h
+const ARPHRD_ETHER: u16 = 1;
+
+/// An interface of Ethernet, as it was when it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) ifindex: u32,
+    pub(crate) mac: Mac,
+    pub(crate) mtu_bytes: u32,
+    pub(crate) is_up: bool,
+    /// The kind of a virtual one, such as `veth`; empty for others.
+    pub(crate) kind: String,
+}
+
+impl Interface {
+    /// The interface of a name.
+    ///
+    /// # Errors
+    /// When there is none, or it is no Ethernet.
+    pub(crate) fn named(socket: &mut NetlinkSocket, name: &str) -> Result<Self, EngineError> {
+        let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
+        request.encode().push_ifname_bytes(name.as_bytes());
+        let mut reply = socket.request(&request).map_err(|e| missing(name, e))?;
+        let (header, link) = reply.recv_one().map_err(|e| missing(name, e.into()))?;
+        let address = link.get_address().ok();
+        let address = address.and_then(|address| <[u8; 6]>::try_from(address).ok());
+        let Some(address) = address.filter(|_| header.ifi_type == ARPHRD_ETHER) else {
+            return Err(EngineError::NoEthernet {
+                interface: name.to_owned(),
+            });
+        };
+        let kind = link.get_linkinfo().and_then(|info| info.get_kind());
+        Ok(Interface {
+            name: name.to_owned(),
+            ifindex: header.ifi_index as u32,
+            mac: Mac(address),
+            mtu_bytes: link.get_mtu().unwrap_or(0),
+            is_up: header.ifi_flags & IfinfoFlags::Up as u32 != 0,
+            kind: kind.map_or_else(|_| String::new(), |kind| kind.to_string_lossy().into()),
+        })
+    }
+}
+
+/// Whether an interface takes frames that XDP programs redirect to it, by what its driver says. A veth does when its
+/// other end has a NAPI: for GRO, or for an XDP program. `None` before Linux 6.3, which does not say.
+pub(crate) fn takes_redirected(socket: &mut NetlinkSocket, ifindex: u32) -> Option<bool> {
+    let mut request = netdev::Request::new().op_dev_get_do();
+    request.encode().push_ifindex(ifindex);
+    let mut reply = socket.request(&request).ok()?;
+    match reply.recv_one() {
+        Ok(device) => Some(device.get_xdp_features().ok()? & XdpAct::NdoXmit as u64 != 0),
+        Err(error) => {
+            let is_gone = Errno::from_io_error(error.as_io_error()) == Some(Errno::NODEV);
+            is_gone.then_some(false)
+        }
+    }
+}
+
+/// Its index, which it keeps when it is renamed.
+pub(crate) fn index_of(interface: &str) -> Result<u32, EngineError> {
+    let index = link::control_socket().and_then(|control| link::index_of(control, interface));
+    index.map_err(|source| missing(interface, source))
+}
+
+/// The longest packet that it takes, in bytes.
+pub(crate) fn mtu_of(interface: &str) -> Result<u32, EngineError> {
+    let mtu = link::control_socket().and_then(|control| link::mtu_bytes_of(control, interface));
+    mtu.map_err(|source| missing(interface, source))
+}
+
+fn missing(interface: &str, source: io::Error) -> EngineError {
+    EngineError::NoInterface {
+        interface: interface.to_owned(),
+        source,
+    }
+}
 
 /// The kernel asks three times, a second apart, before it gives up.
 const ANSWER_WITHIN: Duration = Duration::from_millis(3500);
@@ -34,26 +115,26 @@ const KNOWN: u16 = NudState::Reachable as u16
 
 /// How an address is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub(crate) struct Route {
     /// Who gets the frames: the address itself, or a router.
-    pub(super) next_hop: IpAddr,
+    pub(crate) next_hop: IpAddr,
     /// The address that this host sends with.
-    pub(super) source: Option<IpAddr>,
+    pub(crate) source: Option<IpAddr>,
     /// Whether a route says so. Where none leads out of the interface, Linux takes any IPv4 address for one of the
     /// link's own.
-    pub(super) is_routed: bool,
+    pub(crate) is_routed: bool,
 }
 
 /// How an address is reached out of an interface.
 ///
 /// # Errors
 /// When there is no route to an IPv6 address, or the address is not one host's that is elsewhere.
-pub(super) fn route(
+pub(crate) fn route(
     socket: &mut NetlinkSocket,
     (interface, ifindex): (&str, u32),
     to: IpAddr,
-) -> Result<Route, BlastError> {
-    let no_route = |source: io::Error| BlastError::NoRoute {
+) -> Result<Route, EngineError> {
+    let no_route = |source: io::Error| EngineError::NoRoute {
         interface: interface.to_owned(),
         to,
         source,
@@ -70,7 +151,7 @@ pub(super) fn route(
     let mut reply = socket.request(&request).map_err(no_route)?;
     let (header, route) = reply.recv_one().map_err(|e| no_route(e.into()))?;
     if header.rtm_type != RtmType::Unicast as u8 || to.is_multicast() {
-        return Err(BlastError::NotOneHost { to });
+        return Err(EngineError::NotOneHost { to });
     }
     Ok(Route {
         next_hop: route.get_gateway().or(route.get_via()).unwrap_or(to),
@@ -83,12 +164,12 @@ pub(super) fn route(
 ///
 /// # Errors
 /// When nobody answers, or the privilege to have the kernel ask is missing.
-pub(super) fn mac_of(
+pub(crate) fn mac_of(
     socket: &mut NetlinkSocket,
     (interface, ifindex): (&str, u32),
     address: IpAddr,
-) -> Result<Mac, BlastError> {
-    let silent = |source: Option<io::Error>| BlastError::NoNeighbour {
+) -> Result<Mac, EngineError> {
+    let silent = |source: Option<io::Error>| EngineError::NoNeighbour {
         interface: interface.to_owned(),
         address,
         why: source.map_or_else(

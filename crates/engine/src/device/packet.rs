@@ -1,31 +1,31 @@
-//! An interface's frames by an AF_PACKET socket, and sending by one.
-//!
-//! What must hold: the socket is a tap. The kernel goes on with each frame as if nobody had looked, so a sink by it
-//! takes nothing from anybody, and saves the kernel no work.
+//! AF_PACKET: copies of an interface's frames. The kernel goes on with each frame as if nobody had looked, so receiving
+//! this way takes nothing from anybody and saves the kernel no work.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use nicpoll_core::{Command, Device, Errno};
+use nicpoll_core::Errno;
+use nicpoll_model::sink::SinkFates;
+use nicpoll_sys::link::LinkState;
 use nicpoll_sys::packet::{
     FILTER_PORTS_MAX, FrameFilter, PacketCounts, PacketRing, PacketSender, PacketSocket,
 };
 
-use crate::device::Intake;
+use crate::device::interface::{index_of, mtu_of};
+use crate::device::port::{Intake, PacketInput, PortDrops, Queue, QueuePort, Transmit};
+use crate::device::xdp::Take;
 use crate::error::EngineError;
-use crate::interface::{index_of, mtu_of};
-use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, PortState, Transmit};
-use crate::take::{Fates, Take};
 
-/// All receive queues of an interface, whose packets go to `I`.
-pub struct PacketPort<I> {
+/// All receive queues of an interface, by one socket.
+pub struct PacketQueue {
     ring: PacketRing,
-    input: I,
-    state: PortState,
     /// As of the last check of status.
     last_counts: PacketCounts,
 }
+
+/// All receive queues of an interface, whose packets go to `I`.
+pub type PacketPort<I> = QueuePort<PacketQueue, I>;
 
 impl<I: PacketInput> PacketPort<I> {
     /// Opens an interface of the calling thread's network namespace. It keeps up to `frames`, a power of two; fewer
@@ -45,15 +45,15 @@ impl<I: PacketInput> PacketPort<I> {
         let refused = |source| refusal(interface, source);
         let socket = Arc::new(PacketSocket::new(ifindex, &filter).map_err(refused)?);
         let ring = PacketRing::new(Arc::clone(&socket), frames, mtu_bytes).map_err(refused)?;
-        let port = PacketPort {
+        let queue = PacketQueue {
             ring,
-            input,
-            state: PortState::opened(Some(mtu_bytes)),
             last_counts: PacketCounts::default(),
         };
-        Ok((socket, port))
+        Ok((socket, QueuePort::new(queue, input)))
     }
+}
 
+impl PacketQueue {
     fn counts(&self) -> PacketCounts {
         self.ring.socket().counts().unwrap_or(self.last_counts)
     }
@@ -84,41 +84,30 @@ pub(crate) fn refusal(interface: &str, source: io::Error) -> EngineError {
         Some(rustix::io::Errno::NOMEM) => "; the kernel has no memory for its ring or filter",
         _ => "",
     };
-    EngineError::PacketSocket {
-        interface: interface.to_owned(),
+    EngineError::Device {
+        device: format!("interface '{interface}' gets no AF_PACKET socket"),
         source,
         remedy,
     }
 }
 
-impl<I: PacketInput> Device for PacketPort<I> {
-    fn poll(&mut self, command: Command, count: u32) -> u32 {
-        if command == Command::PollAndCheckStatus {
-            let socket = self.ring.socket();
-            self.state
-                .check(socket.link_state(), socket.mtu_bytes().ok());
-            self.last_counts = self.counts();
-        }
-        let input = &mut self.input;
-        self.ring.receive(count, |frame| input.packet(frame))
+impl Queue for PacketQueue {
+    fn receive(&mut self, most: u32, each: impl FnMut(&[u8])) -> u32 {
+        self.ring.receive(most, each)
     }
 
-    fn set_interrupts(&mut self, on: bool) {
-        self.state.set_interrupts(on);
-    }
-}
-
-impl<I: PacketInput> Port for PacketPort<I> {
     fn waiting(&self) -> u32 {
         self.ring.waiting()
     }
 
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        self.state.wake_up(self.ring.socket())
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.ring.socket().as_fd()
     }
 
-    fn link(&self) -> LinkWatch {
-        self.state.link()
+    fn check(&mut self) -> (LinkState, Option<u32>) {
+        self.last_counts = self.counts();
+        let socket = self.ring.socket();
+        (socket.link_state(), socket.mtu_bytes().ok())
     }
 
     fn drops(&self) -> PortDrops {
@@ -129,32 +118,22 @@ impl<I: PacketInput> Port for PacketPort<I> {
     }
 }
 
-impl<I: PacketInput> PortInto<I> for PacketPort<I> {
-    fn input(&self) -> &I {
-        &self.input
-    }
-
-    fn input_mut(&mut self) -> &mut I {
-        &mut self.input
-    }
-}
-
 impl Intake for Arc<PacketSocket> {
     fn stop(&mut self) {
         // The filter of an open socket can always be replaced.
         let _ = PacketSocket::stop(self);
     }
 
-    fn fates(&self) -> Result<Fates, EngineError> {
+    fn fates(&self) -> Result<SinkFates, EngineError> {
         let counts = self.counts();
         let counts = counts.map_err(|source| EngineError::Thread {
             doing: String::from("reading what the AF_PACKET socket counted"),
             source,
         })?;
-        Ok(Fates {
-            taken: counts.taken,
-            passed: None,
-            ..Fates::default()
+        Ok(SinkFates {
+            taken_packets: counts.taken,
+            passed_packets: None,
+            ..SinkFates::default()
         })
     }
 }

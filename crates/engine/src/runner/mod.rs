@@ -1,11 +1,15 @@
 //! What a kernel is around the polling core: it brings the ticks, runs the software interrupt, and sleeps.
 //!
-//! A kernel's clock interrupts whatever runs. Here one thread does everything, so it looks at the clock between two
-//! chunks and hands the core each tick that has come meanwhile, with the time at which it was due. A tick that comes
-//! while work goes on thus counts as a lost poll, and more than a hundred as a stall, as in the original.
+//! A kernel's clock interrupts whatever runs. Here one thread does everything, so it reads the clock between two chunks and
+//! hands the core each tick that has come meanwhile, with the time at which it was due. A tick that comes during work thus
+//! counts as a lost poll, and more than a hundred as a stall, as in the original.
 //!
-//! What must hold: the core is told of every tick once, in order; under `polling` no arrival wakes the thread; a turn
-//! ends soon, whatever the load, so that requests are heard.
+//! The core hears of every tick once, in order. Under `polling` no arrival wakes the thread. A turn ends soon, whatever the
+//! load, so requests are heard. A new way to learn of packets is a row of [`Drive`] and a turn.
+
+pub mod charge;
+pub mod clock;
+pub mod idle;
 
 use std::time::Duration;
 
@@ -16,14 +20,58 @@ use nicpoll_core::{
 use nicpoll_sys::link::LinkState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::adapt::Adapt;
-use crate::charge::{Charges, CpuAccount};
-use crate::clock::{NS_PER_SECOND, now_ns, own_cpu_ns, sleep_until};
-use crate::drive::{Drive, Scheduling};
+use crate::device::port::AnyPort;
 use crate::error::EngineError;
-use crate::idle::{IdlePolling, Rest};
-use crate::port::Port;
-use crate::tallies::Tallies;
+use crate::names::Named;
+use crate::runner::charge::{Charges, CpuAccount};
+use crate::runner::clock::{NS_PER_SECOND, now_ns, own_cpu_ns, sleep_until};
+use crate::runner::idle::{IdlePolling, Rest, Scheduling};
+
+/// A way to learn of packets, chosen by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drive {
+    /// At each tick, as FreeBSD's polling does. No arrival wakes the program.
+    #[default]
+    Polling,
+    /// An arrival wakes the program, which then reads until nothing is left.
+    Interrupt,
+    /// The program asks without a pause, and takes a whole CPU.
+    BusyPoll,
+    /// `Interrupt` while packets are rare, `Polling` while they are not.
+    Adaptive,
+}
+
+/// Each with its name, and how its thread is best scheduled. Only one that leaves others their share may go before them.
+const DRIVES: [(Drive, &str, Scheduling); 4] = [
+    (Drive::Polling, "polling", Scheduling::Fifo),
+    (Drive::Interrupt, "interrupt", Scheduling::Fair),
+    (Drive::BusyPoll, "busy-poll", Scheduling::Fair),
+    (Drive::Adaptive, "adaptive", Scheduling::Fair),
+];
+
+impl Drive {
+    /// Whether the core's poller says when to poll, at least at times.
+    pub fn polls(self) -> bool {
+        matches!(self, Drive::Polling | Drive::Adaptive)
+    }
+
+    /// Whether the kernel's NAPI is best run in the program's own polls, which never pause.
+    pub fn busy_polls(self) -> bool {
+        self == Drive::BusyPoll
+    }
+
+    /// How its thread is best scheduled.
+    pub fn scheduling(self) -> Scheduling {
+        let row = DRIVES.iter().find(|(drive, ..)| *drive == self);
+        row.expect("every discipline has its row").2
+    }
+}
+
+impl Named for Drive {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        DRIVES.into_iter().map(|(drive, name, _)| (drive, name))
+    }
+}
 
 /// Frames of one call when no poller says how many: NAPI's.
 const BUDGET: u32 = 64;
@@ -53,9 +101,9 @@ pub struct RunnerSettings {
 }
 
 /// Ports with the poller that polls them.
-pub struct PortRunner<P> {
+pub struct PortRunner<I> {
     poller: Poller,
-    ports: Vec<P>,
+    ports: Vec<AnyPort<I>>,
     settings: RunnerSettings,
     tallies: Tallies,
     period_ns: u64,
@@ -80,12 +128,12 @@ pub struct PortRunner<P> {
     observed: (u64, u64),
 }
 
-impl<P: Port> PortRunner<P> {
+impl<I> PortRunner<I> {
     /// A runner for these ports.
     ///
     /// # Errors
     /// When `hz` is out of range or there are more ports than a poller takes.
-    pub fn new(settings: RunnerSettings, ports: Vec<P>) -> Result<Self, EngineError> {
+    pub fn new(settings: RunnerSettings, ports: Vec<AnyPort<I>>) -> Result<Self, EngineError> {
         let refused =
             |what: String, range| move |errno: Errno| EngineError::Setting { what, errno, range };
         let mut poller = Poller::new(settings.hz).map_err(refused(
@@ -152,7 +200,7 @@ impl<P: Port> PortRunner<P> {
     }
 
     /// The ports.
-    pub fn ports(&self) -> &[P] {
+    pub fn ports(&self) -> &[AnyPort<I>] {
         &self.ports
     }
 
@@ -176,17 +224,24 @@ impl<P: Port> PortRunner<P> {
         self.next_status_ns = now_ns;
         self.set_polling(self.settings.drive == Drive::Polling);
         if self.settings.drive.busy_polls() {
-            self.ports.iter_mut().for_each(Port::prefer_busy_polling);
+            for port in &mut self.ports {
+                port.prefer_busy_polling();
+            }
         }
     }
 
     /// Does what is due, or sleeps for a while.
     pub(crate) fn turn(&mut self) {
-        self.settings.drive.turn()(self);
+        match self.settings.drive {
+            Drive::Polling => self.polling_turn(),
+            Drive::Interrupt => self.interrupt_turn(),
+            Drive::BusyPoll => self.busy_poll_turn(),
+            Drive::Adaptive => self.adaptive_turn(),
+        }
     }
 
     /// `polling`: ticks that have come, then a chunk of the cycle or a sleep until the next tick.
-    pub(crate) fn polling_turn(&mut self) {
+    fn polling_turn(&mut self) {
         if self.is_scheduled {
             // Since the last chunk there were requests at most: the clock need not be read again.
             return self.chunk(self.chunk_ended_ns);
@@ -239,7 +294,7 @@ impl<P: Port> PortRunner<P> {
     }
 
     /// `interrupt`: a pass of each handler that has something to do, or a sleep until one has.
-    pub(crate) fn interrupt_turn(&mut self) {
+    fn interrupt_turn(&mut self) {
         let now_ns = now_ns();
         self.pass_ticks(now_ns);
         if !self.pending.contains(&true) {
@@ -276,7 +331,7 @@ impl<P: Port> PortRunner<P> {
     }
 
     /// `busy-poll`: every port, again and again.
-    pub(crate) fn busy_poll_turn(&mut self) {
+    fn busy_poll_turn(&mut self) {
         let now_ns = now_ns();
         self.pass_ticks(now_ns);
         let command = if self.is_status_due(now_ns) {
@@ -290,7 +345,7 @@ impl<P: Port> PortRunner<P> {
     }
 
     /// `adaptive`: one of the first two, by the packets of a tick.
-    pub(crate) fn adaptive_turn(&mut self) {
+    fn adaptive_turn(&mut self) {
         if self.adapt.is_polling() {
             self.polling_turn();
         } else {
@@ -402,7 +457,7 @@ impl<P: Port> PortRunner<P> {
             return self.charges.leave_out(|| poller.idle_poll(&mut devices));
         };
         let mut poll =
-            || while poller.idle_poll(&mut devices) && crate::clock::now_ns() < until_ns {};
+            || while poller.idle_poll(&mut devices) && crate::runner::clock::now_ns() < until_ns {};
         self.charges.leave_out(|| rest.until(until_ns, &mut poll));
         true
     }
@@ -464,7 +519,7 @@ impl<P: Port> PortRunner<P> {
     /// Sleeps until the clock ticks at `ns`.
     fn rest_until(&self, ns: u64) {
         // With nothing but interfaces that are gone there is nothing to hurry for.
-        let is_gone = |port: &P| port.link().state() == LinkState::Gone;
+        let is_gone = |port: &AnyPort<I>| port.link().state() == LinkState::Gone;
         // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
         if self.ports.iter().all(is_gone) {
             sleep_until(now_ns() + ATTENTION.as_nanos() as u64);
@@ -475,13 +530,120 @@ impl<P: Port> PortRunner<P> {
 }
 
 /// Ports as the poller asks them, with what they answer counted.
-fn counted<P: Port>(
-    ports: &mut [P],
+fn counted<I>(
+    ports: &mut [AnyPort<I>],
     tallies: &mut Tallies,
 ) -> impl FnMut(DeviceId, Command, u32) -> u32 {
     move |id, command, count| {
         let moved = ports[id.0 as usize].poll(command, count);
         tallies.polled(moved);
         moved
+    }
+}
+
+/// What a runner counted of its own work since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Ticks that the core was told of, or that passed without one.
+    pub ticks: u64,
+    /// Times that a port was asked for packets.
+    pub polls: u64,
+    /// Of those, how many found none.
+    pub empty_polls: u64,
+    /// Packets that polls moved.
+    pub packets: u64,
+    /// Times that arrivals woke the thread.
+    pub wake_ups: u64,
+    /// Times that a storm was throttled.
+    pub throttled: u64,
+    /// Changes between interrupts and polling.
+    pub changes: u64,
+    /// CPU time of the thread in ns, as of the last request.
+    pub cpu_ns: u64,
+    /// CPU time in ns that the kernel took for the network on the engine's CPU between cycles, and that was charged to
+    /// them; `None` when nobody counts it.
+    pub kernel_ns: Option<u64>,
+}
+
+impl Tallies {
+    /// A port was asked, and moved so many packets.
+    pub(crate) fn polled(&mut self, work: u32) {
+        self.polls += 1;
+        self.empty_polls += u64::from(work == 0);
+        self.packets += u64::from(work);
+    }
+}
+
+/// Packets a tick from which on a tick is busy.
+const BUSY_PACKETS: u64 = 4;
+/// Busy ticks in a row before polling begins.
+const BUSY_TICKS: u64 = 3;
+/// Ticks that are looked at together before polling ends: fewer packets than ticks end it.
+const LULL_TICKS: u64 = 50;
+
+/// What the rule remembers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Adapt {
+    is_polling: bool,
+    ticks: u64,
+    packets: u64,
+}
+
+impl Adapt {
+    /// Whether it polls now.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.is_polling
+    }
+
+    /// So many packets came in the `ticks` since the last call. Returns whether the discipline changes.
+    pub(crate) fn observe(&mut self, ticks: u64, packets: u64) -> bool {
+        self.ticks += ticks;
+        self.packets += packets;
+        let changes = if self.is_polling {
+            if self.ticks < LULL_TICKS {
+                return false;
+            }
+            self.packets < self.ticks
+        } else {
+            if packets < ticks * BUSY_PACKETS {
+                (self.ticks, self.packets) = (0, 0);
+                return false;
+            }
+            if self.ticks < BUSY_TICKS {
+                return false;
+            }
+            true
+        };
+        self.is_polling ^= changes;
+        (self.ticks, self.packets) = (0, 0);
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_lasts_begins_polling_and_a_lull_that_lasts_ends_it() {
+        let mut adapt = Adapt::default();
+        // Two busy ticks, a quiet one: a burst.
+        for packets in [9, 9, 3] {
+            assert!(!adapt.observe(1, packets));
+        }
+        assert!(!adapt.observe(1, 4) && !adapt.observe(1, 4));
+        assert!(adapt.observe(1, 4) && adapt.is_polling());
+        // A packet a tick is enough to stay.
+        assert!((0..500).all(|_| !adapt.observe(1, 1)));
+        let lull = (0..500).position(|_| adapt.observe(1, 0));
+        assert_eq!(lull, Some(LULL_TICKS as usize - 1));
+        assert!(!adapt.is_polling());
+    }
+
+    #[test]
+    fn several_ticks_at_once_count_by_their_mean() {
+        let mut adapt = Adapt::default();
+        assert!(!adapt.observe(20, 79));
+        assert!(adapt.observe(20, 80));
     }
 }

@@ -1,39 +1,38 @@
-//! This process's end of a TAP interface: what the host sends through the interface comes here, and what is sent here
-//! the host receives.
-//!
-//! What must hold: nothing is behind this end. What was not asked for is read and counted, and has ended.
+//! This process's end of a TAP interface: it gets what the host sends through the interface, and the host receives what is
+//! sent here. Frames that were not asked for are read, counted and dropped, since nothing is behind this end.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nicpoll_core::{Command, Device};
+use nicpoll_model::sink::SinkFates;
+use nicpoll_sys::link::LinkState;
 use nicpoll_sys::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::device::Intake;
+use crate::device::interface::mtu_of;
+use crate::device::port::{Intake, PacketInput, PortDrops, Queue, QueuePort, Transmit};
+use crate::device::xdp::Take;
 use crate::error::EngineError;
-use crate::interface::mtu_of;
-use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, PortState, Transmit};
-use crate::take::{Fates, Take};
 
 /// Ethernet's header, with a VLAN tag, and a byte by which a frame is known that is longer.
 const BEYOND_MTU_BYTES: usize = 18 + 1;
 
-/// This end of a TAP interface, whose packets go to `I`.
-pub struct TapPort<I> {
+/// The frames that come to this end of a TAP interface.
+pub struct TapQueue {
     end: Arc<TapEnd>,
     take: Take,
-    input: I,
     memory: Vec<u8>,
-    state: PortState,
     last_drops: u64,
     /// Frames that were longer than the memory, since the MTU had been raised.
     too_long: u64,
     sent: u64,
 }
+
+/// This end of a TAP interface, whose packets go to `I`.
+pub type TapPort<I> = QueuePort<TapQueue, I>;
 
 /// What the port and who watches it share.
 pub struct TapEnd {
@@ -61,32 +60,21 @@ impl<I: PacketInput> TapPort<I> {
             wanted: AtomicU64::new(0),
             others: AtomicU64::new(0),
         });
-        let port = TapPort {
+        let queue = TapQueue {
             end: Arc::clone(&end),
             take: take.clone(),
-            input,
             memory,
-            state: PortState::opened(Some(mtu_bytes)),
             last_drops: 0,
             too_long: 0,
             sent: 0,
         };
-        Ok((end, port))
+        Ok((end, QueuePort::new(queue, input)))
     }
+}
 
+impl TapQueue {
     fn ring_full(&self) -> u64 {
         self.end.tap.drops().unwrap_or(self.last_drops)
-    }
-
-    /// Looks at the interface, and makes room for frames as long as they may be now.
-    fn check_status(&mut self) {
-        let mtu_bytes = self.end.tap.mtu_bytes().ok();
-        self.state.check(self.end.tap.link_state(), mtu_bytes);
-        self.last_drops = self.ring_full();
-        let wanted = mtu_bytes.unwrap_or(0) as usize + BEYOND_MTU_BYTES;
-        if wanted > self.memory.len() {
-            self.memory.resize(wanted, 0);
-        }
     }
 }
 
@@ -113,22 +101,19 @@ fn refusal(interface: &str, source: io::Error) -> EngineError {
         Some(Errno::NOENT) => "; the kernel has no TAP interfaces (/dev/net/tun)",
         _ => "",
     };
-    EngineError::Tap {
-        interface: interface.to_owned(),
+    EngineError::Device {
+        device: format!("'{interface}' cannot be a TAP interface of nicpoll's"),
         source,
         remedy,
     }
 }
 
-impl<I: PacketInput> Device for TapPort<I> {
-    fn poll(&mut self, command: Command, count: u32) -> u32 {
-        if command == Command::PollAndCheckStatus {
-            self.check_status();
-        }
+impl Queue for TapQueue {
+    fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
         let mut work = 0;
         let memory_bytes = self.memory.len();
         // Frames that nobody asked for take their time, too.
-        for _ in 0..count {
+        for _ in 0..most {
             let Some(frame) = self.end.tap.receive(&mut self.memory) else {
                 break;
             };
@@ -138,7 +123,7 @@ impl<I: PacketInput> Device for TapPort<I> {
                 self.too_long += 1;
             } else if self.take.wants(frame) {
                 self.end.wanted.fetch_add(1, Ordering::Relaxed);
-                self.input.packet(frame);
+                each(frame);
                 work += 1;
             } else {
                 self.end.others.fetch_add(1, Ordering::Relaxed);
@@ -147,24 +132,25 @@ impl<I: PacketInput> Device for TapPort<I> {
         work
     }
 
-    fn set_interrupts(&mut self, on: bool) {
-        self.state.set_interrupts(on);
-    }
-}
-
-impl<I: PacketInput> Port for TapPort<I> {
     fn waiting(&self) -> u32 {
         let mut fds = [PollFd::new(&self.end.tap, PollFlags::IN)];
         let _ = poll(&mut fds, Some(&Timespec::default()));
         u32::from(fds[0].revents().contains(PollFlags::IN))
     }
 
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        self.state.wake_up(&self.end.tap)
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.end.tap.as_fd()
     }
 
-    fn link(&self) -> LinkWatch {
-        self.state.link()
+    /// Also makes room for frames as long as they may be now.
+    fn check(&mut self) -> (LinkState, Option<u32>) {
+        self.last_drops = self.ring_full();
+        let mtu_bytes = self.end.tap.mtu_bytes().ok();
+        let wanted = mtu_bytes.unwrap_or(0) as usize + BEYOND_MTU_BYTES;
+        if wanted > self.memory.len() {
+            self.memory.resize(wanted, 0);
+        }
+        (self.end.tap.link_state(), mtu_bytes)
     }
 
     fn drops(&self) -> PortDrops {
@@ -172,16 +158,6 @@ impl<I: PacketInput> Port for TapPort<I> {
             ring_full: self.ring_full(),
             no_memory: self.too_long,
         }
-    }
-}
-
-impl<I: PacketInput> PortInto<I> for TapPort<I> {
-    fn input(&self) -> &I {
-        &self.input
-    }
-
-    fn input_mut(&mut self) -> &mut I {
-        &mut self.input
     }
 }
 
@@ -197,18 +173,18 @@ impl<I: PacketInput> Transmit for TapPort<I> {
         fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<u32> {
         for written in 0..most {
-            let Some(length) = fill(&mut self.memory) else {
+            let Some(length) = fill(&mut self.queue.memory) else {
                 return Ok(written);
             };
-            let length = length.min(self.memory.len());
-            self.end.tap.send(&self.memory[..length])?;
-            self.sent += 1;
+            let length = length.min(self.queue.memory.len());
+            self.queue.end.tap.send(&self.queue.memory[..length])?;
+            self.queue.sent += 1;
         }
         Ok(most)
     }
 
     fn sent(&self) -> u64 {
-        self.sent
+        self.queue.sent
     }
 }
 
@@ -219,11 +195,11 @@ impl Intake for Arc<TapEnd> {
     }
 
     /// A frame that found the queue full, or was too long, counts as taken: whether it was asked for nobody knows.
-    fn fates(&self) -> Result<Fates, EngineError> {
-        Ok(Fates {
-            taken: self.wanted.load(Ordering::Relaxed) + self.tap.drops().unwrap_or(0),
-            passed: Some(self.others.load(Ordering::Relaxed)),
-            ..Fates::default()
+    fn fates(&self) -> Result<SinkFates, EngineError> {
+        Ok(SinkFates {
+            taken_packets: self.wanted.load(Ordering::Relaxed) + self.tap.drops().unwrap_or(0),
+            passed_packets: Some(self.others.load(Ordering::Relaxed)),
+            ..SinkFates::default()
         })
     }
 }

@@ -1,11 +1,8 @@
-//! Keeps the neighbours known that forwarded frames go to.
+//! What each way of forwarding does, and keeping the neighbours known that forwarded frames go to.
 //!
-//! The kernel makes sure of a neighbour when it sends something to it itself. Of what an XDP program or the engine sends
-//! it knows nothing: such a neighbour gets stale, may be forgotten, and may have moved to another hardware address. So
-//! whoever was the next hop of a frame lately and is stale is asked for, as for a packet of the kernel's own.
-//!
-//! What must hold: nobody is asked for to whom nothing was sent since the last look. A neighbour costs one question of
-//! the kernel's each time that it gets stale, whatever is sent to it.
+//! The kernel confirms a neighbour when it sends something to it itself. It knows nothing of what an XDP program or the
+//! engine sends: such a neighbour gets stale and may be forgotten, or may have moved. So the kernel is asked to probe each
+//! stale neighbour that was lately the next hop of a frame. A neighbour costs one probe each time that it gets stale.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -18,10 +15,53 @@ use std::time::Duration;
 use aya::maps::{HashMap as BpfHashMap, MapData};
 use netlink_bindings::rt_neigh::{self, Ndmsg, NudState};
 use netlink_socket2::NetlinkSocket;
+use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
+use nicpoll_model::forward::ForwardAccount;
+use nicpoll_model::sink::SinkVariable;
 use nicpoll_sys::bpf_maps::NextHop;
 
-use crate::blast::neighbour::ask;
+use crate::device::interface::ask;
 use crate::error::EngineError;
+
+/// How frames get from one interface to another.
+pub(super) trait Path {
+    /// Where the XDP program of each interface runs.
+    fn program_modes(&self) -> Vec<&'static str>;
+
+    /// Where the frames of each interface ended until now.
+    fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError>;
+
+    /// Adapts to interfaces that changed.
+    fn look_around(&mut self) -> Result<(), EngineError>;
+
+    /// Stops to take frames, and lets those on their way come to their ends.
+    fn stop(&mut self);
+
+    /// How the engine runs; `None` where there is none.
+    fn engine(&self) -> Option<EngineFacts> {
+        None
+    }
+
+    /// What else is to be known of it.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What else is to be told once it has stopped.
+    fn end(&self) -> PathEnd {
+        PathEnd::default()
+    }
+}
+
+/// What a path tells at its end in addition to the accounts.
+#[derive(Default)]
+pub(super) struct PathEnd {
+    /// `None` where nobody checks the status of the interfaces, and so for the changes.
+    pub(super) link_loss_events: Option<u64>,
+    pub(super) mtu_changes: Option<u64>,
+    pub(super) polling: Vec<SinkVariable>,
+    pub(super) polling_by_cpu: Vec<PollingOfCpu>,
+}
 
 /// A stale neighbour stays usable for a minute at least (`gc_stale_time`).
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -1,21 +1,24 @@
 //! The devices by which the engine receives an interface's frames: one table, chosen from by name or by rule.
 //!
-//! `auto` takes the fastest device that the interface and the machine have, in the order of the table, and says why
-//! not the ones before. That order is known from measurements (docs/engine.md); a probe would have to take packets from
-//! other programs.
-//!
-//! What must hold: nobody else asks which device it is. A new one is a row here and a file.
+//! `auto` takes the fastest device that the interface and the machine have, in the order of the table, and says why it did
+//! not take the ones before. The order is known from measurements (docs/engine.md); a probe would have to take packets from
+//! other programs. Read [`port`] first. A new device is a row here and a file.
+
+pub(crate) mod interface;
+pub mod packet;
+pub mod port;
+pub mod tap;
+pub mod xdp;
 
 use nicpoll_model::sink::RefusedDevice;
 use nicpoll_sys::xdp::AttachMode;
 
+use crate::device::packet::PacketPort;
+use crate::device::port::{AnyPort, Intake, PacketInput};
+use crate::device::tap::TapPort;
+use crate::device::xdp::{Take, XdpPort};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
-use crate::packet_port::PacketPort;
-use crate::port::{AnyPort, PacketInput};
-use crate::take::{Fates, Take, Taker};
-use crate::tap_port::TapPort;
-use crate::xdp_port::XdpPort;
 
 /// A way to an interface's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,18 +43,6 @@ pub struct Reception<'a> {
     pub take: &'a Take,
     /// Frames that each queue keeps until they are polled for, where that can be chosen; a power of two.
     pub frames: u32,
-}
-
-/// What brings an interface's frames to its ports, for as long as it lives.
-pub trait Intake: Send {
-    /// Brings nothing more; what has come already stays.
-    fn stop(&mut self);
-
-    /// What became of all frames so far.
-    ///
-    /// # Errors
-    /// When what counted them cannot be read.
-    fn fates(&self) -> Result<Fates, EngineError>;
 }
 
 /// An interface that is open for receiving.
@@ -185,16 +176,6 @@ impl DeviceChoice {
             }
             DeviceChoice::Only(kind) => (Vec::new(), kind),
         }
-    }
-}
-
-impl Intake for Taker {
-    fn stop(&mut self) {
-        self.detach();
-    }
-
-    fn fates(&self) -> Result<Fates, EngineError> {
-        Taker::fates(self)
     }
 }
 

@@ -1,27 +1,66 @@
-//! Polling with what nobody else wants of the CPU, as the original's idle thread does.
+//! How the engine's thread is scheduled, and polling with the CPU time that nobody else wants.
 //!
-//! One thread is both here: between two ticks it gives its priority up (SCHED_IDLE), and at the tick a second thread
-//! on the same CPU, which sleeps until then, gives it back. So a poll that is under way when the tick comes is finished
-//! first, and no lock is needed.
-//!
-//! What must hold: between ticks the engine takes nothing from ordinary programs; from a tick on it runs before them.
+//! One thread does both: between two ticks it lowers its priority (SCHED_IDLE), and at the tick a second thread on the same
+//! CPU, which sleeps until then, restores it. A poll that is under way when the tick comes is finished first, and no lock is
+//! needed. Between ticks the engine takes nothing from ordinary programs; from a tick on it runs before them.
 
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use nicpoll_sys::schedule::{self, Policy};
 use rustix::thread::gettid;
 
-use crate::clock::sleep_until;
-use crate::drive::Scheduling;
+use crate::runner::clock::sleep_until;
+
+/// How the kernel schedules the thread that receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Before all ordinary programs, as a kernel's own polling runs; `user_frac` keeps their share.
+    Fifo,
+    /// As an ordinary program.
+    Fair,
+}
+
+impl Scheduling {
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scheduling::Fifo => "fifo",
+            Scheduling::Fair => "fair",
+        }
+    }
+
+    pub(crate) const fn policy(self) -> Policy {
+        match self {
+            Scheduling::Fifo => Policy::Fifo {
+                priority: ENGINE_PRIORITY,
+            },
+            Scheduling::Fair => Policy::Fair { nice: 0 },
+        }
+    }
+}
+
+/// Below it is room for the kernel's receive threads, and below those for programs that are to go before others.
+const ENGINE_PRIORITY: u32 = 3;
 
 /// Nobody has given the priority up.
 const NOT_RESTING: u64 = 0;
+
+/// Makes the calling thread the engine's.
+pub(crate) fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
+    schedule::pin(cpu)?;
+    // A timer may be late by 50 us otherwise; the least that can be asked is 1 ns.
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
+    let thread = gettid().as_raw_nonzero().get().unsigned_abs();
+    Ok(match schedule::set_policy(thread, wanted.policy()) {
+        Ok(()) => wanted,
+        Err(_) => Scheduling::Fair,
+    })
+}
 
 /// How idle polling leaves ordinary programs their share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
-//! Which packets of each stream did not come, came twice or came late, by the numbers that their sender put in; and how
-//! long they were under way.
+//! Which packets of each stream were lost, duplicated or late, by the numbers that their sender put in, and their delays.
 //!
-//! What must hold: any frame may come. A stranger who makes up addresses takes no more memory than [`STREAMS_MAX`]
-//! streams do. Nothing is allocated per packet.
+//! Any frame may come. Streams are bounded by [`STREAMS_MAX`], whatever addresses a stranger makes up. Nothing is allocated
+//! per packet.
 
 use std::collections::HashMap;
 use std::fmt;

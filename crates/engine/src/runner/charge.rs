@@ -1,13 +1,13 @@
 //! What a cycle is charged for that happened before it began.
 //!
-//! The core sees how long a cycle took, by the clock. In a kernel that is all there is. A thread also wakes up, goes
-//! to sleep and hears requests, and the kernel's own receive work may run on the same CPU: interrupts, soft interrupts,
-//! NAPI threads. All of that is the network's part of a tick too, so the next cycle is told to have begun so much earlier.
+//! The core sees how long a cycle took by the clock. A thread also wakes up, sleeps and answers requests, and the kernel's
+//! receive work (interrupts, soft interrupts, NAPI threads) may run on the same CPU. All of that belongs to the network's
+//! part of a tick, so the next cycle is told that it began that much earlier.
 //!
-//! What must hold: no time is charged twice, and what is more than a cycle's part of the tick is charged to the cycles
-//! after it. Polling when the CPU is idle is not charged: nobody else wanted it.
+//! No time is charged twice. What exceeds a cycle's part of the tick is charged to the cycles after it. Polling while the
+//! CPU is idle is not charged: nobody else wanted it.
 
-use crate::clock::own_cpu_ns;
+use crate::runner::clock::own_cpu_ns;
 
 /// What the kernel does for the network on the engine's CPU.
 pub trait CpuAccount: Send {

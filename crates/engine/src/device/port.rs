@@ -1,17 +1,31 @@
-//! What the engine polls: a receive queue of an interface, with all that `core::Device` leaves out; and what it sends
-//! by. A device may be both.
+//! What the engine polls and sends by: a receive queue of an interface as a [`Port`], and a [`Transmit`].
+//!
+//! [`QueuePort`] is the one port: a [`Queue`] of any device, and a [`PacketInput`] that gets its frames. A poll makes one
+//! call for a batch of frames; which device it is costs one virtual call per poll.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use nicpoll_core::{Command, Device};
+use nicpoll_model::sink::SinkFates;
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::xdp::XdpDrops;
+
+use crate::error::EngineError;
 
 /// Where the packets of a port go: the protocols, in the original.
 pub trait PacketInput {
     /// A frame has come, Ethernet header first. It is gone after the call.
     fn packet(&mut self, frame: &[u8]);
+
+    /// A poll begins.
+    fn begin_poll(&mut self) {}
+
+    /// A poll ends, which brought so many frames.
+    fn end_poll(&mut self, _frames: u32) {}
+
+    /// A check of status found the interface like that.
+    fn note_link(&mut self, _state: LinkState) {}
 }
 
 impl<F: FnMut(&[u8])> PacketInput for F {
@@ -70,7 +84,16 @@ impl BusyPolling {
 /// A device with what only a real one has.
 ///
 /// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
-pub trait Port: Device {
+pub trait Port: Device + Send {
+    /// Where its packets go.
+    type Input;
+
+    /// Where its packets go.
+    fn input(&self) -> &Self::Input;
+
+    /// The same, to be changed.
+    fn input_mut(&mut self) -> &mut Self::Input;
+
     /// Frames that wait for a poll; 1 while any wait, where the device does not tell how many.
     fn waiting(&self) -> u32;
 
@@ -91,6 +114,21 @@ pub trait Port: Device {
     fn busy_polling(&self) -> Option<BusyPolling> {
         None
     }
+}
+
+/// A port of whatever device: which one is asked once a poll, and not once a packet.
+pub type AnyPort<I> = Box<dyn Port<Input = I>>;
+
+/// What brings an interface's frames to its ports, for as long as it lives.
+pub trait Intake: Send {
+    /// Brings nothing more; what has come already stays.
+    fn stop(&mut self);
+
+    /// What became of all frames so far.
+    ///
+    /// # Errors
+    /// When what counted them cannot be read.
+    fn fates(&self) -> Result<SinkFates, EngineError>;
 }
 
 /// A device that sends frames, Ethernet header first and without FCS.
@@ -120,54 +158,6 @@ pub trait Transmit {
     /// Of those, how many the interface dropped since its queue was full; `None` where the kernel does not say.
     fn refused(&self) -> Option<u64> {
         None
-    }
-}
-
-/// A port whose packets go to an `I`.
-pub trait PortInto<I>: Port {
-    /// Where its packets go.
-    fn input(&self) -> &I;
-
-    /// The same, to be changed.
-    fn input_mut(&mut self) -> &mut I;
-}
-
-/// A port of whatever device: which one is asked once a poll, and not once a packet.
-pub type AnyPort<I> = Box<dyn PortInto<I> + Send>;
-
-impl<I> Device for AnyPort<I> {
-    fn poll(&mut self, command: Command, count: u32) -> u32 {
-        (**self).poll(command, count)
-    }
-
-    fn set_interrupts(&mut self, on: bool) {
-        (**self).set_interrupts(on);
-    }
-}
-
-impl<I> Port for AnyPort<I> {
-    fn waiting(&self) -> u32 {
-        (**self).waiting()
-    }
-
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        (**self).wake_up()
-    }
-
-    fn link(&self) -> LinkWatch {
-        (**self).link()
-    }
-
-    fn drops(&self) -> PortDrops {
-        (**self).drops()
-    }
-
-    fn prefer_busy_polling(&mut self) {
-        (**self).prefer_busy_polling();
-    }
-
-    fn busy_polling(&self) -> Option<BusyPolling> {
-        (**self).busy_polling()
     }
 }
 
@@ -219,46 +209,114 @@ impl LinkWatch {
     }
 }
 
-/// What a port of any device keeps of its interface, and of whether arrivals may wake anybody.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PortState {
+/// A receive queue of some device.
+pub trait Queue: Send {
+    /// Shows up to `most` frames that wait, oldest first, without waiting for any. Returns how many.
+    fn receive(&mut self, most: u32, each: impl FnMut(&[u8])) -> u32;
+
+    /// As [`Port::waiting`].
+    fn waiting(&self) -> u32;
+
+    /// What poll(2) reports as readable while frames wait.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Looks at the interface: its state and MTU. One that is gone has none.
+    fn check(&mut self) -> (LinkState, Option<u32>);
+
+    /// As [`Port::drops`], also once the interface is gone.
+    fn drops(&self) -> PortDrops;
+
+    /// As [`Port::prefer_busy_polling`].
+    fn prefer_busy_polling(&mut self) {}
+
+    /// As [`Port::busy_polling`].
+    fn busy_polling(&self) -> Option<BusyPolling> {
+        None
+    }
+}
+
+/// A queue whose packets go to `I`.
+pub struct QueuePort<Q, I> {
+    pub(super) queue: Q,
+    input: I,
     has_interrupts: bool,
     link: LinkWatch,
 }
 
-impl PortState {
-    /// Of a port that was just opened, with interrupts, at an interface with this MTU.
-    pub(crate) fn opened(mtu_bytes: Option<u32>) -> Self {
+impl<Q: Queue, I: PacketInput> QueuePort<Q, I> {
+    /// Of a queue that was just opened, at an interface that is up.
+    pub(crate) fn new(mut queue: Q, input: I) -> Self {
         let mut link = LinkWatch::up();
-        link.observe(LinkState::Up, mtu_bytes);
-        PortState {
+        link.observe(LinkState::Up, queue.check().1);
+        QueuePort {
+            queue,
+            input,
             has_interrupts: true,
             link,
         }
     }
+}
 
-    pub(crate) fn set_interrupts(&mut self, on: bool) {
+impl<Q: Queue, I: PacketInput> Device for QueuePort<Q, I> {
+    fn poll(&mut self, command: Command, count: u32) -> u32 {
+        if command == Command::PollAndCheckStatus {
+            let (state, mtu_bytes) = self.queue.check();
+            self.link.observe(state, mtu_bytes);
+            self.input.note_link(state);
+        }
+        let input = &mut self.input;
+        input.begin_poll();
+        let received = self.queue.receive(count, |frame| input.packet(frame));
+        input.end_poll(received);
+        received
+    }
+
+    fn set_interrupts(&mut self, on: bool) {
         self.has_interrupts = on;
     }
+}
 
-    /// Takes note of what a check of status found.
-    pub(crate) fn check(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
-        self.link.observe(state, mtu_bytes);
+impl<Q: Queue, I: PacketInput + Send> Port for QueuePort<Q, I> {
+    type Input = I;
+
+    fn input(&self) -> &I {
+        &self.input
     }
 
-    /// The device as [`Port::wake_up`] has it.
-    pub(crate) fn wake_up<'a>(&self, device: &'a impl AsFd) -> Option<BorrowedFd<'a>> {
+    fn input_mut(&mut self) -> &mut I {
+        &mut self.input
+    }
+
+    fn waiting(&self) -> u32 {
+        self.queue.waiting()
+    }
+
+    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
         let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
-        can_wake.then(|| device.as_fd())
+        can_wake.then(|| self.queue.fd())
     }
 
-    pub(crate) fn link(&self) -> LinkWatch {
+    fn link(&self) -> LinkWatch {
         self.link
+    }
+
+    fn drops(&self) -> PortDrops {
+        self.queue.drops()
+    }
+
+    fn prefer_busy_polling(&mut self) {
+        self.queue.prefer_busy_polling();
+    }
+
+    fn busy_polling(&self) -> Option<BusyPolling> {
+        self.queue.busy_polling()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     #[test]
@@ -278,17 +336,44 @@ mod tests {
         }
     }
 
+    /// A queue without frames at an interface of this state.
+    struct Pipe(std::io::PipeReader, LinkState);
+
+    impl Queue for Pipe {
+        fn receive(&mut self, _most: u32, _each: impl FnMut(&[u8])) -> u32 {
+            0
+        }
+
+        fn waiting(&self) -> u32 {
+            0
+        }
+
+        fn fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+
+        fn check(&mut self) -> (LinkState, Option<u32>) {
+            (self.1, Some(1500))
+        }
+
+        fn drops(&self) -> PortDrops {
+            PortDrops::default()
+        }
+    }
+
     #[test]
     fn arrivals_wake_nobody_without_interrupts_or_without_an_interface() {
-        let (device, _other) = std::io::pipe().unwrap();
-        let mut state = PortState::opened(Some(1500));
-        assert!(state.wake_up(&device).is_some());
-        state.set_interrupts(false);
-        assert!(state.wake_up(&device).is_none());
-        state.set_interrupts(true);
-        state.check(LinkState::Down, Some(1500));
-        assert!(state.wake_up(&device).is_some(), "it may come up again");
-        state.check(LinkState::Gone, None);
-        assert!(state.wake_up(&device).is_none());
+        let (pipe, _other) = std::io::pipe().unwrap();
+        let mut port = QueuePort::new(Pipe(pipe, LinkState::Up), |_: &[u8]| ());
+        assert!(port.wake_up().is_some());
+        port.set_interrupts(false);
+        assert!(port.wake_up().is_none());
+        port.set_interrupts(true);
+        // One that is down may come up again.
+        for (state, wakes) in [(LinkState::Down, true), (LinkState::Gone, false)] {
+            port.queue.1 = state;
+            port.poll(Command::PollAndCheckStatus, 0);
+            assert_eq!(port.wake_up().is_some(), wakes, "{state:?}");
+        }
     }
 }

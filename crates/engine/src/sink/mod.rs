@@ -1,0 +1,516 @@
+//! Receiving and counting: an application that spends the requested CPU time on each packet.
+//!
+//! Every frame that the device took is received, lost at a named place, or still in a ring. Every counter of the end is in
+//! each interval too, and the intervals add up to the end.
+
+pub mod check;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_core::Knob;
+use nicpoll_model::Origin;
+use nicpoll_model::engine::KernelSideFacts;
+use nicpoll_model::sink::{
+    SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkEvents, SinkFates, SinkInterval, SinkStart,
+    SinkVariable,
+};
+
+use crate::application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
+use crate::device::port::{Intake, PacketInput};
+use crate::device::xdp::Take;
+use crate::device::{DeviceChoice, Opened, Reception};
+use crate::engine::{EngineSettings, Engines, polling_by_cpu};
+use crate::error::EngineError;
+use crate::knob_socket::KnobServer;
+use crate::knobs::{is_counter, over_all_cpus};
+use crate::names::Named;
+use crate::runner::PortRunner;
+use crate::runner::clock::{Work, now_ns};
+use crate::sink::check::{CheckedStreams, PacketCheck};
+
+/// How often it is looked whether the rings are empty at the end, and the pause between.
+const DRAIN_LOOKS: u32 = 20;
+const DRAIN_PAUSE: Duration = Duration::from_millis(5);
+
+/// What is received, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkSettings {
+    /// The interface, in the network namespace of the calling thread.
+    pub interface: String,
+    /// By which device.
+    pub device: DeviceChoice,
+    /// Which packets.
+    pub take: Take,
+    /// Frames that each queue keeps until they are polled for; a power of two.
+    pub frames: u32,
+    /// CPU time to spend on each packet.
+    pub work_ns: u64,
+    /// By which numbers in the packets losses are looked for.
+    pub check: Option<PacketCheck>,
+    /// How the engines run, and where.
+    pub engine: EngineSettings,
+    /// What is asked of the kernel's side.
+    pub kernel_side: KernelSide,
+    /// CPUs for the kernel's threads, where it is to have any; none: those that the engine leaves free.
+    pub kernel_cpus: Vec<u32>,
+}
+
+/// Counts the packets of one queue.
+#[derive(Debug)]
+struct Counter {
+    work: Work,
+    packets: u64,
+    bytes: u64,
+    streams: Option<Box<CheckedStreams>>,
+}
+
+impl Counter {
+    /// Makes a counter for each queue.
+    fn of(settings: &SinkSettings) -> impl FnMut() -> Self {
+        let work = Work::of_ns(settings.work_ns);
+        let check = settings.check;
+        move || Counter {
+            work,
+            packets: 0,
+            bytes: 0,
+            streams: check.map(|check| Box::new(CheckedStreams::new(check))),
+        }
+    }
+}
+
+impl PacketInput for Counter {
+    fn packet(&mut self, frame: &[u8]) {
+        self.packets += 1;
+        self.bytes += frame.len() as u64;
+        if let Some(streams) = &mut self.streams {
+            streams.record(frame, now_ns());
+        }
+        self.work.spend();
+    }
+}
+
+/// A sink that runs.
+pub struct Sink {
+    // Declared first: nobody asks an engine that has ended.
+    knobs: Option<KnobServer>,
+    // The engines' threads end before the device leaves the interface.
+    engines: Engines<Counter>,
+    intake: Box<dyn Intake>,
+    // Put back last: taking the program off may take NAPI instances along.
+    granted: Option<Box<dyn GrantedSetup>>,
+    cpus: Vec<u32>,
+    start: SinkStart,
+    began: Instant,
+    last: Look,
+}
+
+impl Sink {
+    /// Starts to receive.
+    ///
+    /// # Errors
+    /// When the interface cannot be had, or a setting is out of range. Nothing is left at the interface then.
+    pub fn start(
+        settings: &SinkSettings,
+        origin: Origin,
+        helpers: &Helpers,
+    ) -> Result<Self, EngineError> {
+        let (interface, take) = (&settings.interface, &settings.take);
+        let granted = helpers.set_up(&ReceiveWish {
+            interface,
+            side: settings.kernel_side,
+            kernel_cpus: &settings.kernel_cpus,
+            engine_cpus: &settings.engine.cpus,
+        })?;
+        let reception = Reception {
+            interface,
+            take,
+            frames: settings.frames,
+        };
+        let opened = settings.device.receive(&reception, Counter::of(settings))?;
+        let kernel_side = granted
+            .as_ref()
+            .map_or_else(KernelSideFacts::as_is, |granted| granted.facts());
+        let start = SinkStart {
+            kernel_side,
+            ..asked_for(settings, origin, &opened)
+        };
+        let engines = Engines::start(&settings.engine, opened.ports, helpers.accounts)?;
+        let (knobs, knobs_refused) = engines.serve_knobs_where_allowed(interface)?;
+        let cpus: Vec<u32> = engines.iter().map(|(cpu, _)| cpu).collect();
+        let start = SinkStart {
+            cpus: cpus.clone(),
+            idle_polling: idle_polling(&engines)?,
+            scheduling: String::from(engines.scheduling().name()),
+            knobs_refused,
+            ..start
+        };
+        Ok(Sink {
+            knobs,
+            engines,
+            intake: opened.intake,
+            granted,
+            cpus,
+            start,
+            began: Instant::now(),
+            last: Look::default(),
+        })
+    }
+}
+
+impl EngineApplication for Sink {
+    type Start = SinkStart;
+    type Interval = SinkInterval;
+    type End = SinkEnd;
+
+    fn facts(&self) -> &SinkStart {
+        &self.start
+    }
+
+    fn interval(&mut self) -> Result<SinkInterval, EngineError> {
+        let engines = self.engines.ask(|runner| OfCpu::of(runner));
+        let now = Look::over(&engines?, self.intake.fates()?, self.began);
+        let interval = now.since(&self.last);
+        self.last = now;
+        Ok(interval)
+    }
+
+    fn end(mut self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
+        // From here on nothing is taken, so that the account closes.
+        let duration_seconds = self.began.elapsed().as_secs_f64();
+        self.intake.stop();
+        for _ in 0..DRAIN_LOOKS {
+            let waiting = self.engines.ask(|runner| waiting(runner));
+            if waiting?.iter().sum::<u64>() == 0 {
+                break;
+            }
+            thread::sleep(DRAIN_PAUSE);
+        }
+        let fates = self.intake.fates()?;
+        drop(self.knobs);
+        let runners = self.engines.end()?;
+        drop(self.intake);
+        if let Some(granted) = self.granted {
+            let interface = self.start.interface.clone();
+            let side = self.start.kernel_side.name.clone();
+            granted.put_back().map_err(|source| EngineError::PutBack {
+                interface,
+                side,
+                source,
+            })?;
+        }
+        let engines: Vec<OfCpu> = runners.iter().map(OfCpu::of).collect();
+        let look = Look::over(&engines, fates, self.began);
+        let ports = || runners.iter().flat_map(PortRunner::ports);
+        Ok(SinkEnd {
+            duration_seconds,
+            totals: look.counts,
+            account: account_of(&look, runners.iter().map(waiting).sum()),
+            check: CheckedStreams::total(
+                ports().filter_map(|port| port.input().streams.as_deref()),
+            ),
+            events: look.events,
+            kernel_busy_poll: ports()
+                .filter_map(|port| port.busy_polling())
+                .min()
+                .map(|outcome| String::from(outcome.name())),
+            other_end_left: Vec::new(),
+            polling: look.polling,
+            polling_by_cpu: polling_by_cpu(&self.cpus, &runners),
+            ended_by_signal: signal,
+        })
+    }
+}
+
+/// What can be said before the engines run.
+fn asked_for<I>(settings: &SinkSettings, origin: Origin, opened: &Opened<I>) -> SinkStart {
+    let runner = settings.engine.runner;
+    SinkStart {
+        schema: String::from(SINK_SCHEMA),
+        origin,
+        interface: settings.interface.clone(),
+        device: String::from(opened.kind.name()),
+        refused_devices: opened.refused.clone(),
+        program_mode: opened.program_mode.map(|mode| String::from(mode.name())),
+        is_zero_copy: opened.is_zero_copy,
+        queues: opened.ports.len() as u32,
+        udp_ports: match &settings.take {
+            Take::Ports(ports) => Some(ports.iter().copied().collect()),
+            Take::AllUdp => None,
+        },
+        discipline: String::from(runner.drive.name()),
+        polled_side: String::from(match settings.kernel_side {
+            KernelSide::Polling => "user-and-kernel",
+            KernelSide::AsIs | KernelSide::Threaded => "user",
+        }),
+        kernel_side: KernelSideFacts::as_is(),
+        hz: runner.hz,
+        controller: String::from(runner.controller.name()),
+        storm_threshold_passes: runner.storm_threshold,
+        cpus: Vec::new(),
+        idle_polling: String::new(),
+        scheduling: String::new(),
+        work_ns: settings.work_ns,
+        check: settings.check.map(|check| String::from(check.name)),
+        other_end_changes: Vec::new(),
+        knobs_refused: None,
+    }
+}
+
+fn account_of(look: &Look, waiting_packets: u64) -> SinkAccount {
+    let (counts, fates) = (&look.counts, look.fates);
+    let left = |packets: u64| i64::try_from(packets).unwrap_or(i64::MAX);
+    let found = [
+        counts.received_packets,
+        counts.ring_full_packets,
+        counts.no_memory_packets,
+        waiting_packets,
+    ];
+    SinkAccount {
+        fates,
+        received_packets: counts.received_packets,
+        ring_full_packets: counts.ring_full_packets,
+        no_memory_packets: counts.no_memory_packets,
+        waiting_packets,
+        residual_packets: left(fates.taken_packets) - left(found.iter().sum()),
+    }
+}
+
+fn idle_polling(engines: &Engines<Counter>) -> Result<String, EngineError> {
+    let asked = engines.ask(|runner| runner.idle_polling());
+    let asked = asked?;
+    let name = asked.first().map_or("", |idle_polling| idle_polling.name());
+    Ok(String::from(name))
+}
+
+fn waiting(runner: &PortRunner<Counter>) -> u64 {
+    let ports = runner.ports().iter();
+    ports.map(|port| u64::from(port.waiting())).sum()
+}
+
+/// What one engine has counted.
+struct OfCpu {
+    time: Instant,
+    counts: SinkCounts,
+    events: SinkEvents,
+    /// In the order of [`Knob::ALL`].
+    knobs: Vec<u32>,
+}
+
+impl OfCpu {
+    fn of(runner: &PortRunner<Counter>) -> Self {
+        let (tallies, ports) = (runner.tallies(), runner.ports());
+        let mut counts = SinkCounts {
+            polls: tallies.polls,
+            empty_polls: tallies.empty_polls,
+            wake_up_events: tallies.wake_ups,
+            throttled_passes: tallies.throttled,
+            cpu_ns: tallies.cpu_ns,
+            kernel_ns: tallies.kernel_ns,
+            ..SinkCounts::default()
+        };
+        for port in ports {
+            let (input, drops) = (port.input(), port.drops());
+            counts.received_packets += input.packets;
+            counts.received_bytes += input.bytes;
+            counts.ring_full_packets += drops.ring_full;
+            counts.no_memory_packets += drops.no_memory;
+        }
+        let links = || ports.iter().map(|port| port.link());
+        OfCpu {
+            time: Instant::now(),
+            counts,
+            events: SinkEvents {
+                ticks: tallies.ticks,
+                discipline_switches: tallies.changes,
+                link_loss_events: links().map(|link| link.losses()).sum(),
+                mtu_changes: links().map(|link| link.mtu_changes()).sum(),
+            },
+            knobs: Knob::ALL
+                .iter()
+                .map(|knob| runner.poller().read(*knob))
+                .collect(),
+        }
+    }
+}
+
+/// What all engines of a sink have counted, and what brings their frames.
+#[derive(Clone, Default)]
+struct Look {
+    seconds: f64,
+    counts: SinkCounts,
+    fates: SinkFates,
+    events: SinkEvents,
+    polling: Vec<SinkVariable>,
+}
+
+impl Look {
+    /// What engines counted that began at a time. That of the look is theirs: who asks may get the CPU much later.
+    fn over(engines: &[OfCpu], fates: SinkFates, began: Instant) -> Self {
+        let latest = engines.iter().map(|engine| engine.time).max();
+        let mut look = Look {
+            seconds: latest.map_or(0.0, |time| time.duration_since(began).as_secs_f64()),
+            fates,
+            polling: polling(engines),
+            ..Look::default()
+        };
+        look.counts.kernel_ns = Some(0);
+        for engine in engines {
+            let mut more = Look {
+                counts: engine.counts,
+                events: engine.events,
+                ..Look::default()
+            };
+            for (sum, more) in look.counters().into_iter().zip(more.counters()) {
+                *sum += *more;
+            }
+            // What one of them does not know, nobody knows of all.
+            let both = look.counts.kernel_ns.zip(engine.counts.kernel_ns);
+            look.counts.kernel_ns = both.map(|(own, other)| own + other);
+        }
+        look
+    }
+
+    /// The counters that are always known.
+    fn counters(&mut self) -> [&mut u64; 16] {
+        let (counts, fates, events) = (&mut self.counts, &mut self.fates, &mut self.events);
+        [
+            &mut counts.received_packets,
+            &mut counts.received_bytes,
+            &mut counts.ring_full_packets,
+            &mut counts.no_memory_packets,
+            &mut counts.polls,
+            &mut counts.empty_polls,
+            &mut counts.wake_up_events,
+            &mut counts.throttled_passes,
+            &mut counts.cpu_ns,
+            &mut fates.taken_packets,
+            &mut fates.without_socket_packets,
+            &mut fates.too_long_packets,
+            &mut events.ticks,
+            &mut events.discipline_switches,
+            &mut events.link_loss_events,
+            &mut events.mtu_changes,
+        ]
+    }
+
+    /// What was counted since an earlier look. The counters of an interface that was removed may be gone with it.
+    fn since(&self, before: &Look) -> SinkInterval {
+        let (mut grown, mut before) = (self.clone(), before.clone());
+        for (now, before) in grown.counters().into_iter().zip(before.counters()) {
+            *now = now.saturating_sub(*before);
+        }
+        let since = |now: Option<u64>, before: Option<u64>| {
+            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+        };
+        SinkInterval {
+            start_seconds: before.seconds,
+            end_seconds: self.seconds,
+            counts: SinkCounts {
+                kernel_ns: since(self.counts.kernel_ns, before.counts.kernel_ns),
+                ..grown.counts
+            },
+            fates: SinkFates {
+                passed_packets: since(self.fates.passed_packets, before.fates.passed_packets),
+                ..grown.fates
+            },
+            events: grown.events,
+            polling: polling_since(&self.polling, &before.polling),
+        }
+    }
+}
+
+/// The knobs and counters over all engines.
+fn polling(engines: &[OfCpu]) -> Vec<SinkVariable> {
+    let variable = |(place, knob): (usize, &Knob)| {
+        let values: Vec<u32> = engines.iter().map(|engine| engine.knobs[place]).collect();
+        SinkVariable {
+            name: String::from(knob.name()),
+            value: over_all_cpus(*knob, &values),
+        }
+    };
+    Knob::ALL.iter().enumerate().map(variable).collect()
+}
+
+/// Values as they are now, and counters as they have grown.
+fn polling_since(now: &[SinkVariable], before: &[SinkVariable]) -> Vec<SinkVariable> {
+    let at = |name: &str| before.iter().find(|variable| variable.name == name);
+    let grown = |variable: &SinkVariable| {
+        let past = at(&variable.name).map_or(0, |past| past.value);
+        let counts = Knob::from_name(&variable.name).is_some_and(is_counter);
+        SinkVariable {
+            name: variable.name.clone(),
+            value: match counts {
+                true => variable.value.wrapping_sub(past),
+                false => variable.value,
+            },
+        }
+    };
+    now.iter().map(grown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(received: u64, burst: u32, lost_polls: u32) -> OfCpu {
+        let value = |knob: &Knob| match knob {
+            Knob::Burst => burst,
+            Knob::LostPolls => lost_polls,
+            _ => 0,
+        };
+        OfCpu {
+            time: Instant::now(),
+            counts: SinkCounts {
+                received_packets: received,
+                ..SinkCounts::default()
+            },
+            events: SinkEvents {
+                ticks: 10 * received,
+                mtu_changes: 1,
+                ..SinkEvents::default()
+            },
+            knobs: Knob::ALL.iter().map(value).collect(),
+        }
+    }
+
+    #[test]
+    fn an_interval_has_what_counters_grew_by_and_values_as_they_are() {
+        let began = Instant::now();
+        let fates = |taken_packets, passed_packets| SinkFates {
+            taken_packets,
+            passed_packets,
+            ..SinkFates::default()
+        };
+        let first = Look::over(
+            &[engine(5, 7, 1), engine(6, 9, 2)],
+            fates(12, Some(3)),
+            began,
+        );
+        let second = Look::over(
+            &[engine(8, 3, 1), engine(9, 2, 6)],
+            fates(20, Some(4)),
+            began,
+        );
+        let interval = second.since(&first);
+        assert_eq!(interval.counts.received_packets, 6);
+        assert_eq!(interval.fates.taken_packets, 8);
+        assert_eq!(interval.fates.passed_packets, Some(1));
+        assert_eq!(
+            (interval.events.ticks, interval.events.mtu_changes),
+            (60, 0)
+        );
+        let value = |name: &str| {
+            let mut found = interval.polling.iter();
+            found.find(|variable| variable.name == name).unwrap().value
+        };
+        assert_eq!((value("lost_polls"), value("burst")), (4, 3));
+        assert_eq!(interval.polling.len(), Knob::ALL.len());
+        // The first interval begins with nothing.
+        let whole = first.since(&Look::default());
+        assert_eq!(
+            (whole.start_seconds, whole.counts.received_packets),
+            (0.0, 11)
+        );
+    }
+}
