@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use nicpoll_model::{Conduct, Plan};
+use nicpoll_model::{Plan, Validity};
 use nicpoll_study::Progress;
 
 /// A line that follows a study; invisible when standard error is not a terminal.
@@ -39,9 +39,9 @@ impl Line {
                 place.setting
             )),
             Progress::Ends(trial) => {
-                let Conduct {
+                let Validity {
                     external, failure, ..
-                } = &trial.conduct;
+                } = &trial.validity;
                 if let Some(reason) = external.as_ref().or(failure.as_ref()) {
                     self.0.println(format!(
                         "{} under {}: {reason}",

@@ -278,7 +278,7 @@ pub struct AbCpu {
     pub softirq_seconds: f64,
     /// What threads used that have nothing to do with the traffic. It is in none of the other figures.
     pub foreign_seconds: f64,
-    /// What counting the events of the window cost, at most: reckoned from its cost in the part that is left out. It is
+    /// What counting the events of the window cost, at most: estimated from its cost in the part that is left out. It is
     /// in the states above, and may exceed them where little happens.
     pub counting_seconds: f64,
     /// Taken by the hypervisor meanwhile, as the kernel samples it.
@@ -286,7 +286,7 @@ pub struct AbCpu {
 }
 
 impl AbCpu {
-    /// All states together, without the cost of counting. `None` when counting is reckoned to have cost as much as all
+    /// All states together, without the cost of counting. `None` when counting is estimated to have cost as much as all
     /// that was counted, or more: what is left is then too little to be told.
     pub fn busy_seconds(&self) -> Option<f64> {
         let counted =
@@ -365,7 +365,7 @@ pub enum AbEndCause {
     Retransmissions,
     /// The link went down.
     CarrierLost,
-    /// The interface made its NAPI instances anew, or went away.
+    /// The interface replaced its NAPI instances, or went away.
     InterfaceChanged,
     /// A check of the connection that the user works over was not answered.
     EchoLost,

@@ -344,7 +344,7 @@ pub struct SinkFates {
     pub too_long_packets: u64,
 }
 
-/// What happened beside packets.
+/// Events other than packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkEvents {
     /// Ticks that came.
@@ -411,7 +411,7 @@ pub struct SinkEnd {
     pub account: SinkAccount,
     /// What the numbers in the packets say; null when nobody looked.
     pub check: Option<SinkCheck>,
-    /// What happened beside packets.
+    /// Events other than packets.
     #[serde(flatten)]
     pub events: SinkEvents,
     /// Whether the kernel's NAPI ran in the sink's own polls (SO_PREFER_BUSY_POLL), which `busy-poll` asks for by AF_XDP:
@@ -803,7 +803,7 @@ pub struct LoadPoint {
     pub offered_pps: f64,
     /// Packets a second that the program had.
     pub delivered_pps: f64,
-    /// Share of the receiver's CPU that an ordinary program got beside it; `None` without one.
+    /// Share of the receiver's CPU that an ordinary program got at the same time; `None` without one.
     pub programs_share: Option<f64>,
 }
 

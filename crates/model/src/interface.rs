@@ -444,7 +444,7 @@ pub struct WatchInterface {
 /// without checksum, preamble and gap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchFlow {
-    /// In this interval; null when the interface was not there at its beginning or its counters began anew.
+    /// In this interval; null when the interface was not there at its beginning or its counters were reset.
     pub packets_per_second: Option<f64>,
     /// In this interval.
     pub bytes_per_second: Option<f64>,

@@ -43,7 +43,7 @@ pub use loss::{
 };
 pub use study::{
     COMPARED_SCHEMA, Calibration, Compared, ComparedAlone, ComparedMethod, ComparedSets,
-    ComparedSide, Comparison, ComparisonName, Conduct, Confounder, CoreSeries, CountingCost,
+    ComparedSide, Comparison, ComparisonName, Confounder, CoreSeries, CountingCost,
     DroppedComparison, Ends, EventCounter, FactorFacts, Findings, ForeignCpu, IMPORTED_SCHEMA,
     Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval, ImportedReading,
     ImportedTrial, IntervalMethod, LabFacts, LevelFacts, MainEffect, Metric, MetricKind, Placement,
@@ -52,7 +52,8 @@ pub use study::{
     SettingFacts, SettingFindings, Shares, SocketBuffers, SourcePlace, SpinnerShare, Studies,
     StudiesAction, Study, StudyEntry, StudyKind, StudyPlan, StudyState, Sweep, SweepEnd,
     SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu, TrialFigures, TrialSeries,
-    Unevenness, UnplacedFigure, Verdict, Warmup, Warning, WarningName, WindowRates, WorkloadFacts,
+    Unevenness, UnplacedFigure, Validity, Verdict, Warmup, Warning, WarningName, WindowRates,
+    WorkloadFacts,
 };
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use units::{Pace, Rate, RateUnit};

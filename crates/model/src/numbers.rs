@@ -134,7 +134,7 @@ pub fn duration_text(ns: u64) -> String {
 /// Enough of them for three significant figures of the greatest (two from 0.3 to 1: 0.81 says as
 /// much as 1.48), for the first and the last, where an interval ends, to stand apart, for none to
 /// print as 0 that is not, and to keep the ends on their side of every threshold: an interval that
-/// begins at 1.003 must not print as 1.00 beside the word "better".
+/// begins at 1.003 must not print as 1.00 next to the word "better".
 pub fn aligned<const N: usize>(values: [f64; N], thresholds: &[f64]) -> [String; N] {
     let greatest = values
         .into_iter()

@@ -19,7 +19,7 @@ fn main() -> Result<(), BpfError> {
         ..ExactCpuOptions::default()
     })?;
     exact.attach()?;
-    let ((before, after, elapsed), idle) = exact.beside_idle_program(|exact| {
+    let ((before, after, elapsed), idle) = exact.with_idle_program(|exact| {
         let timing = nicpoll_observe::start_timing()?;
         let (before, began) = (exact.timed_runs_by_program()?, Instant::now());
         thread::sleep(Duration::from_secs(seconds));

@@ -227,7 +227,7 @@ impl Course {
 /// Two readings that no two clocks give.
 struct Crooked;
 
-/// The kernel's clock when the card's shows a time, as the programs reckon it.
+/// The kernel's time at a time of the card's clock, as the BPF programs compute it.
 fn kernel_ns_at(line: &ClockLine, card_ns: i64) -> i64 {
     let since = card_ns.saturating_sub(line.card_ns);
     let gain = (i128::from(since) * i128::from(line.rate)) >> CLOCK_RATE_SHIFT;

@@ -55,7 +55,7 @@ const BACK_TO_BACK_NS: u64 = 2_000;
 /// How often a copy that was read half-way is read again.
 const READS_MAX: u32 = 64;
 
-/// What is counted beside the states.
+/// What is counted in addition to the states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExactCpuOptions {
     /// Folds time by the phase of a period.
@@ -261,11 +261,11 @@ impl ExactCpu {
     }
 
     /// Times a program that does nothing while `work` goes on: its mean run is what the kernel's timing
-    /// itself puts into each run. Returns that beside what `work` does.
+    /// itself adds to each run. Returns that with the result of `work`.
     ///
     /// # Errors
     /// Those of `work`, too.
-    pub fn beside_idle_program<T>(
+    pub fn with_idle_program<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, BpfError>,
     ) -> Result<(T, Option<RunTime>), BpfError> {

@@ -143,7 +143,7 @@ impl FlowReader {
     }
 }
 
-/// A file of the kernel's, made anew by a read at its beginning.
+/// A file of the kernel, whose text is new at each read from its beginning.
 fn whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> io::Result<&'a str> {
     buffer.clear();
     loop {

@@ -274,7 +274,7 @@ fn a_program_that_does_nothing_takes_less_than_those_that_count() {
     let _alone = alone();
     let mut exact = exact(ExactCpuOptions::default());
     assert!(exact.threads().unwrap().is_empty(), "nobody asked for them");
-    let measured = exact.beside_idle_program(|exact| {
+    let measured = exact.with_idle_program(|exact| {
         let _timing = start_timing()?;
         let before = exact.timed_runs()?;
         for _ in 0..100 {

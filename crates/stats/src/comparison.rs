@@ -87,7 +87,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         MetricKind::Ratio => (shown, Shown::default()),
         MetricKind::Points => (Shown::default(), shown),
     };
-    let beside = |interval: Option<Interval>| interval.map_or(Ends::default(), |it| it.ends(kind));
+    let ends = |interval: Option<Interval>| interval.map_or(Ends::default(), |it| it.ends(kind));
     Ok(Comparison {
         workload: contrast.workload.to_owned(),
         metric: contrast.metric,
@@ -110,8 +110,8 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         verdict: says(&found).map(|word| settled(word, sensitivity.as_ref())),
         difference_p: found.p_values.deciding,
         holm_p: None,
-        paired_t: beside(mean_interval(&found.differences, contrast.confidence).ok()),
-        trimmed_t: beside(trimmed_interval(&found.differences, contrast.confidence)),
+        paired_t: ends(mean_interval(&found.differences, contrast.confidence).ok()),
+        trimmed_t: ends(trimmed_interval(&found.differences, contrast.confidence)),
         lag_one_p,
         are_blocks_dependent,
         found_nine_in_ten_ratio: power

@@ -530,7 +530,7 @@ impl Recording {
         self.stored
     }
 
-    /// Stores what is known beside the trials. `head` is the document without them.
+    /// Stores what is known apart from the trials. `head` is the document without them.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -539,7 +539,7 @@ impl Recording {
         outcome.map_err(StoreError::at("storing the study in", &self.place))
     }
 
-    /// Stores a trial that has ended, and what is known beside the trials by now.
+    /// Stores a trial that has ended, and what else is known by now.
     ///
     /// # Errors
     /// When the store cannot be written. Then neither is stored.

@@ -185,7 +185,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         .drain
         .unwrap_or(DRAIN_MIN + 2 * design.topology.delay());
     let mut plan = Plan {
-        reckoned_trial_seconds: trials(design, runs, drain),
+        estimated_trial_seconds: trials(design, runs, drain),
         quick: lengths.quick,
         blocks,
         trial_seconds: trial.as_secs_f64(),
@@ -220,7 +220,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
 /// The blocks that fill the time of a study with a stop rule.
 fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, PlanError> {
     let limit = lengths.limit.unwrap_or_default();
-    let workloads: f64 = plan.reckoned_trial_seconds.iter().sum();
+    let workloads: f64 = plan.estimated_trial_seconds.iter().sum();
     let block = design.settings.len() as f64 * workloads;
     let left = limit.saturating_sub(BASE).as_secs_f64();
     let blocks = (left / block) as u32;

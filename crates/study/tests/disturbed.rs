@@ -55,9 +55,9 @@ fn a_link_that_flaps_within_a_trial_is_seen_and_the_study_goes_on() {
     for workload in ["udp64", "tcp"] {
         let flap = "ip link set em0 down && ip link set em0 up";
         let [flapped, next] = two_trials(workload, flap);
-        let reason = flapped.conduct.external.expect("an outsider did it");
+        let reason = flapped.validity.external.expect("an outsider did it");
         assert!(reason.contains("took the link down"), "{reason}");
-        assert_eq!(next.conduct.external, None, "{workload}");
+        assert_eq!(next.validity.external, None, "{workload}");
         let figures = next.result().expect("the next trial has a result");
         assert!(figures.receiver.bytes > 0);
     }
@@ -68,7 +68,7 @@ fn a_change_that_is_taken_back_within_a_trial_is_seen() {
     needs!(Time, Root, PerNapi);
     let there_and_back = "ip link set em0 mtu 1400 && ip link set em0 mtu 1500";
     let [changed, next] = two_trials("udp64", there_and_back);
-    let reason = changed.conduct.external.expect("an outsider did it");
+    let reason = changed.validity.external.expect("an outsider did it");
     assert!(reason.contains("changed the link"), "{reason}");
-    assert_eq!(next.conduct.external, None);
+    assert_eq!(next.validity.external, None);
 }

@@ -283,7 +283,7 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
     let own = format!("drain = \"100ms\"\n{text}");
     let own = StudyFile::parse(&own).unwrap().plan(Seed(1)).unwrap().plan;
     assert_eq!(own.drain_seconds, 0.1);
-    assert!(own.reckoned_trial_seconds[0] > plan.reckoned_trial_seconds[0] + 0.3);
+    assert!(own.estimated_trial_seconds[0] > plan.estimated_trial_seconds[0] + 0.3);
     let long = format!("drain = \"9s\"\n{text}");
     let refused = StudyFile::parse(&long).unwrap().plan(Seed(1)).unwrap_err();
     assert!(refused.to_string().contains("2ms to 2s"), "{refused}");
@@ -324,8 +324,8 @@ fn the_engine_receives_in_place_of_the_socket_and_has_the_same_figures() {
             setting: String::from(setting),
         });
         let trial = trial.unwrap();
-        assert_eq!(trial.conduct.failure, None, "{setting}: {trial:?}");
-        assert_eq!(trial.conduct.ledger_void, None, "{setting}: {trial:?}");
+        assert_eq!(trial.validity.failure, None, "{setting}: {trial:?}");
+        assert_eq!(trial.validity.ledger_void, None, "{setting}: {trial:?}");
         let figures = trial.figures.unwrap();
         assert_eq!(figures.ledger.residual_packets, Some(0), "{setting}");
         let (offered, delivered) = (figures.offered_packets, figures.delivered_packets);

@@ -90,7 +90,7 @@ fn a_trial_that_hangs_is_a_failure_of_its_setting_and_the_study_goes_on() {
     let study = study();
     assert_eq!(study.trials.len(), 2);
     for trial in &study.trials {
-        let failure = trial.conduct.failure.as_deref();
+        let failure = trial.validity.failure.as_deref();
         match trial.setting == POLLING {
             true => assert!(
                 failure.is_some_and(|why| why.contains("hung")),

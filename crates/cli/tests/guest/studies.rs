@@ -95,14 +95,14 @@ pub fn expect_impaired(console: &Console) {
         let lost: u64 = queues.filter_map(|line| line.packets).sum();
         println!(
             "{of}: {lost} of {:?} lost, residual {:?}, {:?}, {:?}",
-            figures.offered_packets, ledger.residual_packets, trial.conduct, figures.round_trip
+            figures.offered_packets, ledger.residual_packets, trial.validity, figures.round_trip
         );
         assert!(
             lost > 0 && figures.loss_ratio > Some(0.01),
             "{of}: {ledger:?}"
         );
         if let Some(trip) = figures.round_trip {
-            assert!(trial.ledger().is_some(), "{of}: {:?}", trial.conduct);
+            assert!(trial.ledger().is_some(), "{of}: {:?}", trial.validity);
             assert!(
                 trip.transactions > 0 && trip.quantiles.min_ns > Some(120_000_000),
                 "{of}: {trip:?}"

@@ -158,7 +158,7 @@ impl Test {
         !self.streams.is_empty() && self.over == self.streams.len()
     }
 
-    /// Whether a line can only be another test's: its stream starts anew. Where lines were picked out of a text,
+    /// Whether a line can only be another test's: its stream starts again. Where lines were picked out of a text,
     /// without those of the connections, each is a test.
     fn ends_before(&self, line: &IperfLine) -> bool {
         let stream = self.by_id.get(&line.id).map(|at| &self.streams[*at]);

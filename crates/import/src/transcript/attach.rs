@@ -207,7 +207,7 @@ fn count(value: &str) -> Option<f64> {
     digits.parse().ok()
 }
 
-/// What hosts print of themselves, each beside the trial that it stands next to.
+/// Readings of hosts, each with the trial that it is next to.
 pub fn readings(trials: &[ImportedTrial], read: Vec<Read>, near: &Near) -> Vec<ImportedReading> {
     let readings = read.into_iter().map(|it| ImportedReading {
         near_trial: near.to(&it.place).map(|index| trials[index].sequence),

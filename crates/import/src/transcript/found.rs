@@ -61,7 +61,7 @@ pub struct Switch {
     pub basis: ImportedBasis,
 }
 
-/// What a command sets beside polling.
+/// What a command sets other than polling.
 #[derive(Clone, Debug)]
 pub struct Knob {
     pub place: SourcePlace,

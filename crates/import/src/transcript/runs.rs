@@ -159,7 +159,7 @@ pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
         trial.value = seconds.map(|seconds| sent / seconds);
         if field(BlastField::ErrorRate).is_some_and(|it| it.value == 0.0) && errors.value > 0.0 {
             trial.notes.push(format!(
-                "It prints an error rate of 0 beside {} errors in {} calls: that rate is an integer division, and is \
+                "It prints an error rate of 0 with {} errors in {} calls: that rate is an integer division, and is \
                  not used.",
                 errors.value, calls.value
             ));

@@ -18,7 +18,7 @@ pub const NOT_SAID: &str = "not-said";
 pub struct Settings<'a> {
     by_host: HashMap<Option<&'a str>, Vec<&'a Switch>>,
     all: Vec<&'a Switch>,
-    /// What was set beside polling, by host and name.
+    /// What was set other than polling, by host and name.
     knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a Knob>>,
     knob_places: Vec<SourcePlace>,
 }
@@ -68,7 +68,7 @@ impl<'a> Settings<'a> {
         place: &SourcePlace,
     ) -> Said {
         let (mut name, mut basis, mut said) = self.receiving(sender, receiver, place);
-        for (words, of, at) in self.beside(sender, receiver, place) {
+        for (words, of, at) in self.other_knobs(sender, receiver, place) {
             match name.as_str() {
                 NOT_SAID => (name, basis) = (words, of),
                 _ => name += &format!("+{words}"),
@@ -81,9 +81,9 @@ impl<'a> Settings<'a> {
         (name, basis, said)
     }
 
-    /// What was set beside polling by then, on either host or on one that the text names beside them. What a variable
+    /// What was set other than polling by then, on either host or on a third one that the text names. What a variable
     /// held before the first command that sets it is known where that command tells it.
-    fn beside(
+    fn other_knobs(
         &self,
         sender: Option<&str>,
         receiver: Option<&str>,

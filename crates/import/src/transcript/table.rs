@@ -133,7 +133,7 @@ impl Table {
     }
 }
 
-/// Puts the figures of the tables of these files into trials, and those of prose beside the trials that have them; all
+/// Puts the figures of the tables of these files into trials, and those of prose next to the trials that have them; all
 /// others have no place.
 ///
 /// # Errors

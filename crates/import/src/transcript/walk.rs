@@ -16,7 +16,7 @@ use crate::transcript::found::{
 };
 use crate::transcript::setting::{Map, MapKey};
 
-/// Things that are set beside polling: each trial is held against all of them.
+/// Things that are set other than polling: each trial is compared with all of them.
 const KNOBS_MAX: usize = 32;
 /// Variables that one command sets at most, and tells of.
 const KNOBS_TOLD: usize = 16;
@@ -319,7 +319,7 @@ impl<'a> Walk<'a> {
         self.knobs(command, self.host(&place).name, place);
     }
 
-    /// What a command sets beside polling.
+    /// What a command sets other than polling.
     fn knobs(&mut self, command: &Command, host: Option<String>, place: SourcePlace) {
         for (name, value) in command::set_by(command) {
             if name == command::POLLING_VARIABLE {
@@ -329,7 +329,7 @@ impl<'a> Walk<'a> {
             let key = (host.clone(), name.clone());
             let is_known = self.out.knob_names.contains(&key);
             if !is_known && self.out.knob_names.len() == KNOBS_MAX {
-                let why = format!("the text sets more than {KNOBS_MAX} things beside polling");
+                let why = format!("the text sets more than {KNOBS_MAX} things other than polling");
                 let printed = format!("{name}={value}");
                 self.out.unplaced.push(unplaced(&printed, &why, place));
                 continue;

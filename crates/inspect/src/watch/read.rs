@@ -242,7 +242,7 @@ pub fn bpf_cpu_ratio(
     others: &[&dyn TimedPrograms],
     time: Duration,
 ) -> Result<f64, BpfError> {
-    let ((runs, seconds), idle) = exact.beside_idle_program(|exact| {
+    let ((runs, seconds), idle) = exact.with_idle_program(|exact| {
         let timing = start_timing()?;
         let (before, began) = (timed_runs(exact, others)?, Instant::now());
         thread::sleep(time);

@@ -35,7 +35,7 @@ pub struct SimFitHost {
     pub costs: Vec<MeasuredCost>,
     /// Every number of the host file.
     pub numbers: Vec<HostNumber>,
-    /// Predicted beside measured; empty without `--check`.
+    /// Predictions compared with measurements; empty without `--check`.
     pub checks: Vec<HostCheck>,
 }
 
@@ -174,7 +174,7 @@ pub struct ToSimulate {
     pub period_ns: Option<u64>,
 }
 
-/// What the simulator says of a study's traffic, reckoned before its first trial.
+/// Predictions of the simulator for a study's traffic, computed before its first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Simulated {
     /// The host that was simulated: a file, or the name of one that comes with the program.

@@ -23,7 +23,7 @@ pub struct SimPublished {
     pub seconds: f64,
     /// Virtual time before it that is not.
     pub warmup_seconds: f64,
-    /// How well the predictions do, beside guesses that know nothing of polling.
+    /// How well the predictions do, compared with guesses that know nothing of polling.
     pub score: PublishedScore,
     /// The rows, in the order of the tables.
     pub rows: Vec<PublishedRow>,

@@ -229,9 +229,9 @@ pub struct Comparison {
     /// The p value after Holm's correction for the study's family: below 0.05 where Holm finds a difference,
     /// which he does at least where the verdict has a word for one. Null for metrics that are not primary.
     pub holm_p: Option<f64>,
-    /// Student's interval for the mean, on the same scale and at the same confidence. It stands beside.
+    /// Student's interval for the mean, on the same scale and at the same confidence. It decides no verdict.
     pub paired_t: Ends,
-    /// Student's interval for the mean without the outer 20 % at each end. It stands beside.
+    /// Student's interval for the mean without the outer 20 % at each end. It decides no verdict.
     pub trimmed_t: Ends,
     /// One-sided p value of a positive lag-1 correlation of the differences' ranks; null below five pairs.
     pub lag_one_p: Option<f64>,
@@ -332,11 +332,11 @@ pub struct ComparedSets {
     pub difference_p: Option<f64>,
     /// The same after Holm's correction for the family.
     pub holm_p: Option<f64>,
-    /// The interval of Welch's t for the ratio of geometric means, which stands beside; null of pairs.
+    /// The interval of Welch's t for the ratio of geometric means; it decides no verdict. Null for pairs.
     pub welch: Ends,
     /// Welch's two-sided p value; null of pairs.
     pub welch_p: Option<f64>,
-    /// The interval of Mann and Whitney's test, which stands beside; null of pairs.
+    /// The interval of Mann and Whitney's test; it decides no verdict. Null for pairs.
     pub mann_whitney: Ends,
     /// Its two-sided p value; null of pairs.
     pub mann_whitney_p: Option<f64>,

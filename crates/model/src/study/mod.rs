@@ -17,9 +17,9 @@ pub use imported::{
     ImportedReading, ImportedTrial, SourcePlace, TrafficKind, UnplacedFigure,
 };
 pub use trial::{
-    Calibration, Conduct, CoreSeries, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip,
+    Calibration, CoreSeries, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip,
     RoundTripQuantiles, STEPS_MAX, SocketBuffers, SpinnerShare, Trial, TrialCpu, TrialFigures,
-    TrialSeries, Warmup, WindowRates,
+    TrialSeries, Validity, Warmup, WindowRates,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,16 +48,16 @@ pub struct Plan {
     pub warmup_seconds: f64,
     /// Length of the run after each trial in which CPU time is accounted for exactly.
     pub cpu_window_seconds: f64,
-    /// How long stragglers are waited for after the last packet was sent, beside two periods.
+    /// How long stragglers are waited for after the last packet was sent, in addition to two periods.
     #[serde(default)]
     pub drain_seconds: f64,
     /// The longest time from round to round that a setting asks for; null when none polls by a timer.
     pub period_ns: Option<u64>,
     /// The workloads, in the order in which they are reported.
     pub workloads: Vec<String>,
-    /// What a trial of each of them is reckoned to take with all that belongs to it, before any has run.
-    #[serde(default)]
-    pub reckoned_trial_seconds: Vec<f64>,
+    /// Estimated duration of a trial of each of them with all that belongs to it, before any has run.
+    #[serde(default, rename = "reckoned_trial_seconds")]
+    pub estimated_trial_seconds: Vec<f64>,
     /// The order of the trials as drawn from the seed: workload and setting, block after block.
     pub order: Vec<(String, String)>,
     /// Time in which the study ends, from its beginning: no block starts that could not finish in it.
@@ -309,7 +309,7 @@ pub struct Warning {
     pub text: String,
 }
 
-/// Something in which two settings that are compared differ beside what the comparison is about.
+/// A difference between two compared settings that the comparison is not about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confounder {
     /// The setting that is judged.
@@ -487,7 +487,7 @@ pub struct SweepPoint {
     /// 99 of 100 datagrams took no longer.
     #[serde(default)]
     pub one_way_p99_ns: Option<f64>,
-    /// Share of the receiver's core that a program beside it got, 0 to 1. Null where that is not measured.
+    /// Share of the receiver's core that another program got, 0 to 1. Null where that is not measured.
     #[serde(default)]
     pub spinner_ratio: Option<f64>,
     /// Trials that gave a result.

@@ -165,7 +165,7 @@ pub struct PollEvidence {
 
 /// How the kernel's timer was set so that one round a period came out.
 ///
-/// The kernel starts `gro_flush_timeout` anew when a round *ends*, so the time from round to round
+/// The kernel restarts `gro_flush_timeout` when a round *ends*, so the time from round to round
 /// is that timeout plus the timer's latency plus the round itself. During warm-up the timeout is
 /// shortened until the measured time from round to round is the period that was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -189,17 +189,17 @@ pub struct Warmup {
     pub delivered_bytes: u64,
 }
 
-/// How a run was carried out, and what follows for how it counts. All null when nothing was amiss.
+/// Whether a run counts, and for what. All null when nothing was wrong.
 ///
 /// A trial counts for the setting that was asked for, whatever befell it (intention to treat). Only a
 /// cause that is known to be external takes it out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Conduct {
+pub struct Validity {
     /// Why an event from outside voids the run: the clock was stepped, another process changed a
     /// setting, an operator took the link down. The pairs that the run belongs to are dropped.
     pub external: Option<String>,
     /// Why the run ended without a result, when its own setting may be the cause: the link lost its
-    /// carrier, the NAPI was made anew, nothing was delivered, an end failed. It counts for its
+    /// carrier, the NAPI instance was replaced, nothing was delivered, an end failed. It counts for its
     /// setting and ranks as the worst.
     pub failure: Option<String>,
     /// Why the setting is not proven to have been in force as asked: the evidence is missing, or the
@@ -210,7 +210,7 @@ pub struct Conduct {
     pub ledger_void: Option<String>,
 }
 
-impl Conduct {
+impl Validity {
     /// Whether the run takes part in the primary estimate: nothing external befell it.
     pub fn is_kept(&self) -> bool {
         self.external.is_none()
@@ -257,7 +257,7 @@ pub struct TrialCpu {
     pub seconds: f64,
     /// How that run was carried out, judged as the trial is.
     #[serde(flatten)]
-    pub conduct: Conduct,
+    pub validity: Validity,
     /// Shares of time by core and state.
     pub cores: Vec<CpuStates>,
     /// Busy time of both cores, without that of threads that are not the study's, over delivered
@@ -276,7 +276,7 @@ impl TrialCpu {
     }
 }
 
-/// What a program got that computes on the receiver's core beside the traffic, in a run of its own.
+/// What a computing program got on the receiver's core while traffic ran, in a run of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpinnerShare {
     /// Length of that run.
@@ -335,7 +335,7 @@ pub struct TrialFigures {
     pub cpu: Option<TrialCpu>,
     /// Shares of time by core and state during the measured window, sampled by the kernel's clock tick.
     pub cpu_tick_sampled: Vec<CpuStates>,
-    /// What a program beside the receiver got. Null unless the workload asks for it.
+    /// What a program got that shared the core with the receiver. Null unless the workload asks for it.
     #[serde(default)]
     pub spinner: Option<SpinnerShare>,
     /// Context switches a second, of the whole machine.
@@ -366,7 +366,7 @@ pub struct Trial {
     pub setting: String,
     /// How it was carried out.
     #[serde(flatten)]
-    pub conduct: Conduct,
+    pub validity: Validity,
     /// How often the setting was proven before traffic counted, until it was or attempts ran out: 1
     /// when the first proof held. Nothing is run again afterwards.
     pub proof_attempts: u32,
@@ -383,13 +383,13 @@ pub struct Trial {
 impl Trial {
     /// The figures, if the trial takes part in the primary estimate and gave a result.
     pub fn result(&self) -> Option<&TrialFigures> {
-        let counts = self.conduct.is_kept() && self.conduct.failure.is_none();
+        let counts = self.validity.is_kept() && self.validity.failure.is_none();
         self.figures.as_deref().filter(|_| counts)
     }
 
     /// Where each offered packet of a trial with a result ended, if the account closes.
     pub fn ledger(&self) -> Option<&Ledger> {
-        let closes = self.conduct.ledger_void.is_none();
+        let closes = self.validity.ledger_void.is_none();
         self.result()
             .filter(|_| closes)
             .map(|figures| &figures.ledger)
@@ -434,7 +434,7 @@ pub struct TrialSeries {
     pub step_seconds: f64,
     /// When each step ended, by the receiver's clock, in seconds since both ends of the traffic ran.
     pub end_seconds: Vec<f64>,
-    /// Frames that the sender's interfaces sent, and those that their driver dropped, which it counts beside them.
+    /// Frames that the sender's interfaces sent, and those that their driver dropped, which it counts separately.
     pub sent_frames: Vec<u64>,
     /// Bytes that the receiver's interfaces received: frames, from the Ethernet header to the end of the payload.
     pub received_bytes: Vec<u64>,

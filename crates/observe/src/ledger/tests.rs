@@ -253,7 +253,7 @@ fn lines_stand_in_the_order_of_a_packets_way() {
 }
 
 #[test]
-fn rings_of_both_ends_are_one_line_and_other_counters_are_beside_it() {
+fn rings_of_both_ends_are_one_line_and_other_counters_are_cross_checks() {
     let ledger = since_zero(&host(0, 5, 0, &[]), &host(0, 3, 0, &[]));
     assert_eq!(packets(&ledger, LossPlace::RxRing, Side::Receiver), Some(8));
     let dropped: Vec<_> = ledger

@@ -319,7 +319,7 @@ mod tests {
         study.trials.truncate(1);
         let trial = &mut study.trials[0];
         trial.figures = None;
-        trial.conduct.failure = Some(String::from("it said \"no\", and ended"));
+        trial.validity.failure = Some(String::from("it said \"no\", and ended"));
         let csv = trials_as_csv(&study);
         let [head, line] = csv.lines().collect::<Vec<_>>()[..] else {
             panic!("two lines: {csv}");

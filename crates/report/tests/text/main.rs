@@ -133,7 +133,7 @@ fn long_names_of_settings_stand_above_their_own_figures() {
 #[test]
 fn colour_changes_nothing_but_colour() {
     let mut study = fixture::study();
-    study.trials[0].conduct.external = Some(String::from("\u{1b}[31mred\u{1b}[0m"));
+    study.trials[0].validity.external = Some(String::from("\u{1b}[31mred\u{1b}[0m"));
     let text = plain(&study);
     assert!(!text.contains('\u{1b}'));
     let coloured = render_text(
@@ -234,7 +234,7 @@ fn a_setting_without_good_trials_shows_dashes() {
     let mut study = fixture::study();
     for trial in &mut study.trials {
         if trial.setting == "default" {
-            trial.conduct.external = Some(String::from("the clock stepped"));
+            trial.validity.external = Some(String::from("the clock stepped"));
         }
     }
     let text = plain(&study);

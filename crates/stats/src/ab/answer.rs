@@ -213,7 +213,7 @@ fn per_byte(pairs: &[&AbPair]) -> Vec<f64> {
     log_differences(&costs).unwrap_or_default()
 }
 
-/// The estimate without twice the part that is left out, beside that of the same pairs without that part once.
+/// The estimate without twice the part that is left out, compared with that of the same pairs without that part once.
 /// Leaving out more moves any estimate a little, the more the shorter blocks are. So a move counts that is more than
 /// a share of the interval, and more than chance makes of it.
 fn carry_over(pairs: &[&AbPair], confidence: Confidence) -> Option<AbCarryOver> {

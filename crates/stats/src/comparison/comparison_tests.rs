@@ -219,7 +219,7 @@ fn ranks_decide_where_the_plan_allows_it() {
     let comparison = compare(&primary(&pairs)).unwrap();
     assert_eq!(comparison.method, IntervalMethod::HodgesLehmann);
     assert_eq!(comparison.verdict, Some(Verdict::BetterAndItMatters));
-    // Student's and the trimmed interval stand beside, on the same scale.
+    // Student's and the trimmed interval are on the same scale.
     for ends in [comparison.paired_t, comparison.trimmed_t] {
         let (low, high) = (ends.low.unwrap(), ends.high.unwrap());
         assert!(1.2 < low && low < 1.3 && 1.3 < high && high < 1.4);

@@ -147,7 +147,7 @@ fn published_critical_values() {
 
 #[test]
 fn many_values_leave_out_rather_less_than_counting_would() {
-    // What counting gives, and what the normal approximation does, both reckoned by another program.
+    // What counting gives, and what the normal approximation does, both computed by another program.
     for (sizes, tail, counted, left) in [
         ([70, 70], 0.025, 1979, 1978),
         ([70, 70], 0.0025, 1779, 1775),

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Comparison, ComparisonName, Conduct, CountingCost, DroppedComparison, EventCounter, MainEffect,
-    Metric, MetricKind, Plan, Trial, TrialCpu, WorkUnit,
+    Comparison, ComparisonName, CountingCost, DroppedComparison, EventCounter, MainEffect, Metric,
+    MetricKind, Plan, Trial, TrialCpu, Validity, WorkUnit,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -183,7 +183,7 @@ impl<'a> Versed<'a> {
             .collect();
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
-            .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.conduct)))
+            .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.validity)))
             .collect();
         let confidence = if is_primary {
             family_confidence(plan.family)
@@ -224,7 +224,7 @@ impl<'a> Versed<'a> {
 
     /// Trials of one arm that nothing external befell, and those of them whose setting was in force.
     fn in_force(&self, arm: usize) -> [u32; 2] {
-        let kept = || self.arm(arm).filter(|trial| trial.conduct.is_kept());
+        let kept = || self.arm(arm).filter(|trial| trial.validity.is_kept());
         let in_force = kept().filter(|trial| is_in_force(trial));
         [kept().count() as u32, in_force.count() as u32]
     }
@@ -285,22 +285,22 @@ fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
 const TIMED_DEVIATION_MAX: f64 = 0.5;
 
 /// Whether a trial ran as its setting asks, in rhythm where it has one. A failure under it counts for it.
-fn is_as_asked(conduct: &Conduct) -> bool {
-    conduct.is_kept() && conduct.unproven.is_none()
+fn is_as_asked(validity: &Validity) -> bool {
+    validity.is_kept() && validity.unproven.is_none()
 }
 
 /// Whether a trial's setting was in force. A timer that is late is a timer: on an idle core its latency, which
 /// is the hypervisor's, is a tenth of a period and more.
 fn is_in_force(trial: &Trial) -> bool {
     let deviation = trial.findings.rhythm_deviation_ratio;
-    is_as_asked(&trial.conduct)
+    is_as_asked(&trial.validity)
         || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
 }
 
 /// A trial's value of a metric: `None` when it is missing, the worst that there is when the trial, or the
 /// run that the metric is of, gave no result.
 pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
-    if !trial.conduct.is_kept() {
+    if !trial.validity.is_kept() {
         return None;
     }
     let Some(figures) = trial.result() else {
@@ -324,10 +324,10 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
 
 /// The run in which CPU time was accounted for is judged by itself.
 fn cpu_value(cpu: &TrialCpu, metric: Metric) -> Option<f64> {
-    if !cpu.conduct.is_kept() {
+    if !cpu.validity.is_kept() {
         return None;
     }
-    if cpu.conduct.failure.is_some() {
+    if cpu.validity.failure.is_some() {
         return worst(metric);
     }
     match metric {

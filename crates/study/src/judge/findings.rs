@@ -64,7 +64,7 @@ fn of_trials(
     let metric = metrics(unit)[0];
     let count =
         |is: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is(trial)).count() as u32;
-    let kept = |trial: &Trial| trial.conduct.is_kept();
+    let kept = |trial: &Trial| trial.validity.is_kept();
     let values: Vec<f64> = trials
         .iter()
         .filter_map(|trial| value(trial, metric))
@@ -80,9 +80,9 @@ fn of_trials(
         setting: String::from(setting),
         trials: trials.len() as u32,
         external_trials: count(&|trial| !kept(trial)),
-        failed_trials: count(&|trial| kept(trial) && trial.conduct.failure.is_some()),
-        unproven_trials: count(&|trial| kept(trial) && trial.conduct.unproven.is_some()),
-        ledger_void_trials: count(&|trial| kept(trial) && trial.conduct.ledger_void.is_some()),
+        failed_trials: count(&|trial| kept(trial) && trial.validity.failure.is_some()),
+        unproven_trials: count(&|trial| kept(trial) && trial.validity.unproven.is_some()),
+        ledger_void_trials: count(&|trial| kept(trial) && trial.validity.ledger_void.is_some()),
         loss_trials: count(&|trial| trial.loss_ratio().is_some_and(|lost| lost > 0.0)),
         proof_retries: trials
             .iter()

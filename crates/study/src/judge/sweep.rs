@@ -73,7 +73,7 @@ fn of_setting(
         .map(|&(workload, asked)| {
             let of_both = trials.iter().filter(|trial| {
                 (trial.workload.as_str(), trial.setting.as_str()) == (&workload.name, setting)
-                    && trial.conduct.is_kept()
+                    && trial.validity.is_kept()
             });
             let kept: Vec<&Trial> = of_both.collect();
             point(&workload.name, asked, unit, &kept)
@@ -110,7 +110,7 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
     let cpu = results.iter().filter_map(|figures| {
         let cpu = figures.cpu.as_ref()?;
         cpu.busy_ns_per_packet
-            .filter(|_| cpu.conduct.is_kept() && cpu.conduct.failure.is_none())
+            .filter(|_| cpu.validity.is_kept() && cpu.validity.failure.is_none())
     });
     let delay = |share: f64| {
         let delays = results.iter().filter_map(|it| it.one_way_delays.as_ref());

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use nicpoll_lab::{Changes, CoreTime, Edge, Lab, Polls, watched};
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
-    Calibration, Conduct, CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement,
-    PollEvidence, RoundTrip, SpinnerShare, Trial, TrialCpu, TrialFigures, TrialSeries, Warmup,
+    Calibration, CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence,
+    RoundTrip, SpinnerShare, Trial, TrialCpu, TrialFigures, TrialSeries, Validity, Warmup,
     WorkUnit,
 };
 use nicpoll_observe::{
@@ -109,7 +109,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
     let rhythm = (rate(polls.polls), rate(polls.rounds));
     let packets = books.packets;
     let evidence = measured.setting.evidence;
-    let conduct = conduct(evidence, &measured.napis, window, Some(&ledger));
+    let validity = validity(evidence, &measured.napis, window, Some(&ledger));
     let findings = findings(&measured, &sampled, rhythm);
     let placement = placement(lab, &polls);
     let figures = TrialFigures {
@@ -151,7 +151,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         block: place.block,
         workload: place.workload.clone(),
         setting: place.setting.clone(),
-        conduct,
+        validity,
         proof_attempts: measured.proof_attempts,
         findings,
         warmup: measured.warmup,
@@ -298,14 +298,14 @@ pub const CLOCK_STEP_MAX_NS: u64 = 5_000_000;
 
 /// How a run counts. `napis` are the receiver's NAPI instances at its beginning; `ledger` is `None` when no account of
 /// packets was kept.
-pub fn conduct(
+pub fn validity(
     evidence: Evidence,
     napis: &[u32],
     window: &Window,
     ledger: Option<&Ledger>,
-) -> Conduct {
+) -> Validity {
     let [opened, closed] = &window.edges;
-    Conduct {
+    Validity {
         external: external(window),
         failure: failure(napis, window),
         unproven: unproven(evidence, napis.len(), rhythm(&opened.polls, &closed.polls)),
@@ -420,7 +420,7 @@ pub struct CpuWindow {
     /// The run's traffic.
     pub books: Books,
     /// How the run was carried out.
-    pub conduct: Conduct,
+    pub validity: Validity,
 }
 
 impl CpuWindow {
@@ -454,8 +454,8 @@ pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu
         busy_ns as f64,
         (unit, &window.books),
     );
-    cpu.conduct = window.conduct.clone();
-    if cpu.conduct.ledger_void.is_some() {
+    cpu.validity = window.validity.clone();
+    if cpu.validity.ledger_void.is_some() {
         cpu.busy_ns_per_packet = None;
         cpu.busy_ns_per_byte = None;
     }
@@ -484,7 +484,7 @@ fn cpu_of(
     TrialCpu {
         source,
         seconds,
-        conduct: Conduct::default(),
+        validity: Validity::default(),
         cores,
         busy_ns_per_packet: count.map(|count| busy_ns / count as f64),
         busy_ns_per_byte: (books.delivered_bytes > 0)
@@ -568,7 +568,7 @@ mod tests {
     }
 
     /// A second of polling at 5,000 rounds a second, in which all is well but for `change`.
-    fn of(evidence: Evidence, rounds: u64, change: impl FnOnce(&mut Window)) -> Conduct {
+    fn of(evidence: Evidence, rounds: u64, change: impl FnOnce(&mut Window)) -> Validity {
         let edge = |seconds: u64| Edge {
             polls: Polls {
                 at_ns: seconds * 1_000_000_000,
@@ -589,7 +589,7 @@ mod tests {
             changes: Changes::default(),
         };
         change(&mut window);
-        conduct(evidence, &[1], &window, Some(&ledger(1000, 1)))
+        validity(evidence, &[1], &window, Some(&ledger(1000, 1)))
     }
 
     const ROUNDS: Evidence = Evidence::Rounds { period_ns: 200_000 };
@@ -597,16 +597,16 @@ mod tests {
     #[test]
     fn a_run_as_it_should_be_is_proven() {
         for evidence in [ROUNDS, Evidence::Polls] {
-            assert_eq!(of(evidence, 4600, |_| ()), Conduct::default());
+            assert_eq!(of(evidence, 4600, |_| ()), Validity::default());
         }
     }
 
     #[test]
     fn only_what_comes_from_outside_takes_a_run_out() {
         let external = |words: &str, change: fn(&mut Window)| {
-            let conduct = of(ROUNDS, 4600, change);
-            assert!(!conduct.is_kept());
-            assert!(conduct.external.unwrap().contains(words), "{words}");
+            let validity = of(ROUNDS, 4600, change);
+            assert!(!validity.is_kept());
+            assert!(validity.external.unwrap().contains(words), "{words}");
         };
         external("6.0 ms", |run| run.edges[1].wall_ahead_ns = 6_000_000);
         external("changed 'mtu'", |run| {
@@ -638,9 +638,9 @@ mod tests {
             (Evidence::Polls, 0, "never polled"),
             (Evidence::NoNapi, 4600, "should have none"),
         ] {
-            let conduct = of(evidence, rounds, |_| ());
-            assert!(conduct.is_kept() && !conduct.is_proven());
-            let reason = conduct.unproven.expect(words);
+            let validity = of(evidence, rounds, |_| ());
+            assert!(validity.is_kept() && !validity.is_proven());
+            let reason = validity.unproven.expect(words);
             assert!(reason.contains(words), "{reason}");
         }
     }
@@ -696,7 +696,7 @@ mod tests {
 
     #[test]
     fn exact_figures_are_of_their_own_window_and_steal_is_sampled() {
-        let window = |conduct: Conduct| CpuWindow {
+        let window = |validity: Validity| CpuWindow {
             cores: vec![CoreTime {
                 times: CpuTimes {
                     core: 3,
@@ -709,15 +709,15 @@ mod tests {
                 foreign_ns: 10_000_000,
             }],
             books: books(1_000),
-            conduct,
+            validity,
         };
-        let undrained = window(Conduct {
+        let undrained = window(Validity {
             ledger_void: Some(String::from("the drain did not finish")),
-            ..Conduct::default()
+            ..Validity::default()
         });
         let unknown = exact(&undrained, WorkUnit::Datagrams, &sampled());
         assert_eq!(unknown.busy_ns_per_packet, None);
-        let window = window(Conduct::default());
+        let window = window(Validity::default());
         assert!((window.foreign()[0].busy_ratio - 0.1).abs() < 1e-9);
         let figures = exact(&window, WorkUnit::Datagrams, &sampled());
         assert_eq!((figures.source, figures.seconds), (CpuSource::Exact, 0.1));

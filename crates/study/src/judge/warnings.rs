@@ -218,7 +218,7 @@ fn large_effects(study: &Study) -> Option<String> {
 }
 
 fn disturbed(trials: &[Trial]) -> Option<String> {
-    let disturbed = trials.iter().filter(|trial| !trial.conduct.is_kept());
+    let disturbed = trials.iter().filter(|trial| !trial.validity.is_kept());
     let disturbed = disturbed.count();
     (disturbed > 0).then(|| {
         format!(

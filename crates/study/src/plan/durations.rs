@@ -74,7 +74,7 @@ pub(crate) fn trials(
 pub(crate) fn trial_seconds(plan: &Plan, workload: &str) -> f64 {
     let mut workloads = plan.workloads.iter();
     let index = workloads.position(|known| known == workload);
-    let own = index.and_then(|index| plan.reckoned_trial_seconds.get(index));
+    let own = index.and_then(|index| plan.estimated_trial_seconds.get(index));
     // A plan of an older version says nothing of it.
     own.copied().unwrap_or_else(|| {
         let traffic = plan.warmup_seconds + plan.trial_seconds + plan.cpu_window_seconds;
@@ -302,7 +302,7 @@ mod reckon_tests {
         );
         let file = StudyFile::parse(&text).unwrap();
         let plan = file.plan(Seed(1)).unwrap().plan;
-        assert!(plan.limit_seconds > 6.0 * plan.reckoned_trial_seconds[0]);
+        assert!(plan.limit_seconds > 6.0 * plan.estimated_trial_seconds[0]);
         trial_seconds(&plan, "it")
     }
 
@@ -423,7 +423,7 @@ mod schedule_tests {
         let (_, mut plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         // Three blocks of two trials of 300 s, in the 1800 s that they take and a quarter.
         plan.workloads = vec![String::from("udp64")];
-        plan.reckoned_trial_seconds = vec![300.0];
+        plan.estimated_trial_seconds = vec![300.0];
         plan.drop_order
             .retain(|one| one.workload == "udp64" && one.reference == "default");
         (plan.blocks, plan.limit_seconds) = (3, 2250.0);
@@ -467,7 +467,7 @@ mod schedule_tests {
     #[test]
     fn a_workload_whose_trials_take_long_by_nature_says_nothing_of_the_others() {
         let (_, mut plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
-        plan.reckoned_trial_seconds = vec![4.0, 0.5, 0.5, 0.5];
+        plan.estimated_trial_seconds = vec![4.0, 0.5, 0.5, 0.5];
         let mut schedule = Schedule::new(&plan);
         let before = schedule.block_seconds("rr");
         for _ in 0..20 {

@@ -466,7 +466,7 @@ fn values_of_study(trials: &[&Trial], unit: WorkUnit) -> Values {
     // A trial without a result delivered nothing.
     let rate = |trial: &&Trial| match trial.result() {
         Some(figures) => figures.delivered_packets_per_second,
-        None => trial.conduct.is_kept().then_some(0.0),
+        None => trial.validity.is_kept().then_some(0.0),
     };
     Values {
         quantity: metric.name().to_owned(),

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, Running};
 use nicpoll_model::{
-    Calibration, Conduct, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Warmup,
+    Calibration, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Validity, Warmup,
 };
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::Seen;
 use crate::judge::trial::{
-    Accounts, CpuWindow, Measured, TrialPlace, Window, conduct, disturbed, judge, rhythm, unproven,
+    Accounts, CpuWindow, Measured, TrialPlace, Window, disturbed, judge, rhythm, unproven, validity,
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
 use crate::run::series::Readings;
@@ -172,10 +172,10 @@ impl<'a> Trials<'a> {
             block: place.block,
             workload: place.workload,
             setting: place.setting,
-            conduct: Conduct {
+            validity: Validity {
                 external: disturbed(changes),
                 failure: Some(String::from(lost.unwrap_or(reason))),
-                ..Conduct::default()
+                ..Validity::default()
             },
             proof_attempts: 1,
             findings: Findings::default(),
@@ -315,7 +315,7 @@ impl<'a> Trials<'a> {
         let napis = &window.quiet[0].napis;
         Ok(CpuWindow {
             cores,
-            conduct: conduct(subject.setting.evidence, napis, &window, None),
+            validity: validity(subject.setting.evidence, napis, &window, None),
             books: window.books,
         })
     }

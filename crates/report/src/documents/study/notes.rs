@@ -6,7 +6,7 @@
 
 use nicpoll_model::numbers::{MISSING, aligned, figure};
 use nicpoll_model::{
-    Conduct, CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, WarningName,
+    CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, Validity, WarningName,
 };
 
 use crate::page::{Align, Ink, Part, Row, Table};
@@ -231,9 +231,9 @@ fn write_voids(part: &mut Part, study: &Study) {
 
 /// Why a trial has no part in the figures.
 fn reason_of(trial: &Trial) -> Option<&str> {
-    let Conduct {
+    let Validity {
         external, failure, ..
-    } = &trial.conduct;
+    } = &trial.validity;
     external.as_deref().or(failure.as_deref())
 }
 

@@ -213,7 +213,7 @@ fn three_figures_that_agree_but_for_their_weight_have_none() {
     // At equal load 4 % are saved, which does not matter; for each byte a fifth, which does.
     let mut pairs = pairs(44, 1.2, 0.96);
     for (index, pair) in pairs.iter_mut().enumerate() {
-        // What a packet costs is next to nothing beside the rest.
+        // What a packet costs is next to nothing compared with the rest.
         for (block, load, levels) in [
             (&mut pair.reference, 40_000.0, 5),
             (&mut pair.judged, 48_000.0, 3),

@@ -366,7 +366,7 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
         // The run with a computing program takes its time.
         let without = StudyFile::parse(&ENGINES.replace("spinner = true\n", "")).unwrap();
         let without = without.plan(Seed(1)).unwrap().plan;
-        assert!(plan.plan.reckoned_trial_seconds[0] > without.reckoned_trial_seconds[0] + 0.1);
+        assert!(plan.plan.estimated_trial_seconds[0] > without.estimated_trial_seconds[0] + 0.1);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn figures(bits_per_second: f64) -> TrialFigures {
         cpu: Some(TrialCpu {
             source: CpuSource::Exact,
             seconds: 0.1,
-            conduct: Conduct::default(),
+            validity: Validity::default(),
             cores: vec![],
             busy_ns_per_packet: Some(5000.0),
             busy_ns_per_byte: Some(80.0),
@@ -83,7 +83,7 @@ fn trial(block: u32, setting: &str) -> Trial {
         block,
         workload: String::from("udp64"),
         setting: String::from(setting),
-        conduct: Conduct::default(),
+        validity: Validity::default(),
         proof_attempts: 1,
         findings: Findings::default(),
         warmup: Warmup {
@@ -152,7 +152,7 @@ fn a_plan_of_sixteen_blocks_is_judged_by_ranks() {
 fn an_event_from_outside_drops_the_pairs_of_its_trial_alone() {
     let stepped = |trial: &mut Trial| {
         if in_blocks(trial, "default", 2) {
-            trial.conduct.external = Some(String::from("the clock was stepped"));
+            trial.validity.external = Some(String::from("the clock was stepped"));
         }
     };
     assert_eq!(rate(stepped).missing_blocks, 0);
@@ -170,7 +170,7 @@ fn an_event_from_outside_drops_the_pairs_of_its_trial_alone() {
 fn a_failed_trial_is_the_worst_of_each_metric_that_knows_one() {
     let failed = |trial: &mut Trial| {
         if in_blocks(trial, "polling", 5) {
-            trial.conduct.failure = Some(String::from("nothing was delivered"));
+            trial.validity.failure = Some(String::from("nothing was delivered"));
             trial.figures = None;
         }
     };
@@ -189,7 +189,7 @@ fn a_failed_trial_is_the_worst_of_each_metric_that_knows_one() {
 fn an_open_account_voids_the_loss_and_not_the_rate() {
     let open = |trial: &mut Trial| {
         if in_blocks(trial, "polling", 3) {
-            trial.conduct.ledger_void = Some(String::from("the drain did not finish"));
+            trial.validity.ledger_void = Some(String::from("the drain did not finish"));
         }
     };
     assert_eq!(rate(open).blocks, 16);
@@ -208,7 +208,7 @@ fn the_run_for_cpu_time_is_judged_by_itself() {
                 .as_mut()
                 .and_then(|it| it.cpu.as_mut())
                 .unwrap();
-            cpu.conduct.external = Some(String::from("the clock was stepped"));
+            cpu.validity.external = Some(String::from("the clock was stepped"));
         }
     };
     assert_eq!(rate(disturbed).blocks, 16);
@@ -221,7 +221,7 @@ fn unproven_trials_count_and_make_the_verdict_one_on_asking_when_they_are_many()
     let unproven = |blocks| {
         move |trial: &mut Trial| {
             if in_blocks(trial, "polling", blocks) {
-                trial.conduct.unproven = Some(String::from("out of rhythm"));
+                trial.validity.unproven = Some(String::from("out of rhythm"));
             }
         }
     };
@@ -244,7 +244,7 @@ fn a_late_timer_is_out_of_rhythm_and_in_force() {
     let late = |deviation| {
         move |trial: &mut Trial| {
             if in_blocks(trial, "polling", 8) {
-                trial.conduct.unproven = Some(String::from("12 % from one a period"));
+                trial.validity.unproven = Some(String::from("12 % from one a period"));
                 trial.findings.rhythm_deviation_ratio = Some(deviation);
             }
         }
@@ -371,7 +371,7 @@ fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
     let rate = Metric::DeliveredBitsPerSecond;
     let stepped = crossed(|trial| {
         if trial.block == 3 && trial.setting == "1ms+on" {
-            trial.conduct.external = Some(String::from("the clock was stepped"));
+            trial.validity.external = Some(String::from("the clock was stepped"));
         }
     });
     let period = effect(&stepped, "period", rate).unwrap();
@@ -379,7 +379,7 @@ fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
     // A trial that gave no result makes its block the worst, and takes none away.
     let failed = crossed(|trial| {
         if trial.block == 3 && trial.setting == "1ms+on" {
-            trial.conduct.failure = Some(String::from("it hung"));
+            trial.validity.failure = Some(String::from("it hung"));
             trial.figures = None;
         }
     });
