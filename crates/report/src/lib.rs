@@ -22,14 +22,13 @@ pub use documents::ab::render_ab_plan;
 pub use documents::data::{
     blocks_as_csv, imported_as_csv, series_as_csv, sweep_as_csv, trials_as_csv,
 };
-pub use documents::host::{PollingValues, render_polling_values};
+pub use documents::host::render_polling_values;
 pub use documents::line_rates::render_line_rates;
 pub use documents::running::benchmark::{
     chart_of_overload, delays_as_markdown, overload_as_markdown, plot_delays,
 };
 pub use documents::running::{
-    BLAST_TEXTS, FORWARD_TEXTS, PageForm, PageTexts, RR_TEXTS, RrPage, RunPage, SINK_TEXTS,
-    finish_rr_page,
+    BLAST_TEXTS, FORWARD_TEXTS, PageForm, PageTexts, RR_TEXTS, RunPage, SINK_TEXTS, finish_rr_page,
 };
 pub use documents::sim::{
     plot_sweep, plot_ticks, render_host_file, render_sim_fit_host, render_sim_published,
@@ -43,7 +42,7 @@ pub use documents::watch::{
     WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text,
 };
 pub use html::render_html;
-pub use json::{NamedSchema, SCHEMAS, render_document, render_event, render_json, schema_file};
+pub use json::{SCHEMAS, render_document, render_event, render_json, schema_file};
 pub use markdown::render_markdown;
 pub use page::{Document, Page};
 pub use plots::chart::{Chart, Curve, Panel, plot_chart};

@@ -1,4 +1,4 @@
-//! What ministat(1) prints of two sets of values, to the byte.
+//! Prints what ministat(1) prints for two sets of values, to the byte.
 //!
 //! The layout, the pooled Student's t and its table of quantiles with three decimals are P.-H. Kamp's (FreeBSD,
 //! usr.bin/ministat). Two editions differ in figures: FreeBSD's of today takes the mean of the middle two values as
@@ -6,7 +6,7 @@
 //! the one of 2015, which Linux systems package, takes the upper of the two, subtracts the squared sum from the sum of
 //! squares, and divides the error by the reference's mean.
 //!
-//! What must hold: the output equals the program's, rounding included. Nothing else in this project decides by it.
+//! The output equals the program's, rounding included. Nothing else in this project decides by it.
 
 use std::fmt::Write as _;
 
@@ -90,7 +90,7 @@ impl<'a> Set<'a> {
         self.variance.sqrt()
     }
 
-    fn vitals(&self, symbol: char) -> String {
+    fn line(&self, symbol: char) -> String {
         let figures = [
             self.min(),
             self.max(),
@@ -115,8 +115,8 @@ pub fn render_ministat(
     let mut text = format!("x {}\n+ {}\n", reference.name, other.name);
     text += &plot(&[&reference, &other], width);
     text += "    N           Min           Max        Median           Avg        Stddev\n";
-    text += &reference.vitals('x');
-    text += &other.vitals('+');
+    text += &reference.line('x');
+    text += &other.line('+');
     text + &relative(&other, &reference)
 }
 

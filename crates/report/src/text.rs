@@ -478,24 +478,25 @@ pub fn with_micros(text: &str, is_utf8: bool) -> String {
     shown
 }
 
-/// Lines of cells: the first column to the left, the others to the right, two blanks between them.
-pub(crate) fn aligned_lines(lines: &[Vec<String>]) -> String {
+/// Lines of cells, two blanks between the columns. Columns from `figures_from` on stand to the right.
+pub(crate) fn aligned_lines<T: AsRef<[String]>>(lines: &[T], figures_from: usize) -> String {
+    let lines = lines.iter().map(AsRef::as_ref);
     let width = |column: usize| {
-        let cells = lines.iter().map(|line| line[column].len());
+        let cells = lines.clone().map(|line| columns(&line[column]));
         cells.max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            text += &match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("  {cell:>width$}"),
-            };
-        }
-        text.push('\n');
-    }
-    text
+    let count = lines.clone().next().map_or(0, <[String]>::len);
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let aligned = lines.map(|line| {
+        let cells = line.iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| match column < figures_from {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        let cells: Vec<String> = cells.collect();
+        cells.join("  ") + "\n"
+    });
+    aligned.collect()
 }
 
 /// A line of a name in a column of that width, and a text.

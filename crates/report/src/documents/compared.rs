@@ -13,7 +13,7 @@ use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, S
 /// Below this p value, one of the three tests of a series has found something.
 const SERIES_BELOW_P: f64 = nicpoll_stats::SERIES_BELOW_P;
 /// What holds of all that is not paired.
-const NOT_PAIRED: &str = "Not paired: what changed between the two, beside what was meant to, is in the ratio. Runs \
+const NOT_PAIRED: &str = "Not paired: what changed between the two, besides what was meant to, is in the ratio. Runs \
     that take turns, as in 'nicpoll study run', leave it out.";
 /// Width of the labels.
 const LABEL: usize = 22;

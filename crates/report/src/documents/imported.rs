@@ -63,8 +63,8 @@ fn write_answer(part: &mut Part, imported: &Imported) {
     part.title(Level::Title, title(imported));
     part.paragraph(
         Ink::Unsure,
-        "Imported: other people measured these trials, and a text tells of them. They took no turns, so that nothing \
-         here is paired: what changed between two settings beside the setting is in the figures.",
+        "Imported: other people measured these trials, and a text reports them. They took no turns, so nothing here is \
+         paired: whatever changed between two settings besides the setting is in the figures.",
     );
     for comparison in &imported.comparisons {
         let ink = Ink::of(comparison.ratio.map(|_| comparison.verdict));

@@ -15,7 +15,7 @@ pub fn render_line_rates(rates: &LineRates) -> String {
     let mut lines = vec![names(has_rate)];
     lines.extend(rates.rows.iter().map(|row| cells(row, has_rate)));
     text.push('\n');
-    text.push_str(&aligned_lines(&lines));
+    text.push_str(&aligned_lines(&lines, 1));
     let notes = notes(rates);
     if !notes.is_empty() {
         text.push('\n');

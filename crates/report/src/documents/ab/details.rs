@@ -1,14 +1,20 @@
-//! What each setting used in a live comparison, queue by queue where it is known, and what was changed for it.
+//! What each setting used in a live comparison, in all, queue by queue where it is known, and over time; and what was
+//! changed for it.
 //!
-//! Figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of the others.
+//! Figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of the
+//! others. Pairs that were set aside are not drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbStamps, AbWindow, LiveAb};
-use nicpoll_model::numbers::{self, MISSING, counted, duration_text, figure_or_missing};
+use nicpoll_model::ab::{AbBlock, AbCpu, AbPair, AbQueue, AbStamps, AbWindow, LiveAb};
+use nicpoll_model::numbers::{self, MISSING, counted, duration_text, figure, figure_or_missing};
 
 use super::plan::{once, turns};
-use crate::page::{Align, Ink, Part, Row, Table};
+use crate::documents::study::plots::{capital, caption};
+use crate::page::{Align, Figure, Ink, Part, Row, Table};
+use crate::plots::axis::Axis;
+use crate::plots::curves::{Series, scatter, values};
+use crate::plots::svg::looks;
 
 /// Width of the labels.
 const LABEL: usize = 34;
@@ -83,58 +89,59 @@ fn cores(blocks: &[&AbBlock], time: impl Fn(&AbCpu) -> f64) -> Option<f64> {
     Some(times? / seconds(blocks))
 }
 
-type Figure = fn(&[&AbBlock]) -> Option<f64>;
+type Time = fn(&AbCpu) -> f64;
 
-const USED: [(&str, Figure); 14] = [
-    ("user programs, cores", |it| {
-        cores(it, |cpu| cpu.user_seconds)
-    }),
-    ("kernel for programs, cores", |it| {
-        cores(it, |cpu| cpu.system_seconds)
-    }),
-    ("hard interrupts, cores", |it| {
-        cores(it, |cpu| cpu.irq_seconds)
-    }),
-    ("soft interrupts, cores", |it| {
-        cores(it, |cpu| cpu.softirq_seconds)
-    }),
-    ("  counting, at most (subtracted)", |it| {
-        cores(it, |cpu| cpu.counting_seconds)
-    }),
-    ("other threads (not counted)", |it| {
-        cores(it, |cpu| cpu.foreign_seconds)
-    }),
-    ("steal, cores", |it| cores(it, |cpu| cpu.steal_seconds)),
-    ("interrupts/s", |it| a_second(it, |block| block.interrupts)),
-    ("receive soft interrupts/s", |it| {
-        a_second(it, |block| block.receive_softirqs)
-    }),
-    ("polls/s", |it| a_second(it, |block| block.polls)),
-    ("packets a poll", |it| {
-        let packets = total(it, |block| block.polled_packets)?;
-        Some(packets / total(it, |block| block.polls)?).filter(|it| it.is_finite())
-    }),
-    ("context switches/s", |it| {
-        a_second(it, |block| block.context_switches)
-    }),
-    ("segments sent again/s", |it| {
-        a_second(it, |block| block.retransmitted_segments)
-    }),
-    ("received packets/s", |it| {
-        a_second(it, |block| Some(block.window.rx_packets))
-    }),
+/// Where CPU time went.
+const CPU: [(&str, Time); 7] = [
+    ("user programs, cores", |cpu| cpu.user_seconds),
+    ("kernel for programs, cores", |cpu| cpu.system_seconds),
+    ("hard interrupts, cores", |cpu| cpu.irq_seconds),
+    ("soft interrupts, cores", |cpu| cpu.softirq_seconds),
+    ("  counting, at most (subtracted)", |it| it.counting_seconds),
+    ("other threads (not counted)", |cpu| cpu.foreign_seconds),
+    ("steal, cores", |cpu| cpu.steal_seconds),
 ];
+
+type Count = fn(&AbBlock) -> Option<u64>;
+
+/// Counters before and after the packets a poll.
+const COUNTS: [(&str, Count); 3] = [
+    ("interrupts/s", |block| block.interrupts),
+    ("receive soft interrupts/s", |block| block.receive_softirqs),
+    ("polls/s", |block| block.polls),
+];
+const MORE_COUNTS: [(&str, Count); 3] = [
+    ("context switches/s", |block| block.context_switches),
+    ("segments sent again/s", |it| it.retransmitted_segments),
+    ("received packets/s", |it| Some(it.window.rx_packets)),
+];
+
+fn packets_a_poll(blocks: &[&AbBlock]) -> Option<f64> {
+    let packets = total(blocks, |block| block.polled_packets)?;
+    let a_poll = packets / total(blocks, |block| block.polls)?;
+    Some(a_poll).filter(|it| it.is_finite())
+}
 
 fn write_used(part: &mut Part, compared: &LiveAb, arms: &[Vec<&AbBlock>; 2]) {
     let names = [&compared.reference.name, &compared.judged.name];
     let mut table = Table::new("", names, Align::Right);
     table.label = LABEL;
-    for (label, of) in USED {
+    let mut add = |label: &str, of: &dyn Fn(&[&AbBlock]) -> Option<f64>| {
         let values = arms.each_ref().map(|blocks| of(blocks));
         if values.iter().any(Option::is_some) {
             let row = Row::plain(label, values.map(figure_or_missing));
             table.rows.push(row);
         }
+    };
+    for (label, time) in CPU {
+        add(label, &|blocks| cores(blocks, time));
+    }
+    for (label, count) in COUNTS {
+        add(label, &|blocks| a_second(blocks, count));
+    }
+    add("packets a poll", &packets_a_poll);
+    for (label, count) in MORE_COUNTS {
+        add(label, &|blocks| a_second(blocks, count));
     }
     table.rows.extend(drops(arms));
     part.table(table);
@@ -340,4 +347,71 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
             plan.seed
         ),
     );
+}
+
+/// A figure of a block: its name, and how it is read.
+type Reading = (&'static str, fn(&AbBlock) -> Option<f64>);
+
+const READINGS: [Reading; 5] = [
+    ("busy cores", |block| block.window.busy_cores()),
+    ("packets a second, both ways", |block| {
+        Some(block.window.packets_per_second())
+    }),
+    ("context switches a second, whole machine", |block| {
+        Some(block.context_switches? as f64 / block.window.seconds)
+    }),
+    ("interrupts a second, of the interface", |block| {
+        Some(block.interrupts? as f64 / block.window.seconds)
+    }),
+    ("polls a second, of the interface", |block| {
+        Some(block.polls? as f64 / block.window.seconds)
+    }),
+];
+
+/// The plots that a comparison allows.
+pub fn figures(compared: &LiveAb) -> impl Iterator<Item = Figure> {
+    let readings = READINGS.iter();
+    readings.filter_map(|reading| over_time(compared, *reading))
+}
+
+/// A figure of each block over the time of the run; `None` when no block has it, or it is 0 in all.
+fn over_time(compared: &LiveAb, (name, read): Reading) -> Option<Figure> {
+    let names = [&*compared.reference.name, &*compared.judged.name];
+    let blocks: [fn(&AbPair) -> &AbBlock; 2] = [|pair| &pair.reference, |pair| &pair.judged];
+    let counting = || {
+        let pairs = compared.pairs.iter();
+        pairs.filter(|pair| pair.set_aside_because.is_none())
+    };
+    let arms = names.iter().zip(looks(&names)).zip(blocks);
+    let series = arms.map(|((name, look), block)| {
+        let blocks = counting().map(block);
+        let points = blocks.filter_map(|block| Some((block.start_seconds, read(block)?)));
+        Series {
+            points: points.collect(),
+            ..Series::named(name, look)
+        }
+    });
+    let series: Vec<Series> = series.collect();
+    let y = Axis::around_all(values(&series))?;
+    values(&series).find(|value| *value > 0.0)?;
+    let times = series.iter().flat_map(|one| &one.points);
+    let end = times.map(|(time, _)| *time).fold(0.0, f64::max);
+    let svg = scatter(
+        &format!("{name} in each block, over time"),
+        (Axis::up_to(end), "seconds since the first block"),
+        (y, name.split(',').next().unwrap_or(name)),
+        &series,
+    );
+    let rows = counting().map(|pair| {
+        let cells = blocks.map(|block| figure_or_missing(read(block(pair))));
+        let time = figure(pair.reference.start_seconds.min(pair.judged.start_seconds));
+        [time].into_iter().chain(cells).collect()
+    });
+    let mut caption = caption("A mark is a block.", &y);
+    let aside = compared.pairs.len() - counting().count();
+    if aside > 0 {
+        caption += &format!(" Pairs that were set aside, which are not drawn: {aside}.");
+    }
+    let head = ["pair from, s", names[0], names[1]];
+    Some(Figure::new(capital(name), caption, svg, head, rows))
 }

@@ -4,7 +4,6 @@
 //! less. Without a verdict the page says why, and recommends nothing.
 
 mod details;
-mod figures;
 mod plan;
 mod words;
 
@@ -41,7 +40,7 @@ impl Document for LiveAb {
         let pairs = Part::linked(Medium::Html, "pairs", "Pairs");
         page.part(pairs, |part| {
             part.heading("Block by block");
-            part.figures(figures::of(self));
+            part.figures(details::figures(self));
         });
         page.part(Part::new(Medium::All), |part| details::write(part, self));
         page.part(Part::new(Medium::Text), |part| write_command(part, self));

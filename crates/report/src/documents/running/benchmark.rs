@@ -133,7 +133,7 @@ pub fn delays_as_markdown(delays: &Delays) -> String {
     text
 }
 
-/// What is delivered over the load, and what an ordinary program gets beside it, as a chart.
+/// What is delivered over the load, and what is left to an ordinary program, as a chart.
 pub fn chart_of_overload(overload: &Overload) -> Chart {
     let name = |curve: &LoadCurve| match curve.is_simulated {
         true => format!("simulated: {}", curve.name),
@@ -175,7 +175,7 @@ pub fn chart_of_overload(overload: &Overload) -> Chart {
 /// The same as a table of Markdown: a line a load, offered as it was measured.
 pub fn overload_as_markdown(overload: &Overload) -> String {
     let mut text = String::from(
-        "| receiver | offered, packets/s | delivered | a program beside it got |\n|---|---|---|---|\n",
+        "| receiver | offered, packets/s | delivered | another program got |\n|---|---|---|---|\n",
     );
     for curve in &overload.curves {
         for point in &curve.points {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_simulated_is_named_so_and_says_nothing_of_programs_beside_it() {
+    fn what_was_simulated_is_named_so_and_says_nothing_of_other_programs() {
         let curve = |is_simulated, programs_share| LoadCurve {
             name: String::from("napi"),
             is_simulated,

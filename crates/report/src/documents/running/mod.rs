@@ -12,6 +12,6 @@ mod stream;
 
 pub use blast::BLAST_TEXTS;
 pub use forward::FORWARD_TEXTS;
-pub use rr::{RR_TEXTS, RrPage, finish_rr_page};
+pub use rr::{RR_TEXTS, finish_rr_page};
 pub use sink::SINK_TEXTS;
 pub use stream::{PageForm, PageTexts, RunPage};

@@ -1,4 +1,4 @@
-//! This machine's costs, as text and as a host file, with predictions beside measurements.
+//! This machine's costs, as text and as a host file, with predictions next to measurements.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use nicpoll_model::numbers::{MISSING, figure_or_missing};
 /// From this share of two processors on other programs disturb what is measured.
 const DISTURBED: f64 = 0.02;
 
-/// The costs, then predicted beside measured.
+/// The costs, then predictions next to measurements.
 pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
     let mut text = format!(
         "Measured on this machine, {}: {}.\n{} repeats: the middle one, the least and the greatest.\n\n",
@@ -22,7 +22,7 @@ pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
         .map(String::from)
         .to_vec();
     let rows = [head].into_iter().chain(fit.costs.iter().map(cost_row));
-    text.push_str(&aligned_lines(&rows.collect::<Vec<_>>()));
+    text.push_str(&aligned_lines(&rows.collect::<Vec<_>>(), 1));
     let _ = writeln!(
         text,
         "{MISSING}: not to be told from nothing, or not measured."
@@ -78,7 +78,7 @@ fn cost_row(cost: &MeasuredCost) -> Vec<String> {
 
 fn checks(checks: &[HostCheck]) -> String {
     let mut text = String::from(
-        "Simulated from these costs, beside what was measured. Rows under polling are predictions: no run like \
+        "Simulated from these costs, next to what was measured. Rows under polling are predictions: no run like \
          them\nwas looked at before. Measured CPU time is that of all programs on the two processors.\n\
          The demo's interrupt and polling are the simulator's napi and napi-timer.\n\n",
     );
@@ -100,7 +100,7 @@ fn checks(checks: &[HostCheck]) -> String {
     };
     let rows = [head.map(String::from).to_vec()];
     let rows: Vec<_> = rows.into_iter().chain(checks.iter().map(row)).collect();
-    text.push_str(&aligned_lines(&rows));
+    text.push_str(&aligned_lines(&rows, 1));
     text
 }
 

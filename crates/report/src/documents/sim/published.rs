@@ -1,4 +1,4 @@
-//! Published measurements beside simulated ones, as text: a block for each run.
+//! Published measurements and what the simulator says of them, as text: a block for each run.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use nicpoll_model::numbers::{MISSING, figure, figure_or_missing};
 /// Every row as text, run by run, with a count at the end.
 pub fn render_sim_published(published: &SimPublished) -> String {
     let mut text = format!(
-        "Simulated, not measured, beside what was published. {} parameters were fitted to {} figures under \
+        "Simulated, not measured, next to what was published. {} parameters were fitted to {} figures under \
          interrupts;\nnone under polling is fitted. {} s of virtual time after {} s of warm-up, more where it shows later.\n",
         published.free_parameters,
         published.fitted_figures,
@@ -55,7 +55,7 @@ fn block(text: &mut String, rows: &[PublishedRow], has_sensitivity: bool) {
             .iter_mut()
             .for_each(|cells| cells.truncate(names.len() - 2));
     }
-    text.push_str(&aligned_lines(&lines));
+    text.push_str(&aligned_lines(&lines, 1));
     if let Some(bottleneck) = &first.bottleneck {
         let _ = writeln!(text, "bottleneck: {bottleneck}");
     }

@@ -205,7 +205,7 @@ fn slices(slices: &[SimSlice]) -> String {
         }));
         lines.push(cells);
     }
-    aligned_lines(&lines)
+    aligned_lines(&lines, 1)
 }
 
 fn processor(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
@@ -548,7 +548,7 @@ fn tcp_slices(connections: &[SimTcp]) -> String {
         cells.extend(each.flat_map(cells_of));
         lines.push(cells);
     }
-    aligned_lines(&lines)
+    aligned_lines(&lines, 1)
 }
 
 fn cells_of(slice: &SimTcpSlice) -> [String; 2] {

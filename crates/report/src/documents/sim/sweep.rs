@@ -145,7 +145,7 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
         }));
         lines.push(cells);
     }
-    text.push_str(&aligned_lines(&lines));
+    text.push_str(&aligned_lines(&lines, 1));
     text
 }
 

@@ -16,70 +16,6 @@ const WORD: usize = 11;
 /// Width of the names of warnings.
 const WARNING: usize = 21;
 
-const FIRST: [(&str, &str); 2] = [
-    (
-        "-",
-        "not measured, or without meaning under this traffic. It is never 0.",
-    ),
-    (
-        "rates",
-        "payload without headers. The receiver counts what is delivered, the sender what is offered, and \
-         the side that asks times the round trips.",
-    ),
-];
-
-const COUNTING: [(&str, &str); 3] = [
-    (
-        "counts",
-        "each trial counts for the setting that it asked for, whatever befell it. One that gave no result \
-         counts as the worst. Only an event from outside (a clock step, another process's change) takes a \
-         pair out. Nothing is run again.",
-    ),
-    (
-        "proven",
-        "the setting was seen to be in force: polls came as asked, one round a period where it has one. A \
-         verdict stands only if proven pairs alone say the same.",
-    ),
-    (
-        "pt",
-        "percentage points. 100 pt of CPU busy are one whole core.",
-    ),
-];
-
-const EXACT: (&str, &str) = (
-    "exact",
-    "CPU time by switch and interrupt events, in a short run of its own after each trial: no rate above \
-     was measured meanwhile. No event shows steal; it lies within the other states.",
-);
-
-const LAST: [(&str, &str); 5] = [
-    (
-        "sampled",
-        "by /proc/stat: the kernel looks at each CPU once a clock tick. Work in step with the tick is \
-         misjudged, timer polling most of all.",
-    ),
-    (
-        "round",
-        "polls up to the first that finds less than its budget. Timer polling means one round a period, \
-         however many polls it takes. The kernel starts gro_flush_timeout anew when a round ends, so it \
-         is set shorter than the period.",
-    ),
-    (
-        "even",
-        "the rate is the same over time, as far as tests tell: from step to step within a trial, or from trial \
-         to trial. A step (a warm-up), a drift or slow swings are named where they are found and as great as the \
-         margin. By chance alone one study in twenty has any of them.",
-    ),
-    (
-        "residual",
-        "what no counter explains: offered less delivered and every named loss.",
-    ),
-    (
-        "none seen",
-        "no datagram was lost. The bound holds at 95 % if datagrams are lost one at a time.",
-    ),
-];
-
 /// Writes the parts.
 pub fn write(part: &mut Part, study: &Study) {
     write_legend(part, study);
@@ -94,18 +30,19 @@ pub fn write(part: &mut Part, study: &Study) {
     }
 }
 
+/// The words of the report. What an interval is depends on the study.
 fn write_legend(part: &mut Part, study: &Study) {
-    let intervals = intervals(study);
-    let exact = study.trials.iter().any(is_exact).then_some(EXACT);
-    let legend = FIRST
-        .into_iter()
-        .chain([("interval", intervals.as_str())])
-        .chain(COUNTING)
-        .chain(exact)
-        .chain(LAST);
     part.heading("How to read it");
-    for (word, text) in legend {
+    let is_exact = study.trials.iter().any(is_exact);
+    for line in include_str!("legend.txt").lines() {
+        let (word, text) = line.split_once(": ").unwrap_or((line, ""));
+        if word == "exact" && !is_exact {
+            continue;
+        }
         part.fact(word, WORD, text);
+        if word == "rates" {
+            part.fact("interval", WORD, intervals(study));
+        }
     }
 }
 

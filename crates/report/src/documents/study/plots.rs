@@ -50,32 +50,30 @@ struct Reading {
 
 /// Counters of a trial that are drawn as they are.
 const EVENTS: [Reading; 3] = [
-    Reading {
-        name: "interrupts a second, whole machine",
-        read: |figures| figures.interrupts_per_second,
-        scale: 1.0,
-    },
-    Reading {
-        name: "context switches a second, whole machine",
-        read: |figures| Some(figures.context_switches_per_second),
-        scale: 1.0,
-    },
-    Reading {
-        name: "polls a second, receiver",
-        read: |figures| figures.polls_per_second,
-        scale: 1.0,
-    },
+    Reading::counter("interrupts a second, whole machine", |it| {
+        it.interrupts_per_second
+    }),
+    Reading::counter("context switches a second, whole machine", |it| {
+        Some(it.context_switches_per_second)
+    }),
+    Reading::counter("polls a second, receiver", |it| it.polls_per_second),
 ];
 
 impl Reading {
+    const fn counter(name: &'static str, read: fn(&TrialFigures) -> Option<f64>) -> Self {
+        Reading {
+            name,
+            read,
+            scale: 1.0,
+        }
+    }
+
     /// The rate that decides under a workload, in the unit that suits the greatest one.
     fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
         if facts.unit == WorkUnit::Transactions {
-            return Reading {
-                name: "transactions a second",
-                read: |figures| Some(figures.round_trip?.transactions_per_second),
-                scale: 1.0,
-            };
+            return Reading::counter("transactions a second", |it| {
+                Some(it.round_trip?.transactions_per_second)
+            });
         }
         let read: fn(&TrialFigures) -> Option<f64> = |it| Some(it.delivered_bits_per_second);
         let greatest = arms.iter().filter_map(|arm| arm.group.range(read));

@@ -24,8 +24,11 @@ pub fn write(part: &mut Part, sweep: &Sweep) {
         "{}: offered against delivered, {many} a second (medians)",
         sweep.sweep
     ));
-    let columns = || COLUMNS.iter().filter(|one| one.is_shown(sweep));
-    let mut table = Table::new("asked", columns().map(|one| one.head), Align::Right);
+    let all = || sweep.settings.iter().flat_map(|one| &one.points);
+    let is_shown =
+        |(_, read, is_optional): &&Column| !is_optional || all().any(|point| read(point).is_some());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_shown).collect();
+    let mut table = Table::new("asked", columns.iter().map(|it| it.0), Align::Right);
     table.label = LABEL;
     let points = sweep.settings.first().map_or(0, |one| one.points.len());
     for index in 0..points {
@@ -33,7 +36,9 @@ pub fn write(part: &mut Part, sweep: &Sweep) {
             let Some(point) = setting.points.get(index) else {
                 continue;
             };
-            let cells = columns().map(|one| (one.read)(point).unwrap_or(String::from(MISSING)));
+            let cells = columns
+                .iter()
+                .map(|it| it.1(point).unwrap_or(String::from(MISSING)));
             let held = setting.held_per_second;
             let ink = match held.is_some_and(|held| point.asked_per_second <= held) {
                 true => Ink::Plain,
@@ -50,60 +55,34 @@ pub fn write(part: &mut Part, sweep: &Sweep) {
     let text = format!("Greatest rate held, with 99 % of it delivered: {held}.");
     part.paragraph(Ink::Plain, text);
     part.paragraph(Ink::Plain, at_fixed_load(sweep, one));
-    let mut points = sweep.settings.iter().flat_map(|one| &one.points);
-    if points.any(|point| point.spinner_ratio.is_some()) {
+    if all().any(|point| point.spinner_ratio.is_some()) {
         part.paragraph(
             Ink::Plain,
-            "p99: 99 of 100 took no longer from sending to the receiver's program. beside it: the share of the \
+            "p99: 99 of 100 took no longer from sending to the receiver's program. program: the share of the \
              receiver's core that another program got, in a run of its own.",
         );
     }
     part.figures(figures(sweep));
 }
 
-/// A column of the table.
-struct Column {
-    head: &'static str,
-    /// Whether it is left out where no rate has its figure.
-    is_optional: bool,
-    read: fn(&SweepPoint) -> Option<String>,
-}
+/// A column of the table: its name, how it is read, and whether it is left out where no rate has its figure.
+type Column = (&'static str, fn(&SweepPoint) -> Option<String>, bool);
 
 const COLUMNS: [Column; 6] = [
-    Column::always("offered", |point| point.offered_per_second.map(figure)),
-    Column::always("delivered", |point| point.delivered_per_second.map(figure)),
-    Column::always("arrived", |point| {
-        Some(format!("{:.1} %", 100.0 * point.delivered_ratio?))
-    }),
-    Column::always("CPU each, us", |point| {
-        Some(figure(point.busy_ns_per_packet? / 1e3))
-    }),
-    Column::where_measured("p99, us", |point| Some(figure(point.one_way_p99_ns? / 1e3))),
-    Column::where_measured("beside it", |point| {
-        Some(format!("{:.0} %", 100.0 * point.spinner_ratio?))
-    }),
+    ("offered", |it| it.offered_per_second.map(figure), false),
+    ("delivered", |it| it.delivered_per_second.map(figure), false),
+    ("arrived", |it| percent(it.delivered_ratio?, 1), false),
+    ("CPU each, us", |it| us(it.busy_ns_per_packet?), false),
+    ("p99, us", |it| us(it.one_way_p99_ns?), true),
+    ("program", |it| percent(it.spinner_ratio?, 0), true),
 ];
 
-impl Column {
-    const fn always(head: &'static str, read: fn(&SweepPoint) -> Option<String>) -> Self {
-        Column {
-            head,
-            is_optional: false,
-            read,
-        }
-    }
+fn us(ns: f64) -> Option<String> {
+    Some(figure(ns / 1e3))
+}
 
-    const fn where_measured(head: &'static str, read: fn(&SweepPoint) -> Option<String>) -> Self {
-        Column {
-            is_optional: true,
-            ..Column::always(head, read)
-        }
-    }
-
-    fn is_shown(&self, sweep: &Sweep) -> bool {
-        let mut points = sweep.settings.iter().flat_map(|one| &one.points);
-        !self.is_optional || points.any(|point| (self.read)(point).is_some())
-    }
+fn percent(share: f64, decimals: usize) -> Option<String> {
+    Some(format!("{:.decimals$} %", 100.0 * share))
 }
 
 /// The greatest rate that a setting holds, and why no more.
@@ -186,7 +165,7 @@ const PLOTS: [Plot; 5] = [
         is_delay: true,
     },
     Plot {
-        title: "What a program beside the receiver gets at each load",
+        title: "What another program on the receiver's core gets at each load",
         caption: "The share of the receiver's core that a program gets which computes there, in runs of their own.",
         axis: "left to a program, %",
         read: |point| Some(100.0 * point.spinner_ratio?),

@@ -123,7 +123,7 @@ const RECEIVER: [(&str, Read); 4] = [
     ("one-way delay p50, us", |trial| one_way_us(trial, 0.5)),
     ("one-way delay p99, us", |trial| one_way_us(trial, 0.99)),
     ("one-way delay p99.9, us", |trial| one_way_us(trial, 0.999)),
-    ("program beside it, % of CPU", |trial| {
+    ("other program, % of CPU", |trial| {
         Some(100.0 * trial.spinner?.cpu_ratio)
     }),
 ];
@@ -284,7 +284,7 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
     let has =
         |is_told: &dyn Fn(&SettingFindings) -> bool| found.iter().flatten().any(|it| is_told(it));
     let mut rows = vec![
-        Row::group("what the trials met", Ink::Plain),
+        Row::group("what happened in the trials", Ink::Plain),
         row("  trials", &|it| Some(count(it.trials))),
     ];
     for (label, read) in TROUBLES {

@@ -1,9 +1,8 @@
 //! What `nicpoll watch` shows of an interval, on a screen and as text: both are made of the same tables.
 //!
-//! `tables` has the tables and the text, `fit` fits them into a screen that is too small, `draw` draws that.
+//! `tables` has the tables and the text, `draw` the screen.
 
 mod draw;
-mod fit;
 mod tables;
 
 pub use draw::{WatchView, draw_watch};

@@ -6,6 +6,8 @@ use nicpoll_model::{CpuSource, WatchDrops, WatchFlow, WatchInterface, WatchSampl
 
 use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
 
+use crate::text::aligned_lines;
+
 /// Buckets of packets a poll: the greatest of each, and its name.
 const BUCKETS: [(u32, &str); 9] = [
     (0, "0"),
@@ -184,25 +186,10 @@ fn write_table(text: &mut String, table: &WatchTable) {
         text.push_str("  none\n");
         return;
     }
-    let head: Vec<String> = table.head.iter().map(ToString::to_string).collect();
-    let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(&table.rows).collect();
-    let width = |column: usize| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    for line in lines {
-        let mut row = String::from(" ");
-        for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            let cell = if column < table.figures_from {
-                format!(" {cell:<width$} ")
-            } else {
-                format!(" {cell:>width$} ")
-            };
-            row.push_str(&cell);
-        }
-        text.push_str(row.trim_end());
-        text.push('\n');
+    let head = table.head.iter().map(ToString::to_string).collect();
+    let lines: Vec<Vec<String>> = [head].into_iter().chain(table.rows.clone()).collect();
+    for line in aligned_lines(&lines, table.figures_from).lines() {
+        text.push_str(&format!("  {}\n", line.trim_end()));
     }
 }
 
