@@ -4,27 +4,27 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_iperf::wire::datagram::has_shared_clock;
+use nicpoll_iperf::wire::has_shared_clock;
 use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Dialect, Directions, RawDatagram};
 
 fuzz_target!(|payload: &[u8]| {
     let _ = has_shared_clock(payload);
     client_header(payload);
-    let Ok(raw) = RawDatagram::parse(payload) else {
+    let Some(raw) = RawDatagram::parse(payload) else {
         assert!(payload.len() < 12);
         return;
     };
     let dialect = Dialect::of_client(&raw);
     let read = dialect.header(&raw, 0);
     assert_eq!(DatagramHeader::parse(payload), read);
-    let Ok(header) = read else { return };
+    let Some(header) = read else { return };
     let _ = header.sent_ns();
     if payload.len() >= 16 {
         let mut again = payload.to_vec();
         dialect.write_header(&header, &mut again);
         let raw = RawDatagram::parse(&again).expect("as long as before");
         // Where a FIN has two readings, the one that was written is the nearer to itself.
-        assert_eq!(dialect.header(&raw, header.id.unsigned_abs()), Ok(header));
+        assert_eq!(dialect.header(&raw, header.id.unsigned_abs()), Some(header));
     }
 });
 

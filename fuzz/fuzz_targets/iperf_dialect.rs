@@ -4,20 +4,20 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_iperf::wire::datagram::ID_MAX;
+use nicpoll_iperf::wire::ID_MAX;
 use nicpoll_iperf::wire::{Dialect, RawDatagram, ServerReport};
 
 fuzz_target!(|input: &[u8]| {
     let mut datagrams = input
         .chunks(24)
-        .filter_map(|head| RawDatagram::parse(head).ok());
+        .filter_map(|head| RawDatagram::parse(head));
     let Some(first) = datagrams.next() else {
         return;
     };
     let dialect = Dialect::of_client(&first);
     let mut highest_id = 0;
     for raw in std::iter::once(first).chain(datagrams) {
-        let Ok(header) = dialect.header(&raw, highest_id) else {
+        let Some(header) = dialect.header(&raw, highest_id) else {
             continue;
         };
         assert!(header.id.unsigned_abs() <= ID_MAX.unsigned_abs());

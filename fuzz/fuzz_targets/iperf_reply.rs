@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_iperf::wire::reply::classify;
+use nicpoll_iperf::wire::classify;
 use nicpoll_iperf::wire::{Dialect, RawDatagram, Reply, ServerReport};
 
 const DIALECTS: [Dialect; 4] = [
@@ -21,11 +21,11 @@ fuzz_target!(|input: &[u8]| {
             continue;
         };
         // An answer of ours is understood by any client, ours included.
-        let Ok(fin) = RawDatagram::parse(sent) else {
+        let Some(fin) = RawDatagram::parse(sent) else {
             continue;
         };
         for client in DIALECTS {
-            assert!(ServerReport::parse(&report.answer(client, &fin), client).is_ok());
+            assert!(ServerReport::parse(&report.answer(client, &fin), client).is_some());
         }
     }
 });

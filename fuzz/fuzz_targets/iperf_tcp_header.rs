@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_iperf::wire::ClientHeader;
-use nicpoll_iperf::wire::tcp::{header_length, is_acknowledged};
+use nicpoll_iperf::wire::{header_length, is_acknowledged};
 
 fuzz_target!(|stream: &[u8]| {
     let Some(first_word) = stream.first_chunk() else {

@@ -1,17 +1,39 @@
-//! What a stream is made after, at either end and over either protocol. The command line fills these types
-//! and the streams read them: there is nothing in between.
+//! How a stream is made, at either end and over either protocol. The command line fills these types and
+//! the streams read them, without anything in between.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use nicpoll_model::{Protocol, Rate};
+use nicpoll_sys::socket;
 use nicpoll_traffic::udp_server::ServerConfig;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::input::Input;
-use crate::pace::Amount;
-use crate::socket_options::SocketOptions;
-use crate::wire::{Dialect, Directions};
-use crate::{AddressPrefix, tcp, udp};
+use crate::wire::{Amount, Dialect, Directions};
+
+/// Length of a TCP write and of a read, iperf's default.
+pub const TCP_LENGTH_BYTES: usize = 131_072;
+/// UDP payload of a datagram, iperf's default over IPv4.
+pub const UDP_LENGTH_BYTES: usize = 1470;
+
+/// The rate of UDP unless one is asked for.
+pub(crate) const UDP_RATE: Rate = match Rate::bits_per_second(1 << 20) {
+    Some(rate) => rate,
+    None => unreachable!(),
+};
+
+/// Where payload comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
 
 /// How long connecting may take unless told otherwise.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -40,7 +62,7 @@ pub struct StreamConfig {
     /// (--burst).
     pub burst_datagrams: u32,
     /// Whether to tell the server that both ends have one clock (--trip-times); the payload must have room
-    /// for that ([`SHARED_CLOCK_BYTES_MIN`](crate::wire::datagram::SHARED_CLOCK_BYTES_MIN)).
+    /// for that ([`SHARED_CLOCK_BYTES_MIN`](crate::wire::SHARED_CLOCK_BYTES_MIN)).
     pub has_shared_clock: bool,
     /// Whether system calls may do more at a time (not with --no-batch). A UDP sender that is unpaced or late
     /// hands the kernel up to 64 datagrams (`UDP_SEGMENT`), and a receiver takes those that follow each
@@ -88,7 +110,7 @@ impl StreamConfig {
             amount,
             input: None,
             rate: None,
-            length_bytes: tcp::BUFFER_BYTES,
+            length_bytes: TCP_LENGTH_BYTES,
             burst_datagrams: 1,
             has_shared_clock: false,
             is_batched: false,
@@ -189,7 +211,7 @@ impl ListenerConfig {
 
     /// UDP: no intervals, no options, no times, one datagram a system call.
     pub fn udp(server: ServerConfig) -> Self {
-        let stream = StreamConfig::udp(udp::PAYLOAD_BYTES_DEFAULT, Amount::Bytes(0));
+        let stream = StreamConfig::udp(UDP_LENGTH_BYTES, Amount::Bytes(0));
         Self::of(server, stream)
     }
 
@@ -208,6 +230,182 @@ impl ListenerConfig {
             bind: self.bind,
             receive_buffer_bytes: self.stream.buffer_bytes,
             idle_timeout: self.idle_timeout,
+        }
+    }
+}
+
+/// What is asked of a socket besides its buffer; the kernel's choice where nothing is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SocketOptions {
+    /// Network device that the socket is tied to.
+    pub device: Option<String>,
+    /// IP type of service, or IPv6 traffic class.
+    pub type_of_service: Option<u8>,
+    /// IP time to live, or IPv6 hop limit; of multicasts when the peer is a group.
+    pub time_to_live: Option<u8>,
+}
+
+impl SocketOptions {
+    /// Makes a socket to reach or be reached at `address`.
+    pub(crate) fn open(
+        &self,
+        kind: SocketType,
+        flags: SocketFlags,
+        address: SocketAddr,
+    ) -> io::Result<OwnedFd> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let fd = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC | flags, None)?;
+        self.apply(&fd, address)?;
+        Ok(fd)
+    }
+
+    fn apply(&self, fd: impl AsFd, address: SocketAddr) -> io::Result<()> {
+        if let Some(device) = &self.device {
+            socket::bind_to_device(&fd, device)?;
+        }
+        let is_multicast = address.ip().is_multicast();
+        if let Some(service) = self.type_of_service {
+            set_type_of_service(&fd, address, service)?;
+        }
+        let Some(hops) = self.time_to_live else {
+            return Ok(());
+        };
+        let (option, set) = match (address, is_multicast) {
+            (SocketAddr::V4(_), true) => (
+                "IP_MULTICAST_TTL",
+                sockopt::set_ip_multicast_ttl(&fd, hops.into()),
+            ),
+            (SocketAddr::V4(_), false) => ("IP_TTL", sockopt::set_ip_ttl(&fd, hops.into())),
+            (SocketAddr::V6(_), true) => (
+                "IPV6_MULTICAST_HOPS",
+                sockopt::set_ipv6_multicast_hops(&fd, hops.into()),
+            ),
+            (SocketAddr::V6(_), false) => (
+                "IPV6_UNICAST_HOPS",
+                sockopt::set_ipv6_unicast_hops(&fd, Some(hops)),
+            ),
+        };
+        socket::named(option, set)
+    }
+}
+
+/// Sets the IP type of service, or the IPv6 traffic class, of a socket to or at `address`.
+pub(crate) fn set_type_of_service(
+    fd: impl AsFd,
+    address: SocketAddr,
+    service: u8,
+) -> io::Result<()> {
+    let is_ipv4 = match address {
+        SocketAddr::V4(_) => true,
+        SocketAddr::V6(v6) => {
+            let set = sockopt::set_ipv6_tclass(&fd, service.into());
+            socket::named("IPV6_TCLASS", set)?;
+            // Such a socket sends IPv4, and takes the byte for it from the other option.
+            v6.ip().to_ipv4_mapped().is_some()
+        }
+    };
+    if is_ipv4 {
+        socket::named("IP_TOS", sockopt::set_ip_tos(&fd, service))?;
+    }
+    Ok(())
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressPrefix {
+    address: IpAddr,
+    prefix_bits: u8,
+}
+
+impl AddressPrefix {
+    /// Whether it holds an address. An IPv4 address that an IPv6 socket shows counts as the IPv4
+    /// address it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let equal_bits = match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                (network.to_bits() ^ address.to_bits()).leading_zeros()
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                (network.to_bits() ^ address.to_bits()).leading_zeros()
+            }
+            _ => return false,
+        };
+        equal_bits >= u32::from(self.prefix_bits)
+    }
+}
+
+impl FromStr for AddressPrefix {
+    type Err = &'static str;
+
+    /// Reads `address` or `address/prefix`; an address alone is all of it. The error says what is right.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const RIGHT: &str = "an address or address/prefix, such as 10.0.0.0/8";
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| RIGHT)?;
+        let address = address.to_canonical();
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = match prefix {
+            None => bits,
+            // Neither a sign nor an empty text is a number of bits.
+            Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
+                prefix.parse().map_err(|_| RIGHT)?
+            }
+            Some(_) => return Err(RIGHT),
+        };
+        if prefix_bits > bits {
+            return Err(RIGHT);
+        }
+        Ok(AddressPrefix {
+            address,
+            prefix_bits,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_what_begins_with_its_prefix() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("10.1.2.3/31", "10.1.2.2", "10.1.2.4"),
+            ("10.1.2.3", "10.1.2.3", "10.1.2.2"),
+            ("10.1.2.3", "::ffff:10.1.2.3", "::10.1.2.3"),
+            ("0.0.0.0/0", "255.255.255.255", "::1"),
+            ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::"),
+            ("::1", "::1", "::2"),
+            ("::/0", "fe80::1", "10.0.0.1"),
+        ] {
+            let parsed: AddressPrefix = network.parse().unwrap();
+            assert!(parsed.contains(inside.parse().unwrap()), "{network}");
+            assert!(!parsed.contains(outside.parse().unwrap()), "{network}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused() {
+        for text in [
+            "",
+            "/",
+            "10.0.0.0/",
+            "10.0.0.0/33",
+            "10.0.0.0/+8",
+            "::/129",
+            "10.0.0/8",
+            "host",
+            "10.0.0.0/8/8",
+            "10.0.0.0/256",
+        ] {
+            let error = text.parse::<AddressPrefix>().unwrap_err();
+            assert!(error.contains("such as 10.0.0.0/8"), "{text}");
         }
     }
 }

@@ -1,184 +1,27 @@
 //! iperf 2's command line: what each option means, without doing any of it.
 //!
-//! Meanings and units are those of 2.1.8, whichever version's lines are printed. What 2.1.8 reads
-//! but is not carried out here is refused by name rather than passed over, and so is a value that
-//! 2.1.8 would silently turn into another.
+//! Meanings and units are those of 2.1.8, whichever version's lines are printed. What 2.1.8 reads but is
+//! not carried out here is refused by name, and so is a value that 2.1.8 would silently change into
+//! another. Start with `table.rs`: a row for each option, which makes the parser, the help and the tables
+//! of docs/dialects.md.
 
-mod bind;
 mod draft;
-mod error;
-mod given;
-mod help;
-mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
-mod units;
+mod types;
+mod values;
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use nicpoll_model::Protocol;
-
-pub use error::OptionError;
-pub use help::{OPTION_TABLES, help_text};
+pub use types::{Bind, ClientOptions, Common, End, Exclude, Json, Options, ServerOptions, Style};
+pub use values::OptionError;
 
 use draft::Draft;
-use scan::{Scanner, Token};
-use table::{Argument, Meaning, VARIABLES};
+use table::{Argument, Meaning, OptionSide, SECTIONS, Spec, specs};
+use values::Given;
 
-use crate::config::StreamConfig;
-use crate::network::AddressPrefix;
-use crate::pace::Amount;
-use crate::text::Style;
-use crate::wire::DEFAULT_PORT;
-
-/// What the command line asks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Options {
-    /// To send.
-    Client(ClientOptions),
-    /// To receive.
-    Server(ServerOptions),
-    /// To print [`help_text`].
-    Help,
-    /// To print the version.
-    Version,
-}
-
-/// What both ends understand.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Common {
-    /// The streams.
-    pub stream: StreamConfig,
-    /// The server's port (-p), the first one of a range.
-    pub port: u16,
-    /// The last one of a range, greater than the first (-p first-last): a server listens on each, and a
-    /// client has a stream to each.
-    pub last_port: Option<u16>,
-    /// Local address (-B).
-    pub bind: Option<Bind>,
-    /// IPv6 (-V); a server then serves IPv4 as well.
-    pub ipv6: bool,
-    /// Unit letter of the reports (-f); `a` adapts it to each figure.
-    pub format: char,
-    /// Which version's lines to print (--style).
-    pub style: Style,
-    /// Comma-separated values (-y C).
-    pub csv: bool,
-    /// More columns (-e).
-    pub enhanced: bool,
-    /// What not to print (-x).
-    pub exclude: Exclude,
-    /// Print the segment size (-m).
-    pub print_mss: bool,
-    /// JSON instead of text.
-    pub json: Option<Json>,
-    /// File that takes all output (-o).
-    pub output: Option<PathBuf>,
-    /// Run before programs without a realtime priority (-z).
-    pub is_realtime: bool,
-    /// Lines to print to standard error before anything else.
-    pub warnings: Vec<String>,
-}
-
-impl Default for Common {
-    fn default() -> Self {
-        Common {
-            stream: StreamConfig {
-                is_batched: true,
-                ..StreamConfig::tcp(Amount::Bytes(0))
-            },
-            port: DEFAULT_PORT,
-            last_port: None,
-            is_realtime: false,
-            bind: None,
-            ipv6: false,
-            format: 'a',
-            style: Style::default(),
-            csv: false,
-            enhanced: false,
-            exclude: Exclude::default(),
-            print_mss: false,
-            json: None,
-            output: None,
-            warnings: Vec::new(),
-        }
-    }
-}
-
-impl Common {
-    /// Whether UDP carries the streams.
-    pub fn is_udp(&self) -> bool {
-        self.stream.protocol == Protocol::Udp
-    }
-}
-
-/// A client.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClientOptions {
-    /// What both ends understand.
-    pub common: Common,
-    /// The server as typed (-c), without the device.
-    pub host: String,
-    /// How often to run the test, when that was given (--repeat): then what the runs came to is told below
-    /// them.
-    pub repeat: Option<u32>,
-}
-
-/// A server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerOptions {
-    /// What both ends understand.
-    pub common: Common,
-    /// Connections to handle before it ends (-P).
-    pub connections: Option<u32>,
-    /// One test at a time (-1, -U).
-    pub single_client: bool,
-    /// Whom datagrams may be sent to that ask for them (--allow).
-    pub allow: Vec<AddressPrefix>,
-    /// How long to listen, and the longest test (-t); `None` is until interrupted.
-    pub time: Option<Duration>,
-    /// Leave the terminal (-D).
-    pub daemon: bool,
-}
-
-/// JSON instead of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Json {
-    /// One object at the end (--json).
-    Whole,
-    /// One object a line as things happen (--json-stream).
-    Stream,
-}
-
-/// A local address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bind {
-    /// Address or name as typed, without brackets.
-    pub address: String,
-    /// Device; a server's only.
-    pub device: Option<String>,
-    /// Port; a client's only.
-    pub port: Option<u16>,
-}
-
-/// What not to print.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exclude {
-    /// Connection lines (C).
-    pub connections: bool,
-    /// Data lines (D).
-    pub data: bool,
-    /// Sums over streams (M).
-    pub sums: bool,
-    /// Settings (S).
-    pub settings: bool,
-    /// The server's report at a UDP client (V).
-    pub server_report: bool,
-    /// Every stream by itself (--sum-only).
-    pub streams: bool,
-}
+/// Options that are left out or that mean something at one end or with one protocol only, by the name that
+/// messages call them.
+type ToJudge = Vec<(&'static Spec, String)>;
 
 /// Reads the environment, then the arguments, which do not hold the program's name.
 ///
@@ -191,7 +34,7 @@ pub struct Exclude {
 /// let options = parse(args.map(String::from), |_| None)?;
 /// let Options::Client(client) = options else { panic!("-c makes a client") };
 /// assert_eq!(client.common.port, 5001);
-/// // What cannot be meant is refused by name.
+/// // A value without a meaning is refused by name.
 /// let error = parse(["-s", "-t", "soon"].map(String::from), |_| None).unwrap_err();
 /// assert!(error.to_string().contains("soon"));
 /// # Ok::<(), nicpoll_iperf::options::OptionError>(())
@@ -201,22 +44,258 @@ pub fn parse(
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<Options, OptionError> {
     let mut draft = Draft::default();
-    for (variable, spec) in VARIABLES.iter() {
-        if let Some(value) = environment(variable) {
-            // A flag is set by being there, also when empty.
-            let value = (spec.argument() != Argument::None).then_some(value);
-            draft.take(spec, value, variable)?;
+    let mut to_judge = ToJudge::new();
+    for spec in specs() {
+        for variable in spec.variables() {
+            if let Some(value) = environment(&variable) {
+                // A flag is set by being there, also when empty.
+                let value = (spec.argument() != Argument::None).then_some(value);
+                take(&mut draft, &mut to_judge, spec, value, variable)?;
+            }
         }
     }
-    for token in Scanner::new(args.into_iter()) {
+    let mut scanner = Scanner {
+        args: args.into_iter(),
+        bundle: String::new(),
+        only_extras: false,
+    };
+    while let Some(token) = scanner.next() {
         match token? {
-            Token::Option { spec, value } => match spec.meaning {
+            Token::Option(spec, value) => match spec.meaning {
                 Meaning::Help => return Ok(Options::Help),
                 Meaning::Version => return Ok(Options::Version),
-                _ => draft.take(spec, value, &spec.name())?,
+                _ => take(&mut draft, &mut to_judge, spec, value, spec.name())?,
             },
-            Token::Extra(extra) => draft.extra(&extra),
+            Token::Extra(extra) => {
+                draft.warn(format!("iperf: ignoring extra argument -- {extra}"));
+            }
         }
     }
+    judge(&mut draft, to_judge)?;
     draft.finish()
+}
+
+/// Takes one option with the value it needs. `source` is what messages call it.
+fn take(
+    draft: &mut Draft,
+    to_judge: &mut ToJudge,
+    spec: &'static Spec,
+    value: Option<String>,
+    source: String,
+) -> Result<(), OptionError> {
+    match (spec.meaning, &value) {
+        (Meaning::Flag(take), _) => take(draft),
+        (Meaning::Value(take), Some(value)) => {
+            let source = &source;
+            take(draft, &Given { value, source })?;
+        }
+        _ => {}
+    }
+    let is_left_out = matches!(spec.meaning, Meaning::LeftOut(..));
+    if is_left_out || spec.side != OptionSide::Both || spec.needs_udp {
+        to_judge.push((spec, source));
+    }
+    Ok(())
+}
+
+/// An option of the other end is ignored with a warning, whether it is left out or not.
+fn judge(draft: &mut Draft, to_judge: ToJudge) -> Result<(), OptionError> {
+    let side = match draft.is_client()? {
+        true => OptionSide::Client,
+        false => OptionSide::Server,
+    };
+    for (spec, source) in to_judge {
+        if spec.side != OptionSide::Both && spec.side != side {
+            let mode = side.name();
+            draft.warn(format!(
+                "WARNING: option {source} is not valid for {mode} mode"
+            ));
+        } else if let Meaning::LeftOut(_, instead) = spec.meaning {
+            return Err(OptionError::left_out(&source, instead));
+        } else if spec.needs_udp && !draft.common.is_udp() {
+            return Err(OptionError::new(format!(
+                "ERROR: option {} is not valid with TCP; add -u or leave it out",
+                spec.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// One thing on a command line: an option with its value, if one was given, or an argument that belongs to
+/// none.
+enum Token {
+    Option(&'static Spec, Option<String>),
+    Extra(String),
+}
+
+/// Splits arguments into options and their values, as iperf's own getopt_long does: letters may be
+/// bundled, long names shortened, and options may follow other arguments.
+struct Scanner<I> {
+    args: I,
+    /// Letters of a bundle that are still to be read.
+    bundle: String,
+    /// `--` was seen.
+    only_extras: bool,
+}
+
+impl<I: Iterator<Item = String>> Scanner<I> {
+    fn next(&mut self) -> Option<Result<Token, OptionError>> {
+        loop {
+            let mut letters = self.bundle.chars();
+            if let Some(letter) = letters.next() {
+                self.bundle = letters.as_str().to_owned();
+                return Some(self.letter(letter));
+            }
+            let argument = self.args.next()?;
+            if self.only_extras {
+                return Some(Ok(Token::Extra(argument)));
+            }
+            if argument == "--" {
+                self.only_extras = true;
+            } else if let Some(long) = argument.strip_prefix("--") {
+                return Some(self.long(long));
+            } else {
+                match argument.strip_prefix('-') {
+                    Some(letters) if !letters.is_empty() => self.bundle = letters.to_owned(),
+                    _ => return Some(Ok(Token::Extra(argument))),
+                }
+            }
+        }
+    }
+
+    fn letter(&mut self, letter: char) -> Result<Token, OptionError> {
+        let invalid = || OptionError::usage(Some(format!("invalid option -- {letter}")));
+        let spec = specs().find(|spec| spec.letter() == Some(letter));
+        let spec = spec.ok_or_else(invalid)?;
+        let value = match spec.argument() {
+            // Whatever is left of the bundle, or the next argument.
+            Argument::Required => match std::mem::take(&mut self.bundle) {
+                attached if attached.is_empty() => {
+                    Some(self.value(|| format!("option requires an argument -- {letter}"))?)
+                }
+                attached => Some(attached),
+            },
+            _ => None,
+        };
+        Ok(Token::Option(spec, value))
+    }
+
+    fn long(&mut self, argument: &str) -> Result<Token, OptionError> {
+        let (name, attached) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (argument, None),
+        };
+        let spec = find_long(name)?;
+        let value = match (spec.argument(), attached) {
+            (Argument::None, Some(_)) => {
+                let line = format!("option `--{name}' doesn't allow an argument");
+                return Err(OptionError::usage(Some(line)));
+            }
+            (Argument::Required, None) => {
+                Some(self.value(|| format!("option `--{name}' requires an argument"))?)
+            }
+            (_, attached) => attached,
+        };
+        Ok(Token::Option(spec, value))
+    }
+
+    /// The next argument, whatever it looks like.
+    fn value(&mut self, missing: impl Fn() -> String) -> Result<String, OptionError> {
+        let next = self.args.next();
+        next.ok_or_else(|| OptionError::usage(Some(missing())))
+    }
+}
+
+/// The option with this long name, or the only one whose name begins so.
+fn find_long(name: &str) -> Result<&'static Spec, OptionError> {
+    if let Some(spec) = specs().find(|spec| spec.long().any(|long| long == name)) {
+        return Ok(spec);
+    }
+    let mut found = specs().filter(|spec| spec.long().any(|long| long.starts_with(name)));
+    let line = match (found.next(), found.next()) {
+        (Some(spec), None) => return Ok(spec),
+        (Some(_), Some(_)) if !name.is_empty() => format!("option `--{name}' is ambiguous"),
+        _ => format!("unrecognized option `--{name}'"),
+    };
+    Err(OptionError::usage(Some(line)))
+}
+
+const HELP_USAGE: &str = "\
+Usage: iperf [-s|-c host] [options]
+       iperf [-h|--help] [-v|--version]
+";
+
+const HELP_NOTES: &str = "
+[kmgKMG] k, m, g are powers of 1000 and K, M, G powers of 1024, with every option:
+1k = 1000, 1K = 1024, 1m = 1000000, 1M = 1048576
+
+Names for -S: af11 to af13, af21 to af23, af31 to af33, af41 to af43, cs0 to cs7, ef, le, nqb, nqb2,
+ac_be, ac_bk, ac_vi, ac_vo, lowdelay, throughput, reliability
+
+The environment variable TCP_WINDOW_SIZE sets -w, and IPERF_<long option name>, such as
+IPERF_BANDWIDTH, any other option. The command line comes after it.
+";
+
+/// The options that are carried out, in iperf's layout.
+pub fn help_text() -> String {
+    let mut text = String::from(HELP_USAGE);
+    for (title, section) in SECTIONS.iter().filter(|(title, _)| !title.is_empty()) {
+        text += &format!("\n{title}:\n");
+        for spec in *section {
+            text += &help_line(spec, spec.help);
+        }
+        if *title == "Server specific" {
+            let more = specs().filter_map(|spec| Some(help_line(spec, spec.server_help?)));
+            text.extend(more);
+        }
+    }
+    text + HELP_NOTES
+}
+
+fn help_line(spec: &Spec, (value, what): (&str, &str)) -> String {
+    let name = match (spec.letter(), spec.long().next()) {
+        (Some(letter), Some(name)) => format!("  -{letter}, --{name}"),
+        (Some(letter), None) => format!("  -{letter}"),
+        (None, name) => format!("      --{}", name.unwrap_or_default()),
+    };
+    let option = format!("{name:<17} {value}");
+    format!("{:<25}  {what}\n", option.trim_end())
+}
+
+/// The tables of docs/dialects.md on options: their heads, each with its rows.
+pub fn option_tables() -> [(&'static str, String); 2] {
+    let mut carried_out = String::new();
+    let mut left_out = String::new();
+    for spec in specs() {
+        let letter = spec.letter().map(|letter| format!("`-{letter}`"));
+        let long = spec.long().map(|name| format!("`--{name}`"));
+        let names = letter
+            .into_iter()
+            .chain(long)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let side = spec.side.name();
+        if let Meaning::LeftOut(_, instead) = spec.meaning {
+            left_out += &format!("| {names} | {side} | {instead} |\n");
+            continue;
+        }
+        let [value, meaning, limits] = spec.doc;
+        let option = format!("{names} {value}");
+        let limits = match limits {
+            "" => String::new(),
+            limits => format!(" {limits}"),
+        };
+        carried_out += &format!("| {} | {side} | {meaning} |{limits} |\n", option.trim_end());
+    }
+    [
+        (
+            "| Option | Side | Meaning | Limits |\n|---|---|---|---|\n",
+            carried_out,
+        ),
+        (
+            "| Option | Side | What to do instead |\n|---|---|---|\n",
+            left_out,
+        ),
+    ]
 }

@@ -16,8 +16,14 @@ use std::time::{Duration, Instant};
 
 use nicpoll_traffic::{AddressShares, Caller, ClientRefusal};
 
-use crate::tcp::CLOSE_LIMIT_MIN;
-use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
+/// Streams that a listener serves at the same time, at most.
+pub const CLIENTS_MAX: usize = 256;
+/// Those of one address, at most.
+pub const CLIENTS_PER_ADDRESS: usize = CLIENTS_MAX / 8 * 7;
+
+/// 2.1.8 waits at least this long for the peer to close, and as long as the test took when that is
+/// more.
+pub(crate) const CLOSE_LIMIT_MIN: Duration = Duration::from_secs(2);
 
 /// What a stream may hold to read into until its sender has proved fast.
 pub(crate) const STRANGER_BYTES: usize = 64 << 10;
@@ -51,14 +57,14 @@ pub(crate) struct Slots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    books: Mutex<Books>,
+    counts: Mutex<Counts>,
     /// What is left of [`ROOM_BYTES`].
     room_bytes: AtomicUsize,
     is_closing: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Books {
+struct Counts {
     streams: usize,
     of_address: AddressShares,
     /// When somebody was last refused for want of a stream.
@@ -67,26 +73,21 @@ struct Books {
 }
 
 impl Shared {
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
         // A panic elsewhere leaves counts as they are.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Slots {
-    /// For a server.
-    pub(crate) fn new() -> Self {
-        Self::with_share(CLIENTS_PER_ADDRESS)
-    }
-
-    /// For a client that one server connects back to.
-    pub(crate) fn for_one_server() -> Self {
-        Self::with_share(CLIENTS_MAX)
-    }
-
-    fn with_share(of_address_max: usize) -> Self {
+    /// For a server, or for a client that one server connects back to, which may have all.
+    pub(crate) fn new(is_for_one_server: bool) -> Self {
+        let of_address_max = match is_for_one_server {
+            true => CLIENTS_MAX,
+            false => CLIENTS_PER_ADDRESS,
+        };
         Slots(Arc::new(Shared {
-            books: Mutex::new(Books {
+            counts: Mutex::new(Counts {
                 streams: 0,
                 of_address: AddressShares::new(of_address_max),
                 waited: None,
@@ -99,51 +100,51 @@ impl Slots {
 
     /// Whether there is no stream left.
     pub(crate) fn are_taken(&self) -> bool {
-        self.0.books().streams >= CLIENTS_MAX
+        self.0.counts().streams >= CLIENTS_MAX
     }
 
     /// A stream for a client that may ask for `streams` of them; takes note of the refusal when it
     /// cannot have them.
     pub(crate) fn take(&self, peer: SocketAddr, streams: usize) -> Option<Ticket> {
         let address = peer.ip();
-        let mut books = self.0.books();
-        if books.streams + streams > CLIENTS_MAX {
-            books.waited = Some(Instant::now());
-            books.refusal = Some(full(peer.into()));
+        let mut counts = self.0.counts();
+        if counts.streams + streams > CLIENTS_MAX {
+            counts.waited = Some(Instant::now());
+            counts.refusal = Some(full(peer.into()));
             return None;
         }
-        if !books.of_address.has_room(address, streams) {
-            books.refusal = Some(ClientRefusal::Share {
+        if !counts.of_address.has_room(address, streams) {
+            counts.refusal = Some(ClientRefusal::Share {
                 peer: peer.into(),
-                most: books.of_address.most(),
+                most: counts.of_address.most(),
                 what: "streams",
             });
             return None;
         }
-        books.add(address);
-        drop(books);
+        counts.add(address);
+        drop(counts);
         Some(Ticket {
             shared: Arc::clone(&self.0),
             address,
-            test: Test::default(),
+            proof: Proof::default(),
         })
     }
 
     /// Somebody waits for a stream, and cannot be asked who.
     pub(crate) fn wait(&self) {
-        let mut books = self.0.books();
-        books.waited = Some(Instant::now());
-        books.refusal = Some(full(Caller(None)));
+        let mut counts = self.0.counts();
+        counts.waited = Some(Instant::now());
+        counts.refusal = Some(full(Caller(None)));
     }
 
     /// Takes note of a client that was refused.
     pub(crate) fn refuse(&self, refusal: ClientRefusal) {
-        self.0.books().refusal = Some(refusal);
+        self.0.counts().refusal = Some(refusal);
     }
 
     /// The last refusal that nobody was told of.
     pub(crate) fn refusal(&self) -> Option<ClientRefusal> {
-        self.0.books().refusal.take()
+        self.0.counts().refusal.take()
     }
 
     /// Has strangers go: the server serves nobody any more whom it does not know yet.
@@ -152,7 +153,7 @@ impl Slots {
     }
 }
 
-impl Books {
+impl Counts {
     fn add(&mut self, address: IpAddr) {
         self.streams += 1;
         self.of_address.take(address);
@@ -166,11 +167,11 @@ impl Books {
 
 /// What is known of a client's test.
 #[derive(Clone, Debug, Default)]
-pub struct Test(Arc<AtomicBool>);
+pub struct Proof(Arc<AtomicBool>);
 
-impl Test {
+impl Proof {
     /// Whether the client has shown to be there.
-    pub fn is_proven(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -180,41 +181,41 @@ impl Test {
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
     address: IpAddr,
-    test: Test,
+    proof: Proof,
 }
 
 impl Clone for Ticket {
     fn clone(&self) -> Self {
-        self.shared.books().add(self.address);
+        self.shared.counts().add(self.address);
         Ticket {
             shared: Arc::clone(&self.shared),
             address: self.address,
-            test: self.test.clone(),
+            proof: self.proof.clone(),
         }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.shared.books().remove(self.address);
+        self.shared.counts().remove(self.address);
     }
 }
 
 impl Ticket {
     /// What is known of the client's test.
-    pub(crate) fn test(&self) -> &Test {
-        &self.test
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.proof
     }
 
     /// The client has shown to be there.
     pub(crate) fn prove(&self) {
-        self.test.0.store(true, Ordering::Relaxed);
+        self.proof.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether the client may have one stream more.
     pub(crate) fn has_room_for_another(&self) -> bool {
-        let books = self.shared.books();
-        books.streams < CLIENTS_MAX && books.of_address.has_room(self.address, 1)
+        let counts = self.shared.counts();
+        counts.streams < CLIENTS_MAX && counts.of_address.has_room(self.address, 1)
     }
 
     /// Room for `bytes` more than a stranger has; `None` when there is not so much left.
@@ -238,7 +239,7 @@ impl Ticket {
     }
 
     fn is_waited_for(&self) -> bool {
-        let waited = self.shared.books().waited;
+        let waited = self.shared.counts().waited;
         waited.is_some_and(|waited| waited.elapsed() < WAIT_LASTS)
     }
 }
@@ -279,7 +280,7 @@ impl LeastRate {
     pub(crate) fn is_missed(&mut self, ticket: &Ticket, bytes: u64, now: Instant) -> bool {
         // Half of the time is left for a busy machine.
         const { assert!(2 * LEAST_WINDOW.as_millis() <= CLOSE_LIMIT_MIN.as_millis()) };
-        if !ticket.test.is_proven() {
+        if !ticket.proof.is_given() {
             let age = now.duration_since(self.begun);
             return age >= STRANGER_TIMEOUT_CROWDED
                 && (ticket.is_waited_for() || ticket.shared.is_closing.load(Ordering::Relaxed));
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn one_address_leaves_room_for_others() {
-        let slots = Slots::new();
+        let slots = Slots::new(false);
         let own: Vec<_> = (0..CLIENTS_PER_ADDRESS)
             .map(|_| slots.take(peer(1, 1), 1).unwrap())
             .collect();
@@ -318,13 +319,13 @@ mod tests {
         assert!(matches!(slots.refusal(), Some(ClientRefusal::Full { .. })));
         assert!(slots.refusal().is_none());
         drop((own, others));
-        assert_eq!(slots.0.books().of_address.taken(), 0);
-        assert_eq!(slots.0.books().streams, 0);
+        assert_eq!(slots.0.counts().of_address.taken(), 0);
+        assert_eq!(slots.0.counts().streams, 0);
     }
 
     #[test]
     fn room_beyond_a_strangers_share_is_bounded_and_comes_back() {
-        let slots = Slots::new();
+        let slots = Slots::new(false);
         let ticket = slots.take(peer(1, 1), 1).unwrap();
         let half = ticket.grow(ROOM_BYTES / 2).unwrap();
         let rest = ticket.grow(ROOM_BYTES / 2).unwrap();
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn who_sends_next_to_nothing_goes_when_somebody_waits() {
-        let slots = Slots::new();
+        let slots = Slots::new(false);
         let ticket = slots.take(peer(1, 1), 1).unwrap();
         let begun = Instant::now();
         let mut rate = LeastRate::new(begun);
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_server_that_ends_lets_go_of_strangers_only() {
-        let slots = Slots::new();
+        let slots = Slots::new(false);
         let [stranger, client] = [1, 2].map(|host| slots.take(peer(host, 1), 1).unwrap());
         client.prove();
         let begun = Instant::now();

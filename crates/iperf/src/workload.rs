@@ -11,7 +11,9 @@ use nicpoll_traffic::workload::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, ClientConfig, tcp, udp};
+use crate::config::ClientConfig;
+use crate::wire::Amount;
+use crate::{tcp, udp};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 

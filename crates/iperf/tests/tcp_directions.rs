@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_iperf::tcp::{End, Error, Listener, ReverseListener, ServerConfig, Streams, connect};
+use nicpoll_iperf::tcp::{End, Error, Listener, ServerConfig, Streams, connect};
 use nicpoll_iperf::wire::{ClientHeader, Directions, HeaderError};
 use nicpoll_iperf::{Amount, CLIENTS_PER_ADDRESS};
 use nicpoll_iperf::{ClientConfig, ListenerConfig};
@@ -106,6 +106,14 @@ fn both_send_over_one_socket() {
     }
 }
 
+/// A client's listener, for the streams of its server.
+fn of_server(config: ListenerConfig, server: SocketAddr) -> ListenerConfig {
+    ListenerConfig {
+        of_server: Some(server),
+        ..config
+    }
+}
+
 /// The addresses of one host and the other, both of loopback.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
@@ -117,7 +125,7 @@ fn the_server_connects_back_to_where_the_client_came_from() {
         // The server's address has to be one of many.
         let server = Listener::bind(&listener_config(Ipv4Addr::UNSPECIFIED.into())).unwrap();
         let server_address = SocketAddr::new(SERVER, server.local_addr().port());
-        let back = ReverseListener::bind(&listener_config(CLIENT), server_address).unwrap();
+        let back = Listener::bind(&of_server(listener_config(CLIENT), server_address)).unwrap();
         let mut config = ClientConfig::tcp(server_address, Amount::Bytes(200_000));
         config.stream.directions = Directions::Dual {
             port: back.local_addr().port(),
@@ -128,15 +136,15 @@ fn the_server_connects_back_to_where_the_client_came_from() {
             let serving = scope.spawn(|| {
                 let mut streams = accepted(&server, &signals);
                 let way_back = streams.back.take().unwrap();
-                assert_eq!(way_back.is_at_once(), is_at_once);
-                assert_eq!(way_back.peer(), back.local_addr());
+                assert_eq!(way_back.is_at_once, is_at_once);
                 let forward = run(streams, &signals);
                 let outgoing = way_back.connect(&signals).unwrap();
-                assert_eq!(outgoing.connected().local.ip(), SERVER);
+                let ends = outgoing.connected();
+                assert_eq!((ends.local.ip(), ends.peer), (SERVER, back.local_addr()));
                 (forward, outgoing.run(&signals, &mut ()).unwrap().bytes_sent)
             });
             let forward = run(connect(&config, &signals).unwrap(), &signals);
-            let incoming = back.accept(&signals, PATIENCE).unwrap().unwrap();
+            let incoming = accepted(&back, &signals).incoming.unwrap();
             let report = incoming.run(&signals, &mut ()).unwrap();
             let (at_server, sent_back) = serving.join().unwrap();
             assert_eq!(forward.sent, at_server.received);
@@ -170,9 +178,8 @@ fn a_client_that_listens_late_is_reached() {
         thread::sleep(Duration::from_millis(120));
         let mut late_config = listener_config(CLIENT);
         late_config.bind = late;
-        let back = ReverseListener::bind(&late_config, server.local_addr()).unwrap();
-        let incoming = back.accept(&signals, PATIENCE).unwrap();
-        assert!(incoming.is_some());
+        let back = Listener::bind(&of_server(late_config, server.local_addr())).unwrap();
+        assert!(accepted(&back, &signals).incoming.is_some());
         serving.join().unwrap().unwrap();
     });
 }
@@ -181,7 +188,7 @@ fn a_client_that_listens_late_is_reached() {
 fn a_client_takes_connections_of_its_server_only() {
     let signals = Signals::default();
     let server = SocketAddr::new(SERVER, 1);
-    let back = ReverseListener::bind(&listener_config(LOCALHOST), server).unwrap();
+    let back = Listener::bind(&of_server(listener_config(LOCALHOST), server)).unwrap();
     // Loopback chooses 127.0.0.1 as the address of origin.
     let mut stranger = TcpStream::connect(back.local_addr()).unwrap();
     let patience = Duration::from_millis(50);
@@ -196,12 +203,12 @@ fn client_and_server_on_one_host_need_two_ports() {
     let server = listener();
     let mut config = listener_config(Ipv4Addr::UNSPECIFIED.into());
     config.bind.set_port(server.local_addr().port());
-    let error = ReverseListener::bind(&config, server.local_addr()).unwrap_err();
+    let error = Listener::bind(&of_server(config.clone(), server.local_addr())).unwrap_err();
     assert!(matches!(error, Error::PortOfServer { .. }), "{error}");
     assert!(error.to_string().contains("-L"), "{error}");
     // With a server elsewhere it is the kernel that refuses.
     let elsewhere = SocketAddr::from(([192, 0, 2, 1], config.bind.port()));
-    let error = ReverseListener::bind(&config, elsewhere).unwrap_err();
+    let error = Listener::bind(&of_server(config, elsewhere)).unwrap_err();
     assert!(matches!(error, Error::Bind { .. }), "{error}");
 }
 

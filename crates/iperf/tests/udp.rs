@@ -10,7 +10,7 @@ use nicpoll_iperf::ClientConfig;
 use nicpoll_iperf::udp::{
     End, ReceiveReport, SendError, SendReport, Server, ServerConfig, run_client,
 };
-use nicpoll_iperf::wire::datagram::prepare_payload;
+use nicpoll_iperf::wire::prepare_payload;
 use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
@@ -204,7 +204,7 @@ fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
 
 #[test]
 fn answers_of_other_dialects_end_the_stream_too() {
-    let header_ack = nicpoll_iperf::wire::tcp::HeaderAck {
+    let header_ack = nicpoll_iperf::wire::HeaderAck {
         version: wire::Version::V2_1_8,
     };
     let server = UdpSocket::bind(LOOPBACK).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nicpoll_iperf::Amount;
 use nicpoll_iperf::udp::{End, ReceiveReport, Server, ServerConfig, ServerError};
-use nicpoll_iperf::wire::datagram::prepare_payload;
+use nicpoll_iperf::wire::prepare_payload;
 use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
 use nicpoll_traffic::Signals;
 

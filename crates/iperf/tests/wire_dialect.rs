@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use nicpoll_iperf::Amount;
-use nicpoll_iperf::wire::datagram::DatagramError;
-use nicpoll_iperf::wire::reply::{self, Reply};
 use nicpoll_iperf::wire::{
     ClientHeader, DatagramHeader, Dialect, RawDatagram, ServerReport, Version,
 };
+use nicpoll_iperf::wire::{Reply, classify};
 use nicpoll_testkit::hex;
 
 fn raw(digits: &str) -> RawDatagram {
@@ -293,7 +292,7 @@ fn an_unclear_fin_is_the_one_nearer_to_the_highest_id() {
 
 #[test]
 fn the_largest_id_is_read_and_the_next_one_refused() {
-    let id_max = nicpoll_iperf::wire::datagram::ID_MAX;
+    let id_max = nicpoll_iperf::wire::ID_MAX;
     for sign in [1, -1] {
         let mut payload = [0; 64];
         let mut read = |id| {
@@ -306,23 +305,17 @@ fn the_largest_id_is_read_and_the_next_one_refused() {
             let raw = RawDatagram::parse(&payload).unwrap();
             Dialect::V2_1.header(&raw, 0).map(|header| header.id)
         };
-        assert_eq!(read(sign * id_max), Ok(sign * id_max));
+        assert_eq!(read(sign * id_max), Some(sign * id_max));
         let beyond = sign * (id_max + 1);
-        assert_eq!(read(beyond), Err(DatagramError::Id { id: beyond }));
+        assert_eq!(read(beyond), None);
     }
 }
 
 #[test]
 fn ids_out_of_all_proportion_are_refused() {
     let far = raw("00000000 6b00bc2a 00064be1 00010001 08000000");
-    let error = Dialect::V2_0_13.header(&far, 0).unwrap_err();
-    assert_eq!(
-        error,
-        DatagramError::Id {
-            id: 0x0001_0001_0000_0000
-        }
-    );
-    assert!(Dialect::V2_0_2.header(&far, 0).is_ok());
+    assert_eq!(Dialect::V2_0_13.header(&far, 0), None);
+    assert!(Dialect::V2_0_2.header(&far, 0).is_some());
 }
 
 /// A client's first datagram and its FIN after `sent` more.
@@ -417,9 +410,9 @@ fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
     assert_eq!(rest[8..], [0; 16]);
     for server in [Dialect::V2_0_2, Dialect::V2_1] {
         let mut reply = captured.clone();
-        assert_eq!(ServerReport::parse(&reply, server), Ok(expected));
+        assert_eq!(ServerReport::parse(&reply, server), Some(expected));
         reply.resize(1470, b'0');
-        assert_eq!(ServerReport::parse(&reply, server), Ok(expected));
+        assert_eq!(ServerReport::parse(&reply, server), Some(expected));
     }
 }
 
@@ -434,7 +427,7 @@ fn report_of_2_0_12_has_the_upper_half_of_the_datagrams_before_the_jitter() {
     assert_eq!(answer[expected.len()..], [0; 68]);
     // Known or not, it is read as what it is.
     for server in [Dialect::V2_0_10, Dialect::V2_1] {
-        assert_eq!(ServerReport::parse(&answer, server), Ok(report()));
+        assert_eq!(ServerReport::parse(&answer, server), Some(report()));
     }
 }
 
@@ -442,9 +435,9 @@ fn report_of_2_0_12_has_the_upper_half_of_the_datagrams_before_the_jitter() {
 fn a_report_with_narrow_counters_of_nobody_known_keeps_its_jitter() {
     let mut answer = report().to_bytes();
     answer[16] = 0x80;
-    assert_eq!(ServerReport::parse(&answer, Dialect::V2_1), Ok(report()));
+    assert_eq!(ServerReport::parse(&answer, Dialect::V2_1), Some(report()));
     answer[19] = 0x01;
-    assert!(ServerReport::parse(&answer, Dialect::V2_1).is_err());
+    assert!(ServerReport::parse(&answer, Dialect::V2_1).is_none());
 }
 
 #[test]
@@ -473,7 +466,7 @@ fn a_server_is_known_by_the_version_it_acknowledges_the_header_with() {
 #[test]
 fn an_echo_to_a_client_that_speaks_as_2_0_5_is_no_report() {
     let [_, fin] = written(Dialect::V2_0_2, [0, -91], [(0, 0); 2]);
-    assert_eq!(reply::classify(&fin, &fin, Dialect::V2_0_2), Reply::Echo);
+    assert_eq!(classify(&fin, &fin, Dialect::V2_0_2), Reply::Echo);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Headers that iperf 2.1.8 sent for -d, -r, -R and --full-duplex, and what they mean here.
 
 use nicpoll_iperf::Amount;
-use nicpoll_iperf::wire::datagram::prepare_payload;
-use nicpoll_iperf::wire::tcp::is_acknowledged;
+use nicpoll_iperf::wire::is_acknowledged;
+use nicpoll_iperf::wire::prepare_payload;
 use nicpoll_iperf::wire::{ClientHeader, Dialect, Directions, HeaderError, RawDatagram};
 use nicpoll_testkit::hex;
 use std::time::Duration;

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use nicpoll_iperf::Amount;
-use nicpoll_iperf::wire::datagram::{
-    self, DatagramError, has_shared_clock, mark_shared_clock, prepare_payload,
-};
-use nicpoll_iperf::wire::reply::{self, Reply};
-use nicpoll_iperf::wire::tcp::{HeaderAck, header_length, is_acknowledged};
 use nicpoll_iperf::wire::{
-    ClientHeader, DatagramHeader, Dialect, Directions, HeaderError, ReportError, ServerReport,
-    Version, fill_payload,
+    ClientHeader, DatagramHeader, Dialect, Directions, HeaderError, ServerReport, Version,
+    fill_payload,
 };
+use nicpoll_iperf::wire::{HeaderAck, header_length, is_acknowledged};
+use nicpoll_iperf::wire::{PAYLOAD_BYTES_MIN, Reply};
+use nicpoll_iperf::wire::{has_shared_clock, mark_shared_clock, prepare_payload};
 use nicpoll_testkit::hex;
 
 const TCP_256K: &str = "40010078 00000001 00001389 00000000 00000000 00040000 \
@@ -284,14 +282,14 @@ fn first_datagram_is_byte_for_byte_that_of_the_original() {
     let mut built = prepared(1470);
     header.write_to(&mut built);
     assert_eq!(built, first_datagram());
-    assert_eq!(DatagramHeader::parse(&built), Ok(header));
+    assert_eq!(DatagramHeader::parse(&built), Some(header));
     // 0x6b00ba6e seconds and 0x5e70d microseconds.
     assert_eq!(header.sent_ns(), 1_795_209_838_386_829_000);
 }
 
 #[test]
 fn short_datagrams_carry_the_beginning_of_the_headers() {
-    for length in [datagram::PAYLOAD_BYTES_MIN, 64, 75, 159, 160, 161] {
+    for length in [PAYLOAD_BYTES_MIN, 64, 75, 159, 160, 161] {
         let mut built = prepared(length);
         DatagramHeader::parse(&first_datagram())
             .unwrap()
@@ -313,10 +311,8 @@ fn fin_has_a_negative_id() {
 fn datagrams_that_cannot_be_iperf_are_refused() {
     let mut huge = first_datagram();
     huge[12..16].copy_from_slice(b"1234");
-    let error = DatagramHeader::parse(&huge).unwrap_err();
-    assert!(matches!(error, DatagramError::Id { .. }), "{error}");
-    let error = DatagramHeader::parse(&huge[..11]).unwrap_err();
-    assert_eq!(error, DatagramError::Truncated { found_bytes: 11 });
+    assert_eq!(DatagramHeader::parse(&huge), None);
+    assert_eq!(DatagramHeader::parse(&huge[..11]), None);
 }
 
 /// The answer to a FIN after 92 datagrams of 1470 bytes.
@@ -341,7 +337,7 @@ fn captured_report_reads_as_the_original_printed_it() {
     let captured = hex(ACK_FIN);
     assert_eq!(captured.len(), ServerReport::BYTES);
     let read = ServerReport::parse(&captured, Dialect::V2_1);
-    assert_eq!(read, Ok(report_of_ack_fin()));
+    assert_eq!(read, Some(report_of_ack_fin()));
 }
 
 #[test]
@@ -355,7 +351,7 @@ fn report_is_that_of_the_original_but_for_the_transit_times() {
 fn replies_are_told_apart() {
     let mut sent = prepared(1470);
     sent[..16].copy_from_slice(&hex("ffffffa3 6b00ba6f 000637e7 ffffffff"));
-    let classify = |reply: &[u8]| reply::classify(reply, &sent, Dialect::V2_1);
+    let classify = |reply: &[u8]| nicpoll_iperf::wire::classify(reply, &sent, Dialect::V2_1);
 
     assert_eq!(classify(&hex(ACK_FIN)), Reply::Report(report_of_ack_fin()));
     assert_eq!(classify(&sent[..128]), Reply::Echo);
@@ -375,8 +371,7 @@ fn replies_are_told_apart() {
 
 #[test]
 fn a_message_without_marks_is_no_report() {
-    let error = ServerReport::parse(&[0; 128], Dialect::V2_1).unwrap_err();
-    assert_eq!(error, ReportError::NotAReport { found_bytes: 128 });
+    assert_eq!(ServerReport::parse(&[0; 128], Dialect::V2_1), None);
 }
 
 #[test]

@@ -4,15 +4,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nicpoll_iperf::command::{client, server};
+use nicpoll_iperf::command::{run_client, run_server};
 use nicpoll_iperf::options::{Common, Options, help_text, parse};
-use nicpoll_iperf::text::{self, Style};
 use nicpoll_observe::HostAccount;
 use nicpoll_sys::stdio::{self, Detached, Starting};
 use nicpoll_sys::tell;
 use nicpoll_traffic::stop::on_signal;
 use nicpoll_traffic::{CloseAccount, Signals};
 
+/// The version whose options are understood, as it states it.
+const VERSION: &str = "iperf version 2.1.8 (12 August 2022) pthreads";
 /// What the original ends with after a usage error, help or version.
 const EXIT_USAGE: u8 = 1;
 /// What a server in the background failed with.
@@ -34,17 +35,13 @@ pub fn run(args: &[String]) -> io::Result<u8> {
             Ok(EXIT_USAGE)
         }
         Options::Version => {
-            tell!(
-                "nicpoll {} as {}",
-                env!("CARGO_PKG_VERSION"),
-                text::version(Style::V2_1)
-            );
+            tell!("nicpoll {} as {VERSION}", env!("CARGO_PKG_VERSION"));
             Ok(EXIT_USAGE)
         }
         Options::Client(options) => {
             warn(&options.common);
             on_signal(&signals, end)?;
-            client::run(options, &signals, || account(&options.common))
+            run_client(options, &signals, || account(&options.common))
         }
         Options::Server(options) => {
             warn(&options.common);
@@ -55,7 +52,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
                 Some(Detached::Foreground(starting)) => return told(starting),
             };
             on_signal(&signals, end)?;
-            server::run(options, &signals, account(&options.common), daemon)
+            run_server(options, &signals, account(&options.common), daemon)
         }
     }
 }

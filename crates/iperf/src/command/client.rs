@@ -1,60 +1,54 @@
-//! The end that asks for a test: as many streams as were asked for, each way of each on a thread of its
-//! own.
-
-mod reverse;
-mod tcp;
-mod udp;
+//! The end that asks for a test: as many streams as were asked for, and a stream of the server's for each
+//! with -d and -r.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::Protocol;
 use nicpoll_sys::tell;
 use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
-use super::ways::{Run, Ways};
-use super::{realtime, settings};
-use crate::Connected;
+use super::run::{Job, begin_realtime, kernel_words, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
-use crate::events::{Event, Failed, StreamKey, Told};
+use crate::events::{Event, Failed, Output, Reporter, SPEAKER, Settings, StreamKey, Total};
 use crate::options::ClientOptions;
-use crate::output::{Output, RunTotal, Runs};
-use crate::pace::Amount;
-use crate::threads;
-use crate::total::Total;
-use crate::wire::Directions;
+use crate::output::{self, RunTotal, Runs};
+use crate::stream::{Listen, Run, Test};
+use crate::wire::{Amount, Directions};
+use crate::{tcp, udp};
 
-/// How every message begins that is none of the original's.
-const SPEAKER: &str = "nicpoll iperf: ";
-
-/// What every stream needs to know.
-#[derive(Clone, Copy)]
-struct Client<'a> {
-    options: &'a ClientOptions,
-    peer: SocketAddr,
-    signals: &'a Signals,
-}
+/// A server that sends nothing for this long is given up.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the server may take to connect once the client's own streams have ended: 2.1.8 waits for
+/// this much longer than the time of the test, and does not know what to wait for with -n.
+const PATIENCE_DUAL: Duration = Duration::from_secs(2);
+/// The same with -r.
+const PATIENCE_TRADE_OFF: Duration = Duration::from_secs(3);
+/// How often the client's own streams are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Printed when the server did not connect back, as -d or -r asked it to.
+const MISSING_REVERSE: &str = "ERROR: expected reverse connect did not occur";
 
 /// Runs a client. Returns the exit status: 1 when any stream failed.
 ///
 /// # Errors
 /// When there is nowhere to print to.
-pub fn run(
+pub fn run_client(
     options: &ClientOptions,
     signals: &Signals,
     mut account: impl FnMut() -> Option<CloseAccount>,
 ) -> io::Result<u8> {
-    realtime::begin(&options.common);
+    begin_realtime(&options.common);
     let mut runs = Runs::new(options);
     let mut status = 0;
     for _ in 0..options.repeat.unwrap_or(1) {
         let output = runs.open(account())?;
         let done = run_once(options, signals, output)?;
         status = status.max(done.status);
-        // It was cut short: what it came to is none of the runs'.
+        // A run that was cut short does not count.
         let is_cut_short = signals.is_finishing() || signals.is_sender_done();
         runs.add((done.status == 0 && !is_cut_short).then_some(done.total));
         if is_cut_short {
@@ -72,83 +66,69 @@ struct Done {
     total: RunTotal,
 }
 
-impl Done {
-    fn of(status: u8) -> Self {
-        Done {
-            status,
-            ..Done::default()
-        }
-    }
-
-    fn add(&mut self, total: &Total) {
-        let interval = total
-            .relayed()
-            .map_or(total.interval, |(interval, _)| interval);
-        self.total.bytes += interval.bytes;
-        self.total.seconds = self.total.seconds.max(interval.end_seconds);
-    }
-}
-
 fn run_once(
     options: &ClientOptions,
     signals: &Signals,
-    mut output: Box<dyn Output>,
+    mut output: Box<dyn Output + '_>,
 ) -> io::Result<Done> {
     let common = &options.common;
     let peer = match resolve(&options.host, common.port, common.ipv6) {
         Ok(peer) => peer,
         Err(error) => {
-            let text = format!("nicpoll iperf: cannot find {}: {error}", options.host);
-            return give_up(&text, output.as_mut()).map(Done::of);
+            let text = format!("{SPEAKER}cannot find {}: {error}", options.host);
+            return give_up(&text, output.as_mut());
         }
     };
-    let (events, told) = mpsc::channel();
+    let (events, received) = mpsc::channel();
     let client = Client {
         options,
         peer,
         signals,
     };
     thread::scope(|scope| {
-        let started = if common.is_udp() {
-            udp::start(client, scope, &events)
-        } else {
-            tcp::start(client, scope, &events)
-        };
-        if let Err(Failed::Because(text)) = started {
-            return give_up(&text, output.as_mut()).map(Done::of);
+        if let Err(Failed::Because(text)) = client.start(scope, &events) {
+            return give_up(&text, output.as_mut());
         }
         drop(events);
-        print(options, &told, output.as_mut())
+        print(options, &received, output.as_mut())
     })
 }
 
-fn give_up(text: &str, output: &mut dyn Output) -> io::Result<u8> {
+fn give_up(text: &str, output: &mut dyn Output) -> io::Result<Done> {
     tell!("{text}");
     output.gave_up(text)?;
     output.end()?;
-    Ok(1)
+    Ok(Done {
+        status: 1,
+        ..Done::default()
+    })
 }
 
 fn print(
     options: &ClientOptions,
-    told: &mpsc::Receiver<Event>,
+    events: &mpsc::Receiver<Event>,
     output: &mut dyn Output,
 ) -> io::Result<Done> {
-    let mut has_settings = false;
     let mut done = Done::default();
-    for event in told {
-        if let Event::Connected(_, connected) = &event
-            && !has_settings
-            && is_own(options, connected)
-        {
-            output.banner(&settings::of_client(options, connected))?;
-            has_settings = true;
-            done.total.connected = Some(*connected);
-        }
-        if let Event::Finished(_, outcome) = &event
-            && let Ok(total) = outcome.as_ref()
-        {
-            done.add(total);
+    let is_dual = matches!(options.common.stream.directions, Directions::Dual { .. });
+    for event in events {
+        match &event {
+            // The first socket that is the client's own rather than one that the server connected to.
+            Event::Connected(_, connected)
+                if done.total.connected.is_none() && (connected.is_sender || !is_dual) =>
+            {
+                output.settings(&Settings::Client(*connected))?;
+                done.total.connected = Some(*connected);
+            }
+            Event::Finished(_, outcome) => {
+                if let Ok(total) = outcome.as_ref() {
+                    let record = total.relayed();
+                    let record = record.unwrap_or_else(|| total.told(options.common.style));
+                    done.total.bytes += record.bytes;
+                    done.total.seconds = done.total.seconds.max(record.end);
+                }
+            }
+            _ => {}
         }
         if output.tell(event)? {
             done.status = 1;
@@ -158,58 +138,105 @@ fn print(
     Ok(done)
 }
 
-/// Whether a socket is the client's own rather than one that the server connected to.
-fn is_own(options: &ClientOptions, connected: &Connected) -> bool {
-    connected.is_sender || !matches!(options.common.stream.directions, Directions::Dual { .. })
+/// What every stream needs to know.
+#[derive(Clone, Copy)]
+struct Client<'a> {
+    options: &'a ClientOptions,
+    peer: SocketAddr,
+    signals: &'a Signals,
 }
 
 impl<'a> Client<'a> {
-    /// Starts the client's own streams, each with what `connect` makes of its key. Their threads end
-    /// with whether there was anything.
+    fn stream(&self) -> &'a StreamConfig {
+        &self.options.common.stream
+    }
+
+    /// Starts all streams.
+    ///
+    /// # Errors
+    /// When there cannot be any, because the server could not send back.
     fn start<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
         events: &mpsc::Sender<Event>,
-        connect: impl Fn(StreamKey) -> Result<Ways<'a>, Failed> + Copy + Send + 'scope,
-    ) -> Vec<ScopedJoinHandle<'scope, bool>> {
-        let start = |number| {
-            let key = StreamKey::new(number);
-            let own_events = events.clone();
-            let started = threads::start(scope, move || {
-                let events = own_events;
-                let ways = connect(key);
-                let has_any = ways.is_ok();
-                match ways {
-                    Ok(ways) => ways.run(&events),
-                    Err(failed) => Told::run(key, &events, |_| Err(failed)),
-                }
-                has_any
-            });
-            match started {
-                Ok(thread) => Some(thread),
-                Err(error) => {
-                    Told::run(key, events, |_| Err(error.into()));
-                    None
-                }
-            }
+    ) -> Result<(), Failed>
+    where
+        'a: 'scope,
+    {
+        let listener = match self.stream().directions {
+            Directions::Dual { port, .. } => Some(self.listen(port, events)?),
+            _ => None,
         };
-        let streams = 0..self.options.common.stream.streams;
-        streams.filter_map(start).collect()
+        let own = (0..self.stream().streams)
+            .filter_map(|number| self.start_own(scope, events, number))
+            .collect();
+        if let Some(listener) = listener {
+            let events = events.clone();
+            spawn(scope, move || self.take_back(listener, own, &events))
+                .map_err(Failed::no_thread)?;
+        }
+        Ok(())
     }
 
-    /// A stream whose result is held against what was asked for.
-    fn judged(self, run: impl FnOnce(&mut Told) -> Result<Total, Failed> + Send + 'a) -> Run<'a> {
-        Box::new(move |told| {
-            let outcome = run(told);
-            let mut total = told.kept(outcome)?;
+    /// Starts one of the client's own streams. Its thread ends with whether there was anything.
+    fn start_own<'scope>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        events: &mpsc::Sender<Event>,
+        number: u32,
+    ) -> Option<ScopedJoinHandle<'scope, bool>>
+    where
+        'a: 'scope,
+    {
+        let key = StreamKey::new(number);
+        let own_events = events.clone();
+        let started = spawn(scope, move || {
+            let test = match self.connect(key) {
+                Ok(test) => test,
+                Err(failed) => {
+                    Reporter::fail(key, &own_events, failed);
+                    return false;
+                }
+            };
+            let incoming = test.incoming.map(|run| (key.reversed(), self.judged(run)));
+            let outgoing = test.outgoing.map(|run| (key, self.judged(run)));
+            run_streams(incoming.into_iter().chain(outgoing).collect(), &own_events);
+            true
+        });
+        started
+            .map_err(|error| Reporter::fail(key, events, Failed::no_thread(error)))
+            .ok()
+    }
+
+    fn connect(&self, key: StreamKey) -> Result<Test, Failed> {
+        let config = self.config(key)?;
+        if self.options.common.is_udp() {
+            return Ok(udp::connect(&config)?.into());
+        }
+        match tcp::connect(&config, self.signals) {
+            Ok(streams) => Ok(streams.into()),
+            Err(tcp::Error::Connect { source, .. }) => {
+                let style = self.options.common.style;
+                let reason = kernel_words(&source);
+                Err(Failed::Because(output::connect_failed(style, &reason)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A stream whose result is compared with what was asked for.
+    fn judged(self, run: Run) -> Job<'a> {
+        Box::new(move |reporter| {
+            let outcome = run(self.signals, reporter);
+            let mut total = reporter.kept(outcome)?;
+            let doubt = total.doubt.map(|doubt| format!("{SPEAKER}{doubt}"));
+            total.problem = total.problem.or(doubt);
             // Whoever ended it knows.
             if self.signals.is_finishing() || self.signals.is_sender_done() {
                 total.problem = None;
             } else if let Some(less) = self.less_than_asked(&total) {
-                let why = total
-                    .problem
-                    .as_deref()
-                    .map(|why| why.trim_start_matches(SPEAKER));
+                let why = total.problem.as_deref();
+                let why = why.map(|why| why.trim_start_matches(SPEAKER));
                 let why = why.or(total.left).unwrap_or("the server is gone");
                 total.problem = Some(format!("{SPEAKER}{less}: {why}"));
             }
@@ -219,7 +246,7 @@ impl<'a> Client<'a> {
 
     /// How much a stream obtained, when it is less than was asked for.
     fn less_than_asked(&self, total: &Total) -> Option<String> {
-        let stream = &self.options.common.stream;
+        let stream = self.stream();
         if stream.input.is_some() {
             return None;
         }
@@ -230,18 +257,16 @@ impl<'a> Client<'a> {
                 Shortfall::of(asked, obtained).map(|short| short.to_string())
             }
             Amount::Bytes(asked) => {
-                let obtained = total.detail.whole.bytes;
+                let obtained = total.whole.bytes;
                 // Of datagrams, some may be lost.
-                let is_tcp = stream.protocol == Protocol::Tcp;
-                let is_short = is_tcp && obtained < asked;
+                let is_short = stream.protocol == Protocol::Tcp && obtained < asked;
                 is_short.then(|| format!("ended after {obtained} of {asked} bytes"))
             }
         }
     }
 
-    /// What one of the client's own streams is made after.
+    /// How one of the client's own streams is made.
     fn config(&self, key: StreamKey) -> Result<ClientConfig, Failed> {
-        let stream = self.options.common.stream.clone();
         let mut peer = self.peer;
         if self.options.common.last_port.is_some() {
             // The options have been judged: there are ports for all.
@@ -249,21 +274,7 @@ impl<'a> Client<'a> {
         }
         Ok(ClientConfig {
             bind: self.local_address()?,
-            ..ClientConfig::new(peer, stream)
-        })
-    }
-
-    /// How to listen for the streams that the server connects back for.
-    fn listener_config(&self, port: u16) -> Result<ListenerConfig, Failed> {
-        // What limits a client is what it sends, and the server's clock is not its own.
-        let stream = StreamConfig {
-            rate: None,
-            ..self.options.common.stream.clone()
-        };
-        let bind = reverse::address(*self, port)?;
-        Ok(ListenerConfig {
-            of_server: Some(self.peer),
-            ..ListenerConfig::new(bind, reverse::IDLE_TIMEOUT, stream)
+            ..ClientConfig::new(peer, self.stream().clone())
         })
     }
 
@@ -272,14 +283,100 @@ impl<'a> Client<'a> {
             return Ok(None);
         };
         let port = bind.port.unwrap_or(0);
-        resolve(&bind.address, port, self.peer.is_ipv6())
-            .map(Some)
-            .map_err(|error| {
-                let address = &bind.address;
-                Failed::Because(format!(
-                    "nicpoll iperf: cannot find the local address {address}: {error}"
-                ))
-            })
+        let found = resolve(&bind.address, port, self.peer.is_ipv6());
+        found.map(Some).map_err(|error| {
+            let address = &bind.address;
+            Failed::Because(format!(
+                "{SPEAKER}cannot find the local address {address}: {error}"
+            ))
+        })
+    }
+
+    /// Begins to listen for the streams that the server connects back for.
+    fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Failed> {
+        let any = match self.peer {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+        };
+        let mut bind = self.local_address()?.unwrap_or(any);
+        bind.set_port(port);
+        // What limits a client is what it sends.
+        let stream = StreamConfig {
+            rate: None,
+            ..self.stream().clone()
+        };
+        let config = ListenerConfig {
+            of_server: Some(self.peer),
+            ..ListenerConfig::new(bind, IDLE_TIMEOUT, stream)
+        };
+        let listener = listen(&config, None, None)?;
+        // Whoever prints outlives every stream.
+        let settings = Settings::Listener(port, None, listener.buffer());
+        let _ = events.send(Event::Settings(settings));
+        Ok(listener)
+    }
+
+    /// Takes as many streams as the client has of its own, each on a thread of its own, until they would
+    /// have to be there. `own` are the threads of the client's, which end with whether there was one.
+    fn take_back(
+        self,
+        mut listener: Box<dyn Listen>,
+        own: Vec<ScopedJoinHandle<'_, bool>>,
+        events: &mpsc::Sender<Event>,
+    ) {
+        let streams = self.stream().streams;
+        let (is_later, patience) = match self.stream().directions {
+            Directions::Dual {
+                is_at_once: false, ..
+            } => (true, PATIENCE_TRADE_OFF),
+            _ => (false, PATIENCE_DUAL),
+        };
+        let mut own = Some(own);
+        let mut own_ended = None;
+        // Those that were connected at most, once that is known.
+        let mut expected = streams;
+        thread::scope(|scope| {
+            let mut taken = 0;
+            while taken < expected {
+                let key = StreamKey {
+                    is_later,
+                    ..StreamKey::new(streams + taken)
+                };
+                match self.take_one(listener.as_mut()) {
+                    Ok(Some(job)) => {
+                        taken += 1;
+                        if let Err(error) = spawn(scope, move || Reporter::run(key, events, job)) {
+                            Reporter::fail(key, events, Failed::no_thread(error));
+                        }
+                        continue;
+                    }
+                    Ok(None) => {}
+                    Err(failed) => return Reporter::fail(key, events, failed),
+                }
+                if self.signals.is_sender_done() {
+                    return;
+                }
+                if let Some(ended) =
+                    own.take_if(|own| own.iter().all(ScopedJoinHandle::is_finished))
+                {
+                    let made = ended.into_iter().filter_map(|own| own.join().ok());
+                    expected = made.filter(|is_made| *is_made).count() as u32;
+                    own_ended = Some(Instant::now());
+                }
+                if taken < expected && own_ended.is_some_and(|since| since.elapsed() >= patience) {
+                    let missing = Failed::Because(String::from(MISSING_REVERSE));
+                    return Reporter::fail(key, events, missing);
+                }
+            }
+        });
+    }
+
+    fn take_one(self, listener: &mut dyn Listen) -> Result<Option<Job<'a>>, Failed> {
+        let Some(taken) = listener.take(self.signals, LOOK_EVERY)? else {
+            return Ok(None);
+        };
+        let test = (taken.open)(self.signals)?;
+        Ok(test.incoming.map(|run| self.judged(run)))
     }
 }
 
@@ -288,10 +385,9 @@ fn resolve(host: &str, port: u16, wants_ipv6: bool) -> io::Result<SocketAddr> {
     let found = (host, port).to_socket_addrs()?;
     let mut found = found.filter(|address| address.is_ipv6() == wants_ipv6);
     found.next().ok_or_else(|| {
-        let family = if wants_ipv6 {
-            "IPv6"
-        } else {
-            "IPv4 (ask for IPv6 with -V)"
+        let family = match wants_ipv6 {
+            true => "IPv6",
+            false => "IPv4 (ask for IPv6 with -V)",
         };
         io::Error::other(format!("it has no address of family {family}"))
     })

@@ -1,33 +1,30 @@
 //! The end that is asked for tests: any number of clients, each stream on a thread of its own, until a
 //! signal, the time (-t) or the number of tests (-P) ends it.
 //!
-//! What must hold: a test counts when its client has shown to be there, so that no stranger uses one
-//! up; and a client that cannot be served ends nothing.
-
-mod ports;
-mod tcp;
-mod udp;
+//! A test counts when its client has shown to be there, so that no stranger uses one up; a client that
+//! cannot be served ends nothing; and a client at one port does not keep those of another waiting.
 
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::stdio::Daemon;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{Caller, ClientRefusal, CloseAccount, Signals};
+use nicpoll_traffic::{ClientRefusal, CloseAccount, LOOK_EVERY, Notices, Signals, sockets};
+use rustix::event::PollFlags;
 
-use super::{kernel_words, realtime, settings};
+use super::run::{Job, begin_realtime, listen, run_streams, spawn};
 use crate::config::ListenerConfig;
-use crate::events::{Event, Failed};
+use crate::events::{Event, Failed, Reporter, SPEAKER, Settings, StreamKey};
 use crate::options::{Common, ServerOptions};
-use crate::output::{self, Output};
-use crate::slots::Test;
-use crate::text::Style;
-use crate::{text, threads};
+use crate::output;
+use crate::slots::{Proof, Slots};
+use crate::stream::{Listen, Run, Taken, Test};
 
 /// How often the end of the time is looked at while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -37,12 +34,14 @@ const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(20);
 const TIME_TO_PROVE: Duration = Duration::from_millis(250);
 /// A client that says nothing for this long is given up.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Printed when a server is interrupted while streams run.
+const WAITING_FOR_THREADS: &str =
+    "Waiting for server threads to complete. Interrupt again to force quit.";
 
 /// What every stream needs to know.
 #[derive(Clone, Copy)]
 struct Server<'a> {
     options: &'a ServerOptions,
-    bind: SocketAddr,
     signals: &'a Signals,
 }
 
@@ -50,149 +49,184 @@ struct Server<'a> {
 ///
 /// # Errors
 /// When there is nowhere to print to.
-pub fn run(
+pub fn run_server(
     options: &ServerOptions,
     signals: &Signals,
     account: Option<CloseAccount>,
     daemon: Option<Daemon>,
 ) -> io::Result<u8> {
-    let common = &options.common;
-    realtime::begin(common);
+    begin_realtime(&options.common);
     let mut output = output::open(options, account)?;
-    let bind = match address(common) {
-        Ok(bind) => bind,
-        Err(error) => return refuse(common, &error, output.as_mut()),
-    };
-    let (events, told) = mpsc::channel();
-    let server = Server {
-        options,
-        bind,
-        signals,
-    };
+    let (events, received) = mpsc::channel::<Event>();
+    let server = Server { options, signals };
     thread::scope(|scope| {
-        let printing = threads::start(scope, move || {
-            let mut events = told.into_iter();
+        let printing = spawn(scope, move || {
+            let mut events = received.into_iter();
             let printed = events.try_for_each(|event| output.tell(event).map(drop));
             (output, printed)
         })?;
-        let served = if common.is_udp() {
-            udp::serve(server, scope, &events, daemon)
-        } else {
-            tcp::serve(server, scope, &events, daemon)
-        };
+        let served = server.serve(scope, &events, daemon);
         drop(events);
         let Ok((mut output, printed)) = printing.join() else {
             return Err(io::Error::other("the printing thread panicked"));
         };
-        match served {
-            Err(error) => refuse(common, &error, output.as_mut()),
-            Ok(()) => {
-                printed?;
-                output.end()?;
-                Ok(0)
-            }
-        }
+        let Err(failed) = served else {
+            printed?;
+            output.end()?;
+            return Ok(0);
+        };
+        let text = match failed {
+            Failed::Because(text) => text,
+            Failed::Cancelled => format!("{SPEAKER}the server was told to stop"),
+        };
+        tell!("{text}");
+        output.gave_up(&text)?;
+        output.end()?;
+        Ok(1)
     })
-}
-
-fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Result<u8> {
-    let text = said_of(error, common.style);
-    tell!("{text}");
-    output.gave_up(&text)?;
-    output.end()?;
-    Ok(1)
-}
-
-/// What ended the server: where it could not take its port in iperf's words, and in any case in ours.
-fn said_of(error: &io::Error, style: Style) -> String {
-    let Some(inner) = error.get_ref() else {
-        return text::bind_failed(style, &kernel_words(error));
-    };
-    let over_tcp = inner.downcast_ref().and_then(|error| match error {
-        crate::tcp::Error::Bind { source, .. } => Some(source),
-        _ => None,
-    });
-    let over_udp = inner.downcast_ref().and_then(|error| match error {
-        crate::udp::ServerError::Bind { source, .. } => Some(source),
-        _ => None,
-    });
-    match over_tcp.or(over_udp) {
-        Some(source) => {
-            let words = text::bind_failed(style, &kernel_words(source));
-            format!("{words}\nnicpoll iperf: {inner}")
-        }
-        None => Failed::words(inner),
-    }
-}
-
-/// Says that a client was refused, and why.
-fn tell_of(refusal: Option<ClientRefusal>) {
-    if let Some(refusal) = refusal {
-        tell!("nicpoll iperf: {refusal}");
-    }
 }
 
 /// A client that is served.
 struct Running<'scope> {
     thread: ScopedJoinHandle<'scope, ()>,
-    test: Test,
+    proof: Proof,
     since: Instant,
 }
 
-impl<'scope> Running<'scope> {
-    /// Runs a client's streams on a thread of their own; where there can be none, `refuse` takes note.
-    fn start(
+impl Running<'_> {
+    /// Whether nobody else is served at the same time: not for long where the client may not even be there.
+    fn is_to_be_awaited(&self) -> bool {
+        self.proof.is_given() || self.since.elapsed() < TIME_TO_PROVE
+    }
+}
+
+impl<'a> Server<'a> {
+    /// Serves clients until it is time to end.
+    fn serve<'scope>(
+        self,
         scope: &'scope Scope<'scope, '_>,
-        peer: Caller,
-        test: Test,
-        run: impl FnOnce() + Send + 'scope,
-        refuse: impl FnOnce(ClientRefusal),
-    ) -> Option<Self> {
-        match threads::start(scope, run) {
+        events: &mpsc::Sender<Event>,
+        daemon: Option<Daemon>,
+    ) -> Result<(), Failed>
+    where
+        'a: 'scope,
+    {
+        let common = &self.options.common;
+        let mut ports = self.listen()?;
+        settle(daemon, common).map_err(|error| Failed::because(&error))?;
+        let buffer = ports.listeners[0].buffer();
+        let settings = Settings::Listener(common.port, common.last_port, buffer);
+        let _ = events.send(Event::Settings(settings));
+        let slots = ports.listeners[0].slots().clone();
+        let numbers = Arc::new(AtomicU32::new(0));
+        let mut notices = Notices::default();
+        let mut has_warned = false;
+        let served = self.each_client(|patience| {
+            let taken = ports.take(self.signals, patience, |refused| {
+                let refusal = notices.due(slots.refusal());
+                if let Some(refusal) = refusal {
+                    tell!("{SPEAKER}{refusal}");
+                }
+                if let Some(client) = refused.filter(|_| !has_warned) {
+                    has_warned = true;
+                    warn_of_allow(client);
+                }
+            })?;
+            Ok(taken.and_then(|taken| self.begin(scope, taken, &numbers, events, &slots)))
+        });
+        slots.close();
+        served
+    }
+
+    /// Runs a client's streams on threads of their own; `None` where there can be none.
+    fn begin<'scope>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        taken: Taken,
+        numbers: &Arc<AtomicU32>,
+        events: &mpsc::Sender<Event>,
+        slots: &Slots,
+    ) -> Option<Running<'scope>>
+    where
+        'a: 'scope,
+    {
+        let (numbers, events) = (Arc::clone(numbers), events.clone());
+        let key = StreamKey::new(numbers.fetch_add(1, Ordering::Relaxed));
+        let open = taken.open;
+        let run = move || match open(self.signals) {
+            Ok(test) => self.run(key, test, &numbers, &events),
+            Err(failed) => Reporter::fail(key, &events, failed),
+        };
+        match spawn(scope, run) {
             Ok(thread) => Some(Running {
                 thread,
-                test,
+                proof: taken.proof,
                 since: Instant::now(),
             }),
             Err(source) => {
-                refuse(ClientRefusal::Thread { peer, source });
+                let peer = taken.peer.into();
+                slots.refuse(ClientRefusal::Thread { peer, source });
                 None
             }
         }
     }
 
-    /// Whether nobody else is served beside it: not for long beside one who may not even be there.
-    fn is_to_be_awaited(&self) -> bool {
-        self.test.is_proven() || self.since.elapsed() < TIME_TO_PROVE
+    /// Runs the streams of a test to their ends.
+    fn run(self, key: StreamKey, test: Test, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
+        let job = |run: Run| -> Job<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
+        let outgoing_key = match test.incoming {
+            Some(_) => key.reversed(),
+            None => key,
+        };
+        let incoming = test.incoming.map(|run| (key, job(run)));
+        let outgoing = test.outgoing.map(|run| (outgoing_key, job(run)));
+        let mut at_once: Vec<_> = incoming.into_iter().chain(outgoing).collect();
+        let mut later = Vec::new();
+        if let Some(back) = test.back {
+            let number = numbers.fetch_add(1, Ordering::Relaxed);
+            let is_later = !back.is_at_once;
+            let key = StreamKey {
+                is_later,
+                ..StreamKey::new(number).reversed()
+            };
+            let job: Job<'a> = Box::new(move |reporter| {
+                let (connected, run) = (back.connect)(self.signals)?;
+                let settings = Settings::WayBack(connected, back.length_bytes, back.rate);
+                reporter.send(Event::Settings(settings));
+                run(self.signals, reporter)
+            });
+            let streams = if is_later { &mut later } else { &mut at_once };
+            streams.push((key, job));
+        }
+        run_streams(at_once, events);
+        run_streams(later, events);
     }
-}
 
-impl Server<'_> {
     /// Takes clients until it is time to end. `take` waits no longer than it is told and returns the next
-    /// one's stream, or `None` when nobody came or who came was refused.
+    /// one's stream, or `None` when nobody came or the client was refused.
     fn each_client<'scope>(
         &self,
-        mut take: impl FnMut(Duration) -> io::Result<Option<Running<'scope>>>,
-    ) -> io::Result<()> {
+        mut take: impl FnMut(Duration) -> Result<Option<Running<'scope>>, Failed>,
+    ) -> Result<(), Failed> {
         let options = self.options;
         let end = options.time.map(|time| Instant::now() + time);
         let mut running: Vec<Running<'scope>> = Vec::new();
         let mut tests_ended = 0;
         loop {
-            let is_stopped = self.signals.sender_done.load(Ordering::Acquire);
+            let is_stopped = self.signals.is_sender_done();
             running.retain(|stream| {
                 let is_over = stream.thread.is_finished();
-                tests_ended += u32::from(is_over && stream.test.is_proven());
+                tests_ended += u32::from(is_over && stream.proof.is_given());
                 !is_over
             });
-            let proven = running.iter().filter(|stream| stream.test.is_proven());
+            let proven = running.iter().filter(|stream| stream.proof.is_given());
             let tests = tests_ended + proven.count() as u32;
             let is_over = is_stopped
                 || end.is_some_and(|end| Instant::now() >= end)
                 || options.connections.is_some_and(|most| tests >= most);
             if is_over {
                 if is_stopped && !running.is_empty() {
-                    tell!("{}", text::WAITING_FOR_THREADS);
+                    tell!("{WAITING_FOR_THREADS}");
                 }
                 return Ok(());
             }
@@ -203,7 +237,7 @@ impl Server<'_> {
                 thread::sleep(PATIENCE_WITH_STRANGERS);
                 continue;
             }
-            let patience = match running.iter().all(|stream| stream.test.is_proven()) {
+            let patience = match running.iter().all(|stream| stream.proof.is_given()) {
                 true => PATIENCE,
                 false => PATIENCE_WITH_STRANGERS,
             };
@@ -211,14 +245,85 @@ impl Server<'_> {
         }
     }
 
-    fn listener_config(&self) -> ListenerConfig {
-        let stream = self.options.common.stream.clone();
-        ListenerConfig {
-            allow: self.options.allow.clone(),
-            send_time_max: self.options.time.unwrap_or(Duration::MAX),
-            ..ListenerConfig::new(self.bind, IDLE_TIMEOUT, stream)
+    /// Listens at all ports.
+    fn listen(&self) -> Result<Ports, Failed> {
+        let options = self.options;
+        let common = &options.common;
+        let bind = address(common).map_err(|error| Failed::Because(format!("{SPEAKER}{error}")))?;
+        let config = ListenerConfig {
+            allow: options.allow.clone(),
+            send_time_max: options.time.unwrap_or(Duration::MAX),
+            ..ListenerConfig::new(bind, IDLE_TIMEOUT, common.stream.clone())
+        };
+        let style = Some(common.style);
+        let mut listeners = vec![listen(&config, None, style)?];
+        for port in common.port..common.last_port.unwrap_or(common.port) {
+            let bind = SocketAddr::new(bind.ip(), port + 1);
+            let config = ListenerConfig {
+                bind,
+                ..config.clone()
+            };
+            let listener = listen(&config, Some(listeners[0].slots()), style)?;
+            listeners.push(listener);
+        }
+        Ok(Ports { listeners, next: 0 })
+    }
+}
+
+/// The listeners of a server, one for each port of its range; one at least.
+struct Ports {
+    listeners: Vec<Box<dyn Listen>>,
+    /// Who is looked at next.
+    next: usize,
+}
+
+impl Ports {
+    /// Takes the next client of any listener; waits no longer than `patience`. `looked` is called after each
+    /// look, with a client that asked for data and was not allowed to have them.
+    fn take(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+        mut looked: impl FnMut(Option<SocketAddr>),
+    ) -> Result<Option<Taken>, Failed> {
+        let mut look = |listener: &mut Box<dyn Listen>, patience| {
+            let taken = listener.take(signals, patience);
+            looked(listener.not_allowed());
+            taken
+        };
+        if let [only] = &mut self.listeners[..] {
+            return look(only, patience);
+        }
+        let failed = |error: io::Error| Failed::because(&error);
+        let begun = Instant::now();
+        loop {
+            for _ in 0..self.listeners.len() {
+                self.next = (self.next + 1) % self.listeners.len();
+                if let Some(taken) = look(&mut self.listeners[self.next], Duration::ZERO)? {
+                    return Ok(Some(taken));
+                }
+            }
+            if begun.elapsed() >= patience {
+                return Ok(None);
+            }
+            let poll = |time| sockets::poll_any(&self.listeners, PollFlags::IN, time);
+            if poll(Duration::ZERO).map_err(failed)? {
+                // Somebody waits who cannot be served: a poll would not wait.
+                thread::sleep(LOOK_EVERY);
+            } else {
+                poll(LOOK_EVERY).map_err(failed)?;
+            }
         }
     }
+}
+
+/// Says how to serve a client that was not allowed to have data.
+fn warn_of_allow(client: SocketAddr) {
+    let client = client.ip().to_canonical();
+    tell!(
+        "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to \
+         send them start the server with --allow {client}"
+    );
 }
 
 /// A daemon's errors go where its reports go, when those are for people.
@@ -228,12 +333,6 @@ fn settle(daemon: Option<Daemon>, common: &Common) -> io::Result<()> {
     let log = common.output.as_ref().filter(|_| is_text);
     let log = log.map(|path| File::options().append(true).open(path));
     daemon.settle(log.transpose()?)
-}
-
-/// Tells that the server is up.
-fn announce(common: &Common, granted_bytes: u64, events: &mpsc::Sender<Event>) {
-    let settings = settings::of_listener(common, common.port, common.last_port, granted_bytes);
-    let _ = events.send(Event::Settings(settings));
 }
 
 fn address(common: &Common) -> io::Result<SocketAddr> {

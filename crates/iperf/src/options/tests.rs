@@ -1,14 +1,11 @@
-mod dialect;
-mod directions;
-mod newer;
+use std::time::Duration;
 
 use nicpoll_model::{Rate, RateUnit};
 use proptest::prelude::*;
 
-use super::table::specs;
 use super::*;
-use crate::input::Input;
-use crate::wire::{Dialect, Directions};
+use crate::config::{Input, StreamConfig};
+use crate::wire::{Amount, Dialect, Directions};
 
 fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Options, OptionError> {
     let find = |name: &str| {
@@ -285,16 +282,8 @@ fn what_the_scanner_refuses_is_followed_by_the_usage() {
     for args in ["", "-u", "x"] {
         assert_eq!(refused(args), usage, "{args}");
     }
-    for (args, line) in [
-        ("-q", "iperf: invalid option -- q"),
-        ("--x", "iperf: unrecognized option `--x'"),
-        ("-t", "iperf: option requires an argument -- t"),
-        ("--time", "iperf: option `--time' requires an argument"),
-        ("--t", "iperf: option `--t' is ambiguous"),
-        ("--udp=3", "iperf: option `--udp' doesn't allow an argument"),
-    ] {
-        assert_eq!(refused(args), format!("{line}\n{usage}"));
-    }
+    let line = refused("-q");
+    assert_eq!(line, format!("iperf: invalid option -- q\n{usage}"));
 }
 
 #[test]
@@ -447,13 +436,341 @@ fn help_and_version_end_the_reading() {
     ] {
         assert_eq!(parsed(args), Ok(options), "{args}");
     }
-    assert_eq!(parsed("-q -h"), Err(OptionError::InvalidLetter('q')));
+    assert!(refused("-q -h").starts_with("iperf: invalid option -- q\n"));
+}
+
+fn scan(args: &str) -> Result<Vec<String>, OptionError> {
+    let args = args.split(' ').map(str::to_owned);
+    let mut scanner = Scanner {
+        args,
+        bundle: String::new(),
+        only_extras: false,
+    };
+    std::iter::from_fn(|| scanner.next())
+        .map(|token| {
+            Ok(match token? {
+                Token::Option(spec, None) => spec.name(),
+                Token::Option(spec, Some(value)) => format!("{}={value}", spec.name()),
+                Token::Extra(extra) => extra,
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn options_and_values_are_told_apart() {
+    for (args, tokens) in [
+        ("-t10", "-t=10"),
+        ("-t 10", "-t=10"),
+        ("-t -s", "-t=-s"),
+        ("-su", "-s -u"),
+        ("-sut10", "-s -u -t=10"),
+        ("-sut 10", "-s -u -t=10"),
+        ("--time 10", "-t=10"),
+        ("--time=10", "-t=10"),
+        ("--time=", "-t="),
+        ("--tim=1=0", "-t=1=0"),
+        ("--serv --udp", "-s -u"),
+        ("x -s - y", "x -s - y"),
+        ("-s -- -u --time", "-s -u --time"),
+        ("--permit-key x", "--permit-key x"),
+        ("--permit-key=x", "--permit-key=x"),
+        ("--bounceback", "--bounceback"),
+        ("--IPv6Version", "-V"),
+        ("-1", "-1"),
+    ] {
+        let tokens: Vec<String> = tokens.split(' ').map(str::to_owned).collect();
+        assert_eq!(scan(args), Ok(tokens), "{args}");
+    }
+}
+
+#[test]
+fn what_is_no_option_is_refused() {
+    for (args, line) in [
+        ("-q", "invalid option -- q"),
+        ("-sü", "invalid option -- ü"),
+        ("-s-", "invalid option -- -"),
+        ("--x", "unrecognized option `--x'"),
+        ("--timely", "unrecognized option `--timely'"),
+        ("--=5", "unrecognized option `--'"),
+        ("--t", "option `--t' is ambiguous"),
+        ("-t", "option requires an argument -- t"),
+        ("--time", "option `--time' requires an argument"),
+        ("--udp=3", "option `--udp' doesn't allow an argument"),
+    ] {
+        let error = OptionError::usage(Some(String::from(line)));
+        assert_eq!(scan(args), Err(error), "{args}");
+    }
+}
+
+#[test]
+fn versions_that_speak_alike_are_one_dialect() {
+    for (version, dialect) in [
+        ("2.0.2", Dialect::V2_0_2),
+        ("2.0.5", Dialect::V2_0_2),
+        ("2.0.8", Dialect::V2_0_8),
+        ("2.0.9", Dialect::V2_0_8),
+        ("2.0.10", Dialect::V2_0_10),
+        ("2.0.12", Dialect::V2_0_10),
+        ("2.0.13", Dialect::V2_0_13),
+    ] {
+        let client = client(&format!("-u --dialect {version}"));
+        assert_eq!(client.common.stream.dialect, dialect, "{version}");
+        assert!(client.common.warnings.is_empty());
+    }
+    assert_eq!(stream("-u").dialect, Dialect::V2_1);
+}
+
+#[test]
+fn other_versions_are_refused_and_tcp_needs_none() {
+    for version in ["2.0.1", "2.0.14", "2.1.8", "2.0", "2.0.5.1", "2.0.x"] {
+        let said = refused(&format!("-c host -u --dialect {version}"));
+        assert!(said.contains("2.0.2 to 2.0.13"), "{said}");
+    }
+    assert_eq!(
+        client("--dialect 2.0.5").common.warnings,
+        ["WARNING: option --dialect is not valid without -u, ignored"]
+    );
+    assert_eq!(
+        server("-u --dialect 2.0.5").common.warnings,
+        ["WARNING: option --dialect is not valid for server mode"]
+    );
+}
+
+#[test]
+fn one_way_or_the_other() {
+    let dual = |port, is_at_once| Directions::Dual { port, is_at_once };
+    for (args, directions) in [
+        ("-R", Directions::Reverse),
+        ("--full-duplex", Directions::FullDuplex),
+        ("-d", dual(5001, true)),
+        ("-r", dual(5001, false)),
+        ("-r -p 6000", dual(6000, false)),
+        ("-dd -p 6000 -L 6001", dual(6001, true)),
+        ("-u -d -n 2147483647", dual(5001, true)),
+    ] {
+        assert_eq!(stream(args).directions, directions, "{args}");
+    }
+    let exclusive = "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive";
+    for args in ["-d -r", "-d -R", "-rR", "-R --full-duplex", "-drR"] {
+        assert_eq!(refused(&format!("-c x {args}")), exclusive);
+    }
+    let warnings = client("-R -L 6001").common.warnings;
+    assert_eq!(
+        warnings,
+        ["WARNING: option -L has no effect without -d or -r"]
+    );
+    let headers = "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d \
+                   and -r";
+    assert_eq!(refused("-c x -C -d"), headers);
+    for line in [
+        "-c x -u -d --dialect 2.0.12",
+        "-c x -u -R --dialect 2.0.5",
+        "-c x -u --full-duplex --dialect 2.0.8",
+    ] {
+        let dialect = refused(line);
+        let said = "ERROR: option --dialect is not supported with";
+        assert!(dialect.starts_with(said), "{line}: {dialect}");
+    }
+    for way in ["-d", "-r"] {
+        let directions = stream(&format!("-u {way} --dialect 2.0.8")).directions;
+        assert!(matches!(directions, Directions::Dual { .. }), "{way}");
+    }
+    let text = refused("-c x -R -n 2147483648");
+    assert!(
+        text.starts_with("ERROR: invalid value of '2147483648' for -n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_server_may_send_datagrams_where_it_is_told_to() {
+    let allow = server("-u --allow 10.0.0.0/8 --allow 2001:db8::1").allow;
+    let allowed = |address: &str| {
+        let address = address.parse().unwrap();
+        allow.iter().any(|network| network.contains(address))
+    };
+    assert!(allowed("10.1.2.3") && allowed("2001:db8::1"));
+    assert!(!allowed("11.0.0.1") && !allowed("2001:db8::2"));
+    let warnings = server("--allow ::1").common.warnings;
+    assert_eq!(
+        warnings,
+        ["WARNING: option --allow has no effect without -u"]
+    );
+}
+
+#[test]
+fn json_is_asked_for_at_either_end() {
+    assert_eq!(client("--json").common.json, Some(Json::Whole));
+    assert_eq!(server("--json-stream").common.json, Some(Json::Stream));
+    assert_eq!(client("--json-str").common.json, Some(Json::Stream));
+}
+
+#[test]
+fn payload_comes_from_a_file_or_from_standard_input() {
+    let file = |name: &str| Some(Input::File(name.into()));
+    assert_eq!(stream("-F a.gz").input, file("a.gz"));
+    assert_eq!(stream("--fileinput=a").input, file("a"));
+    assert_eq!(stream("--file_input a -P 2").input, file("a"));
+    for args in ["-I", "--stdin", "--stdin_input", "-u -I -P 1"] {
+        assert_eq!(stream(args).input, Some(Input::Stdin), "{args}");
+    }
+    assert!(refused("-c host -I -P 2").starts_with("ERROR: option -I is not valid with several"));
+    assert!(refused("-c host --fileinput=").contains("the name of a file"));
+}
+
+#[test]
+fn bursts_and_trip_times_are_udp_s_alone() {
+    assert_eq!(stream("-u --burst 10").burst_datagrams, 10);
+    assert!(stream("-u --trip-times").has_shared_clock);
+    for option in ["--burst 10", "--trip-times"] {
+        let text = refused(&format!("-c host {option}"));
+        assert!(
+            text.ends_with("not valid with TCP; add -u or leave it out"),
+            "{text}"
+        );
+    }
+    for value in ["0", "x", "16777217"] {
+        let text = refused(&format!("-c host -u --burst {value}"));
+        assert!(text.starts_with("ERROR: invalid value of"), "{text}");
+    }
+    // From burst to burst there is as much time as the rate leaves, and a minute at most.
+    assert_eq!(stream("-u -b 10pps --burst 600").burst_datagrams, 600);
+    assert!(refused("-c host -u -b 10pps --burst 601").contains("IPG delay target"));
+}
+
+#[test]
+fn a_server_leaves_the_terminal_serves_one_at_a_time_and_limits_its_reads() {
+    assert!(server("-D").daemon && server("--daemon").daemon);
+    let single = server("-U");
+    assert!(single.common.is_udp() && single.single_client);
+    assert_eq!(single.common.stream.length_bytes, 1470);
+    assert_eq!(
+        server("-b 10m").common.stream.rate,
+        Rate::bits_per_second(10_000_000)
+    );
+    assert_eq!(
+        refused("-s -b 10pps"),
+        "ERROR: units of pps not supported with TCP"
+    );
+    let udp = server("-u -b 10m");
+    assert_eq!(udp.common.stream.rate, None);
+    assert_eq!(
+        udp.common.warnings,
+        ["WARNING: option -b is not valid for UDP server mode"]
+    );
+    assert_eq!(
+        client("-D").common.warnings,
+        ["WARNING: option -D is not valid for client mode"]
+    );
+    // As in 2.1.8.
+    assert!(client("-U").common.is_udp());
+}
+
+#[test]
+fn help_names_what_is_carried_out_and_nothing_else() {
+    let help = help_text();
+    for spec in specs() {
+        let long = spec.long().next().map(|name| format!("--{name}"));
+        let name = long.clone().unwrap_or_else(|| spec.name());
+        let begin = match (spec.letter(), long) {
+            (Some(letter), Some(long)) => format!("\n  -{letter}, {long} "),
+            (Some(letter), None) => format!("\n  -{letter} "),
+            (None, _) => format!("\n      {name} "),
+        };
+        let carried_out = !matches!(spec.meaning, Meaning::LeftOut(..));
+        assert_eq!(help.contains(&begin), carried_out, "{name}");
+        assert_eq!(spec.doc[1].is_empty(), !carried_out, "{name}");
+    }
+}
+
+#[test]
+fn what_2_1_8_accepts_is_accepted() {
+    let endless = client("-t 0");
+    assert_eq!(endless.common.stream.amount, Amount::ENDLESS);
+    let warning = "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT or \
+                   SIGTERM) occurs to stop it";
+    assert_eq!(endless.common.warnings, [warning]);
+    assert!(client("-z").common.is_realtime && server("--realtime").common.is_realtime);
+    assert!(!client("-4").common.ipv6 && !client("-V -4").common.ipv6);
+    assert!(client("-4 -V").common.ipv6);
+    assert!(server("--sum-only").common.exclude.streams);
+    assert!(stream("-X").asks_for_version);
+    assert_eq!(
+        refused("-c host -u -X"),
+        "ERROR: option of -X or --peer-detect not supported with -u UDP"
+    );
+    assert_eq!(
+        stream("--fq-rate 100m").pacing_bytes_per_second,
+        Some(12_500_000)
+    );
+    for (args, side) in [("-X", "-X"), ("--fq-rate 1m", "--fq-rate")] {
+        let warning = format!("WARNING: option {side} is not valid for server mode");
+        assert_eq!(server(args).common.warnings, [warning]);
+    }
+}
+
+#[test]
+fn a_range_of_ports_is_one_stream_for_each() {
+    let ports = |args: &str| {
+        let common = client(args).common;
+        let warnings = common.warnings.join(" ");
+        (
+            common.port,
+            common.last_port,
+            common.stream.streams,
+            warnings,
+        )
+    };
+    let more = "WARNING: port-range and -P mismatch (adjusting -P to 3)";
+    assert_eq!(
+        ports("-p 6001-6003"),
+        (6001, Some(6003), 3, more.to_owned())
+    );
+    assert_eq!(
+        ports("-p 6001-6003 -P 3"),
+        (6001, Some(6003), 3, String::new())
+    );
+    let wider = "WARNING: port-range and -P mismatch (adjusting port-range to 6001-6005)";
+    assert_eq!(
+        ports("-p 6001-6003 -P 5"),
+        (6001, Some(6003), 5, wider.to_owned())
+    );
+    assert_eq!(ports("-p 6001-6001"), (6001, None, 1, String::new()));
+    assert_eq!(server("-p 6001-6064").common.last_port, Some(6064));
+    for args in [
+        "-s -p 6003-6001",
+        "-s -p 0-3",
+        "-s -p 1-70000",
+        "-s -p 1-2-3",
+    ] {
+        assert!(
+            refused(args).contains("the first and the last of a range"),
+            "{args}"
+        );
+    }
+    assert!(refused("-s -p 6001-6065").contains("64 ports at most"));
+    assert!(refused("-c host -p 65530-65535 -P 7").contains("no port above 65535"));
+}
+
+#[test]
+fn a_test_with_an_end_is_repeated() {
+    assert_eq!(client("--repeat 3 --json -y C").repeat, Some(3));
+    for args in ["-t 0", "-I"] {
+        let text = refused(&format!("-c host --repeat 3 {args}"));
+        assert!(
+            text.starts_with("ERROR: option --repeat is not valid with"),
+            "{text}"
+        );
+    }
+    assert!(refused("-c host --repeat 0").contains("from 1 to 1000"));
 }
 
 /// Arguments that are often nearly right.
 fn argument() -> impl Strategy<Value = String> {
     let name = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().name());
-    let long = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().long.concat());
+    let long =
+        (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().long().collect::<String>());
     let value = "[0-9a-zA-Z.:%,\\[\\]+-]{0,8}";
     prop_oneof![
         Just("-s".to_owned()),

@@ -2,6 +2,7 @@
 //! the code behind it does. What differs from run to run (times of day, the process) is left out.
 
 use std::fmt::Write as _;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,13 +13,14 @@ use serde_json::Value;
 
 use nicpoll_model::iperf::Direction;
 
-use super::*;
-use crate::options::{Options, help_text, parse};
-use crate::text;
-use crate::times::{Bucket, Distribution, Transit};
-use crate::total::Detail;
+use super::runs::printer;
+use crate::events::{Event, Failed, Output, Settings, StreamKey, Total};
+use crate::options::{End, Options, help_text, parse};
+use crate::records::{
+    Bucket, Calls, Connected, Distribution, IntervalRecord, Receipt, Remarks, TcpStart, TcpState,
+    Transit,
+};
 use crate::wire::ServerReport;
-use crate::{Calls, Receipt, Remarks, TcpStart, TcpState};
 
 /// What was printed.
 #[derive(Clone, Default)]
@@ -128,23 +130,17 @@ fn times() -> Box<Distribution> {
     })
 }
 
-fn total(way: Way) -> Total {
-    let whole = record(way, 0.0, 2.5, 150);
+/// What a stream came to. Losses are recorded for text as they could be, and for JSON as they are added up.
+fn total(way: Way, is_json: bool) -> Total {
+    let mut whole = record(way, 0.0, 2.5, 150);
+    if let (Some(receipt), false) = (&mut whole.receipt, is_json) {
+        (receipt.lost, receipt.expected, receipt.out_of_order) = (5, 245, 2);
+    }
     let is_udp = !way.is_tcp;
-    let detail = Detail {
-        close_seconds: (way.is_tcp && way.is_sender).then_some(2.625),
+    Total {
+        close_seconds: (is_json && way.is_tcp && way.is_sender).then_some(2.625),
         gaps: is_udp.then(times),
         one_way_delays: (is_udp && !way.is_sender).then(times),
-        ..Detail::of(whole, connected(way).buffer)
-    };
-    Total {
-        receipt: (is_udp && !way.is_sender).then_some(text::ReceiptFigures {
-            jitter_ms: 0.037,
-            lost: 5,
-            total: 245,
-            out_of_order: 2,
-        }),
-        sent_datagrams: (is_udp && way.is_sender).then_some(240),
         server_report: (is_udp && way.is_sender).then_some(ServerReport {
             bytes: 1470 * 238,
             elapsed: Duration::from_millis(2498),
@@ -153,12 +149,12 @@ fn total(way: Way) -> Total {
             datagrams: 240,
             jitter: Duration::from_micros(12),
         }),
-        ..Total::of(2.5, detail)
+        ..Total::of(whole, connected(way).buffer)
     }
 }
 
 /// Streams that run at the same time, from their beginning to their end; one that fails says why.
-fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>) {
+fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>, is_json: bool) {
     for way in ways {
         tell(output, Event::Connected(way.key, connected(*way)));
     }
@@ -172,7 +168,7 @@ fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>) {
         let outcome = if failing == Some(way.key) {
             Err(Failed::Because(String::from("the link went away")))
         } else {
-            Ok(total(*way))
+            Ok(total(*way, is_json))
         };
         tell(output, Event::Finished(way.key, Box::new(outcome)));
     }
@@ -353,20 +349,31 @@ fn printed(scenario: &Scenario, more_args: &str) -> String {
     let args = format!("{} {more_args}", scenario.args);
     let options = parse(args.split_whitespace().map(str::to_owned), |_| None).unwrap();
     let asked = match &options {
-        Options::Client(options) => Asked::Client(options),
-        Options::Server(options) => Asked::Server(options),
+        Options::Client(options) => End::Client(options),
+        Options::Server(options) => End::Server(options),
         other => panic!("{other:?}"),
     };
     let page = Page::default();
-    let mut output = to(Box::new(page.clone()), asked, None);
-    output.banner("(settings)").unwrap();
+    let mut output = printer(Box::new(page.clone()), asked, None);
+    let settings = match asked {
+        End::Client(_) => Settings::Client(connected(scenario.phases[0][0])),
+        End::Server(_) => Settings::Listener(5001, None, connected(scenario.phases[0][0]).buffer),
+    };
+    output.settings(&settings).unwrap();
     for ways in &scenario.phases {
-        run(output.as_mut(), ways, scenario.failing);
+        let is_json = more_args.contains("--json");
+        run(output.as_mut(), ways, scenario.failing, is_json);
     }
     output.end().unwrap();
     drop(output);
     let bytes = page.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap()
+    let text = String::from_utf8(bytes).unwrap();
+    // They have a test of their own.
+    let rule = format!("{}\n", "-".repeat(60));
+    match text.split(&rule).collect::<Vec<_>>()[..] {
+        [before, _, after] => format!("{before}(settings)\n{after}"),
+        _ => text,
+    }
 }
 
 /// A document without what differs from run to run.

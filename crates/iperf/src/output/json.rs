@@ -1,46 +1,41 @@
-//! Prints what streams tell as JSON: one object at the end, or an object a line as things happen.
+//! Prints what streams report as JSON: one object at the end, or an object a line as things happen. Both are
+//! made of the same records.
 //!
-//! What must hold: both forms are made of the same records; a line is flushed before the next thing
-//! happens; a server that runs for ever keeps so many bytes of records, and says how many it left out. What is
-//! kept of a stream includes what it came to.
-
-mod records;
-mod settings;
-mod sums;
-#[cfg(test)]
-mod tests;
+//! A line is flushed before the next thing happens. A server that runs for ever holds a bounded number of
+//! bytes of records and counts those it left out; what it has of a stream includes the stream's total.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use nicpoll_model::iperf::{
-    IperfEnd, IperfEndOf, IperfError, IperfEvent, IperfIntervalOf, IperfRun, IperfStart,
-    IperfStartOf, IperfStream, IperfSum,
+    IPERF_SCHEMA, IperfBucket, IperfBuffer, IperfCounts, IperfDirections, IperfEnd, IperfEndOf,
+    IperfEndpoint, IperfError, IperfEvent, IperfInterval, IperfIntervalOf, IperfRole, IperfRun,
+    IperfServerReport, IperfSettings, IperfStart, IperfStartOf, IperfStream, IperfStreamStart,
+    IperfSum, IperfTcpStart, IperfTimes, IperfTotal,
 };
-use nicpoll_model::{Protocol, Side};
-
-use nicpoll_traffic::CloseAccount;
+use nicpoll_model::{Protocol, Rate, RateUnit, Side};
+use nicpoll_traffic::{CloseAccount, SocketBuffer};
 use serde::Serialize;
 
-use super::Output;
-use crate::events::StreamKey;
-use crate::options::Json;
-use crate::total::Total;
-use crate::{Connected, IntervalRecord};
-pub use settings::Asked;
-use sums::Sums;
+use super::sums::{Sum, Sums};
+use super::text::interval_seconds;
+use crate::config::Input;
+use crate::events::{Output, Settings, StreamKey, Total};
+use crate::options::{ClientOptions, Common, End, Json, ServerOptions};
+use crate::records::{Connected, Distribution, IntervalRecord};
+use crate::wire::{Amount, Directions, ServerReport};
 
 /// Bytes of records that the one object holds, at most: as compact JSON, which is no shorter than they are in
 /// memory.
-pub(super) const KEPT_BYTES_MAX: u64 = 32 << 20;
+pub const KEPT_BYTES_MAX: u64 = 32 << 20;
 /// What of it a stream that runs holds for its end: its total with all distributions, its sum and its error.
 const END_BYTES: u64 = 6 << 10;
 
 /// The one object of a run, for whoever makes one object of several.
-pub(super) struct Kept {
+pub struct Kept {
     pub run: IperfRun,
     /// What its records take of [`KEPT_BYTES_MAX`].
     pub bytes: u64,
@@ -66,7 +61,7 @@ pub struct JsonPrinter {
     account: Option<CloseAccount>,
     running: BTreeMap<StreamKey, Running>,
     last_id: u32,
-    sums: Sums,
+    sums: Sums<(IpAddr, Side)>,
     /// What the one object holds so far; `None` when it has been printed, and for a stream of lines.
     run: Option<IperfRun>,
     kept_bytes: u64,
@@ -74,6 +69,39 @@ pub struct JsonPrinter {
     /// Who is given the one object instead of having it printed.
     heir: Option<Sender<Kept>>,
     end: IperfEnd,
+}
+
+impl Running {
+    /// The sum of this stream and others of its side and peer, which is never one of both sides.
+    fn sum(&self, sum: &Sum) -> IperfSum {
+        IperfSum {
+            side: self.side,
+            peer_address: self.peer.to_string(),
+            streams: sum.streams(),
+            counts: IperfCounts {
+                // Each stream has its own.
+                mss_bytes: None,
+                congestion_window_bytes: None,
+                round_trip_seconds: None,
+                round_trip_variation_seconds: None,
+                jitter_seconds: None,
+                ..counts(self.side, self.protocol, &sum.record)
+            },
+        }
+    }
+
+    fn total(&self, total: &Total) -> IperfTotal {
+        IperfTotal {
+            id: self.id,
+            side: self.side,
+            counts: counts(self.side, self.protocol, &total.whole),
+            close_seconds: total.close_seconds,
+            socket_buffer: buffer(&total.buffer),
+            gaps: total.gaps.as_deref().map(times),
+            one_way_delay: total.one_way_delays.as_deref().map(times),
+            server_report: total.server_report.as_ref().map(server_report),
+        }
+    }
 }
 
 fn empty_run(start: IperfStart, end: IperfEnd) -> IperfRun {
@@ -91,7 +119,7 @@ impl JsonPrinter {
     /// A printer to `out`, which closes `account` at the end.
     pub fn new(
         form: Json,
-        asked: Asked<'_>,
+        asked: End<'_>,
         account: Option<CloseAccount>,
         out: Box<dyn Write + Send>,
     ) -> Self {
@@ -102,7 +130,7 @@ impl JsonPrinter {
             omitted_records: 0,
             host: None,
         };
-        let start = settings::start(asked);
+        let start = start(asked);
         let (start, run) = match form {
             Json::Stream => (Some(start), None),
             Json::Whole => (None, Some(empty_run(start, end.clone()))),
@@ -114,7 +142,7 @@ impl JsonPrinter {
             account,
             running: BTreeMap::new(),
             last_id: 0,
-            sums: Sums::new(asked.common().stream.interval),
+            sums: Sums::new(interval_seconds(asked)),
             run,
             kept_bytes: 0,
             kept_bytes_max: KEPT_BYTES_MAX,
@@ -124,7 +152,7 @@ impl JsonPrinter {
     }
 
     /// The same, but `heir` is given the one object, which holds so many bytes of records.
-    pub(super) fn kept_for(self, heir: Sender<Kept>, kept_bytes_max: u64) -> Self {
+    pub fn kept_for(self, heir: Sender<Kept>, kept_bytes_max: u64) -> Self {
         JsonPrinter {
             heir: Some(heir),
             kept_bytes_max,
@@ -224,11 +252,11 @@ impl JsonPrinter {
         if self.count(left.peer, left.side) > 0 {
             return Ok(());
         }
-        let Some(sum) = self.sums.total(left.peer, left.side, left.protocol) else {
+        let Some(sum) = self.sums.total((left.peer, left.side)) else {
             return Ok(());
         };
         self.record(
-            sum,
+            left.sum(&sum),
             |sum| IperfEvent::End(IperfEndOf::Sum(sum)),
             |run, sum| run.sums.push(sum),
         )?;
@@ -274,14 +302,14 @@ fn kept(run: &mut IperfRun, id: u32) -> Option<&mut IperfStream> {
 
 impl Output for JsonPrinter {
     /// The settings are in the first line, in which a server thus says that it listens.
-    fn banner(&mut self, _: &str) -> io::Result<()> {
+    fn settings(&mut self, _: &Settings) -> io::Result<()> {
         self.begin()
     }
 
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         self.last_id += 1;
         let id = self.last_id;
-        let start = records::stream_start(id, connected);
+        let start = stream_start(id, connected);
         let (side, protocol) = (start.side, start.protocol);
         // Nobody else may have the room for its end.
         self.kept_bytes += END_BYTES;
@@ -315,18 +343,23 @@ impl Output for JsonPrinter {
         let Some(&stream) = self.running.get(&key) else {
             return Ok(());
         };
-        let (side, protocol, peer) = (stream.side, stream.protocol, stream.peer);
-        let interval = records::interval(stream.id, side, protocol, record);
+        let (side, peer) = (stream.side, stream.peer);
         self.record_of(
             stream,
-            interval,
+            IperfInterval {
+                id: stream.id,
+                side,
+                is_partial: record.is_partial,
+                counts: counts(side, stream.protocol, record),
+            },
             |interval| IperfEvent::Interval(IperfIntervalOf::Stream(interval)),
             |stream, interval| stream.intervals.push(interval),
         )?;
-        let streams = self.count(peer, side);
-        match self.sums.interval(peer, side, protocol, record, streams) {
-            Some(sum) => self.interval_sum(sum),
-            None => Ok(()),
+        let running = self.count(peer, side);
+        let is_sender = side == Side::Sender;
+        match self.sums.interval((peer, side), is_sender, record, running) {
+            Some(sum) if sum.streams() > 1 => self.interval_sum(stream.sum(&sum)),
+            _ => Ok(()),
         }
     }
 
@@ -338,11 +371,13 @@ impl Output for JsonPrinter {
             None => self.end.streams_done += 1,
             Some(_) => self.end.streams_failed += 1,
         }
-        self.sums.add(stream.peer, stream.side, &total.detail.whole);
+        let is_sender = stream.side == Side::Sender;
+        self.sums
+            .add((stream.peer, stream.side), is_sender, &total.whole);
         self.has_ended(stream);
         self.record_of(
             stream,
-            records::total(stream.id, stream.side, stream.protocol, total),
+            stream.total(total),
             |total| IperfEvent::End(IperfEndOf::Stream(Box::new(total))),
             |stream, total| stream.total = Some(total),
         )?;
@@ -386,3 +421,226 @@ impl Output for JsonPrinter {
         self.out.flush()
     }
 }
+
+fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
+    let protocol = match connected.tcp {
+        Some(_) => Protocol::Tcp,
+        None => Protocol::Udp,
+    };
+    IperfStreamStart {
+        id,
+        side: match connected.is_sender {
+            true => Side::Sender,
+            false => Side::Receiver,
+        },
+        direction: connected.direction,
+        protocol,
+        local: endpoint(connected.local),
+        peer: endpoint(connected.peer),
+        socket_buffer: buffer(&connected.buffer),
+        tcp: connected.tcp.map(|tcp| IperfTcpStart {
+            mss_bytes: tcp.segment_bytes,
+            congestion_window_bytes: u64::from(tcp.congestion_window_segments)
+                * u64::from(tcp.segment_bytes),
+            round_trip_seconds: tcp.round_trip.as_secs_f64(),
+            connect_seconds: tcp.connecting.map(|time| time.as_secs_f64()),
+        }),
+    }
+}
+
+fn counts(side: Side, protocol: Protocol, record: &IntervalRecord) -> IperfCounts {
+    let seconds = record.end - record.start;
+    let is_sender = side == Side::Sender;
+    let (is_tcp, is_udp) = (protocol == Protocol::Tcp, protocol == Protocol::Udp);
+    let receipt = record.receipt;
+    IperfCounts {
+        start_seconds: record.start,
+        end_seconds: record.end,
+        bytes: record.bytes,
+        bits_per_second: per_second(8.0 * record.bytes as f64, seconds),
+        datagrams: is_udp.then_some(record.datagrams),
+        datagrams_per_second: per_second(record.datagrams as f64, seconds).filter(|_| is_udp),
+        calls: record.calls.done,
+        refused_calls: is_sender.then_some(record.calls.refused),
+        reads_by_eighth: (is_tcp && !is_sender).then(|| record.calls.read_sizes.to_vec()),
+        retransmitted_segments: record.tcp.map(|tcp| tcp.retransmitted_segments),
+        mss_bytes: record.tcp.map(|tcp| tcp.segment_bytes),
+        congestion_window_bytes: record.tcp.map(|tcp| tcp.window_bytes()),
+        round_trip_seconds: record.tcp.map(|tcp| tcp.round_trip.as_secs_f64()),
+        round_trip_variation_seconds: record.tcp.map(|tcp| tcp.round_trip_variation.as_secs_f64()),
+        expected_datagrams: receipt.map(|receipt| receipt.expected),
+        lost_datagrams: receipt.map(|receipt| receipt.lost),
+        loss_ratio: receipt
+            .filter(|receipt| receipt.expected > 0)
+            .map(|receipt| receipt.lost as f64 / receipt.expected as f64),
+        out_of_order_datagrams: receipt.map(|receipt| receipt.out_of_order),
+        duplicate_datagrams: receipt.map(|receipt| receipt.duplicates),
+        jitter_seconds: receipt.and_then(|receipt| receipt.jitter_seconds),
+    }
+}
+
+fn per_second(count: f64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| count / seconds)
+}
+
+fn endpoint(address: SocketAddr) -> IperfEndpoint {
+    IperfEndpoint {
+        address: address.ip().to_string(),
+        port: address.port(),
+    }
+}
+
+fn buffer(buffer: &SocketBuffer) -> IperfBuffer {
+    IperfBuffer {
+        asked_bytes: buffer.asked_bytes,
+        granted_bytes: buffer.granted_bytes,
+    }
+}
+
+fn times(times: &Distribution) -> IperfTimes {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    IperfTimes {
+        samples: times.count,
+        zero_samples: times.zeros,
+        min_seconds: seconds(times.min_ns),
+        mean_seconds: times.mean_ns / 1e9,
+        p50_seconds: seconds(times.p50_ns),
+        p90_seconds: seconds(times.p90_ns),
+        p99_seconds: seconds(times.p99_ns),
+        p999_seconds: seconds(times.p999_ns),
+        max_seconds: seconds(times.max_ns),
+        buckets: times
+            .buckets
+            .iter()
+            .map(|bucket| IperfBucket {
+                below_seconds: seconds(bucket.below_ns),
+                samples: bucket.count,
+            })
+            .collect(),
+    }
+}
+
+fn server_report(report: &ServerReport) -> IperfServerReport {
+    let elapsed_seconds = report.elapsed.as_secs_f64();
+    IperfServerReport {
+        side: Side::Receiver,
+        elapsed_seconds,
+        bytes: report.bytes,
+        bits_per_second: per_second(8.0 * report.bytes as f64, elapsed_seconds),
+        expected_datagrams: report.datagrams,
+        lost_datagrams: report.lost,
+        out_of_order_datagrams: report.out_of_order,
+        jitter_seconds: report.jitter.as_secs_f64(),
+    }
+}
+
+/// The record that begins everything.
+fn start(asked: End<'_>) -> IperfStart {
+    let (role, settings) = match asked {
+        End::Client(options) => (IperfRole::Client, client(options)),
+        End::Server(options) => (IperfRole::Server, server(options)),
+    };
+    IperfStart {
+        schema: String::from(IPERF_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        argv: std::env::args_os()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect(),
+        kernel: kernel(),
+        started_at: jiff::Timestamp::now().to_string(),
+        role,
+        settings,
+    }
+}
+
+fn kernel() -> String {
+    let name = rustix::system::uname();
+    let parts = [name.sysname(), name.release(), name.machine()];
+    parts.map(|part| part.to_string_lossy()).join(" ")
+}
+
+fn client(options: &ClientOptions) -> IperfSettings {
+    let stream = &options.common.stream;
+    let (duration, amount_bytes) = match stream.amount {
+        // Payload from elsewhere ends the test when it ends.
+        _ if stream.input.is_some() => (None, None),
+        Amount::ENDLESS => (None, None),
+        Amount::Time(time) => (Some(time), None),
+        Amount::Bytes(bytes) => (None, Some(bytes)),
+    };
+    let first = options.common.port;
+    IperfSettings {
+        host: Some(options.host.clone()),
+        // The options have been judged: of a range there are ports for all streams.
+        port_max: options
+            .common
+            .last_port
+            .map_or(first, |_| first + stream.streams.saturating_sub(1) as u16),
+        directions: Some(match stream.directions {
+            Directions::Forward => IperfDirections::Forward,
+            Directions::Reverse => IperfDirections::Reverse,
+            Directions::FullDuplex => IperfDirections::FullDuplex,
+            Directions::Dual {
+                is_at_once: true, ..
+            } => IperfDirections::Dual,
+            Directions::Dual { .. } => IperfDirections::TradeOff,
+        }),
+        duration_seconds: duration.map(|time| time.as_secs_f64()),
+        amount_bytes,
+        burst_datagrams: options.common.is_udp().then_some(stream.burst_datagrams),
+        streams: Some(stream.streams),
+        input: stream.input.as_ref().map(|input| match input {
+            Input::File(path) => path.to_string_lossy().into_owned(),
+            Input::Stdin => String::from("-"),
+        }),
+        ..common(&options.common)
+    }
+}
+
+fn bits(rate: Rate) -> Option<u64> {
+    rate.whole_per_second()
+        .filter(|_| rate.unit() == RateUnit::BitsPerSecond)
+}
+
+fn datagrams(rate: Rate) -> Option<f64> {
+    (rate.unit() == RateUnit::PacketsPerSecond).then(|| rate.per_second())
+}
+
+fn server(options: &ServerOptions) -> IperfSettings {
+    IperfSettings {
+        duration_seconds: options.time.map(|time| time.as_secs_f64()),
+        streams: options.connections,
+        ..common(&options.common)
+    }
+}
+
+fn common(common: &Common) -> IperfSettings {
+    let stream = &common.stream;
+    IperfSettings {
+        protocol: stream.protocol,
+        host: None,
+        port: common.port,
+        port_max: common.last_port.unwrap_or(common.port),
+        bind: common.bind.as_ref().map(|bind| bind.address.clone()),
+        directions: None,
+        length_bytes: stream.length_bytes as u64,
+        duration_seconds: None,
+        amount_bytes: None,
+        rate_bits_per_second: stream.rate.and_then(bits),
+        rate_datagrams_per_second: stream.rate.and_then(datagrams),
+        pacing_bytes_per_second: stream.pacing_bytes_per_second,
+        burst_datagrams: None,
+        interval_seconds: stream.interval.map(|interval| interval.as_secs_f64()),
+        streams: None,
+        window_bytes: stream.buffer_bytes.map(|bytes| bytes as u64),
+        type_of_service: stream.socket.type_of_service,
+        congestion_control: stream.congestion_control.clone(),
+        asks_for_version: stream.asks_for_version,
+        has_nodelay: stream.no_delay,
+        is_batched: stream.is_batched,
+        input: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,57 @@
-//! The runs of a client, told one after another (`--repeat`), and what they came to below them.
-//!
-//! What must hold: each run is told as it would be by itself; the runs' JSON shares the room that one run has.
+//! The runs of a client, printed one after another (`--repeat`), and what they came to below them. Each run
+//! is printed as it would be by itself; the runs' JSON shares the room that one run has.
 
-use std::io;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use nicpoll_model::RateUnit;
 use nicpoll_model::iperf::{IperfEndOf, IperfEvent};
 use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns};
+use nicpoll_sys::stdio::StandardOutput;
 use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::repeat::Outcome;
 
-use super::json::{Asked, JsonPrinter, KEPT_BYTES_MAX, Kept};
-use super::manner::Manner;
-use super::{Output, local_time, to};
-use crate::Connected;
-use crate::command::open_output;
-use crate::options::{ClientOptions, Json};
-use crate::text::{self, CsvRow, Interval, StreamId};
+use super::json::{JsonPrinter, KEPT_BYTES_MAX, Kept};
+use super::lines::{self, Row};
+use super::text::TextPrinter;
+use crate::events::Output;
+use crate::options::{ClientOptions, Common, End, Json, ServerOptions};
+use crate::records::{Connected, IntervalRecord};
+
+fn open_output(common: &Common, is_new: bool) -> io::Result<Box<dyn Write + Send>> {
+    let Some(path) = &common.output else {
+        return Ok(Box::new(StandardOutput));
+    };
+    if is_new {
+        File::create(path)?;
+    }
+    // A daemon's errors go to the same file, and neither may write over the other.
+    Ok(Box::new(File::options().append(true).open(path)?))
+}
+
+/// The output that a server's command line asks for, to where it asks for it.
+///
+/// # Errors
+/// When the output file cannot be made.
+pub fn open<'a>(
+    options: &'a ServerOptions,
+    account: Option<CloseAccount>,
+) -> io::Result<Box<dyn Output + 'a>> {
+    let out = open_output(&options.common, true)?;
+    Ok(printer(out, End::Server(options), account))
+}
+
+pub fn printer<'a>(
+    out: Box<dyn Write + Send>,
+    end: End<'a>,
+    account: Option<CloseAccount>,
+) -> Box<dyn Output + 'a> {
+    match end.common().json {
+        Some(form) => Box::new(JsonPrinter::new(form, end, account, out)),
+        None => Box::new(TextPrinter::new(end, account, out)),
+    }
+}
 
 /// What one run came to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,18 +92,18 @@ impl<'a> Runs<'a> {
     ///
     /// # Errors
     /// When the output file cannot be opened.
-    pub fn open(&mut self, account: Option<CloseAccount>) -> io::Result<Box<dyn Output>> {
-        let (asked, common) = (Asked::Client(self.options), &self.options.common);
+    pub fn open(&mut self, account: Option<CloseAccount>) -> io::Result<Box<dyn Output + 'a>> {
+        let (end, common) = (End::Client(self.options), &self.options.common);
         let out = open_output(common, self.is_first)?;
         self.is_first = false;
         Ok(match (common.json, self.options.repeat) {
             (Some(form), Some(_)) => {
                 let used: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
                 let room = KEPT_BYTES_MAX.saturating_sub(used);
-                let printer = JsonPrinter::new(form, asked, account, out);
+                let printer = JsonPrinter::new(form, end, account, out);
                 Box::new(printer.kept_for(self.documents.0.clone(), room))
             }
-            _ => to(out, asked, account),
+            _ => printer(out, end, account),
         })
     }
 
@@ -115,13 +148,19 @@ impl<'a> Runs<'a> {
                 writeln!(out)?;
             }
             None if common.csv => {
-                if let Some(row) = csv(self.options, &self.total, &outcome) {
-                    writeln!(out, "{row}")?;
+                if let (Some(connected), Some(rest)) =
+                    (self.total.connected, lines::csv_of_runs(&outcome))
+                {
+                    let record = IntervalRecord::of_bytes(self.total.bytes, self.total.seconds);
+                    let now = jiff::Zoned::now().datetime();
+                    let end = End::Client(self.options);
+                    let row = lines::csv(&now, end, Row::Runs, &connected, &record);
+                    writeln!(out, "{row},{rest}")?;
                 }
             }
             None => {
                 let line = outcome.line(|rate| {
-                    let rate = text::amount(common.style, rate / 8.0, common.format);
+                    let rate = lines::amount(lines::format_of(common), rate / 8.0);
                     format!("{}s/sec", rate.trim_start())
                 });
                 if let Some(line) = line {
@@ -131,28 +170,4 @@ impl<'a> Runs<'a> {
         }
         out.flush()
     }
-}
-
-/// The row of all runs; none when no run has a rate.
-fn csv(options: &ClientOptions, total: &RunTotal, outcome: &Outcome) -> Option<String> {
-    let connected = total.connected?;
-    let manner = Manner::of(Asked::Client(options));
-    let row = CsvRow {
-        time: local_time(),
-        has_millis: manner.enhanced,
-        reporter: connected.local,
-        peer: connected.peer,
-        is_sender: connected.is_sender,
-        id: StreamId {
-            number: 0,
-            is_reversed: false,
-        },
-        interval: Interval {
-            start_seconds: 0.0,
-            end_seconds: total.seconds,
-            bytes: total.bytes,
-        },
-        receipt: None,
-    };
-    text::csv_runs_row(manner.format.style, &row, outcome)
 }

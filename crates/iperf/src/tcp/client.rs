@@ -1,29 +1,54 @@
-//! The end that connects: a client, and a server that connects back to one.
+//! The end that connects: a client, and a server that connects back to one (-d and -r).
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::iperf::Direction;
+use nicpoll_traffic::{LOOK_EVERY, Signals, sockets};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use nicpoll_traffic::sockets;
-use nicpoll_traffic::{LOOK_EVERY, Signals};
-
-use crate::wire::tcp::HeaderAck;
-use crate::wire::{ClientHeader, Directions, Version, flags};
-use nicpoll_model::iperf::Direction;
-
+use super::reader::Incoming;
 use super::sender::{Outgoing, Plan, SendReport};
-use super::{BUFFER_BYTES, Error, Incoming, Streams, View, set_options};
-use crate::config::{ClientConfig, StreamConfig};
-use crate::input::Source;
-use crate::observer::{Connected, Observer, Remarks};
-use crate::pace::Amount;
-use crate::reverse::{own_bounds, silence_max};
+use super::socket::{Error, View, set_options};
+use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES};
+use crate::records::{Connected, Observer, Remarks};
+use crate::slots::Ticket;
+use crate::stream::{self, Back, Run, Source, Test, bounds, silence_max};
+use crate::wire::{Amount, ClientHeader, Directions, HeaderAck, Version, flags};
+
+/// The streams of one connection, and the one that a server has to connect back for.
+pub type Streams = stream::Streams<Incoming, Outgoing, ConnectBack>;
+
+impl From<Streams> for Test {
+    fn from(streams: Streams) -> Self {
+        Test {
+            incoming: streams.incoming.map(|incoming| -> Run {
+                Box::new(move |signals, reporter| incoming.total(signals, reporter))
+            }),
+            outgoing: streams.outgoing.map(|outgoing| -> Run {
+                Box::new(move |signals, reporter| outgoing.total(signals, reporter))
+            }),
+            back: streams.back.map(|back| Back {
+                is_at_once: back.is_at_once,
+                length_bytes: back.plan.stream.length_bytes,
+                rate: None,
+                connect: Box::new(move |signals| {
+                    let outgoing = back.connect(signals)?;
+                    let connected = outgoing.connected;
+                    let run: Run =
+                        Box::new(move |signals, reporter| outgoing.total(signals, reporter));
+                    Ok((connected, run))
+                }),
+            }),
+        }
+    }
+}
 
 /// How long to wait for the server's version: what 2.0.10 to 2.0.13 wait at most.
 const VERSION_LIMIT: Duration = Duration::from_millis(2500);
@@ -39,7 +64,7 @@ fn header(config: &ClientConfig) -> Option<ClientHeader> {
     }
     let mut header = ClientHeader::for_tcp(config.peer.port(), stream.amount);
     header.threads = stream.streams;
-    if stream.length_bytes != BUFFER_BYTES {
+    if stream.length_bytes != TCP_LENGTH_BYTES {
         header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
     }
     header.ask_for(stream.directions);
@@ -119,7 +144,7 @@ pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Erro
 }
 
 /// A connection that was made.
-pub(super) struct Link<'a> {
+pub struct Link<'a> {
     config: &'a ClientConfig,
     socket: Arc<TcpStream>,
     begun: Instant,
@@ -128,7 +153,7 @@ pub(super) struct Link<'a> {
 
 impl<'a> Link<'a> {
     /// Connects without a wait that the signals could not end.
-    pub(super) fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
+    pub fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
         let peer = config.peer;
         let refused = |source: io::Error| Error::Connect { peer, source };
         let setup = |source: io::Error| Error::Setup { peer, source };
@@ -222,13 +247,9 @@ impl<'a> Link<'a> {
     }
 
     /// What is to be sent.
-    pub(super) fn outgoing(
-        &self,
-        direction: Direction,
-        signals: &Signals,
-    ) -> Result<Outgoing, Error> {
+    pub fn outgoing(&self, direction: Direction, signals: &Signals) -> Result<Outgoing, Error> {
         let config = self.config;
-        let (duration, bytes_max) = own_bounds(config.stream.amount);
+        let (duration, bytes_max) = bounds(config.stream.amount, Duration::MAX);
         let (bytes_sent, version) = match config.stream.asks_for_version {
             true => self.ask(signals)?,
             false => (0, None),
@@ -312,4 +333,51 @@ fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
         rustix::net::bind(&fd, &local)?;
     }
     Ok(fd)
+}
+
+/// Waits between tries to connect back. 2.1.8 begins to listen beside its own stream, and on a busy host
+/// after it; few tries, since a stranger can ask for them.
+const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
+
+/// A stream that waits to be sent to a client over a connection of its own (-d and -r).
+#[derive(Debug)]
+pub struct ConnectBack {
+    pub(super) config: ClientConfig,
+    pub(super) plan: Plan,
+    /// Whether it is to begin at once rather than after the client's own stream.
+    pub is_at_once: bool,
+    pub(super) ticket: Ticket,
+}
+
+impl ConnectBack {
+    /// Connects, and tries again for a while when the client does not listen yet.
+    ///
+    /// # Errors
+    /// [`Error::Connect`], [`Error::Setup`] and [`Error::Cancelled`].
+    pub fn connect(self, signals: &Signals) -> Result<Outgoing, Error> {
+        let mut waits = LISTENER_WAITS_MS.into_iter();
+        let link = loop {
+            let tried = Link::connect(&self.config, signals);
+            let wait = match &tried {
+                Err(Error::Connect { source, .. })
+                    if source.kind() == ErrorKind::ConnectionRefused =>
+                {
+                    waits.next()
+                }
+                _ => None,
+            };
+            match wait {
+                Some(wait_ms) => thread::sleep(Duration::from_millis(wait_ms)),
+                None => break tried?,
+            }
+        };
+        Ok(Outgoing {
+            plan: Plan {
+                may_be_reset: true,
+                ..self.plan
+            },
+            _ticket: Some(self.ticket),
+            ..link.outgoing(Direction::Reverse, signals)?
+        })
+    }
 }

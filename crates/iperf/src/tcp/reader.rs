@@ -1,7 +1,9 @@
 //! The loop that reads a stream, at whichever end receives it.
 //!
-//! What must hold: what is read belongs to the interval in which the read returned, and no wait goes
-//! without a look at the signals.
+//! Data belong to the interval in which the read returned, and no wait goes without a look at the signals.
+//! A reader that is woken for every segment costs a wake-up each, which on the sender's core costs more
+//! than the copy: on a fast stream it waits for a whole read, for a millisecond at most. A server gives
+//! little room to read into until the stream fills it.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -9,19 +11,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Pace;
 use nicpoll_sys::socket;
-
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
-use super::Error;
-use super::low_water::LowWater;
-use super::place::Place;
+use super::socket::Error;
 use crate::config::StreamConfig;
-use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::slots::{LeastRate, Ticket};
+use crate::events::{Failed, Total};
+use crate::records::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
 use crate::wire::ClientHeader;
-use nicpoll_model::Pace;
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
 /// it is read.
@@ -77,6 +77,20 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// Reads the stream to its end; its total.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+        let report = self.run(signals, observer)?;
+        let is_ended = report.end == End::Closed;
+        Ok(Total::received(
+            report.whole,
+            report.receive_buffer,
+            is_ended,
+        ))
+    }
+
     /// Reads the stream to its end.
     ///
     /// # Errors
@@ -88,23 +102,18 @@ impl Incoming {
     ) -> Result<ReceiveReport, Error> {
         observer.connected(&self.connected);
         let stream = &self.stream;
+        let (socket, peer) = (&self.socket, self.connected.peer);
+        let ticket = self.ticket.as_ref();
+        let intervals = Intervals::new(stream.interval, observer);
+        let low_water = stream
+            .is_batched
+            .then(|| LowWater::new(stream.length_bytes, self.begun));
         let mut reader = Reader {
-            socket: &self.socket,
-            peer: self.connected.peer,
-            ticket: self.ticket.as_ref(),
-            least_rate: LeastRate::new(self.begun),
-            signals,
-            intervals: Intervals::new(stream.interval, observer),
-            begun: self.begun,
             bytes_received: self.bytes_received,
-            calls: Calls::default(),
             pace: stream.rate.map(Pace::of_bytes),
-            draining_since: None,
-            silent_from: None,
             read_bytes: stream.length_bytes.max(1),
-            low_water: stream
-                .is_batched
-                .then(|| LowWater::new(stream.length_bytes, self.begun)),
+            low_water,
+            ..Reader::new(socket, peer, ticket, signals, intervals, self.begun)
         };
         let mut place = Place::new(stream.length_bytes, self.ticket.as_ref());
         let outcome = reader.read_to_end(&mut place, self.silence_max);
@@ -138,13 +147,13 @@ impl Incoming {
     }
 }
 
-pub(super) enum Progress {
+pub enum Progress {
     Read(usize),
     Ended(End),
 }
 
 /// A connection being read.
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     socket: &'a TcpStream,
     peer: SocketAddr,
     /// A server's.
@@ -165,22 +174,23 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads what precedes a stream, without intervals.
-    pub(super) fn before(
+    /// Reads whatever is there, and counts it from `begun` on.
+    pub fn new(
         socket: &'a TcpStream,
         peer: SocketAddr,
         ticket: Option<&'a Ticket>,
         signals: &'a Signals,
-        nobody: &'a mut (),
+        intervals: Intervals<'a>,
+        begun: Instant,
     ) -> Self {
         Reader {
             socket,
             peer,
             ticket,
-            least_rate: LeastRate::new(Instant::now()),
+            least_rate: LeastRate::new(begun),
             signals,
-            intervals: Intervals::new(None, nobody),
-            begun: Instant::now(),
+            intervals,
+            begun,
             bytes_received: 0,
             calls: Calls::default(),
             pace: None,
@@ -192,7 +202,7 @@ impl<'a> Reader<'a> {
     }
 
     /// How many bytes were read.
-    pub(super) fn bytes_received(&self) -> u64 {
+    pub fn bytes_received(&self) -> u64 {
         self.bytes_received
     }
 
@@ -223,11 +233,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Fills the buffer, which all of `time` is given for; `false` when the stream ended first.
-    pub(super) fn read_whole(
-        &mut self,
-        mut buffer: &mut [u8],
-        time: Duration,
-    ) -> Result<bool, Error> {
+    pub fn read_whole(&mut self, mut buffer: &mut [u8], time: Duration) -> Result<bool, Error> {
         while !buffer.is_empty() {
             let left = time.saturating_sub(self.begun.elapsed());
             match self.read(buffer, left)? {
@@ -323,12 +329,154 @@ impl<'a> Reader<'a> {
         since.elapsed() >= DRAIN_LIMIT
     }
 
-    pub(super) fn broken(&self, source: io::Error) -> Error {
+    pub fn broken(&self, source: io::Error) -> Error {
         Error::Receive {
             peer: self.peer,
             bytes_received: self.bytes_received,
             seconds: self.begun.elapsed().as_secs_f64(),
             source,
         }
+    }
+}
+
+/// How often the rate is looked at.
+const WINDOW: Duration = Duration::from_millis(10);
+/// A stream on which a whole read takes less than this is fast.
+const FAST: Duration = Duration::from_millis(1);
+
+/// The low-water mark of one reader, raised while its stream is fast.
+#[derive(Debug)]
+struct LowWater {
+    read_bytes: usize,
+    is_raised: bool,
+    window_begun: Instant,
+    window_bytes: u64,
+}
+
+impl LowWater {
+    /// For reads of `read_bytes`; not raised.
+    fn new(read_bytes: usize, now: Instant) -> Self {
+        LowWater {
+            read_bytes,
+            is_raised: false,
+            window_begun: now,
+            window_bytes: 0,
+        }
+    }
+
+    /// Takes note of a read that returned `read` bytes `now`.
+    ///
+    /// # Errors
+    /// When the mark cannot be moved.
+    fn after(&mut self, stream: &TcpStream, read: usize, now: Instant) -> io::Result<()> {
+        if let Some(is_raised) = self.change(read, now) {
+            let bytes = if is_raised { self.read_bytes } else { 1 };
+            socket::set_receive_low_water(stream, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the mark is to be raised or lowered.
+    fn change(&mut self, read: usize, now: Instant) -> Option<bool> {
+        self.window_bytes += read as u64;
+        let elapsed = now.duration_since(self.window_begun);
+        if elapsed < WINDOW {
+            return None;
+        }
+        let read_takes =
+            elapsed.as_nanos() * self.read_bytes as u128 / u128::from(self.window_bytes.max(1));
+        self.window_begun = now;
+        self.window_bytes = 0;
+        let is_fast = read_takes < FAST.as_nanos();
+        let is_change = is_fast != self.is_raised;
+        self.is_raised = is_fast;
+        is_change.then_some(is_fast)
+    }
+}
+
+/// What one reader reads into.
+struct Place<'a> {
+    bytes: Vec<u8>,
+    /// What reads are to be as long as.
+    read_bytes: usize,
+    /// Counts what a server's streams hold; nothing counts that of others.
+    ticket: Option<&'a Ticket>,
+    _grown: Option<Grown>,
+}
+
+impl<'a> Place<'a> {
+    /// For reads of `read_bytes`, once that is proved worth it.
+    fn new(read_bytes: usize, ticket: Option<&'a Ticket>) -> Self {
+        let read_bytes = read_bytes.max(1);
+        let first_bytes = match ticket {
+            Some(_) => read_bytes.min(STRANGER_BYTES),
+            None => read_bytes,
+        };
+        Place {
+            bytes: vec![0; first_bytes],
+            read_bytes,
+            ticket,
+            _grown: None,
+        }
+    }
+
+    /// What the next read fills.
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// Takes note of a read of `read` bytes: one that filled the place shows that more would have come.
+    fn after(&mut self, read: usize) {
+        let missing = self.read_bytes - self.bytes.len();
+        if missing > 0
+            && read == self.bytes.len()
+            && let Some(grown) = self.ticket.and_then(|ticket| ticket.grow(missing))
+        {
+            self.bytes = vec![0; self.read_bytes];
+            self._grown = Some(grown);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::slots::Slots;
+
+    #[test]
+    fn a_place_grows_when_it_is_filled_and_nobody_counts_it_at_a_client() {
+        let slots = Slots::new(false);
+        let ticket = slots.take(([192, 0, 2, 1], 1).into(), 1).unwrap();
+        let mut place = Place::new(131_072, Some(&ticket));
+        assert_eq!(place.bytes().len(), STRANGER_BYTES);
+        place.after(STRANGER_BYTES - 1);
+        assert_eq!(place.bytes().len(), STRANGER_BYTES);
+        place.after(STRANGER_BYTES);
+        assert_eq!(place.bytes().len(), 131_072);
+        assert_eq!(Place::new(131_072, None).bytes().len(), 131_072);
+    }
+
+    #[test]
+    fn what_no_server_gives_stays_as_it_is() {
+        let slots = Slots::new(false);
+        let ticket = slots.take(([192, 0, 2, 1], 1).into(), 1).unwrap();
+        let mut place = Place::new(1 << 30, Some(&ticket));
+        place.after(STRANGER_BYTES);
+        assert_eq!(place.bytes().len(), STRANGER_BYTES);
+    }
+
+    #[test]
+    fn the_mark_is_raised_while_a_read_fills_within_a_millisecond() {
+        let begun = Instant::now();
+        let mut mark = LowWater::new(1000, begun);
+        let ms = |ms| begun + Duration::from_millis(ms);
+        assert_eq!(mark.change(1_000_000, ms(5)), None);
+        assert_eq!(mark.change(1, ms(10)), Some(true));
+        assert_eq!(mark.change(11_000, ms(20)), None);
+        // Slower: 1 ms a read, then nothing for long.
+        assert_eq!(mark.change(10_000, ms(30)), Some(false));
+        assert_eq!(mark.change(1, ms(90)), None);
+        assert_eq!(mark.change(10_001, ms(100)), Some(true));
     }
 }

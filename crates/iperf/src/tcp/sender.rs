@@ -1,7 +1,5 @@
-//! The loop that writes a stream, at whichever end sends it.
-//!
-//! What must hold: a write belongs to the interval in which it began, and no wait goes without a look
-//! at the signals.
+//! The loop that sends a stream, at whichever end sends it. A write belongs to the interval in which it began,
+//! and no wait goes without a look at the signals.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,41 +7,37 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Pace;
 use nicpoll_sys::socket;
-
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
-use super::Error;
+use super::socket::Error;
 use crate::config::StreamConfig;
-use crate::input::{Block, Source};
-use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::slots::Ticket;
+use crate::events::{Failed, Total};
+use crate::records::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::slots::{CLOSE_LIMIT_MIN, Ticket};
+use crate::stream::{Block, Source};
 use crate::wire::{ClientHeader, fill_payload};
-use nicpoll_model::Pace;
 
 /// A peer that takes no byte for this long is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(5);
-/// 2.1.8 waits at least this long for the peer to close, and as long as the test took when that is
-/// more.
-pub(crate) const CLOSE_LIMIT_MIN: Duration = Duration::from_secs(2);
-
 /// What to send.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub struct Plan {
     /// The stream ends after this time
-    pub(super) duration: Duration,
+    pub duration: Duration,
     /// or after this many bytes, whichever comes first.
-    pub(super) bytes_max: u64,
+    pub bytes_max: u64,
     /// The first bytes of the stream; without, it is filler from the first byte.
-    pub(super) header: Option<ClientHeader>,
+    pub header: Option<ClientHeader>,
     /// Bytes of a header that went ahead (-X).
-    pub(super) bytes_sent: u64,
+    pub bytes_sent: u64,
     /// How.
-    pub(super) stream: StreamConfig,
+    pub stream: StreamConfig,
     /// Whether a receiver that resets the connection once data has come to it has ended the stream, not
     /// broken it: clients of 2.0.9 to 2.0.13 end in that way what they asked for with -d.
-    pub(super) may_be_reset: bool,
+    pub may_be_reset: bool,
 }
 
 /// What the sender of a stream counted.
@@ -86,6 +80,22 @@ impl Outgoing {
         &self.connected
     }
 
+    /// Sends the stream; its total.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+        let is_awaited = !self.is_read;
+        let report = self.run(signals, observer)?;
+        let is_unknown = is_awaited && report.seconds_to_close.is_none();
+        let doubt = "the server did not close the connection in time; what arrived is not known";
+        Ok(Total {
+            close_seconds: report.seconds_to_close,
+            doubt: is_unknown.then_some(doubt),
+            ..Total::of(report.whole, report.send_buffer)
+        })
+    }
+
     /// Writes until the time is up or everything is sent; then closes this direction and waits for
     /// the receiver to close the other.
     ///
@@ -121,10 +131,7 @@ impl Outgoing {
             calls: Calls::default(),
         };
         pace_segments(&self.socket, &self.plan.stream).map_err(setup)?;
-        let outcome = match &mut self.input {
-            Some(input) => sender.send_input(&self.plan, &buffer, input),
-            None => sender.send(&self.plan, &buffer),
-        };
+        let outcome = sender.send(&self.plan, &buffer, &mut self.input);
         let elapsed = sender.flowed(&outcome);
         let totals = sender.totals();
         sender.intervals.finish(elapsed, totals);
@@ -178,8 +185,18 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Sends everything; returns how long it took.
-    fn send(&mut self, plan: &Plan, buffer: &[u8]) -> Result<Duration, Error> {
+    /// Sends the header and everything behind it; returns how long it took. With an input neither time nor
+    /// bytes end the stream.
+    fn send(
+        &mut self,
+        plan: &Plan,
+        buffer: &[u8],
+        input: &mut Option<Source>,
+    ) -> Result<Duration, Error> {
+        let (duration, bytes_max) = match input {
+            Some(_) => (Duration::MAX, u64::MAX),
+            None => (plan.duration, plan.bytes_max),
+        };
         let pace = plan.stream.rate.map(Pace::of_bytes);
         if let Some(header) = &plan.header {
             self.write_all(&buffer[..header.tcp_bytes()])?;
@@ -188,53 +205,28 @@ impl Sender<'_> {
         loop {
             let elapsed = self.begun.elapsed();
             self.close_intervals(elapsed);
-            let is_over = elapsed >= plan.duration || self.bytes_sent >= plan.bytes_max;
+            let is_over = elapsed >= duration || self.bytes_sent >= bytes_max;
             if is_over || self.signals.is_finishing() {
                 return Ok(elapsed);
             }
             let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(self.bytes_sent, elapsed));
             if !ahead.is_zero() {
                 self.stop_if_cancelled()?;
-                let left = (plan.duration - elapsed).min(self.intervals.left(elapsed));
+                let left = (duration - elapsed).min(self.intervals.left(elapsed));
                 thread::sleep(ahead.min(left).min(LOOK_EVERY));
                 continue;
             }
-            let left = (plan.bytes_max - self.bytes_sent).min(write_bytes as u64);
-            self.write(&buffer[..left as usize])?;
-        }
-    }
-
-    /// Sends the header and all of the input; returns how long it took.
-    fn send_input(
-        &mut self,
-        plan: &Plan,
-        buffer: &[u8],
-        input: &mut Source,
-    ) -> Result<Duration, Error> {
-        let pace = plan.stream.rate.map(Pace::of_bytes);
-        if let Some(header) = &plan.header {
-            self.write_all(&buffer[..header.tcp_bytes()])?;
-        }
-        loop {
-            let elapsed = self.begun.elapsed();
-            self.close_intervals(elapsed);
-            self.stop_if_cancelled()?;
-            if self.signals.is_finishing() {
-                return Ok(elapsed);
-            }
-            let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(self.bytes_sent, elapsed));
-            if !ahead.is_zero() {
-                thread::sleep(ahead.min(self.intervals.left(elapsed)).min(LOOK_EVERY));
+            let Some(input) = input else {
+                let left = (bytes_max - self.bytes_sent).min(write_bytes as u64);
+                self.write(&buffer[..left as usize])?;
                 continue;
-            }
+            };
+            let peer = self.peer;
             match input.next_block() {
                 Ok(Block::Ready(block)) => self.write_all(block)?,
-                Ok(Block::NotYet) => {}
+                Ok(Block::NotYet) => self.stop_if_cancelled()?,
                 Ok(Block::End) => return Ok(elapsed),
-                Err(source) => {
-                    let peer = self.peer;
-                    return Err(Error::Input { peer, source });
-                }
+                Err(source) => return Err(Error::Input { peer, source }),
             }
         }
     }
@@ -307,7 +299,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Closes this direction; whether the receiver has closed the other, where that is awaited.
+    /// Closes this direction; where `is_awaited`, waits for the receiver to close the other, discarding what
+    /// it sends (the header's acknowledgement). Whether it did in time.
     fn close(
         &mut self,
         buffer: &mut [u8],
@@ -317,14 +310,8 @@ impl Sender<'_> {
         self.socket
             .shutdown(Shutdown::Write)
             .map_err(|source| self.broken(source))?;
-        Ok(is_awaited && self.await_close(buffer, sending)?)
-    }
-
-    /// Waits for the receiver to close, discarding what it sends (the header's acknowledgement).
-    /// `false` when it did not in time.
-    fn await_close(&mut self, buffer: &mut [u8], sending: Duration) -> Result<bool, Error> {
         let deadline = Instant::now() + sending.max(CLOSE_LIMIT_MIN);
-        while Instant::now() < deadline {
+        while is_awaited && Instant::now() < deadline {
             self.stop_if_cancelled()?;
             match self.socket.read(buffer) {
                 Ok(0) => return Ok(true),

@@ -1,28 +1,57 @@
-//! The end that asks for a test.
+//! The end that asks for a test: its sockets, what each of its datagrams says, and a server's socket to a client
+//! that it sends to (-d and -r).
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nicpoll_model::iperf::Direction;
+use nicpoll_model::{Rate, RateUnit};
 use nicpoll_sys::socket;
+use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
+use nicpoll_traffic::{Signals, sockets};
 use rustix::net::{SocketFlags, SocketType};
 
-use nicpoll_traffic::Signals;
-use nicpoll_traffic::sockets;
-use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
-
-use crate::wire::datagram::PAYLOAD_BYTES_MAX;
-use crate::wire::{Dialect, Directions};
-use nicpoll_model::iperf::Direction;
-
-use super::Streams;
-use super::incoming::Incoming;
-use super::receiver::Manner;
-use super::request;
+use super::receiver::{Incoming, Reception};
 use super::sender::{Outgoing, Plan, SendError, SendReport};
-use crate::config::ClientConfig;
-use crate::observer::{Connected, Observer, Remarks};
-use crate::reverse::{own_bounds, silence_max};
-use crate::socket_options::SocketOptions;
+use crate::config::{
+    ClientConfig, SocketOptions, StreamConfig, UDP_LENGTH_BYTES, set_type_of_service,
+};
+use crate::records::{Connected, Observer, Remarks};
+use crate::slots::Ticket;
+use crate::stream::{self, Back, Run, Test, bounds, silence_max};
+use crate::wire::{
+    Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX,
+    PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN, mark_shared_clock, upper_flags,
+};
+
+/// The streams of one pair of addresses, and the one that a server sends over a socket of its own.
+pub type Streams = stream::Streams<Incoming, Outgoing, ConnectBack>;
+
+impl From<Streams> for Test {
+    fn from(streams: Streams) -> Self {
+        Test {
+            incoming: streams.incoming.map(|incoming| -> Run {
+                Box::new(move |signals, reporter| incoming.total(signals, reporter))
+            }),
+            outgoing: streams.outgoing.map(|outgoing| -> Run {
+                Box::new(move |signals, reporter| outgoing.total(signals, reporter))
+            }),
+            back: streams.back.map(|back| Back {
+                is_at_once: back.is_at_once,
+                length_bytes: back.plan.payload.len(),
+                rate: back.rate(),
+                connect: Box::new(move |_| {
+                    let outgoing = back.connect()?;
+                    let connected = outgoing.connected;
+                    let run: Run =
+                        Box::new(move |signals, reporter| outgoing.total(signals, reporter));
+                    Ok((connected, run))
+                }),
+            }),
+        }
+    }
+}
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
 /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
@@ -66,8 +95,7 @@ pub fn connect(config: &ClientConfig) -> Result<Streams, SendError> {
 
 fn own_socket(config: &ClientConfig) -> Result<UdpSocket, SendError> {
     let payload_bytes = config.stream.length_bytes;
-    if !(request::least_payload_bytes(&config.stream)..=PAYLOAD_BYTES_MAX).contains(&payload_bytes)
-    {
+    if !(least_payload_bytes(&config.stream)..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
         return Err(SendError::Payload { payload_bytes });
     }
     let buffer_bytes = config.stream.buffer_bytes;
@@ -86,7 +114,7 @@ fn outgoing(
     let remarks = Remarks::of_client(stream);
     let connected = sending(&socket, peer, direction, stream.buffer_bytes, remarks)
         .map_err(|source| SendError::Setup { peer, source })?;
-    let (duration, bytes_max) = own_bounds(config.stream.amount);
+    let (duration, bytes_max) = bounds(config.stream.amount, Duration::MAX);
     if let Some(rate) = config.stream.pacing_bytes_per_second {
         socket::set_max_pacing_rate(&socket, rate)
             .map_err(|source| SendError::Setup { peer, source })?;
@@ -97,8 +125,8 @@ fn outgoing(
         plan: Plan {
             duration,
             bytes_max,
-            opening: request::opening(config),
-            payload: request::payload(config),
+            opening: opening(config),
+            payload: payload(config, stream.length_bytes),
             stream: config.stream.clone(),
             is_answered: direction == Direction::Forward,
             ends_at_closed_port: false,
@@ -128,23 +156,26 @@ fn incoming(
     Ok(Incoming {
         bound,
         stream: config.stream.clone(),
-        manner: Manner {
+        reception: Reception {
             direction,
             is_answered: false,
             remarks: Remarks::of_client(&config.stream),
-            expected: request::duration(&config.stream),
+            expected: match config.stream.amount {
+                Amount::Time(duration) => Some(duration),
+                Amount::Bytes(_) => None,
+            },
         },
         queued: Vec::new(),
         begun: None,
         // Who sends as well asks with every datagram.
-        request: (direction == Direction::Reverse).then(|| (peer, request::opening(config))),
+        request: (direction == Direction::Reverse).then(|| (peer, opening(config))),
         _client: None,
         ticket: None,
     })
 }
 
 /// A socket that sends to `peer`, with everything that was asked for.
-pub(super) fn socket_to(
+pub fn socket_to(
     peer: SocketAddr,
     bind: Option<SocketAddr>,
     options: &SocketOptions,
@@ -163,7 +194,7 @@ pub(super) fn socket_to(
 }
 
 /// How a socket looks that is sent over.
-pub(super) fn sending(
+pub fn sending(
     socket: &UdpSocket,
     peer: SocketAddr,
     direction: Direction,
@@ -179,4 +210,142 @@ pub(super) fn sending(
         tcp: None,
         remarks,
     })
+}
+
+/// A datagram header and a client header.
+const OPENING_BYTES_MIN: usize = CLIENT_HEADER_OFFSET + ClientHeader::BYTES;
+
+fn header(config: &ClientConfig) -> ClientHeader {
+    let stream = &config.stream;
+    let (rate, rate_flags) = header_rate(stream);
+    let port = config.peer.port();
+    let mut header = match stream.dialect {
+        Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(port, stream.amount, rate),
+        Dialect::V2_0_8 => ClientHeader::for_udp_v2_0_8(port, stream.amount, rate),
+        _ => ClientHeader::for_udp(port, stream.amount, rate),
+    };
+    header.threads = stream.streams;
+    if stream.length_bytes != UDP_LENGTH_BYTES {
+        header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
+    }
+    header.ask_for(stream.directions);
+    if let Some(rate) = stream.pacing_bytes_per_second
+        && header.extension.is_some()
+    {
+        header.pace(rate);
+    }
+    if let Some(extension) = &mut header.extension {
+        extension.upper_flags |= rate_flags;
+        extension.type_of_service = stream.socket.type_of_service.unwrap_or(0).into();
+    }
+    header
+}
+
+/// The rate as the header states it: in bits where the dialect knows no others, and where there is no
+/// whole number of packets.
+fn header_rate(stream: &StreamConfig) -> (u64, u16) {
+    let Some(rate) = stream.rate else {
+        return (0, 0);
+    };
+    let whole = rate.whole_per_second();
+    match whole.filter(|_| rate.unit() == RateUnit::PacketsPerSecond) {
+        Some(packets) if !matches!(stream.dialect, Dialect::V2_0_2 | Dialect::V2_0_8) => {
+            (packets, upper_flags::RATE_IN_PACKETS)
+        }
+        _ => (rate.bits_of(8 * stream.length_bytes as u64), 0),
+    }
+}
+
+/// The least payload that holds the headers, and a byte of what comes from elsewhere.
+fn least_payload_bytes(stream: &StreamConfig) -> usize {
+    match stream.has_shared_clock {
+        true => SHARED_CLOCK_BYTES_MIN,
+        false => PAYLOAD_BYTES_MIN + usize::from(stream.input.is_some()),
+    }
+}
+
+/// What the first datagram carries. As with 2.1.8 it is long enough for the client header, of which
+/// shorter ones have no more than their beginning.
+fn opening(config: &ClientConfig) -> Vec<u8> {
+    let stream = &config.stream;
+    let has_extension = stream.has_header && stream.dialect == Dialect::V2_1;
+    let least_bytes = match (has_extension, stream.pacing_bytes_per_second) {
+        (false, _) => 0,
+        (true, None) => OPENING_BYTES_MIN,
+        (true, Some(_)) => CLIENT_HEADER_OFFSET + ClientHeader::BYTES_MAX,
+    };
+    payload(config, stream.length_bytes.max(least_bytes))
+}
+
+/// What a datagram of this length carries, but for its own header.
+fn payload(config: &ClientConfig, length_bytes: usize) -> Vec<u8> {
+    let stream = &config.stream;
+    let mut payload = vec![0; length_bytes];
+    stream
+        .dialect
+        .prepare_payload(&mut payload, &header(config));
+    if !stream.has_header {
+        let offset = stream.dialect.client_header_offset();
+        let place = payload.iter_mut().skip(offset);
+        place.take(ClientHeader::BYTES).for_each(|byte| *byte = 0);
+    } else if stream.has_shared_clock {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        mark_shared_clock(&mut payload, now.unwrap_or_default());
+    }
+    payload
+}
+
+/// Sets what the client asks for of a socket that is sent to it over.
+pub fn make_as_asked(socket: &UdpSocket, peer: SocketAddr, asked: &ClientHeader) -> io::Result<()> {
+    if let Some(service) = asked.type_of_service() {
+        set_type_of_service(socket, peer, service)?;
+    }
+    if let Some(rate) = asked.pacing_bytes_per_second {
+        socket::set_max_pacing_rate(socket, rate)?;
+    }
+    Ok(())
+}
+
+/// A stream that waits to be sent to a client over a socket of its own (-d and -r).
+#[derive(Debug)]
+pub struct ConnectBack {
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    pub(super) options: SocketOptions,
+    pub(super) asked: ClientHeader,
+    pub(super) remarks: Remarks,
+    pub(super) plan: Plan,
+    /// Whether it is to begin at once rather than after the client's own stream.
+    pub is_at_once: bool,
+    pub(super) ticket: Ticket,
+}
+
+impl ConnectBack {
+    /// The rate to keep to.
+    pub fn rate(&self) -> Option<Rate> {
+        self.plan.stream.rate
+    }
+
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// [`SendError::Setup`].
+    pub fn connect(self) -> Result<Outgoing, SendError> {
+        let peer = self.peer;
+        let setup = |source| SendError::Setup { peer, source };
+        let socket = socket_to(peer, Some(self.local), &self.options, None).map_err(setup)?;
+        make_as_asked(&socket, peer, &self.asked).map_err(setup)?;
+        let connected =
+            sending(&socket, peer, Direction::Reverse, None, self.remarks).map_err(setup)?;
+        Ok(Outgoing {
+            socket,
+            connected,
+            plan: Plan {
+                is_answered: true,
+                ..self.plan
+            },
+            _client: None,
+            _ticket: Some(self.ticket),
+        })
+    }
 }

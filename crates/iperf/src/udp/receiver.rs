@@ -1,27 +1,249 @@
-//! The loop that receives one stream, whichever way it was opened.
+//! The loop that receives one stream of datagrams, whichever way it was opened, and what it reads into.
+//!
+//! A server's stream has little room until its datagrams have come fast, and gives it back when they stop. A
+//! receiver that is faster than its sender waits after every datagram, and is woken for every datagram by the
+//! core that delivers, which costs more than the datagram; while they come fast it naps instead and finds
+//! several. Times of arrival are the kernel's and are not changed by that.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_sys::socket::{Datagram, Wait};
-
-use nicpoll_traffic::sockets;
-use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
-use nicpoll_traffic::{OneWayDelays, RefusedSends, Signals};
-
-use crate::wire::datagram::has_shared_clock;
-use crate::wire::{Dialect, RawDatagram};
+use nicpoll_model::TimeDistribution;
 use nicpoll_model::iperf::Direction;
+use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
+use nicpoll_traffic::sockets::{self, SocketBuffer};
+use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};
+use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 
-use super::nap::Nap;
-use super::room::Room;
-use super::server::{End, ReceiveReport};
-use super::session::Session;
-use crate::observer::{Calls, Connected, Intervals, Observer, Remarks, Totals};
-use crate::pace;
-use crate::slots::{LeastRate, STRANGER_TIMEOUT, Ticket};
+use super::sender::Clock;
+use super::session::{Head, Session};
+use crate::config::StreamConfig;
+use crate::events::{Failed, Total};
+use crate::records::{
+    Calls, Connected, Distribution, IntervalRecord, Intervals, Observer, Remarks, Totals,
+};
+use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
+use crate::stream::make_sleeps_exact;
+use crate::wire::PAYLOAD_BYTES_MAX;
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The sender's FIN came, and silence after it where it is answered.
+    Fin,
+    /// [`Signals::sender_done`] was set and the socket is empty.
+    SenderDone,
+    /// Nothing came for the idle timeout, or for some time when the test should have been over.
+    Idle,
+}
+
+/// What the receiver counted. FINs are no data: they are in no other figure.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReceiveReport {
+    /// The sender; `None` when nobody came.
+    pub peer: Option<SocketAddr>,
+    /// Datagrams of data that were read, duplicates included.
+    pub datagrams_received: u64,
+    /// Their payload.
+    pub bytes_received: u64,
+    /// From the first datagram to the last one of data.
+    pub seconds: f64,
+    /// From the first datagram to the first FIN: what 2.1.8 divides by. `None` without FIN.
+    pub seconds_to_fin: Option<f64>,
+    /// The highest id known to be data: datagrams that the sender sent.
+    pub datagrams_expected: u64,
+    /// Ids up to the highest known that did not arrive. The first FIN tells of the last ones, and
+    /// of one too many for each FIN that was lost before it.
+    pub lost: u64,
+    /// Datagrams that arrived after a later one.
+    pub out_of_order: u64,
+    /// Datagrams whose id had arrived before.
+    pub duplicates: u64,
+    /// Jitter after RFC 3550 section 6.4.1 from the kernel's times of arrival; `None` below two
+    /// datagrams.
+    pub jitter_seconds: Option<f64>,
+    /// FINs that were read.
+    pub fins_received: u64,
+    /// Answers to them that the kernel took,
+    pub fin_acks_sent: u64,
+    /// and those that it refused.
+    pub refused_sends: RefusedSends,
+    /// Datagrams of other peers, and those that are none of iperf's.
+    pub foreign_datagrams: u64,
+    /// How the session ended.
+    pub end: End,
+    /// The stream as one interval that ends with the first FIN, without one with the last datagram of
+    /// data.
+    pub whole: IntervalRecord,
+    /// Gaps between arrivals by the kernel's times; datagrams that were handed over as one batch have
+    /// none between them. `None` when they are not recorded, and below two datagrams.
+    pub gaps: Option<Box<Distribution>>,
+    /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends
+    /// have one clock (`--trip-times`), and when a datagram arrived before it was sent.
+    pub one_way_delays: Option<Box<Distribution>>,
+    /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
+    pub delays_to_program: Option<TimeDistribution>,
+    /// The receive buffer.
+    pub receive_buffer: SocketBuffer,
+}
+
+/// A 2.1.8 client asks again after a random silence up to this long,
+const ASK_EVERY_MAX: Duration = Duration::from_millis(20);
+/// and this often at most.
+const REQUESTS_MAX: u32 = 100;
+
+/// A stream that waits to be received.
+#[derive(Debug)]
+pub struct Incoming {
+    // The socket goes before the client's address does, so that the listener knows the client for as
+    // long as datagrams of it can come here.
+    pub(super) bound: BoundUdp,
+    pub(super) stream: StreamConfig,
+    pub(super) reception: Reception,
+    /// What came before the socket was the sender's alone.
+    pub(super) queued: Vec<Head>,
+    /// When the first datagram was looked at; `None` when none has come.
+    pub(super) begun: Option<Instant>,
+    /// Whom to ask for the stream, and with which payload.
+    pub(super) request: Option<(SocketAddr, Vec<u8>)>,
+    /// The sender, at a listener.
+    pub(super) _client: Option<Arc<SocketAddr>>,
+    /// Counts the stream at a server.
+    pub(super) ticket: Option<Ticket>,
+}
+
+impl Incoming {
+    /// Receives the stream to its end; its total.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+        let report = self.run(signals, observer)?;
+        let is_ended = report.end == End::Fin;
+        Ok(Total {
+            gaps: report.gaps,
+            one_way_delays: report.one_way_delays,
+            ..Total::received(report.whole, report.receive_buffer, is_ended)
+        })
+    }
+
+    /// Receives the stream to its end.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn run(
+        self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> Result<ReceiveReport, ServerError> {
+        if let Some((server, payload)) = &self.request {
+            self.ask(*server, payload.clone(), signals)?;
+        }
+        if self.stream.is_batched {
+            make_sleeps_exact();
+        }
+        let interval = self.stream.interval;
+        let nap = || Nap::new(Instant::now());
+        let mut receiver = Receiver {
+            ticket: self.ticket.as_ref(),
+            nap: self.stream.is_batched.then(nap),
+            records_times: self.stream.records_times,
+            ..Receiver::new(&self.bound, self.reception, interval, observer)
+        };
+        if let (Some(first), Some(begun)) = (self.queued.first(), self.begun) {
+            receiver.open(first, begun)?;
+            for head in &self.queued {
+                receiver.take(head, begun)?;
+            }
+        }
+        receiver.run(signals)
+    }
+
+    /// Repeats the first datagram until the server sends.
+    fn ask(
+        &self,
+        server: SocketAddr,
+        mut payload: Vec<u8>,
+        signals: &Signals,
+    ) -> Result<(), ServerError> {
+        let failed = |source| self.bound.receive_failed(source);
+        let socket = &self.bound.socket;
+        let clock = Clock::start();
+        let random = RandomState::new();
+        for request in 0..REQUESTS_MAX {
+            if signals.is_cancelled() || signals.is_sender_done() {
+                return Err(ServerError::Cancelled);
+            }
+            clock.header(1).write_to(&mut payload);
+            let mut refused = RefusedSends::default();
+            self.bound.answer(server, &payload, &mut refused)?;
+            let share = random.hash_one(request) as u32;
+            let silence = ASK_EVERY_MAX.mul_f64(f64::from(share) / f64::from(u32::MAX));
+            // None at all would wait for ever.
+            let silence = silence.max(Duration::from_micros(1));
+            socket.set_read_timeout(Some(silence)).map_err(failed)?;
+            match socket.peek(&mut [0; 1]) {
+                Ok(_) => {
+                    return socket.set_read_timeout(Some(LOOK_EVERY)).map_err(failed);
+                }
+                Err(error) if sockets::is_no_datagram(&error) => {}
+                Err(source) => return Err(failed(source)),
+            }
+        }
+        Err(ServerError::NoData { peer: server })
+    }
+}
+
+/// A bound server, for one stream.
+#[derive(Debug)]
+pub struct Server {
+    bound: BoundUdp,
+}
+
+impl Server {
+    /// Binds the socket; datagrams are queued from now on.
+    ///
+    /// # Errors
+    /// [`ServerError::Bind`] and [`ServerError::Setup`].
+    pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
+        let bound = BoundUdp::bind(config)?;
+        socket::enable_arrival_times(&bound.socket).map_err(|source| ServerError::Setup {
+            address: config.bind,
+            source,
+        })?;
+        Ok(Server { bound })
+    }
+
+    /// The address bound to, with the port that was chosen.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.bound.address
+    }
+
+    /// Receives one stream to its end, from a sender that has this host's clock. The first good datagram decides
+    /// whose.
+    ///
+    /// # Errors
+    /// See [`ServerError`]. A client that never comes is no error: see [`ReceiveReport::end`].
+    pub fn run(self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
+        let mut unheard = ();
+        let reception = Reception {
+            direction: Direction::Forward,
+            is_answered: true,
+            remarks: Remarks::default(),
+            expected: None,
+        };
+        let receiver = Receiver {
+            records_delays: true,
+            ..Receiver::new(&self.bound, reception, None, &mut unheard)
+        };
+        receiver.run(signals)
+    }
+}
 
 /// A client's FINs take 2.5 s; whoever sends for longer is not listened to.
 const CLOSING_LIMIT: Duration = Duration::from_secs(4);
@@ -30,71 +252,29 @@ const SILENCE_AT_END: Duration = Duration::from_secs(2);
 /// The longest time to empty the socket after the sender is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// What is needed of a datagram once it has been read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    pub(super) source: SocketAddr,
-    pub(super) raw: RawDatagram,
-    pub(super) payload_bytes: usize,
-    pub(super) arrival_ns: Option<i64>,
-    /// See [`has_shared_clock`].
-    pub(super) has_shared_clock: bool,
-}
-
-impl Taken {
-    /// `None` when the datagram is none of iperf's.
-    pub(super) fn of(datagram: &Datagram<'_>) -> Option<Self> {
-        Some(Taken {
-            source: datagram.source?,
-            raw: RawDatagram::parse(datagram.payload).ok()?,
-            payload_bytes: datagram.payload.len(),
-            arrival_ns: datagram.arrival_ns,
-            has_shared_clock: has_shared_clock(datagram.payload),
-        })
-    }
-
-    /// Whether it may be a client's first. A FIN of nobody's session is left over from an earlier one.
-    pub(super) fn opens_session(&self) -> bool {
-        let header = Dialect::of_client(&self.raw).header(&self.raw, 0);
-        header.is_ok_and(|header| header.id >= 0)
-    }
-}
-
 /// How a stream is received.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+pub struct Reception {
     /// Which way the test's data flow over the socket.
-    pub(super) direction: Direction,
+    pub direction: Direction,
     /// Whether FINs are answered; where they are not, the first one ends the stream.
-    pub(super) is_answered: bool,
+    pub is_answered: bool,
     /// What is remarked of it.
-    pub(super) remarks: Remarks,
+    pub remarks: Remarks,
     /// When the stream should be over: a short silence ends it then.
-    pub(super) expected: Option<Duration>,
+    pub expected: Option<Duration>,
 }
 
-impl Manner {
-    /// A stream that is answered, however long it takes.
-    pub(super) const ANSWERED: Manner = Manner {
-        direction: Direction::Forward,
-        is_answered: true,
-        remarks: Remarks {
-            type_of_service: 0,
-            is_paced: false,
-            peer_version: None,
-        },
-        expected: None,
-    };
-}
-
-pub(super) struct Receiver<'a> {
+struct Receiver<'a> {
     bound: &'a BoundUdp,
-    manner: Manner,
+    reception: Reception,
     intervals: Intervals<'a>,
     /// A server's.
     ticket: Option<&'a Ticket>,
     session: Option<Session>,
+    /// Whether to record gaps and times of transit,
     records_times: bool,
+    /// and how long datagrams take from their sender, which has this host's clock, to this program.
     records_delays: bool,
     calls: Calls,
     foreign_datagrams: u64,
@@ -106,14 +286,15 @@ pub(super) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    pub(super) fn new(
+    fn new(
         bound: &'a BoundUdp,
+        reception: Reception,
         interval: Option<Duration>,
         observer: &'a mut dyn Observer,
     ) -> Self {
         Receiver {
             bound,
-            manner: Manner::ANSWERED,
+            reception,
             intervals: Intervals::new(interval, observer),
             ticket: None,
             session: None,
@@ -127,42 +308,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Receives in another manner than the usual one.
-    pub(super) fn in_manner(self, manner: Manner) -> Self {
-        Receiver { manner, ..self }
-    }
-
-    /// Receives as one of a server's streams.
-    pub(super) fn counted_by(self, ticket: Option<&'a Ticket>) -> Self {
-        Receiver { ticket, ..self }
-    }
-
-    /// Records gaps and times of transit.
-    pub(super) fn recording_times(self) -> Self {
-        Receiver {
-            records_times: true,
-            ..self
-        }
-    }
-
-    /// Records how long datagrams take from their sender, which has this host's clock, to this program.
-    pub(super) fn recording_delays(self) -> Self {
-        Receiver {
-            records_delays: true,
-            ..self
-        }
-    }
-
-    /// Lets datagrams gather while they come fast.
-    pub(super) fn napping(self) -> Self {
-        pace::make_sleeps_exact();
-        Receiver {
-            nap: Some(Nap::new(Instant::now())),
-            ..self
-        }
-    }
-
-    pub(super) fn run(mut self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
+    fn run(mut self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
         let outcome = self.receive(signals);
         let totals = self.totals();
         if let Some(session) = &self.session {
@@ -198,8 +344,8 @@ impl<'a> Receiver<'a> {
                     let mut count = 0;
                     datagrams.try_for_each(|datagram| {
                         count += 1;
-                        match Taken::of(&datagram) {
-                            Some(taken) => self.take(&taken, now),
+                        match Head::of(&datagram) {
+                            Some(head) => self.take(&head, now),
                             None => {
                                 self.foreign_datagrams += 1;
                                 Ok(())
@@ -233,16 +379,16 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    pub(super) fn take(&mut self, taken: &Taken, now: Instant) -> Result<(), ServerError> {
-        let Taken { source, raw, .. } = taken;
+    fn take(&mut self, head: &Head, now: Instant) -> Result<(), ServerError> {
+        let Head { source, raw, .. } = head;
         let bound = self.bound;
-        let is_answered = self.manner.is_answered;
+        let is_answered = self.reception.is_answered;
         let ticket = self.ticket;
         let session = match &mut self.session {
             Some(session) if session.peer == *source => session,
-            None if taken.opens_session() => {
+            None if head.opens_session() => {
                 bound.connect(*source)?;
-                self.open(taken, now)?
+                self.open(head, now)?
             }
             _ => {
                 self.foreign_datagrams += 1;
@@ -253,10 +399,10 @@ impl<'a> Receiver<'a> {
             self.foreign_datagrams += 1;
             return Ok(());
         };
-        let length = taken.payload_bytes;
+        let length = head.payload_bytes;
         if header.id >= 0 {
-            session.data(&header, length, taken.arrival_ns, now);
-        } else if let Some(answer) = session.fin(raw, &header, length, taken.arrival_ns, now)
+            session.data(&header, length, head.arrival_ns, now);
+        } else if let Some(answer) = session.fin(raw, &header, length, head.arrival_ns, now)
             && is_answered
             && bound.answer(*source, &answer, &mut session.acks_refused)?
         {
@@ -272,21 +418,17 @@ impl<'a> Receiver<'a> {
     }
 
     /// Begins the session with the sender of this datagram, which the socket is connected to.
-    pub(super) fn open(
-        &mut self,
-        first: &Taken,
-        now: Instant,
-    ) -> Result<&mut Session, ServerError> {
+    fn open(&mut self, first: &Head, now: Instant) -> Result<&mut Session, ServerError> {
         let peer = first.source;
         let local = self.bound.socket.local_addr();
         self.intervals.observer.connected(&Connected {
             local: local.map_err(|source| self.bound.receive_failed(source))?,
             peer,
-            direction: self.manner.direction,
+            direction: self.reception.direction,
             is_sender: false,
             buffer: self.bound.receive_buffer,
             tcp: None,
-            remarks: self.manner.remarks,
+            remarks: self.reception.remarks,
         });
         self.last_good = now;
         let session = self.session.insert(Session::open(peer, &first.raw, now));
@@ -340,7 +482,7 @@ impl<'a> Receiver<'a> {
         });
         let is_over = self.is_over(now) && silence >= SILENCE_AT_END;
         match closing {
-            Some(_) if !self.manner.is_answered => Some(End::Fin),
+            Some(_) if !self.reception.is_answered => Some(End::Fin),
             Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Fin),
             _ if is_over || silence >= self.silence_max() => Some(End::Idle),
             _ => None,
@@ -351,7 +493,7 @@ impl<'a> Receiver<'a> {
     fn silence_max(&self) -> Duration {
         let idle_timeout = self.bound.idle_timeout;
         match self.ticket {
-            Some(ticket) if !ticket.test().is_proven() => idle_timeout.min(STRANGER_TIMEOUT),
+            Some(ticket) if !ticket.proof().is_given() => idle_timeout.min(STRANGER_TIMEOUT),
             _ => idle_timeout,
         }
     }
@@ -360,7 +502,7 @@ impl<'a> Receiver<'a> {
     fn is_over(&self, now: Instant) -> bool {
         let session = self.session.as_ref();
         session.is_some_and(|session| {
-            let expected = self.manner.expected;
+            let expected = self.reception.expected;
             expected.is_some_and(|expected| session.elapsed_at(now) >= expected)
         })
     }
@@ -391,6 +533,170 @@ impl<'a> Receiver<'a> {
             one_way_delays: session.and_then(Session::one_way_delays).map(Box::new),
             delays_to_program: session.and_then(Session::delays_to_program),
             receive_buffer: self.bound.receive_buffer,
+        }
+    }
+}
+
+/// Datagrams that follow each other faster than this, on average, are let gather.
+const FAST_GAP: Duration = Duration::from_micros(10);
+/// They are let gather for this long: the usual buffer of 208 KiB holds about 250 small datagrams, which come in it at five
+/// million a second.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Looks at how fast datagrams come.
+struct Nap {
+    previous: Instant,
+}
+
+impl Nap {
+    fn new(now: Instant) -> Self {
+        Nap { previous: now }
+    }
+
+    /// How long to nap after a call that had room for `datagrams_max` and returned `datagrams` `now`; `None` when not
+    /// at all: more may be there already, or they come slowly.
+    fn after(&mut self, datagrams: u32, datagrams_max: u32, now: Instant) -> Option<Duration> {
+        let elapsed = now.duration_since(self.previous);
+        self.previous = now;
+        // A call that returns fewer has left none.
+        let has_emptied_socket = datagrams < datagrams_max / 2;
+        (has_emptied_socket && elapsed < FAST_GAP * datagrams).then_some(NAP)
+    }
+}
+
+/// Datagrams, or trains of them, that are taken with one system call once they come fast.
+pub const BATCH_DATAGRAMS: usize = 32;
+/// A sender is fast whose next so many datagrams
+const PROOF_DATAGRAMS: u32 = 64;
+/// come within this time.
+const PROOF_TIME: Duration = Duration::from_millis(1);
+
+const _: () = assert!(PAYLOAD_BYTES_MAX <= STRANGER_BYTES);
+
+/// What one receiver reads into.
+struct Room<'a> {
+    /// Counts what a server's streams hold; nothing counts that of others.
+    ticket: Option<&'a Ticket>,
+    small: ReceiveBatch,
+    large: Option<(ReceiveBatch, Option<Grown>)>,
+    since: Instant,
+    datagrams: u32,
+}
+
+impl<'a> Room<'a> {
+    /// For a stream whose sender is not known yet.
+    ///
+    /// # Errors
+    /// When the process may have no more memory.
+    fn new(ticket: Option<&'a Ticket>, now: Instant) -> io::Result<Self> {
+        Ok(Room {
+            ticket,
+            small: ReceiveBatch::new(1, PAYLOAD_BYTES_MAX)?,
+            large: None,
+            since: now,
+            datagrams: 0,
+        })
+    }
+
+    /// What the next call reads into.
+    fn batch(&mut self) -> &mut ReceiveBatch {
+        match &mut self.large {
+            Some((batch, _)) => batch,
+            None => &mut self.small,
+        }
+    }
+
+    /// Takes note of a call that returned `datagrams` `now`.
+    fn after(&mut self, datagrams: u32, now: Instant) {
+        if self.large.is_some() {
+            return;
+        }
+        self.datagrams += datagrams;
+        if self.datagrams >= PROOF_DATAGRAMS {
+            if now.duration_since(self.since) < PROOF_TIME {
+                self.large = self.grown();
+            }
+            (self.since, self.datagrams) = (now, 0);
+        }
+    }
+
+    /// Takes note of a wait in vain.
+    fn after_silence(&mut self, now: Instant) {
+        self.large = None;
+        (self.since, self.datagrams) = (now, 0);
+    }
+
+    /// `None` when there is no room for it now.
+    fn grown(&self) -> Option<(ReceiveBatch, Option<Grown>)> {
+        let grown = match self.ticket {
+            Some(ticket) => Some(ticket.grow(BATCH_DATAGRAMS * PAYLOAD_BYTES_MAX)?),
+            None => None,
+        };
+        let batch = ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX).ok()?;
+        Some((batch, grown))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::slots::Slots;
+
+    #[test]
+    fn room_grows_with_proof_and_shrinks_with_silence() {
+        let slots = Slots::new(false);
+        let ticket = slots.take(([192, 0, 2, 1], 1).into(), 1).unwrap();
+        let begun = Instant::now();
+        let us = |us| begun + Duration::from_micros(us);
+        let mut room = Room::new(Some(&ticket), begun).unwrap();
+        assert_eq!(room.batch().datagrams_max(), 1);
+        room.after(64, us(1000));
+        assert_eq!(room.batch().datagrams_max(), 1);
+        room.after(63, us(1001));
+        assert_eq!(room.batch().datagrams_max(), 1);
+        room.after(1, us(1999));
+        assert_eq!(room.batch().datagrams_max(), BATCH_DATAGRAMS);
+        room.after_silence(us(3000));
+        assert_eq!(room.batch().datagrams_max(), 1);
+    }
+
+    #[test]
+    fn all_streams_together_have_so_much_room_and_no_more() {
+        let slots = Slots::new(false);
+        let now = Instant::now();
+        let tickets: Vec<_> = (0..64)
+            .map(|host| slots.take(([192, 0, 2, host], 1).into(), 1).unwrap())
+            .collect();
+        let large = tickets.iter().map(|ticket| {
+            let mut room = Room::new(Some(ticket), now).unwrap();
+            room.after(PROOF_DATAGRAMS, now);
+            room
+        });
+        let rooms: Vec<_> = large.collect();
+        let grown = rooms.iter().filter(|room| room.large.is_some()).count();
+        assert!((8..32).contains(&grown), "{grown}");
+    }
+
+    #[test]
+    fn only_a_fast_stream_is_let_gather() {
+        let begun = Instant::now();
+        let mut nap = Nap::new(begun);
+        let us = |us| begun + Duration::from_micros(us);
+        assert_eq!(nap.after(0, 32, us(1)), None);
+        assert_eq!(nap.after(1, 32, us(10)), Some(NAP));
+        assert_eq!(nap.after(1, 32, us(20)), None);
+        assert_eq!(nap.after(15, 32, us(169)), Some(NAP));
+        assert_eq!(nap.after(15, 32, us(320)), None);
+        assert_eq!(nap.after(64, 32, us(650)), None);
+    }
+
+    #[test]
+    fn nobody_naps_who_reads_one_datagram_a_call() {
+        let begun = Instant::now();
+        let mut nap = Nap::new(begun);
+        for call in 1..100 {
+            assert_eq!(nap.after(1, 1, begun + Duration::from_micros(call)), None);
         }
     }
 }

@@ -1,58 +1,61 @@
-//! The loop that sends a stream of datagrams, at whichever end sends it.
+//! The loop that sends a stream of datagrams, at whichever end sends it, in batches, and its end: FINs until one
+//! is answered.
 //!
-//! What must hold: a datagram belongs to the interval in which its send began, and no wait goes without
-//! a look at the signals.
-
-mod closing;
-mod error;
+//! A datagram belongs to the interval in which its send began, and no wait goes without a look at the signals.
+//! Every datagram has its own id and time of sending, however many of them one system call takes; the kernel
+//! takes all of a batch or nothing of it; and no more datagrams wait to leave the host than would if each were
+//! sent alone, so a queue on the way out loses none that it would not lose otherwise. Whichever version serves,
+//! its first look at a FIN shows how much was sent, and no server can keep the client from ending.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
-
-use crate::wire;
-use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
-
-use closing::Closing;
-pub use error::SendError;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::Pace;
+use nicpoll_sys::socket;
+use nicpoll_traffic::backlog::{Backlog, PACKET_HEADER_BYTES};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::{LOOK_EVERY, Signals};
+use nicpoll_traffic::{LOOK_EVERY, Signals, WallClock};
+use rustix::io::Errno;
+use thiserror::Error;
 
-use super::batch::{Batch, Clock};
 use crate::config::StreamConfig;
-use crate::input::{Block, Source};
-use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::pace;
+use crate::events::{Failed, Total};
+use crate::records::{
+    Broken, Calls, Connected, Distribution, Gaps, IntervalRecord, Intervals, Observer, Totals,
+};
 use crate::slots::Ticket;
-use crate::times::{Distribution, Gaps};
+use crate::stream::{Block, Source, make_sleeps_exact};
+use crate::wire::{
+    DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply,
+    SHARED_CLOCK_BYTES_MIN, ServerReport, Version, classify,
+};
 
 /// How often a sender looks for room that the kernel does not make it wait for.
 const ROOM_EVERY: Duration = Duration::from_micros(200);
 
 /// What to send.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub struct Plan {
     /// The stream ends after this time
-    pub(super) duration: Duration,
+    pub duration: Duration,
     /// or after this many bytes, whichever comes first. The last datagram carries what is left of
     /// them, but never less than the least payload.
-    pub(super) bytes_max: u64,
+    pub bytes_max: u64,
     /// What the first datagram carries, but for its own header; as long as `payload` or longer,
-    pub(super) opening: Vec<u8>,
+    pub opening: Vec<u8>,
     /// and what the others carry.
-    pub(super) payload: Vec<u8>,
+    pub payload: Vec<u8>,
     /// How. With an input neither time nor bytes count.
-    pub(super) stream: StreamConfig,
+    pub stream: StreamConfig,
     /// Whether FINs are answered: not where the other end sends over the same socket as well, or
     /// instead.
-    pub(super) is_answered: bool,
+    pub is_answered: bool,
     /// Whether a closed port at the other end ends the stream, as it must where a client can ask for
     /// it and go.
-    pub(super) ends_at_closed_port: bool,
+    pub ends_at_closed_port: bool,
 }
 
 /// What the sender counted. FINs are no data: they are in no other figure.
@@ -76,7 +79,7 @@ pub struct SendReport {
     /// Answers to FINs that arrived; 0 when none was.
     pub fin_acks_received: u64,
     /// What the receiver says it counted. `None` when it did not say.
-    pub server_report: Option<wire::ServerReport>,
+    pub server_report: Option<ServerReport>,
     /// The stream as one interval.
     pub whole: IntervalRecord,
     /// Gaps between the beginnings of the sends; datagrams that were sent with one system call have
@@ -103,6 +106,32 @@ impl Outgoing {
     /// Both ends, and the send buffer.
     pub fn connected(&self) -> &Connected {
         &self.connected
+    }
+
+    /// Sends the stream; its total.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+        let is_answered = self.plan.is_answered;
+        // Nobody answers for a group.
+        let is_group = self.connected.peer.ip().is_multicast();
+        let report = self.run(signals, observer)?;
+        let is_unanswered = is_answered && report.fin_acks_received == 0;
+        let is_unknown = is_unanswered && !is_group;
+        let closed_after = report.closed_port_after.filter(|_| is_unknown);
+        let doubt = match closed_after {
+            Some(_) => "the server's port is closed; see whether it runs",
+            None => "the server did not answer the end of the stream; what arrived is not known",
+        };
+        Ok(Total {
+            server_report: report.server_report,
+            gaps: report.gaps,
+            unanswered_fins: is_unanswered.then_some(report.fins_sent),
+            flowed_seconds: closed_after,
+            doubt: is_unknown.then_some(doubt),
+            ..Total::of(report.whole, report.send_buffer)
+        })
     }
 
     /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
@@ -301,7 +330,7 @@ impl Sender<'_> {
     /// The schedule. Sleeps are as exact as the kernel's timers from then on.
     fn pace(&self) -> Option<Pace> {
         let rate = self.plan.stream.rate?;
-        pace::make_sleeps_exact();
+        make_sleeps_exact();
         let pace = Pace::of_datagrams(rate, self.plan.payload.len());
         Some(pace.in_bursts(self.plan.stream.burst_datagrams))
     }
@@ -438,5 +467,466 @@ impl Sender<'_> {
             return Err(SendError::Cancelled);
         }
         Ok(())
+    }
+
+    /// Ends the stream. A server that never answers is no error.
+    fn close(&mut self) -> Result<(), SendError> {
+        self.closing.has_begun = true;
+        self.take_early_replies()?;
+        let begun = Instant::now();
+        let mut server = self.batch.dialect;
+        let mut tries = 0;
+        while tries <= retries(server) {
+            self.stop_if_cancelled()?;
+            self.send_fin()?;
+            if self.await_ack(server.fin_every())? {
+                return self.await_late_acks();
+            }
+            tries += 1;
+            // It has told its version only now, and may not have understood the FINs so far. A second
+            // version would be no server's.
+            if server == self.plan.stream.dialect && self.batch.dialect != server {
+                (server, tries) = (self.batch.dialect, 0);
+            }
+        }
+        if self.await_ack(FIN_LIMIT.saturating_sub(begun.elapsed()))? {
+            return self.await_late_acks();
+        }
+        Ok(())
+    }
+
+    /// Ends a stream whose FINs nobody answers.
+    fn close_unanswered(&mut self) -> Result<(), SendError> {
+        self.closing.has_begun = true;
+        for repetition in 0..FINS_UNANSWERED {
+            self.stop_if_cancelled()?;
+            if repetition > 0 {
+                thread::sleep(Dialect::V2_1.fin_every());
+            }
+            self.send_fin()?;
+        }
+        Ok(())
+    }
+
+    /// Sends a FIN. Its id is the same each time, so that whichever arrives first tells how much was
+    /// sent; the originals since 2.0.10 change it, and a server that misses the first one then counts a
+    /// datagram that never was.
+    fn send_fin(&mut self) -> Result<(), SendError> {
+        if self.send(-self.next_id(), self.plan.payload.len())? {
+            self.closing.fins_sent += 1;
+        } else {
+            self.closing.fins_refused += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes what came before the first FIN and therefore answers none: header acknowledgements of
+    /// 2.0.10 to 2.0.13.
+    fn take_early_replies(&mut self) -> Result<(), SendError> {
+        let peer = self.peer;
+        let failed = |source| SendError::Receive { peer, source };
+        self.socket.set_nonblocking(true).map_err(failed)?;
+        let deadline = Instant::now() + LATE_ACK_LIMIT;
+        let mut buffer = [0; 64];
+        while Instant::now() < deadline
+            && let Some(length) = self.receive(&mut buffer)?
+        {
+            if let Some(ack) = HeaderAck::parse(&buffer[..length]) {
+                self.learn(ack.version);
+            }
+        }
+        self.socket.set_nonblocking(false).map_err(failed)
+    }
+
+    /// From now on FINs are written as the server reads them. A version that was asked for stays.
+    fn learn(&mut self, server: Version) {
+        if self.plan.stream.dialect == Dialect::V2_1 {
+            self.batch.dialect = Dialect::of_server(server);
+        }
+    }
+
+    /// Waits for the answers to the remaining FINs, which would otherwise find no socket and be
+    /// missing from the account of what was sent and received.
+    fn await_late_acks(&mut self) -> Result<(), SendError> {
+        let deadline = Instant::now() + LATE_ACK_LIMIT;
+        while self.closing.acks_received < self.closing.fins_sent
+            && Instant::now() < deadline
+            && self.await_ack(LATE_ACK_SILENCE)?
+        {}
+        Ok(())
+    }
+
+    /// Waits for one answer to a FIN; `false` when none came in time.
+    fn await_ack(&mut self, timeout: Duration) -> Result<bool, SendError> {
+        let deadline = Instant::now() + timeout;
+        let mut buffer = [0; 2048];
+        loop {
+            self.stop_if_cancelled()?;
+            if let Some(length) = self.receive(&mut buffer)? {
+                let batch = &self.batch;
+                let is_ack = match classify(&buffer[..length], batch.payload(), batch.dialect) {
+                    Reply::HeaderAck(version) => {
+                        self.learn(version);
+                        false
+                    }
+                    Reply::Report(report) => {
+                        self.closing.server_report = Some(report);
+                        true
+                    }
+                    Reply::Echo | Reply::BareAck => true,
+                };
+                if is_ack {
+                    self.closing.acks_received += 1;
+                    return Ok(true);
+                }
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// After an answer, answers to the other FINs are awaited until this long a silence,
+const LATE_ACK_SILENCE: Duration = Duration::from_millis(20);
+/// and never longer than this.
+const LATE_ACK_LIMIT: Duration = Duration::from_millis(250);
+
+/// How often a 2.1.8 client sends its FIN again,
+const RETRIES: u32 = 200;
+/// and one of 2.0.x, whose servers answer ten FINs and no more.
+const OLD_RETRIES: u32 = 9;
+/// An answer is awaited at least this long, as 2.0.x clients do.
+const FIN_LIMIT: Duration = Duration::from_millis(2500);
+
+/// FINs that are sent where none is answered. 2.1.8 sends one, and loses the end with it.
+const FINS_UNANSWERED: u32 = 3;
+
+/// How often the FIN is sent again to such a server.
+fn retries(server: Dialect) -> u32 {
+    match server {
+        Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_0_10 | Dialect::V2_0_13 => OLD_RETRIES,
+        _ => RETRIES,
+    }
+}
+
+/// What came of the end so far.
+#[derive(Default)]
+struct Closing {
+    has_begun: bool,
+    fins_sent: u64,
+    fins_refused: u64,
+    acks_received: u64,
+    server_report: Option<ServerReport>,
+}
+
+/// The most that every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`).
+const DATAGRAMS_MAX: usize = 64;
+
+/// The time that datagrams bear.
+pub struct Clock {
+    begun: Instant,
+    wall: WallClock,
+}
+
+impl Clock {
+    pub fn start() -> Self {
+        let wall = WallClock::start();
+        Clock {
+            begun: Instant::now(),
+            wall,
+        }
+    }
+
+    /// The header of a datagram that is sent now.
+    pub fn header(&self, id: i64) -> DatagramHeader {
+        let now = self.wall.at(Instant::now());
+        DatagramHeader {
+            id,
+            sent_seconds: now.as_secs() as u32,
+            sent_microseconds: now.subsec_micros(),
+        }
+    }
+}
+
+/// Payloads side by side, of which each call sends the first ones.
+struct Batch {
+    /// How ids are written; as in 2.1 unless set.
+    dialect: Dialect,
+    payloads: Vec<u8>,
+    payload_bytes: usize,
+    /// Datagrams that one call may send, at most.
+    datagrams_max: usize,
+    backlog: Backlog,
+}
+
+impl Batch {
+    /// Copies of `payload`, as many as `socket` takes with one call but no more than `datagrams_max`:
+    /// one when a datagram has to be fragmented, or when the kernel knows no batches.
+    fn new(socket: &UdpSocket, payload: &[u8], datagrams_max: usize) -> Self {
+        let payload_bytes = payload.len();
+        let is_ipv6 = socket.peer_addr().is_ok_and(|peer| peer.is_ipv6());
+        let mtu = if is_ipv6 {
+            rustix::net::sockopt::ipv6_mtu(socket)
+        } else {
+            rustix::net::sockopt::ip_mtu(socket)
+        };
+        let packet_bytes = payload_bytes + PACKET_HEADER_BYTES[usize::from(is_ipv6)];
+        let fits = mtu.is_ok_and(|mtu| packet_bytes <= mtu as usize);
+        let buffer_bytes = socket::send_buffer(socket);
+        let datagrams_max = datagrams_max
+            .min(DATAGRAMS_MAX)
+            .min(PAYLOAD_BYTES_MAX / payload_bytes.max(1))
+            .max(1);
+        let mut batch = Batch {
+            dialect: Dialect::V2_1,
+            payloads: payload.repeat(datagrams_max),
+            payload_bytes,
+            datagrams_max,
+            backlog: Backlog::new(buffer_bytes.unwrap_or(0), packet_bytes),
+        };
+        // A socket for batches pays for them with every datagram: one without them does not ask.
+        if datagrams_max > 1 && (!fits || batch.cut(socket, true).is_err()) {
+            batch.datagrams_max = 1;
+        }
+        batch
+    }
+
+    /// How many of `datagrams` one call may send now; none while as many wait to leave the host as single
+    /// sends would have left there. As long as there are no batches among them, the kernel sees to that
+    /// and a send waits.
+    fn together(&mut self, socket: &UdpSocket, datagrams: u64) -> usize {
+        let datagrams = usize::try_from(datagrams).unwrap_or(usize::MAX);
+        let datagrams = datagrams.min(self.datagrams_max);
+        if self.datagrams_max == 1 || datagrams == 1 && self.backlog.has_no_batch() {
+            return datagrams;
+        }
+        let unsent_bytes = socket::unsent_bytes(socket).unwrap_or(0);
+        let room = self.backlog.room(unsent_bytes);
+        if self.backlog.has_no_batch() {
+            return datagrams.min(room).max(1);
+        }
+        datagrams.min(room)
+    }
+
+    /// Has the kernel cut what is longer than a datagram, or no longer.
+    fn cut(&self, socket: &UdpSocket, is_cut: bool) -> io::Result<()> {
+        let bytes = if is_cut { self.payload_bytes } else { 0 };
+        // Longer ones than that are alone in their batch.
+        socket::set_segment(socket, u16::try_from(bytes).unwrap_or(0))
+    }
+
+    /// One payload, with whatever header it was sent with last.
+    fn payload(&self) -> &[u8] {
+        &self.payloads[..self.payload_bytes]
+    }
+
+    /// Puts `block`, cut off where the datagram ends, behind the header of the first datagram, in the
+    /// place of everything else. Returns the datagram's length.
+    fn load(&mut self, block: &[u8]) -> usize {
+        let offset = self.dialect.client_header_offset();
+        let place = &mut self.payloads[offset..self.payload_bytes];
+        let length = block.len().min(place.len());
+        place[..length].copy_from_slice(&block[..length]);
+        offset + length
+    }
+
+    /// Sends `length` bytes: datagrams of the full length with ids from `first_id` on, and a last one
+    /// with what is left. `length` is 1 at least and fits the batch.
+    fn send(
+        &mut self,
+        socket: &UdpSocket,
+        clock: &Clock,
+        first_id: i64,
+        length: usize,
+    ) -> io::Result<()> {
+        self.number(clock, first_id, length);
+        match socket.send(&self.payloads[..length]) {
+            Ok(_) => {
+                self.backlog.add(length.div_ceil(self.payload_bytes));
+                Ok(())
+            }
+            // The path's MTU has shrunk, or the way out cannot cut batches: one at a time from now on.
+            Err(error) if length > self.payload_bytes && is_no_batch(&error) => {
+                self.datagrams_max = 1;
+                self.cut(socket, false)?;
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends one datagram that may be longer than those of the batch.
+    fn send_alone(
+        &mut self,
+        socket: &UdpSocket,
+        clock: &Clock,
+        id: i64,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let mut payload = payload.to_vec();
+        self.dialect.write_header(&clock.header(id), &mut payload);
+        if self.datagrams_max == 1 {
+            return socket.send(&payload).map(|_| ());
+        }
+        // It would be cut into several.
+        self.cut(socket, false)?;
+        let outcome = socket.send(&payload).map(|_| ());
+        self.cut(socket, true)?;
+        outcome
+    }
+
+    fn number(&mut self, clock: &Clock, first_id: i64, length: usize) {
+        let payloads = self.payloads[..length].chunks_mut(self.payload_bytes);
+        for (id, payload) in (first_id..).zip(payloads) {
+            self.dialect.write_header(&clock.header(id), payload);
+        }
+    }
+}
+
+fn is_no_batch(error: &io::Error) -> bool {
+    [Errno::INVAL, Errno::MSGSIZE, Errno::IO]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Why a stream could not be sent.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The payload has no room for the headers, or does not fit a datagram.
+    #[error(
+        "a UDP payload of {payload_bytes} bytes cannot carry an iperf stream; choose {min} to {max}, \
+         {clock_min} at least to tell of a clock that both ends have",
+        min = PAYLOAD_BYTES_MIN,
+        max = PAYLOAD_BYTES_MAX,
+        clock_min = SHARED_CLOCK_BYTES_MIN
+    )]
+    Payload {
+        /// The length asked for.
+        payload_bytes: usize,
+    },
+    /// No socket.
+    #[error(
+        "cannot set up a UDP socket to {peer}; see whether there is a route, and the local address, \
+         device and options asked for"
+    )]
+    Setup {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The input could not be opened or read.
+    #[error(
+        "cannot read the payload to send to {peer}; see whether the file is there and readable"
+    )]
+    Input {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A send failed for good.
+    #[error(
+        "cannot send to {peer} after {datagrams_sent} datagrams; see the route, the MTU and what packet filters of this \
+         host let out"
+    )]
+    Send {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Datagrams sent until then.
+        datagrams_sent: u64,
+        /// Time since the first send.
+        seconds: f64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The receiver has gone.
+    #[error("{peer} closed its port after {datagrams_sent} datagrams; see why it ended")]
+    Closed {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Datagrams sent until then.
+        datagrams_sent: u64,
+    },
+    /// A receive failed for good.
+    #[error("cannot receive the answer from {peer}; see whether the interface is still up")]
+    Receive {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// [`Signals::cancel`](nicpoll_traffic::Signals::cancel) was set.
+    #[error("the UDP stream was told to stop")]
+    Cancelled,
+}
+
+impl From<SendError> for Failed {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Cancelled => Failed::Cancelled,
+            error => Failed::because(&error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    fn pair(ip: impl Into<IpAddr>) -> (UdpSocket, UdpSocket) {
+        let ip = ip.into();
+        let receiver = UdpSocket::bind((ip, 0)).unwrap();
+        let sender = UdpSocket::bind((ip, 0)).unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let wait = Some(Duration::from_secs(2));
+        receiver.set_read_timeout(wait).unwrap();
+        (sender, receiver)
+    }
+
+    #[test]
+    fn every_datagram_of_a_batch_has_its_own_id_and_time() {
+        let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        let mut batch = Batch::new(&sender, &[0; 100], 64);
+        let clock = Clock::start();
+        batch.send(&sender, &clock, 7, 250).unwrap();
+        let mut last_ns = 0;
+        for (id, length) in [(7, 100), (8, 100), (9, 50)] {
+            let mut payload = [0; 200];
+            assert_eq!(receiver.recv(&mut payload).unwrap(), length);
+            let header = DatagramHeader::parse(&payload[..length]).unwrap();
+            assert_eq!(header.id, id);
+            assert!(header.sent_ns() >= last_ns);
+            last_ns = header.sent_ns();
+        }
+    }
+
+    #[test]
+    fn the_longest_batch_is_taken_whole() {
+        for ip in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ] {
+            let (sender, receiver) = pair(ip);
+            let mut batch = Batch::new(&sender, &[0; 1023], usize::MAX);
+            assert_eq!(batch.datagrams_max, 64);
+            batch.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
+            for _ in 0..64 {
+                assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1023);
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_fits_one_packet_and_one_that_would_be_fragmented_is_none() {
+        let (sender, _receiver) = pair(Ipv4Addr::LOCALHOST);
+        assert_eq!(Batch::new(&sender, &[0; 1470], 64).datagrams_max, 44);
+        assert_eq!(Batch::new(&sender, &[0; 1470], 1).datagrams_max, 1);
+        // The loopback's MTU is the largest packet.
+        assert_eq!(Batch::new(&sender, &[0; 65_507], 64).datagrams_max, 1);
     }
 }

@@ -1,98 +1,113 @@
-//! The receiving end of a UDP stream.
+//! The end that is asked for tests. It opens a session for each client, as iperf does: the socket that the first
+//! datagram came to is connected to its sender, and another is bound for further clients.
+//!
+//! Every datagram that the kernel queued is counted once, by the session of its sender. The new socket is
+//! bound before the old one is connected, so at every moment one of them takes what comes; the kernel prefers
+//! the newest socket, and the old one's queue grows no more and is read out. Then the old one is connected,
+//! and what the new one got of its client in between is read out too. So everything of the client is known in
+//! the order in which it came.
+//!
+//! Not avoidable: a datagram for which the kernel had chosen the new socket just before the connection, but
+//! which it queued only after the new socket was read out, is lost to its session and counted by
+//! [`Listener::stray_datagrams`]. And a server at the unspecified address of a host with several addresses can
+//! serve only clients that send to the one from which the host answers them.
+//!
+//! No data are sent to an address that was not allowed, since whoever asks may have written another's address
+//! into the datagram; and whatever a header states, the time, the rate and the length of a datagram are bounded.
 
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use nicpoll_model::TimeDistribution;
-use nicpoll_sys::socket;
+use nicpoll_model::Rate;
+use nicpoll_model::iperf::Direction;
+use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
+use nicpoll_traffic::sockets::{self, SocketBuffer};
+use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
+use nicpoll_traffic::{ClientRefusal, Signals};
+use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use nicpoll_traffic::sockets::SocketBuffer;
-use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};
-use nicpoll_traffic::{RefusedSends, Signals};
+use super::client::{ConnectBack, Streams, make_as_asked, sending};
+use super::receiver::{BATCH_DATAGRAMS, Incoming, Reception};
+use super::sender::{Outgoing, Plan, SendError};
+use super::session::Head;
+use crate::config::{ListenerConfig, StreamConfig, UDP_RATE};
+use crate::events::Failed;
+use crate::records::Remarks;
+use crate::slots::{Slots, Ticket};
+use crate::stream::{Listen, Taken, bounds, is_address_of_server};
+use crate::wire::{
+    ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, fill_payload, flags,
+    upper_flags,
+};
 
-use super::receiver::Receiver;
-use crate::observer::IntervalRecord;
-use crate::times::Distribution;
+/// The longest that reading out a socket may take, should datagrams come as fast as they are read.
+const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
+/// The most datagrams that wait to be looked at, should they be strangers' and come as fast as they are
+/// read.
+const PENDING_MAX: usize = 4096;
 
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The sender's FIN came, and silence after it where it is answered.
-    Fin,
-    /// [`Signals::sender_done`] was set and the socket is empty.
-    SenderDone,
-    /// Nothing came for the idle timeout, or for some time when the test should have been over.
-    Idle,
-}
-
-/// What the receiver counted. FINs are no data: they are in no other figure.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReceiveReport {
-    /// The sender; `None` when nobody came.
-    pub peer: Option<SocketAddr>,
-    /// Datagrams of data that were read, duplicates included.
-    pub datagrams_received: u64,
-    /// Their payload.
-    pub bytes_received: u64,
-    /// From the first datagram to the last one of data.
-    pub seconds: f64,
-    /// From the first datagram to the first FIN: what 2.1.8 divides by. `None` without FIN.
-    pub seconds_to_fin: Option<f64>,
-    /// The highest id known to be data: datagrams that the sender sent.
-    pub datagrams_expected: u64,
-    /// Ids up to the highest known that did not arrive. The first FIN tells of the last ones, and
-    /// of one too many for each FIN that was lost before it.
-    pub lost: u64,
-    /// Datagrams that arrived after a later one.
-    pub out_of_order: u64,
-    /// Datagrams whose id had arrived before.
-    pub duplicates: u64,
-    /// Jitter after RFC 3550 section 6.4.1 from the kernel's times of arrival; `None` below two
-    /// datagrams.
-    pub jitter_seconds: Option<f64>,
-    /// FINs that were read.
-    pub fins_received: u64,
-    /// Answers to them that the kernel took,
-    pub fin_acks_sent: u64,
-    /// and those that it refused.
-    pub refused_sends: RefusedSends,
-    /// Datagrams of other peers, and those that are none of iperf's.
-    pub foreign_datagrams: u64,
-    /// How the session ended.
-    pub end: End,
-    /// The stream as one interval that ends with the first FIN, without one with the last datagram of
-    /// data.
-    pub whole: IntervalRecord,
-    /// Gaps between arrivals by the kernel's times; datagrams that were handed over as one batch have
-    /// none between them. `None` when they are not recorded, and below two datagrams.
-    pub gaps: Option<Box<Distribution>>,
-    /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends
-    /// have one clock (`--trip-times`), and when a datagram arrived before it was sent.
-    pub one_way_delays: Option<Box<Distribution>>,
-    /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
-    pub delays_to_program: Option<TimeDistribution>,
-    /// The receive buffer.
-    pub receive_buffer: SocketBuffer,
-}
-
-/// A bound server, for one stream.
-#[derive(Debug)]
-pub struct Server {
+/// A bound server, for any number of streams.
+pub struct Listener {
     bound: BoundUdp,
+    config: ListenerConfig,
+    batch: ReceiveBatch,
+    /// Read, but not yet looked at.
+    pending: VecDeque<First>,
+    /// Clients whose sessions exist; each session holds the other end.
+    clients: Vec<Weak<SocketAddr>>,
+    slots: Slots,
+    refused: Option<SocketAddr>,
+    stray_datagrams: u64,
 }
 
-impl Server {
+/// A datagram that may open a session, and what it asks for.
+#[derive(Clone, Copy)]
+struct First {
+    head: Head,
+    asked: Option<ClientHeader>,
+}
+
+impl Listener {
     /// Binds the socket; datagrams are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`] and [`ServerError::Setup`].
-    pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
-        let bound = BoundUdp::bind(config)?;
-        socket::enable_arrival_times(&bound.socket).map_err(|source| ServerError::Setup {
-            address: config.bind,
-            source,
-        })?;
-        Ok(Server { bound })
+    /// [`ServerError::Bind`], also when the port is taken by another listener, [`ServerError::Setup`], and
+    /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
+    pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
+        Self::with_slots(config, None)
+    }
+
+    /// The same at one more port of a server, whose `slots` it shares.
+    pub(crate) fn with_slots(
+        config: &ListenerConfig,
+        slots: Option<&Slots>,
+    ) -> Result<Self, ServerError> {
+        if let Some(server) = config.of_server
+            && is_address_of_server(config.bind, server)
+        {
+            return Err(ServerError::PortOfServer { server });
+        }
+        let slots = slots.cloned();
+        let slots = slots.unwrap_or_else(|| Slots::new(config.of_server.is_some()));
+        let mut config = config.clone();
+        let bound = bind(&config, Sharing::FromNowOn)?;
+        config.bind = bound.address;
+        let batch = ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX);
+        let address = config.bind;
+        Ok(Listener {
+            bound,
+            slots,
+            config,
+            batch: batch.map_err(|source| ServerError::Setup { address, source })?,
+            pending: VecDeque::new(),
+            clients: Vec::new(),
+            refused: None,
+            stray_datagrams: 0,
+        })
     }
 
     /// The address bound to, with the port that was chosen.
@@ -100,14 +115,434 @@ impl Server {
         self.bound.address
     }
 
-    /// Receives one stream to its end, from a sender that has this host's clock. The first good datagram decides
-    /// whose.
+    /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
+    /// those that came too late for their session, those of clients beyond the limit, and those that
+    /// ask for nothing but data and are refused.
+    pub fn stray_datagrams(&self) -> u64 {
+        self.stray_datagrams
+    }
+
+    /// Waits for the first datagram of an unknown client; `None` when none came for `patience`, or
+    /// when none waits and [`Signals::sender_done`] is set.
     ///
     /// # Errors
-    /// See [`ServerError`]. A client that never comes is no error: see [`ReceiveReport::end`].
-    pub fn run(self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
-        let mut unheard = ();
-        let receiver = Receiver::new(&self.bound, None, &mut unheard);
-        receiver.recording_delays().run(signals)
+    /// See [`ServerError`].
+    pub fn accept(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Option<Accepted>, ServerError> {
+        let begun = Instant::now();
+        loop {
+            if signals.is_cancelled() {
+                return Err(ServerError::Cancelled);
+            }
+            let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
+            while let Some(first) = self.pending.pop_front() {
+                if let Some(answer) = self.answer(&first)
+                    && let Some(accepted) = self.open(first, answer)?
+                {
+                    return Ok(Some(accepted));
+                }
+                self.stray_datagrams += 1;
+            }
+            let wait = if is_last_look {
+                Wait::Never
+            } else {
+                Wait::ForFirst
+            };
+            let is_empty = self.receive(wait)?;
+            if is_last_look && is_empty {
+                return Ok(None);
+            }
+        }
     }
+
+    /// What the sender of a datagram gets; `None` when no session.
+    fn answer(&mut self, First { head, asked }: &First) -> Option<Answer> {
+        self.clients.retain(|client| client.strong_count() > 0);
+        let is_known = self
+            .clients
+            .iter()
+            .any(|client| client.upgrade().is_some_and(|peer| *peer == head.source));
+        let source = head.source.ip().to_canonical();
+        let is_expected = match self.config.of_server {
+            Some(server) => server.ip().to_canonical() == source,
+            None => true,
+        };
+        if !head.opens_session() || is_known || !is_expected {
+            return None;
+        }
+        let answer = answer(asked.as_ref(), source, &self.config);
+        if let Answer::Refused(_) = answer {
+            self.refused.get_or_insert(head.source);
+        }
+        (answer.streams() > 0).then_some(answer)
+    }
+
+    /// Makes a session of the socket, and a new socket for further clients. `None` when the client is
+    /// refused, or when there is no way back to it: neither must end the server.
+    fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, ServerError> {
+        let begun = Instant::now();
+        let peer = first.head.source;
+        let Some(ticket) = self.slots.take(peer, answer.streams()) else {
+            return Ok(None);
+        };
+        let next = match bind(&self.config, Sharing::Already) {
+            Ok(next) => next,
+            Err(ServerError::Bind { source, .. } | ServerError::Setup { source, .. }) => {
+                let peer = peer.into();
+                self.slots
+                    .refuse(ClientRefusal::Descriptor { peer, source });
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.read_out()?;
+        // Everything that the old socket got has been read, so that it may go.
+        let bound = std::mem::replace(&mut self.bound, next);
+        if bound.connect(peer).is_err() {
+            return Ok(None);
+        }
+        self.read_out()?;
+        let mut queued = vec![first.head];
+        self.pending.retain(|First { head, .. }| {
+            let is_of_client = head.source == peer;
+            if is_of_client {
+                queued.push(*head);
+            }
+            !is_of_client
+        });
+        let client = Arc::new(peer);
+        self.clients.push(Arc::downgrade(&client));
+        Ok(Some(Accepted {
+            bound,
+            config: self.config.clone(),
+            queued,
+            begun,
+            answer,
+            asked: first.asked,
+            client,
+            ticket,
+        }))
+    }
+
+    /// Reads what is queued.
+    fn read_out(&mut self) -> Result<(), ServerError> {
+        let begun = Instant::now();
+        while begun.elapsed() < READ_OUT_LIMIT
+            && self.pending.len() < PENDING_MAX
+            && !self.receive(Wait::Never)?
+        {}
+        Ok(())
+    }
+
+    /// Reads a batch into `pending`; whether there was none.
+    fn receive(&mut self, wait: Wait) -> Result<bool, ServerError> {
+        match self.batch.receive(&self.bound.socket, wait) {
+            Ok(datagrams) => {
+                for datagram in datagrams {
+                    match Head::of(&datagram) {
+                        Some(head) => self.pending.push_back(First {
+                            head,
+                            // A server's datagrams have none.
+                            asked: ClientHeader::parse_udp(datagram.payload),
+                        }),
+                        None => self.stray_datagrams += 1,
+                    }
+                }
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) if sockets::is_no_datagram(&error) => Ok(false),
+            Err(source) => Err(self.bound.receive_failed(source)),
+        }
+    }
+
+    /// The first client that asked for data and was not allowed to have them.
+    pub fn refused(&self) -> Option<SocketAddr> {
+        self.refused
+    }
+
+    /// Why a client was refused last, unless that was asked before.
+    pub fn refusal(&self) -> Option<ClientRefusal> {
+        self.slots.refusal()
+    }
+}
+
+impl Listen for Listener {
+    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Failed> {
+        let accepted = self.accept(signals, patience)?;
+        Ok(accepted.map(|accepted| Taken {
+            peer: *accepted.client,
+            proof: accepted.ticket.proof().clone(),
+            open: Box::new(move |_| Ok(accepted.open()?.into())),
+        }))
+    }
+
+    fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    fn buffer(&self) -> SocketBuffer {
+        self.bound.receive_buffer
+    }
+
+    fn not_allowed(&self) -> Option<SocketAddr> {
+        self.refused
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bound.socket.as_fd()
+    }
+}
+
+/// Whether a port may be shared with the listener's other sockets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// The first socket: no other may have the port, but later ones may join.
+    FromNowOn,
+    /// A later one.
+    Already,
+}
+
+fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerError> {
+    let address = config.bind;
+    let prepare = || {
+        let fd = config
+            .stream
+            .socket
+            .open(SocketType::DGRAM, SocketFlags::empty(), address)?;
+        if sharing == Sharing::Already {
+            reuse_address(&fd)?;
+        }
+        // Before the address: datagrams are queued, and have to bear their times, from then on.
+        socket::enable_arrival_times(&fd)?;
+        if config.stream.is_batched {
+            socket::enable_coalescing(&fd)?;
+        }
+        Ok(fd)
+    };
+    let setup = |source| ServerError::Setup { address, source };
+    let fd = prepare().map_err(setup)?;
+    rustix::net::bind(&fd, &address).map_err(|error| ServerError::Bind {
+        address,
+        source: error.into(),
+    })?;
+    reuse_address(&fd).map_err(setup)?;
+    BoundUdp::set_up(UdpSocket::from(fd), &config.server()).map_err(setup)
+}
+
+fn reuse_address(socket: impl AsFd) -> io::Result<()> {
+    socket::named("SO_REUSEADDR", sockopt::set_socket_reuseaddr(socket, true))
+}
+
+/// A session that was opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Accepted {
+    // The socket goes before the client's address does, so that the listener knows the client for as
+    // long as datagrams of it can come here.
+    bound: BoundUdp,
+    config: ListenerConfig,
+    /// What came before the socket was the client's alone; not empty.
+    queued: Vec<Head>,
+    /// When the first datagram was looked at.
+    begun: Instant,
+    answer: Answer,
+    asked: Option<ClientHeader>,
+    client: Arc<SocketAddr>,
+    ticket: Ticket,
+}
+
+impl Accepted {
+    /// The client.
+    pub fn peer(&self) -> SocketAddr {
+        *self.client
+    }
+
+    /// What is to be received and sent.
+    ///
+    /// # Errors
+    /// [`SendError::Setup`].
+    pub fn open(self) -> Result<Streams, SendError> {
+        let mut streams = Streams::default();
+        match (self.answer, self.asked) {
+            (Answer::Granted(Directions::Reverse), Some(asked)) => {
+                streams.outgoing = Some(self.outgoing(Direction::Reverse, &asked)?);
+            }
+            (Answer::Granted(Directions::FullDuplex), Some(asked)) => {
+                streams.outgoing = Some(self.outgoing(Direction::FullDuplex, &asked)?);
+                streams.incoming = Some(self.incoming(Direction::FullDuplex, false));
+            }
+            (Answer::Granted(Directions::Dual { port, is_at_once }), Some(asked)) => {
+                streams.back = Some(self.back(port, is_at_once, &asked)?);
+                streams.incoming = Some(self.incoming(Direction::Forward, true));
+            }
+            // Such a client takes what comes for data.
+            (Answer::Refused(Directions::FullDuplex), _) => {
+                streams.incoming = Some(self.incoming(Direction::Forward, false));
+            }
+            _ => streams.incoming = Some(self.incoming(Direction::Forward, true)),
+        }
+        Ok(streams)
+    }
+
+    fn incoming(self, direction: Direction, is_answered: bool) -> Incoming {
+        let remarks = Remarks::of_server(&self.config.stream, self.asked.as_ref());
+        Incoming {
+            bound: self.bound,
+            stream: self.config.stream,
+            reception: Reception {
+                direction,
+                is_answered,
+                remarks,
+                expected: None,
+            },
+            queued: self.queued,
+            begun: Some(self.begun),
+            request: None,
+            _client: Some(self.client),
+            ticket: Some(self.ticket),
+        }
+    }
+
+    fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, SendError> {
+        let peer = *self.client;
+        let setup = |source| SendError::Setup { peer, source };
+        let socket = self.bound.socket.try_clone().map_err(setup)?;
+        // Whom nothing comes from cannot show more; its address is an allowed one.
+        self.ticket.prove();
+        let remarks = Remarks::of_server(&self.config.stream, Some(asked));
+        make_as_asked(&socket, peer, asked).map_err(setup)?;
+        Ok(Outgoing {
+            connected: sending(&socket, peer, direction, None, remarks).map_err(setup)?,
+            socket,
+            plan: self.plan(asked),
+            _client: Some(Arc::clone(&self.client)),
+            _ticket: Some(self.ticket.clone()),
+        })
+    }
+
+    /// What to send to the client.
+    fn plan(&self, asked: &ClientHeader) -> Plan {
+        let first = self.queued.first();
+        let dialect = first.map_or(Dialect::V2_1, |first| Dialect::of_client(&first.raw));
+        plan(asked, dialect, self.client.ip(), &self.config)
+    }
+
+    fn back(
+        &self,
+        port: u16,
+        is_at_once: bool,
+        asked: &ClientHeader,
+    ) -> Result<ConnectBack, SendError> {
+        let mut peer = *self.client;
+        peer.set_port(port);
+        let local = self.bound.socket.local_addr();
+        let mut local = local.map_err(|source| SendError::Setup { peer, source })?;
+        local.set_port(0);
+        Ok(ConnectBack {
+            peer,
+            local,
+            options: self.config.stream.socket.clone(),
+            asked: *asked,
+            remarks: Remarks::of_server(&self.config.stream, Some(asked)),
+            plan: self.plan(asked),
+            is_at_once,
+            ticket: self.ticket.clone(),
+        })
+    }
+}
+
+/// The longest that a server sends to a client, whatever that asks for.
+pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
+/// IPv6 has that much less room for a datagram.
+const IPV6_HEADER_SURPLUS: usize = 20;
+
+/// What a client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// What it asks for.
+    Granted(Directions),
+    /// No data: only what it sends itself is received.
+    Refused(Directions),
+}
+
+impl Answer {
+    /// How many streams that makes.
+    fn streams(self) -> usize {
+        match self {
+            Answer::Refused(Directions::Reverse) => 0,
+            Answer::Granted(Directions::FullDuplex | Directions::Dual { .. }) => 2,
+            Answer::Granted(_) | Answer::Refused(_) => 1,
+        }
+    }
+}
+
+/// What the client at `source` gets for its first datagram's header.
+fn answer(asked: Option<&ClientHeader>, source: IpAddr, config: &ListenerConfig) -> Answer {
+    // A port that cannot be is none to send to.
+    let directions = asked.and_then(|asked| asked.directions().ok());
+    let directions = directions.unwrap_or_default();
+    let is_allowed = config.allow.iter().any(|network| network.contains(source));
+    if directions == Directions::Forward || is_allowed {
+        Answer::Granted(directions)
+    } else {
+        Answer::Refused(directions)
+    }
+}
+
+/// What to send to a client that asks for it, within the bounds of the server, and as the client
+/// understands it.
+fn plan(asked: &ClientHeader, client: Dialect, peer: IpAddr, config: &ListenerConfig) -> Plan {
+    let time_max = config.send_time_max.min(SEND_TIME_MAX);
+    let (duration, bytes_max) = bounds(asked.amount, time_max);
+    let payload_max = match peer.to_canonical() {
+        IpAddr::V4(_) => PAYLOAD_BYTES_MAX,
+        IpAddr::V6(_) => PAYLOAD_BYTES_MAX - IPV6_HEADER_SURPLUS,
+    };
+    let payload_bytes = match asked.buffer_bytes {
+        0 => config.stream.length_bytes,
+        bytes => bytes as usize,
+    };
+    let mut payload = vec![0; payload_bytes.clamp(PAYLOAD_BYTES_MIN, payload_max)];
+    fill_payload(&mut payload);
+    Plan {
+        duration,
+        bytes_max,
+        opening: payload.clone(),
+        payload,
+        stream: StreamConfig {
+            input: None,
+            rate: Some(rate(asked)),
+            burst_datagrams: 1,
+            dialect: match client {
+                Dialect::V2_0_2 => client,
+                // Later ones tell the other end's version by its datagrams.
+                _ => Dialect::V2_1,
+            },
+            ..config.stream.clone()
+        },
+        is_answered: false,
+        ends_at_closed_port: true,
+    }
+}
+
+/// What the header asks for; iperf's own default where it states none.
+fn rate(asked: &ClientHeader) -> Rate {
+    // Without an extension there is a word for it.
+    let old = asked.old_rate.unwrap_or(asked.window_or_rate);
+    let stated = asked
+        .extension
+        .map_or(old.into(), |extension| extension.rate_bps);
+    let is_in_packets = asked.old_rate.is_some() && asked.flags & flags::RATE_IN_PACKETS != 0;
+    let rate = if is_in_packets || asked.asks_for(upper_flags::RATE_IN_PACKETS) {
+        Rate::packets_per_second(stated)
+    } else {
+        Rate::bits_per_second(stated)
+    };
+    rate.unwrap_or(UDP_RATE)
 }

@@ -1,21 +1,50 @@
-//! What a server knows of the one client that it serves. No clock, no socket.
+//! What a server knows of the one client that it serves: no clock, no socket. The client is never sent more bytes
+//! than came from it, and what it sends is read as its version means it.
 //!
-//! What must hold: the client is never sent more bytes than came from it, and what it sends is read
-//! as its version means it.
-
-#[cfg(test)]
-mod tests;
+//! [`DatagramServer`] serves a stream that comes by another way than a socket, [`ClientIds`] only reads along.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::TimeDistribution;
-use nicpoll_stats::sequence::{Jitter, Sequence};
-use nicpoll_traffic::{OneWayDelays, RefusedSends};
+use nicpoll_model::{ControlKind, TimeDistribution};
+use nicpoll_stats::sequence::{Ids, Jitter, Sequence};
+use nicpoll_sys::socket::Datagram;
+use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
+use nicpoll_traffic::workload::{EndBooks, Payload};
+use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock};
 
-use crate::observer::{ReceiptTotals, Totals};
-use crate::times::{ArrivalTimes, Distribution};
-use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
+use crate::records::{ArrivalTimes, Distribution, ReceiptTotals, Totals};
+use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport, has_shared_clock};
+
+/// What is needed of a datagram once it has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub source: SocketAddr,
+    pub raw: RawDatagram,
+    pub payload_bytes: usize,
+    pub arrival_ns: Option<i64>,
+    /// See [`has_shared_clock`].
+    pub has_shared_clock: bool,
+}
+
+impl Head {
+    /// `None` when the datagram is none of iperf's.
+    pub fn of(datagram: &Datagram<'_>) -> Option<Self> {
+        Some(Head {
+            source: datagram.source?,
+            raw: RawDatagram::parse(datagram.payload)?,
+            payload_bytes: datagram.payload.len(),
+            arrival_ns: datagram.arrival_ns,
+            has_shared_clock: has_shared_clock(datagram.payload),
+        })
+    }
+
+    /// Whether it may be a client's first. A FIN of nobody's session is left over from an earlier one.
+    pub fn opens_session(&self) -> bool {
+        let header = Dialect::of_client(&self.raw).header(&self.raw, 0);
+        header.is_some_and(|header| header.id >= 0)
+    }
+}
 
 /// 2.1.8 answers no more FINs than this.
 const ACKS_MAX: u64 = 9;
@@ -27,19 +56,19 @@ const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
 const SILENCE_AFTER_OLD_FIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) peer: SocketAddr,
-    pub(super) datagrams: u64,
-    pub(super) bytes: u64,
-    pub(super) fins_received: u64,
-    pub(super) acks_sent: u64,
-    pub(super) acks_refused: RefusedSends,
-    pub(super) sequence: Sequence,
-    pub(super) jitter: Jitter,
+pub struct Session {
+    pub peer: SocketAddr,
+    pub datagrams: u64,
+    pub bytes: u64,
+    pub fins_received: u64,
+    pub acks_sent: u64,
+    pub acks_refused: RefusedSends,
+    pub sequence: Sequence,
+    pub jitter: Jitter,
     /// Recorded when that was asked for.
-    pub(super) times: Option<Box<ArrivalTimes>>,
+    pub times: Option<Box<ArrivalTimes>>,
     /// From sending to this program; recorded when the client is known to have this host's clock.
-    pub(super) delays: Option<Box<OneWayDelays>>,
+    pub delays: Option<Box<OneWayDelays>>,
     /// The first datagram says that the client has this host's clock.
     has_shared_clock: bool,
     dialect: Dialect,
@@ -57,9 +86,9 @@ pub(super) struct Session {
 
 impl Session {
     /// With the client whose first datagram this is.
-    pub(super) fn open(peer: SocketAddr, first: &RawDatagram, now: Instant) -> Self {
+    pub fn open(peer: SocketAddr, first: &RawDatagram, now: Instant) -> Self {
         let dialect = Dialect::of_client(first);
-        let is_zero = dialect.header(first, 0).is_ok_and(|first| first.id == 0);
+        let is_zero = dialect.header(first, 0).is_some_and(|first| first.id == 0);
         Session {
             peer,
             datagrams: 0,
@@ -83,19 +112,19 @@ impl Session {
 
     /// Records gaps and times of transit from now on. The client has this host's clock, or says nothing
     /// of it.
-    pub(super) fn record_times(&mut self, has_shared_clock: bool) {
+    pub fn record_times(&mut self, has_shared_clock: bool) {
         self.times = Some(Box::new(ArrivalTimes::new()));
         self.has_shared_clock = has_shared_clock;
     }
 
     /// Reads a header as the client means it; `None` when the datagram cannot be its.
-    pub(super) fn read(&self, raw: &RawDatagram) -> Option<DatagramHeader> {
+    pub fn read(&self, raw: &RawDatagram) -> Option<DatagramHeader> {
         let highest_id = (self.sequence.highest() + self.first_id).saturating_sub(1);
-        self.dialect.header(raw, highest_id).ok()
+        self.dialect.header(raw, highest_id)
     }
 
     /// Takes a datagram of data.
-    pub(super) fn data(
+    pub fn data(
         &mut self,
         header: &DatagramHeader,
         payload_bytes: usize,
@@ -123,7 +152,7 @@ impl Session {
     }
 
     /// Takes a FIN; returns the answer that is due, or `None` when enough were given.
-    pub(super) fn fin(
+    pub fn fin(
         &mut self,
         raw: &RawDatagram,
         header: &DatagramHeader,
@@ -175,7 +204,7 @@ impl Session {
     }
 
     /// Silence after which the client has its answer, or has given up asking for it.
-    pub(super) fn silence_after_fin(&self) -> Duration {
+    pub fn silence_after_fin(&self) -> Duration {
         match self.dialect {
             Dialect::V2_1 => SILENCE_AFTER_FIN,
             _ => SILENCE_AFTER_OLD_FIN,
@@ -183,37 +212,37 @@ impl Session {
     }
 
     /// How long ago the first FIN came; `None` before it.
-    pub(super) fn closing_for(&self, now: Instant) -> Option<Duration> {
+    pub fn closing_for(&self, now: Instant) -> Option<Duration> {
         let (_, since) = self.closing.as_ref()?;
         Some(now.duration_since(*since))
     }
 
     /// From the first datagram to the last one of data.
-    pub(super) fn seconds(&self) -> f64 {
+    pub fn seconds(&self) -> f64 {
         self.last_data.duration_since(self.begun).as_secs_f64()
     }
 
-    pub(super) fn seconds_to_fin(&self) -> Option<f64> {
+    pub fn seconds_to_fin(&self) -> Option<f64> {
         let (_, since) = self.closing.as_ref()?;
         Some(since.duration_since(self.begun).as_secs_f64())
     }
 
     /// Time from the first datagram to `now`, or to the first FIN when that has come.
-    pub(super) fn elapsed_at(&self, now: Instant) -> Duration {
+    pub fn elapsed_at(&self, now: Instant) -> Duration {
         let end = self.closing.as_ref().map_or(now, |(_, since)| *since);
         end.duration_since(self.begun)
     }
 
     /// Time from the first datagram to the first FIN; without one, to the last datagram of data.
-    pub(super) fn elapsed(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         self.elapsed_at(self.last_data)
     }
 
-    pub(super) fn jitter_seconds(&self) -> Option<f64> {
+    pub fn jitter_seconds(&self) -> Option<f64> {
         Some(self.jitter.ns()? / 1e9)
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         let times = self.times.as_deref();
         Totals {
             bytes: self.bytes,
@@ -232,12 +261,12 @@ impl Session {
     }
 
     /// The gaps between arrivals; `None` when they are not recorded.
-    pub(super) fn gaps(&self) -> Option<Distribution> {
+    pub fn gaps(&self) -> Option<Distribution> {
         self.times.as_deref()?.gaps()
     }
 
     /// From sending to arrival; `None` unless the client says that it has this host's clock.
-    pub(super) fn one_way_delays(&self) -> Option<Distribution> {
+    pub fn one_way_delays(&self) -> Option<Distribution> {
         self.times
             .as_deref()
             .filter(|_| self.has_shared_clock)?
@@ -245,7 +274,7 @@ impl Session {
     }
 
     /// From sending to this program; `None` unless that is recorded.
-    pub(super) fn delays_to_program(&self) -> Option<TimeDistribution> {
+    pub fn delays_to_program(&self) -> Option<TimeDistribution> {
         self.delays.as_deref()?.distribution()
     }
 
@@ -262,3 +291,116 @@ impl Session {
         }
     }
 }
+
+/// Receives one stream, from a sender that has this host's clock. The first good datagram decides whose.
+#[derive(Debug)]
+pub struct DatagramServer {
+    clock: WallClock,
+    session: Option<Session>,
+}
+
+impl Default for DatagramServer {
+    /// Nothing has come yet.
+    fn default() -> Self {
+        DatagramServer {
+            clock: WallClock::start(),
+            session: None,
+        }
+    }
+}
+
+impl DatagramReceiver for DatagramServer {
+    fn take(&mut self, arrival: &Arrival<'_>) -> Option<Vec<u8>> {
+        let now = arrival.at;
+        let arrived: Duration = self.clock.at(now);
+        let arrival_ns = i64::try_from(arrived.as_nanos()).ok();
+        let head = Head::of(&Datagram {
+            payload: arrival.payload,
+            is_truncated: false,
+            source: Some(arrival.source),
+            arrival_ns,
+        })?;
+        let session = match &mut self.session {
+            Some(session) if session.peer == head.source => session,
+            None if head.opens_session() => {
+                let mut session = Session::open(head.source, &head.raw, now);
+                session.delays = Some(Box::new(OneWayDelays::start()));
+                self.session.insert(session)
+            }
+            _ => return None,
+        };
+        let header = session.read(&head.raw)?;
+        if header.id >= 0 {
+            session.data(&header, head.payload_bytes, arrival_ns, now);
+            return None;
+        }
+        let answer = session.fin(&head.raw, &header, head.payload_bytes, arrival_ns, now)?;
+        session.acks_sent += 1;
+        Some(answer.to_vec())
+    }
+
+    fn books(&self) -> EndBooks {
+        let session = self.session.as_ref();
+        let count = |of: fn(&Session) -> u64| session.map_or(0, of);
+        let received = Payload {
+            packets: Some(count(|session| session.datagrams)),
+            bytes: count(|session| session.bytes),
+        };
+        let buffer = SocketBuffer {
+            asked_bytes: None,
+            granted_bytes: 0,
+        };
+        EndBooks {
+            control_sent: vec![(
+                ControlKind::FinAcknowledgement,
+                count(|session| session.acks_sent),
+            )],
+            control_received: vec![(ControlKind::Fin, count(|session| session.fins_received))],
+            jitter_seconds: session.and_then(Session::jitter_seconds),
+            one_way_delays: session.and_then(Session::delays_to_program),
+            out_of_order_packets: Some(count(|session| session.sequence.out_of_order())),
+            duplicate_packets: Some(count(|session| session.sequence.duplicates())),
+            ..EndBooks::of_receiver(received, session.map_or(0.0, Session::seconds), buffer)
+        }
+    }
+}
+
+/// The ids of one client's datagrams, for whoever sees them without being their server: read as a server would
+/// read them, by the dialect of the first datagram. An end marker (FIN) has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientIds {
+    begun: Option<Begun>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Begun {
+    dialect: Dialect,
+    /// What the client calls its first datagram, 0 or 1.
+    first_id: u64,
+    /// The highest id so far, as the client writes it.
+    highest: u64,
+}
+
+impl Ids for ClientIds {
+    fn id(&mut self, payload: &[u8]) -> Option<u64> {
+        let raw = RawDatagram::parse(payload)?;
+        let begun = self.begun.get_or_insert_with(|| {
+            let dialect = Dialect::of_client(&raw);
+            Begun {
+                dialect,
+                first_id: dialect.first_id(),
+                highest: 0,
+            }
+        });
+        let header = begun.dialect.header(&raw, begun.highest)?;
+        let id = u64::try_from(header.id).ok()?;
+        if id == 0 {
+            begun.first_id = 0;
+        }
+        begun.highest = begun.highest.max(id);
+        (id + 1).checked_sub(begun.first_id).filter(|id| *id > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,11 @@
-//! The server's answer to a FIN ("AckFIN"), which carries what the server counted.
+//! The server's answer to a FIN ("AckFIN"), which carries what the server counted, and how a UDP client
+//! tells it from other replies. 2.1.8 takes any reply for a report and so prints nonsense for some of
+//! them; here each is told by its marks.
 
 use std::time::Duration;
 
-use thiserror::Error;
-use zerocopy::byteorder::big_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-use super::{Dialect, RawDatagram};
+use super::datagram::{Dialect, RawDatagram};
+use super::header::{HeaderAck, Version, high, read_words, wide, write_words};
 
 /// Marks a report.
 const REPORT: u32 = 0x8000_0000;
@@ -24,61 +23,13 @@ const BASE: usize = 16;
 /// Where it begins up to 2.0.9, whose datagram header is 12 bytes long.
 const OLD_BASE: usize = 12;
 
-/// What every version sends.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct ReportWords {
-    flags: U32,
-    bytes_high: U32,
-    bytes_low: U32,
-    stop_seconds: U32,
-    stop_microseconds: U32,
-    errors: U32,
-    out_of_order: U32,
-    datagrams: U32,
-    jitter_seconds: U32,
-    jitter_microseconds: U32,
-}
-
-/// What 2.0.8 and 2.0.9 send behind it, and read whatever the flags say.
-#[derive(IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-struct V2_0_8Words {
-    transit_min_seconds: U32,
-    transit: [U32; 12],
-    /// Datagrams a second. At 0 such a client prints what happens to stand in its memory instead of
-    /// the loss in per cent.
-    rate_datagrams: U32,
-    /// It divides the rate by this.
-    rate_seconds: U32,
-}
-
-/// What 2.0.13 and later send behind it.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct LaterWords {
-    transit: [U32; 15],
-    errors_high: U32,
-    out_of_order_high: U32,
-    datagrams_high: U32,
-}
-
-/// What 2.0.10 to 2.0.12 send: the upper half of the datagrams stands in the middle.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct V2_0_10Words {
-    flags: U32,
-    bytes_high: U32,
-    bytes_low: U32,
-    stop_seconds: U32,
-    stop_microseconds: U32,
-    errors: U32,
-    out_of_order: U32,
-    datagrams_low: U32,
-    datagrams_high: U32,
-    jitter_seconds: U32,
-    jitter_microseconds: U32,
-}
+/// Words that every version sends: flags, bytes (2), time (2), lost, out of order, datagrams, jitter (2).
+const WORDS: usize = 10;
+/// Words of transit times that 2.0.13 and later send behind them, before the upper halves of lost, out of
+/// order and datagrams.
+const TRANSIT_WORDS: usize = 15;
+/// The same of 2.0.8 and 2.0.9, behind the least time and before the rate.
+const OLD_TRANSIT_WORDS: usize = 12;
 
 /// What a UDP server counted, by its own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +50,7 @@ pub struct ServerReport {
 
 impl ServerReport {
     /// Length of 2.1.8's answer. No older client asks for more before it reads it.
-    pub const BYTES: usize = BASE + size_of::<ReportWords>() + size_of::<LaterWords>();
+    pub const BYTES: usize = BASE + 4 * (WORDS + TRANSIT_WORDS + 3);
 
     /// The answer to a FIN, at the place and in the layout that the client's version looks for.
     /// Transit times are not told. Before it, versions up to 2.0.12 find their FIN's header again,
@@ -109,13 +60,24 @@ impl ServerReport {
         match client {
             Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::HeaderlessV2_0 => {
                 bytes[..OLD_BASE].copy_from_slice(&fin.head()[..OLD_BASE]);
-                let (words, rest) = bytes[OLD_BASE..].split_at_mut(size_of::<ReportWords>());
-                put(words, &self.words(REPORT, saturated));
-                put(rest, &self.v2_0_8_words());
+                let words = self.words(REPORT, saturated).into_iter();
+                let words = words.chain([TRANSIT_UNKNOWN_SECONDS]);
+                let words = words.chain([0; OLD_TRANSIT_WORDS]);
+                // At 0 such a client prints garbage instead of the loss in per cent. It divides the
+                // rate by the last word.
+                let rate = self.datagrams as f64 / self.elapsed.as_secs_f64();
+                let rate = (rate.min(f64::from(i32::MAX)) as u32).max(1);
+                write_words(&mut bytes[OLD_BASE..], words.chain([rate, 1]));
             }
+            // The upper half of the datagrams stands in the middle.
             Dialect::V2_0_10 => {
                 bytes[..BASE].copy_from_slice(&fin.head());
-                put(&mut bytes[BASE..], &self.v2_0_10_words());
+                let words = self.words(REPORT, saturated);
+                let [before @ .., _, jitter_seconds, jitter_microseconds] = words;
+                let datagrams = [self.datagrams as u32, high(self.datagrams)];
+                let words = before.into_iter().chain(datagrams);
+                let words = words.chain([jitter_seconds, jitter_microseconds]);
+                write_words(&mut bytes[BASE..], words);
             }
             Dialect::V2_0_13 | Dialect::V2_1 | Dialect::HeaderlessLater | Dialect::Unknown => {
                 return self.to_bytes();
@@ -126,165 +88,136 @@ impl ServerReport {
 
     /// The answer as 2.1.8 sends it, without transit times.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
-        let words = self.words(REPORT | COUNTERS_64_BIT, low);
-        let later = LaterWords {
-            transit: [U32::ZERO; 15],
-            errors_high: high(self.lost),
-            out_of_order_high: high(self.out_of_order),
-            datagrams_high: high(self.datagrams),
-        };
+        let words = self.words(REPORT | COUNTERS_64_BIT, |counter| counter as u32);
+        let words = words.into_iter().chain([0; TRANSIT_WORDS]);
+        let upper = [self.lost, self.out_of_order, self.datagrams].map(high);
         let mut bytes = [0; Self::BYTES];
-        let (base, rest) = bytes[BASE..].split_at_mut(size_of::<ReportWords>());
-        base.copy_from_slice(words.as_bytes());
-        rest.copy_from_slice(later.as_bytes());
+        write_words(&mut bytes[BASE..], words.chain(upper));
         bytes
     }
 
-    /// What every version sends, its counters made 32 bits wide by `narrow`.
-    fn words(&self, flags: u32, narrow: fn(u64) -> U32) -> ReportWords {
-        let (stop_seconds, stop_microseconds) = time_words(self.elapsed);
-        let (jitter_seconds, jitter_microseconds) = time_words(self.jitter);
-        ReportWords {
-            flags: flags.into(),
-            bytes_high: high(self.bytes),
-            bytes_low: low(self.bytes),
-            stop_seconds,
-            stop_microseconds,
-            errors: narrow(self.lost),
-            out_of_order: narrow(self.out_of_order),
-            datagrams: narrow(self.datagrams),
-            jitter_seconds,
-            jitter_microseconds,
-        }
+    /// The words that every version sends, the counters made 32 bits wide by `narrow`.
+    fn words(&self, flags: u32, narrow: fn(u64) -> u32) -> [u32; WORDS] {
+        [
+            flags,
+            high(self.bytes),
+            self.bytes as u32,
+            self.elapsed.as_secs() as u32,
+            self.elapsed.subsec_micros(),
+            narrow(self.lost),
+            narrow(self.out_of_order),
+            narrow(self.datagrams),
+            self.jitter.as_secs() as u32,
+            self.jitter.subsec_micros(),
+        ]
     }
 
-    fn v2_0_8_words(&self) -> V2_0_8Words {
-        let rate = self.datagrams as f64 / self.elapsed.as_secs_f64();
-        V2_0_8Words {
-            transit_min_seconds: TRANSIT_UNKNOWN_SECONDS.into(),
-            transit: [U32::ZERO; 12],
-            rate_datagrams: (rate.min(f64::from(i32::MAX)) as u32).max(1).into(),
-            rate_seconds: 1.into(),
-        }
-    }
-
-    fn v2_0_10_words(&self) -> V2_0_10Words {
-        let words = self.words(REPORT, saturated);
-        V2_0_10Words {
-            flags: words.flags,
-            bytes_high: words.bytes_high,
-            bytes_low: words.bytes_low,
-            stop_seconds: words.stop_seconds,
-            stop_microseconds: words.stop_microseconds,
-            errors: words.errors,
-            out_of_order: words.out_of_order,
-            datagrams_low: low(self.datagrams),
-            datagrams_high: high(self.datagrams),
-            jitter_seconds: words.jitter_seconds,
-            jitter_microseconds: words.jitter_microseconds,
-        }
-    }
-
-    /// Reads a whole answer of any version. 2.0.10 to 2.0.12 set the same marks as an answer of 2.0.13
-    /// with 32-bit counters would have; when nothing is known of the server, such an answer is theirs if
-    /// what would be the jitter is 0.
-    ///
-    /// # Errors
-    /// [`ReportError::NotAReport`] when the marks of a report are at neither place.
-    pub fn parse(message: &[u8], server: Dialect) -> Result<Self, ReportError> {
+    /// Reads a whole answer of any version; `None` when the marks of a report are at neither place.
+    /// 2.0.10 to 2.0.12 set the same marks as an answer of 2.0.13 with 32-bit counters would have; when
+    /// nothing is known of the server, such an answer is theirs if what would be the jitter is 0.
+    pub fn parse(message: &[u8], server: Dialect) -> Option<Self> {
         Self::parse_at(message, OLD_BASE)
             .or_else(|| Self::parse_v2_0_10(message, server))
             .or_else(|| Self::parse_at(message, BASE))
-            .ok_or(ReportError::NotAReport {
-                found_bytes: message.len(),
-            })
     }
 
     fn parse_v2_0_10(message: &[u8], server: Dialect) -> Option<Self> {
-        let (words, _) = V2_0_10Words::read_from_prefix(message.get(BASE..)?).ok()?;
-        if words.flags.get() & !TRANSIT_VALID != REPORT {
+        let words = read_words(message.get(BASE..)?)?;
+        let [
+            before @ ..,
+            datagrams_high,
+            jitter_seconds,
+            jitter_microseconds,
+        ]: [_; WORDS + 1] = words;
+        let [flags, .., datagrams]: [_; WORDS - 2] = before;
+        let is_plausible = datagrams_high == 0 && jitter_seconds == 0;
+        if flags & !TRANSIT_VALID != REPORT || server != Dialect::V2_0_10 && !is_plausible {
             return None;
         }
-        let is_plausible = words.datagrams_high == U32::ZERO && words.jitter_seconds == U32::ZERO;
-        if server != Dialect::V2_0_10 && !is_plausible {
-            return None;
-        }
+        let mut words = [0; WORDS];
+        words[..before.len()].copy_from_slice(&before);
+        words[before.len()..].copy_from_slice(&[jitter_seconds, jitter_microseconds]);
         Some(ServerReport {
-            bytes: wide(words.bytes_high, words.bytes_low),
-            elapsed: time(words.stop_seconds, words.stop_microseconds),
-            lost: words.errors.get().into(),
-            out_of_order: words.out_of_order.get().into(),
-            datagrams: wide(words.datagrams_high, words.datagrams_low),
-            jitter: time(words.jitter_seconds, words.jitter_microseconds),
+            datagrams: wide(datagrams_high, datagrams),
+            ..Self::of(words, [0; 3])
         })
     }
 
     fn parse_at(message: &[u8], base: usize) -> Option<Self> {
-        let (words, rest) = ReportWords::read_from_prefix(message.get(base..)?).ok()?;
-        let flags = words.flags.get();
+        let message = message.get(base..)?;
+        let words: [u32; WORDS] = read_words(message)?;
         let known = REPORT | TRANSIT_VALID | COUNTERS_64_BIT;
-        if flags & REPORT == 0 || flags & !known != 0 {
+        if words[0] & REPORT == 0 || words[0] & !known != 0 {
             return None;
         }
-        let later = (flags & COUNTERS_64_BIT != 0)
-            .then(|| LaterWords::read_from_prefix(rest).ok())
-            .flatten()
-            .map(|(later, _)| later);
-        let upper = |of: fn(&LaterWords) -> U32| later.as_ref().map_or(U32::ZERO, of);
-        Some(ServerReport {
-            bytes: wide(words.bytes_high, words.bytes_low),
-            elapsed: time(words.stop_seconds, words.stop_microseconds),
-            lost: wide(upper(|later| later.errors_high), words.errors),
-            out_of_order: wide(upper(|later| later.out_of_order_high), words.out_of_order),
-            datagrams: wide(upper(|later| later.datagrams_high), words.datagrams),
-            jitter: time(words.jitter_seconds, words.jitter_microseconds),
-        })
+        let upper = message
+            .get(4 * (WORDS + TRANSIT_WORDS)..)
+            .and_then(read_words);
+        let upper = upper.filter(|_| words[0] & COUNTERS_64_BIT != 0);
+        Some(Self::of(words, upper.unwrap_or([0; 3])))
+    }
+
+    fn of(words: [u32; WORDS], upper: [u32; 3]) -> Self {
+        let [
+            _,
+            bytes_high,
+            bytes_low,
+            seconds,
+            micros,
+            lost,
+            out_of_order,
+            datagrams,
+            ..,
+        ] = words;
+        let [.., jitter_seconds, jitter_micros] = words;
+        let [lost_high, out_of_order_high, datagrams_high] = upper;
+        ServerReport {
+            bytes: wide(bytes_high, bytes_low),
+            elapsed: time(seconds, micros),
+            lost: wide(lost_high, lost),
+            out_of_order: wide(out_of_order_high, out_of_order),
+            datagrams: wide(datagrams_high, datagrams),
+            jitter: time(jitter_seconds, jitter_micros),
+        }
     }
 }
 
-fn high(value: u64) -> U32 {
-    U32::new((value >> 32) as u32)
-}
-
-fn low(value: u64) -> U32 {
-    U32::new(value as u32)
-}
-
 /// A counter for a client that knows no upper half.
-fn saturated(value: u64) -> U32 {
-    U32::new(value.try_into().unwrap_or(u32::MAX))
+fn saturated(value: u64) -> u32 {
+    value.try_into().unwrap_or(u32::MAX)
 }
 
-fn wide(high: U32, low: U32) -> u64 {
-    u64::from(high.get()) << 32 | u64::from(low.get())
+fn time(seconds: u32, microseconds: u32) -> Duration {
+    Duration::from_secs(seconds.into()) + Duration::from_micros(microseconds.into())
 }
 
-/// Writes words to the beginning of a place that has room for them.
-fn put(place: &mut [u8], words: &(impl IntoBytes + Immutable)) {
-    let bytes = words.as_bytes();
-    place[..bytes.len()].copy_from_slice(bytes);
+/// The client header's bytes by which a reply is known for an echo.
+const ECHO: std::ops::Range<usize> = 16..40;
+
+/// A reply of a UDP server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The header's acknowledgement of 2.0.10 to 2.0.13, with the server's version: not an answer
+    /// to a FIN.
+    HeaderAck(Version),
+    /// The FIN sent back, which is 2.1.8's second and later answer: acknowledged, nothing said.
+    Echo,
+    /// Acknowledged, with what the server counted.
+    Report(ServerReport),
+    /// Acknowledged in a way that says nothing.
+    BareAck,
 }
 
-fn time_words(time: Duration) -> (U32, U32) {
-    (low(time.as_secs()), U32::new(time.subsec_micros()))
-}
-
-fn time(seconds: U32, microseconds: U32) -> Duration {
-    Duration::from_secs(u64::from(seconds.get()))
-        + Duration::from_micros(u64::from(microseconds.get()))
-}
-
-/// Why a message is not a server's report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ReportError {
-    /// Too short, or without the marks of a report.
-    #[error(
-        "a message of {found_bytes} bytes is not an iperf 2 server report; \
-         take it for an acknowledgement without one"
-    )]
-    NotAReport {
-        /// Length of the message.
-        found_bytes: usize,
-    },
+/// Tells what `reply` is to a client whose payload was `sent`. `server` is what is known of the
+/// server: the dialect that a [`Reply::HeaderAck`] told, or the one that the client chose.
+pub fn classify(reply: &[u8], sent: &[u8], server: Dialect) -> Reply {
+    if let Some(ack) = HeaderAck::parse(reply) {
+        return Reply::HeaderAck(ack.version);
+    }
+    if let (Some(theirs), Some(ours)) = (reply.get(ECHO), sent.get(ECHO))
+        && theirs == ours
+    {
+        return Reply::Echo;
+    }
+    ServerReport::parse(reply, server).map_or(Reply::BareAck, Reply::Report)
 }

@@ -1,6 +1,5 @@
 //! Both forms, fed by hand.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use nicpoll_traffic::SocketBuffer;
@@ -10,8 +9,7 @@ use nicpoll_model::iperf::Direction;
 
 use super::*;
 use crate::options::{Options, parse};
-use crate::total::Detail;
-use crate::{Calls, Receipt};
+use crate::records::{Bucket, Calls, Receipt, Remarks};
 
 /// What was printed.
 #[derive(Clone, Default)]
@@ -41,7 +39,7 @@ fn a_client_tells_its_ports_its_pacing_and_whether_it_asks_for_a_version() {
             panic!("these are a client's options");
         };
         let page = Page::default();
-        let asked = Asked::Client(&options);
+        let asked = End::Client(&options);
         let mut printer = JsonPrinter::new(Json::Whole, asked, None, Box::new(page.clone()));
         printer.end().unwrap();
         let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
@@ -67,7 +65,7 @@ fn printer(form: Json) -> (JsonPrinter, Page) {
     let page = Page::default();
     let out = Box::new(page.clone());
     (
-        JsonPrinter::new(form, Asked::Server(&options), None, out),
+        JsonPrinter::new(form, End::Server(&options), None, out),
         page,
     )
 }
@@ -84,7 +82,7 @@ fn connected(peer: &str) -> Connected {
             granted_bytes: 212_992,
         },
         tcp: None,
-        remarks: crate::Remarks::default(),
+        remarks: Remarks::default(),
     }
 }
 
@@ -113,13 +111,15 @@ fn total(whole: IntervalRecord) -> Total {
         asked_bytes: None,
         granted_bytes: 212_992,
     };
-    Total::of(whole.end, Detail::of(whole, buffer))
+    Total::of(whole, buffer)
 }
 
 /// Two streams of one peer and one of another that fails.
 fn tell(printer: &mut JsonPrinter) {
     let key = StreamKey::new;
-    printer.banner("").unwrap();
+    printer
+        .settings(&Settings::Client(connected("10.0.0.1:1")))
+        .unwrap();
     for (number, peer) in [(0, "10.0.0.1:1"), (1, "10.0.0.1:2"), (2, "10.0.0.9:3")] {
         printer.connected(key(number), &connected(peer)).unwrap();
     }
@@ -209,7 +209,7 @@ fn the_one_object_holds_the_same_records() {
 fn a_server_keeps_no_more_than_it_may_and_sums_all_the_same() {
     let (mut printer, page) = printer(Json::Whole);
     // Two streams with room for their ends, and nothing for the third or for intervals.
-    let start = records::stream_start(1, &connected("10.0.0.1:1"));
+    let start = stream_start(1, &connected("10.0.0.1:1"));
     printer.kept_bytes_max = 2 * (END_BYTES + json_bytes(&start).unwrap()) + 100;
     tell(&mut printer);
     let run: Value = serde_json::from_str(&page.text()).unwrap();
@@ -230,9 +230,9 @@ fn what_a_server_keeps_is_bounded_in_bytes() {
     let (mut printer, page) = printer(Json::Whole);
     printer.kept_bytes_max = 1 << 18;
     let mut whole = total(record(0.0, 1.0, 1));
-    whole.detail.gaps = Some(Box::new(crate::Distribution {
+    whole.gaps = Some(Box::new(Distribution {
         buckets: (0..40)
-            .map(|bits| crate::Bucket {
+            .map(|bits| Bucket {
                 below_ns: 1 << bits,
                 count: 1,
             })

@@ -214,3 +214,71 @@ fn an_id_before_the_first_is_data_without_a_place_in_the_sequence() {
     assert_eq!((session.datagrams, session.sequence.highest()), (3, 2));
     assert_eq!(session.sequence.lost(), 0);
 }
+
+fn take(server: &mut DatagramServer, source: u16, id: i64) -> Option<Vec<u8>> {
+    let sent = WallClock::start().at(Instant::now());
+    let header = DatagramHeader {
+        id,
+        sent_seconds: sent.as_secs() as u32,
+        sent_microseconds: sent.subsec_micros(),
+    };
+    let mut payload = [0; 1470];
+    header.write_to(&mut payload);
+    server.take(&Arrival {
+        source: SocketAddr::from((Ipv4Addr::LOCALHOST, source)),
+        payload: &payload,
+        at: Instant::now(),
+    })
+}
+
+#[test]
+fn a_stream_is_counted_and_its_end_is_answered_to_its_own_sender_alone() {
+    let mut server = DatagramServer::default();
+    // A FIN of nobody's session opens none.
+    assert_eq!(take(&mut server, 1, -7), None);
+    for id in [1, 2, 2, 4] {
+        assert_eq!(take(&mut server, 7, id), None);
+    }
+    assert_eq!(take(&mut server, 8, 5), None);
+    assert_eq!(take(&mut server, 8, -6), None);
+    assert!(take(&mut server, 7, -5).is_some());
+    let books = server.books();
+    assert_eq!(books.received.packets, Some(4));
+    assert_eq!(books.received.bytes, 4 * 1470);
+    assert_eq!(books.duplicate_packets, Some(1));
+    let (kind, fins) = books.control_received[0];
+    assert_eq!((kind, fins), (ControlKind::Fin, 1));
+    assert_eq!(books.control_sent[0].1, 1);
+    assert_eq!(books.one_way_delays.unwrap().entries.iter().sum::<u64>(), 4);
+}
+
+fn payload(dialect: Dialect, id: i64) -> Vec<u8> {
+    let mut payload = vec![0; 64];
+    if dialect == Dialect::V2_0_2 {
+        // Its client header: flags, threads, port.
+        payload[16..20].copy_from_slice(&1u32.to_be_bytes());
+        payload[20..24].copy_from_slice(&5001u32.to_be_bytes());
+    } else {
+        let flags = crate::wire::flags::IDS_64_BIT | crate::wire::flags::HAS_LENGTH;
+        payload[16..20].copy_from_slice(&flags.to_be_bytes());
+    }
+    let header = DatagramHeader {
+        id,
+        sent_seconds: 7,
+        sent_microseconds: 8,
+    };
+    dialect.write_header(&header, &mut payload);
+    payload
+}
+
+#[test]
+fn both_lengths_of_header_are_read_and_end_markers_have_no_id() {
+    for (dialect, first) in [(Dialect::V2_0_2, 0), (Dialect::V2_1, 1)] {
+        let mut ids = ClientIds::default();
+        let numbers = [first, first + 1, first + 5, first + 4];
+        let read = numbers.map(|id| ids.id(&payload(dialect, id)));
+        assert_eq!(read, [Some(1), Some(2), Some(6), Some(5)], "{dialect:?}");
+        assert_eq!(ids.id(&payload(dialect, -7)), None, "{dialect:?}");
+        assert_eq!(ids.id(&[0; 11]), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! How streams run, at either end: threads, listeners, and the realtime priority.
+
+use std::io;
+use std::sync::mpsc;
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
+
+use nicpoll_model::Protocol;
+use nicpoll_sys::schedule::{Policy, set_policy};
+use nicpoll_sys::tell;
+use nicpoll_traffic::udp_server::ServerError;
+
+use crate::config::ListenerConfig;
+use crate::events::{Event, Failed, Reporter, SPEAKER, StreamKey, Total};
+use crate::options::{Common, Style};
+use crate::output;
+use crate::slots::Slots;
+use crate::stream::Listen;
+use crate::{tcp, udp};
+
+/// Runs one stream.
+pub type Job<'a> = Box<dyn FnOnce(&mut Reporter) -> Result<Total, Failed> + Send + 'a>;
+
+/// Runs `run` on a thread of its own.
+///
+/// # Errors
+/// When there may be no more threads; that ends nothing else.
+pub fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let named = Builder::new().name(String::from("nicpoll-iperf"));
+    named.spawn_scoped(scope, run)
+}
+
+/// Runs streams to their ends at the same time, the last one on the caller's thread.
+pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender<Event>) {
+    thread::scope(|scope| {
+        let last = streams.pop();
+        for (key, job) in streams {
+            if let Err(error) = spawn(scope, move || Reporter::run(key, events, job)) {
+                Reporter::fail(key, events, Failed::no_thread(error));
+            }
+        }
+        if let Some((key, job)) = last {
+            Reporter::run(key, events, job);
+        }
+    });
+}
+
+/// Begins to listen; as one more port of a server when that has `slots` already. A port that cannot be had
+/// is told in iperf's words as well where there is a `style`.
+///
+/// # Errors
+/// When the socket cannot be made or bound.
+pub fn listen(
+    config: &ListenerConfig,
+    slots: Option<&Slots>,
+    style: Option<Style>,
+) -> Result<Box<dyn Listen>, Failed> {
+    match config.stream.protocol {
+        Protocol::Tcp => match tcp::Listener::with_slots(config, slots) {
+            Ok(listener) => Ok(Box::new(listener)),
+            Err(error) => {
+                let refusal = match &error {
+                    tcp::Error::Bind { source, .. } => bind_failed(&error, source, style),
+                    _ => None,
+                };
+                Err(refusal.unwrap_or_else(|| error.into()))
+            }
+        },
+        Protocol::Udp => match udp::Listener::with_slots(config, slots) {
+            Ok(listener) => Ok(Box::new(listener)),
+            Err(error) => {
+                let refusal = match &error {
+                    ServerError::Bind { source, .. } => bind_failed(&error, source, style),
+                    _ => None,
+                };
+                Err(refusal.unwrap_or_else(|| error.into()))
+            }
+        },
+    }
+}
+
+/// A port that could not be had: in iperf's words, and below them in ours.
+fn bind_failed(
+    error: &dyn std::error::Error,
+    source: &io::Error,
+    style: Option<Style>,
+) -> Option<Failed> {
+    let words = output::bind_failed(style?, &kernel_words(source));
+    Some(Failed::Because(format!("{words}\n{SPEAKER}{error}")))
+}
+
+/// The kernel's words alone, as the original prints them.
+pub fn kernel_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    String::from(text.split(" (os error").next().unwrap_or(&text))
+}
+
+/// Asks for realtime scheduling (-z), where the options do. Threads inherit it, so it is asked for before
+/// there are any. A refusal is told, and the test goes on, as with 2.1.8.
+pub fn begin_realtime(common: &Common) {
+    // The lowest one: before every program without one, and behind the kernel's own threads.
+    const POLICY: Policy = Policy::RoundRobin { priority: 1 };
+    const SELF: u32 = 0;
+    if common.is_realtime
+        && let Err(error) = set_policy(SELF, POLICY)
+    {
+        tell!("WARNING: no realtime priority (-z): {error}; run it as root or with CAP_SYS_NICE");
+    }
+}

@@ -1,0 +1,507 @@
+//! Values of options: how they are written on iperf's command line, and what a refusal says.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nicpoll_model::{Rate, RateUnit};
+
+use super::types::{Bind, Style};
+use crate::wire::Dialect;
+
+/// What iperf says when it does not know what to do.
+const USAGE: &str = "Usage: iperf [-s|-c host] [options]\n\
+     Try `iperf --help' for more information.";
+
+/// Why a command line was refused, in iperf's words where it has some. Printed as it stands; the exit
+/// status is 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionError(String);
+
+impl OptionError {
+    /// A line of text.
+    pub fn new(text: impl Into<String>) -> Self {
+        OptionError(text.into())
+    }
+
+    /// What the scanner could not read, with the usage behind it; the usage alone without a line.
+    pub fn usage(line: Option<String>) -> Self {
+        OptionError(match line {
+            Some(line) => format!("iperf: {line}\n{USAGE}"),
+            None => String::from(USAGE),
+        })
+    }
+
+    /// A value that cannot be used, and what can.
+    pub fn value(option: &str, value: impl fmt::Display, expected: impl fmt::Display) -> Self {
+        OptionError(format!(
+            "ERROR: invalid value of '{value}' for {option}; give {expected}"
+        ))
+    }
+
+    /// An option of iperf 2 that is left out, and what to do in its place.
+    pub fn left_out(option: &str, instead: &str) -> Self {
+        OptionError(format!(
+            "ERROR: option {option} is not supported; {instead}"
+        ))
+    }
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// Above this a double no longer holds every whole number.
+pub const EXACT_MAX: u64 = 1 << 53;
+/// What a header's amount can hold: 2^31 ticks of 10 ms.
+pub const SECONDS_MAX: f64 = 21_474_836.0;
+/// The fastest rate in packets.
+const PACKETS_PER_SECOND_MAX: f64 = 1e9;
+
+/// Names of IP_TOS bytes beside afNM and csN, which follow a rule. 2.1.8 forgets to shift the code points
+/// of le, nqb and nqb2, and the kernel refuses or misreads the result; here they are what it means.
+const TOS_NAMES: [(&str, u8); 11] = [
+    ("ef", 0xb8),
+    ("le", 0x04),
+    ("nqb", 0x14),
+    ("nqb2", 0xb4),
+    ("ac_be", 0x00),
+    ("ac_bk", 0x20),
+    ("ac_vi", 0x80),
+    ("ac_vo", 0xb8),
+    ("lowdelay", 0x10),
+    ("throughput", 0x08),
+    ("reliability", 0x04),
+];
+
+/// A number that is finite and written in digits, without a unit.
+pub fn number(text: &str) -> Option<f64> {
+    // Or "inf" and "nan" would be numbers.
+    let written = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
+    if !text.chars().all(written) {
+        return None;
+    }
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A number that may end in k, m, g (powers of 1000) or K, M, G (powers of 1024).
+fn scaled(text: &str) -> Option<f64> {
+    let (digits, factor) = split_factor(text)?;
+    Some(number(digits)? * factor as f64)
+}
+
+fn split_factor(text: &str) -> Option<(&str, u64)> {
+    Some(match text.char_indices().next_back()? {
+        (at, 'k') => (&text[..at], 1_000),
+        (at, 'm') => (&text[..at], 1_000_000),
+        (at, 'g') => (&text[..at], 1_000_000_000),
+        (at, 'K') => (&text[..at], 1 << 10),
+        (at, 'M') => (&text[..at], 1 << 20),
+        (at, 'G') => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    })
+}
+
+/// A whole number with a unit; what is behind the point after scaling is cut off.
+pub fn count(text: &str, range: RangeInclusive<u64>) -> Option<u64> {
+    let value = scaled(text)?;
+    // A double that does not fit saturates, and is then out of any range used here.
+    let whole = value as u64;
+    (value >= 0.0 && range.contains(&whole)).then_some(whole)
+}
+
+/// A whole number without a unit.
+pub fn integer(text: &str, range: RangeInclusive<u32>) -> Option<u32> {
+    text.parse().ok().filter(|number| range.contains(number))
+}
+
+/// A time above 0 in seconds, no longer than the wire can say.
+pub fn seconds(value: f64) -> Option<Duration> {
+    (value > 0.0 && value <= SECONDS_MAX).then(|| Duration::from_secs_f64(value))
+}
+
+/// A rate in bits, or in packets if it ends in `pps`.
+pub fn rate(text: &str) -> Option<Rate> {
+    match text.strip_suffix("pps") {
+        Some(packets) => {
+            let (digits, factor) = split_factor(packets)?;
+            Rate::decimal(RateUnit::PacketsPerSecond, digits, factor)
+                .filter(|rate| rate.per_second() <= PACKETS_PER_SECOND_MAX)
+        }
+        // Below 8 there is not a byte a second.
+        None => count(text, 8..=EXACT_MAX).and_then(Rate::bits_per_second),
+    }
+}
+
+/// An IP_TOS byte: decimal, 0x, 0 for octal, or a name.
+pub fn tos(text: &str) -> Option<u8> {
+    let lower = text.to_ascii_lowercase();
+    if let Some((_, byte)) = TOS_NAMES.iter().find(|(name, _)| *name == lower) {
+        return Some(*byte);
+    }
+    match lower.as_bytes() {
+        [b'a', b'f', class @ b'1'..=b'4', drop @ b'1'..=b'3'] => {
+            return Some((class - b'0') << 5 | (drop - b'0') << 3);
+        }
+        [b'c', b's', class @ b'0'..=b'7'] => return Some((class - b'0') << 5),
+        _ => {}
+    }
+    // Or "+" would be let through, even behind 0x.
+    if !lower.starts_with(|c: char| c.is_ascii_digit()) || lower.contains('+') {
+        return None;
+    }
+    if let Some(hex) = lower.strip_prefix("0x") {
+        return u8::from_str_radix(hex, 16).ok();
+    }
+    match lower.strip_prefix('0') {
+        Some(octal) if !octal.is_empty() => u8::from_str_radix(octal, 8).ok(),
+        _ => lower.parse().ok(),
+    }
+}
+
+/// The longest device name of Linux.
+const DEVICE_BYTES_MAX: usize = 15;
+/// The longest name of DNS, and longer than any address.
+const HOST_BYTES_MAX: usize = 253;
+
+/// `host` or `host%device`.
+pub fn host(text: &str) -> Option<(String, Option<String>)> {
+    let (host, device) = split(text, '%');
+    let host = checked(host, HOST_BYTES_MAX)?;
+    Some((host, optional(device.map(checked_device))?))
+}
+
+/// `address`, `address:port` or `address%device`, or with both in the order port, device. An IPv6
+/// address needs brackets for a port to follow.
+pub fn bind(text: &str) -> Option<Bind> {
+    let (address, port, device) = if let Some(inner) = text.strip_prefix('[') {
+        let (inner, behind) = inner.split_once(']')?;
+        let (inner, inner_device) = split(inner, '%');
+        let (port, device) = split(behind, '%');
+        let port = match port {
+            "" => None,
+            port => Some(port.strip_prefix(':')?),
+        };
+        (inner, port, device.or(inner_device))
+    } else {
+        let (address, device) = split(text, '%');
+        match address.split_once(':') {
+            Some((address, port)) if !port.contains(':') => (address, Some(port), device),
+            _ => (address, None, device),
+        }
+    };
+    let port = port.map(|port| port.parse().ok().filter(|port| *port != 0));
+    Some(Bind {
+        address: checked(address, HOST_BYTES_MAX)?,
+        device: optional(device.map(checked_device))?,
+        port: optional(port)?,
+    })
+}
+
+fn split(text: &str, at: char) -> (&str, Option<&str>) {
+    match text.split_once(at) {
+        Some((before, behind)) => (before, Some(behind)),
+        None => (text, None),
+    }
+}
+
+/// A value that may be missing; `None` when it is there and wrong.
+fn optional<T>(value: Option<Option<T>>) -> Option<Option<T>> {
+    match value {
+        None => Some(None),
+        Some(value) => value.map(Some),
+    }
+}
+
+fn checked(name: &str, bytes_max: usize) -> Option<String> {
+    let is_sane = (1..=bytes_max).contains(&name.len())
+        && !name.chars().any(|c| c.is_whitespace() || c.is_control());
+    is_sane.then(|| name.to_owned())
+}
+
+fn checked_device(device: &str) -> Option<String> {
+    checked(device, DEVICE_BYTES_MAX).filter(|device| !device.contains('/'))
+}
+
+/// A value, and how to complain about it.
+pub struct Given<'a> {
+    /// The value.
+    pub value: &'a str,
+    /// The option or the variable that it came with.
+    pub source: &'a str,
+}
+
+impl Given<'_> {
+    /// The refusal of a value that is none.
+    pub fn invalid(&self, expected: impl fmt::Display) -> OptionError {
+        OptionError::value(self.source, self.value, expected)
+    }
+
+    /// The refusal of a value of iperf's that is left out.
+    pub fn left_out(&self, instead: &'static str) -> OptionError {
+        OptionError::left_out(&format!("{} {}", self.source, self.value), instead)
+    }
+
+    /// A number with a unit, cut to a whole one.
+    pub fn count(&self, least: u64, most: u64) -> Result<u64, OptionError> {
+        count(self.value, least..=most).ok_or_else(|| {
+            self.invalid(format_args!(
+                "a number from {least} to {most}, with k, m, g, K, M or G behind it if you like"
+            ))
+        })
+    }
+
+    /// A whole number without a unit.
+    pub fn integer(&self, least: u32, most: u32) -> Result<u32, OptionError> {
+        integer(self.value, least..=most)
+            .ok_or_else(|| self.invalid(format_args!("a whole number from {least} to {most}")))
+    }
+
+    /// Seconds, which may be 0 and below.
+    pub fn seconds(&self) -> Result<f64, OptionError> {
+        number(self.value)
+            .filter(|seconds| *seconds <= SECONDS_MAX)
+            .ok_or_else(|| self.invalid(format_args!("seconds, at most {SECONDS_MAX}")))
+    }
+
+    /// Something that has a name.
+    pub fn name(&self, expected: &str) -> Result<String, OptionError> {
+        if self.value.is_empty() || self.value.contains('\0') {
+            return Err(self.invalid(expected));
+        }
+        Ok(self.value.to_owned())
+    }
+
+    /// A file.
+    pub fn file(&self) -> Result<PathBuf, OptionError> {
+        Ok(self.name("the name of a file")?.into())
+    }
+
+    /// A port.
+    pub fn port(&self) -> Result<u16, OptionError> {
+        Ok(self.integer(1, u16::MAX.into())? as u16)
+    }
+
+    /// A port, or the first and the last one of a range.
+    pub fn ports(&self) -> Result<(u16, Option<u16>), OptionError> {
+        let Some((first, last)) = self.value.split_once('-') else {
+            return Ok((self.port()?, None));
+        };
+        let number = |text: &str| integer(text, 1..=u16::MAX.into()).map(|port| port as u16);
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => {
+                Ok((first, Some(last).filter(|last| *last > first)))
+            }
+            _ => Err(self.invalid("a port from 1 to 65535, or the first and the last of a range")),
+        }
+    }
+
+    /// Whose lines to print.
+    pub fn style(&self) -> Result<Style, OptionError> {
+        match self.value {
+            "2.0" => Ok(Style::V2_0),
+            "2.1" => Ok(Style::V2_1),
+            _ => Err(self.invalid("2.0 or 2.1")),
+        }
+    }
+
+    /// The dialect of a version before 2.1, which is spoken without being asked for.
+    pub fn dialect(&self) -> Result<Dialect, OptionError> {
+        let patch = self.value.strip_prefix("2.0.");
+        match patch.and_then(|patch| integer(patch, 2..=13)) {
+            Some(..=7) => Ok(Dialect::V2_0_2),
+            Some(8 | 9) => Ok(Dialect::V2_0_8),
+            Some(..=12) => Ok(Dialect::V2_0_10),
+            Some(_) => Ok(Dialect::V2_0_13),
+            None => Err(self.invalid("the server's version, 2.0.2 to 2.0.13; 2.1 needs none")),
+        }
+    }
+
+    /// A rate in bits or packets.
+    pub fn rate(&self) -> Result<Rate, OptionError> {
+        if self.value.contains(',') {
+            return Err(self.left_out("give one rate, which does not vary"));
+        }
+        rate(self.value).ok_or_else(|| {
+            self.invalid(
+                "bits a second from 8, with k, m, g, K, M or G behind it if you like, or packets \
+                 a second up to 1000000000 with pps behind it",
+            )
+        })
+    }
+
+    /// An IP_TOS byte.
+    pub fn type_of_service(&self) -> Result<u8, OptionError> {
+        tos(self.value).ok_or_else(|| {
+            self.invalid("a byte (decimal, 0x hex, 0 octal) or a name such as cs1 or ef")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capital_units_are_of_1024_and_small_ones_of_1000() {
+        for (text, value) in [
+            ("0", Some(0)),
+            ("17", Some(17)),
+            ("1.9", Some(1)),
+            ("1e3", Some(1000)),
+            ("8k", Some(8000)),
+            ("8K", Some(8192)),
+            ("1.5m", Some(1_500_000)),
+            ("10M", Some(10_485_760)),
+            ("1g", Some(1_000_000_000)),
+            ("2G", Some(2_147_483_648)),
+            ("8388608G", Some(EXACT_MAX)),
+            ("8388609G", None),
+            ("-1", None),
+            ("", None),
+            ("K", None),
+            ("1t", None),
+            ("1KB", None),
+            ("1 K", None),
+            ("0x10", None),
+            ("inf", None),
+            ("nan", None),
+            ("infinityK", None),
+            ("1e400", None),
+            ("1ü", None),
+        ] {
+            assert_eq!(count(text, 0..=EXACT_MAX), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_of_bits_or_packets() {
+        for (text, value) in [
+            ("1M", Rate::bits_per_second(1_048_576)),
+            ("1m", Rate::bits_per_second(1_000_000)),
+            ("100pps", Rate::packets_per_second(100)),
+            (
+                "0.5pps",
+                Rate::decimal(RateUnit::PacketsPerSecond, "0.5", 1),
+            ),
+            ("2kpps", Rate::packets_per_second(2000)),
+            ("0", None),
+            ("7", None),
+            ("0pps", None),
+            ("-1pps", None),
+            ("2Gpps", None),
+            ("pps", None),
+            ("1mbit", None),
+        ] {
+            assert_eq!(rate(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn type_of_service_has_numbers_and_names() {
+        for (text, value) in [
+            ("16", Some(16)),
+            ("0", Some(0)),
+            ("0x10", Some(0x10)),
+            ("0XB8", Some(0xb8)),
+            ("010", Some(8)),
+            ("255", Some(255)),
+            ("256", None),
+            ("0400", None),
+            ("08", None),
+            ("0x", None),
+            ("0x+1", None),
+            ("+1", None),
+            ("-1", None),
+            ("", None),
+            ("bogus", None),
+            ("EF", Some(0xb8)),
+            ("af42", Some(0x90)),
+            ("reliability", Some(4)),
+        ] {
+            assert_eq!(tos(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_code_points_follow_their_rules() {
+        for class in 0..8 {
+            assert_eq!(tos(&format!("cs{class}")), Some(class << 5));
+        }
+        for class in 1..=4 {
+            for drop in 1..=3 {
+                let name = format!("af{class}{drop}");
+                assert_eq!(tos(&name), Some((class << 5) | (drop << 3)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_are_finite() {
+        assert_eq!(seconds(0.25), Some(Duration::from_millis(250)));
+        for value in [0.0, -1.0, SECONDS_MAX + 1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(seconds(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_local_address_may_have_a_port_and_a_device() {
+        for (text, address, port, device) in [
+            ("10.0.0.1", "10.0.0.1", None, None),
+            ("10.0.0.1:6000", "10.0.0.1", Some(6000), None),
+            ("10.0.0.1%eth0", "10.0.0.1", None, Some("eth0")),
+            ("10.0.0.1:6000%eth0", "10.0.0.1", Some(6000), Some("eth0")),
+            ("name:6000", "name", Some(6000), None),
+            ("::1", "::1", None, None),
+            ("fe80::1%eth0", "fe80::1", None, Some("eth0")),
+            ("[::1]", "::1", None, None),
+            ("[::1]:6000", "::1", Some(6000), None),
+            ("[fe80::1%eth0]:6000", "fe80::1", Some(6000), Some("eth0")),
+            ("[fe80::1]:6000%eth0", "fe80::1", Some(6000), Some("eth0")),
+        ] {
+            let expected = Bind {
+                address: address.to_owned(),
+                device: device.map(str::to_owned),
+                port,
+            };
+            assert_eq!(bind(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_local_address_is_refused() {
+        for text in [
+            "",
+            ":6000",
+            "%eth0",
+            "10.0.0.1%",
+            "10.0.0.1:0",
+            "10.0.0.1:65536",
+            "10.0.0.1:x",
+            "10.0.0.1%a-name-too-long-for-linux",
+            "10.0.0.1%a/b",
+            "[::1",
+            "[]:6000",
+            "[::1]6000",
+            "a b",
+        ] {
+            assert_eq!(bind(text), None, "{text}");
+        }
+        assert_eq!(bind(&"a".repeat(254)), None);
+    }
+
+    #[test]
+    fn a_host_may_have_a_device() {
+        let device = Some("eth0".to_owned());
+        assert_eq!(host("::1"), Some(("::1".to_owned(), None)));
+        assert_eq!(host("fe80::1%eth0"), Some(("fe80::1".to_owned(), device)));
+        for text in ["", "%eth0", "host%", "a\nb"] {
+            assert_eq!(host(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,834 @@
+//! The lines of iperf 2, word for word, as version 2.0.5 or 2.1.8 prints them.
+//!
+//! Every function is pure, takes what a line says and returns it without the newline at its end. Whatever
+//! the input, no figure is infinite or not a number: the originals print such a thing when a test took no
+//! time or saw no datagram, and programs that read their output stumble over it.
+
+use std::net::SocketAddr;
+
+use jiff::civil::DateTime;
+use nicpoll_model::iperf::Direction;
+use nicpoll_model::{Protocol, Rate, RateUnit};
+use nicpoll_traffic::SocketBuffer;
+use nicpoll_traffic::repeat::Outcome;
+
+use crate::events::Settings;
+use crate::options::{ClientOptions, Common, End, Style};
+use crate::records::{Calls, Connected, Distribution, IntervalRecord, Receipt};
+
+/// How figures are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// Whose lines are printed.
+    pub style: Style,
+    /// The unit asked for with `-f`, `a` without it: see [`amount`].
+    pub letter: char,
+}
+
+/// The stream or streams that a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label {
+    /// One stream: the socket's descriptor in style 2.0, a running number from 1 in style 2.1.
+    Stream(u32),
+    /// One whose data flow against the usual direction; only style 2.1 marks it.
+    Reversed(u32),
+    /// All streams together.
+    Sum,
+    /// All streams together, with their number.
+    SumOf(u32),
+}
+
+impl Label {
+    /// A stream that may be marked.
+    pub fn of(number: u32, is_reversed: bool) -> Self {
+        match is_reversed {
+            true => Label::Reversed(number),
+            false => Label::Stream(number),
+        }
+    }
+
+    /// The same without the mark.
+    pub fn unmarked(self) -> Self {
+        match self {
+            Label::Reversed(number) => Label::Stream(number),
+            label => label,
+        }
+    }
+
+    /// The bracketed field every line about a stream starts with.
+    fn text(self, style: Style) -> String {
+        match self {
+            Label::Reversed(number) if style == Style::V2_1 => {
+                format!("[{:>3}]", format!("*{number}"))
+            }
+            Label::Stream(number) | Label::Reversed(number) => format!("[{number:>3}]"),
+            Label::Sum => String::from("[SUM]"),
+            Label::SumOf(streams) => format!("[SUM-{streams}]"),
+        }
+    }
+}
+
+/// The value itself if it can be printed as a figure, else the nearest one that can.
+fn printable(value: f64) -> f64 {
+    if value > 0.0 {
+        value.min(f64::MAX)
+    } else {
+        // Neither NaN nor a zero with a sign.
+        0.0
+    }
+}
+
+/// Unit prefixes, each 1000 (bits) or 1024 (bytes) times the one before.
+const PREFIXES: [&str; 6] = ["", "K", "M", "G", "T", "P"];
+
+/// An amount of bytes, or of bytes a second, in the unit that a letter stands for: ` 128 KByte`.
+///
+/// A lower-case letter asks for bits and decimal prefixes, an upper-case one for bytes and binary
+/// ones: `b`, `k`, `m`, `g`, and in style 2.1 `t` and `p`. Any other takes the prefix that leaves the
+/// fewest digits. The figure fills four columns at least.
+pub fn amount(format: Format, bytes: f64) -> String {
+    let Format { style, letter } = format;
+    let bytes = printable(bytes);
+    let (whole, base, unit) = match letter.is_ascii_uppercase() {
+        true => (bytes, 1024.0, "Byte"),
+        false => (bytes * 8.0, 1000.0, "bit"),
+    };
+    // Style 2.0 knows no more than giga.
+    let greatest = match style {
+        Style::V2_0 => 3,
+        Style::V2_1 => PREFIXES.len() - 1,
+    };
+    let asked = "bkmgtp".find(letter.to_ascii_lowercase());
+    let asked = asked.filter(|prefix| *prefix <= greatest);
+    let fits = |prefix: &usize| whole / f64::powi(base, *prefix as i32) < base;
+    let prefix = asked.unwrap_or_else(|| (0..greatest).find(fits).unwrap_or(greatest));
+    let scaled = printable(whole) / f64::powi(base, prefix as i32);
+    // As many decimals as fit, once rounded, into four columns.
+    let decimals = match scaled {
+        ..0.9995 if style == Style::V2_1 => 3,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{scaled:4.decimals$} {}{unit}", PREFIXES[prefix])
+}
+
+/// The same, always in bytes.
+fn byte_amount(format: Format, bytes: u64) -> String {
+    let letter = format.letter.to_ascii_uppercase();
+    amount(Format { letter, ..format }, bytes as f64)
+}
+
+/// The share of the datagrams that was lost, in percents; 0 if none was sent.
+fn loss_percent(receipt: &Receipt) -> f64 {
+    match receipt.expected {
+        0 => 0.0,
+        expected => 100.0 * receipt.lost as f64 / expected as f64,
+    }
+}
+
+/// Two significant digits as C's `%.2g` writes them: `0`, `0.059`, `12`, `1e+02`.
+pub fn two_digits(value: f64) -> String {
+    if value < 0.0 {
+        return format!("-{}", two_digits(-value));
+    }
+    let value = printable(value);
+    if value == 0.0 {
+        return String::from("0");
+    }
+    let without_zeros = |figure: &str| match figure.contains('.') {
+        true => String::from(figure.trim_end_matches('0').trim_end_matches('.')),
+        false => String::from(figure),
+    };
+    let scientific = format!("{value:.1e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("`e` notation has an e");
+    let exponent: i32 = exponent.parse().expect("the exponent is a whole number");
+    match exponent {
+        // The exponent is the rounded figure's, so as many decimals show the same two digits.
+        -4..2 => {
+            let decimals = (1 - exponent) as usize;
+            without_zeros(&format!("{value:.decimals$}"))
+        }
+        _ => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            let exponent = exponent.unsigned_abs();
+            format!("{}e{sign}{exponent:02}", without_zeros(mantissa))
+        }
+    }
+}
+
+/// Columns of a report, by the line above them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// Of TCP, and of a UDP sender.
+    Plain,
+    /// Of a UDP receiver, at its own end or relayed to the sender.
+    Receiver,
+    /// Of both directions of UDP together; style 2.1 only.
+    DuplexSum,
+    /// Of all streams where single ones are left out (`--sum-only`).
+    SumOnly,
+    /// With -e, of one TCP sender or of several (`--sum-only`).
+    TcpSender { is_sum: bool },
+    /// With -e, of one TCP receiver or of several.
+    TcpReceiver { is_sum: bool },
+    /// With -e, of one UDP sender or of several.
+    UdpSender { is_sum: bool },
+    /// With -e, of one UDP receiver; of several also without.
+    UdpReceiver { is_sum: bool },
+}
+
+impl Columns {
+    /// The line above the columns.
+    pub fn header(self) -> &'static str {
+        match self {
+            Columns::Plain => "[ ID] Interval       Transfer     Bandwidth",
+            Columns::Receiver => {
+                "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams"
+            }
+            Columns::DuplexSum => "[ ID] Interval       Transfer     Bandwidth    Datagrams   PPS",
+            Columns::SumOnly => "[SUM-cnt] Interval       Transfer     Bandwidth",
+            Columns::TcpSender { is_sum: false } => {
+                "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     \
+                 Cwnd/RTT(var)        NetPwr"
+            }
+            Columns::TcpSender { is_sum: true } => {
+                "[SUM-cnt] Interval            Transfer    Bandwidth       Write/Err  Rtry"
+            }
+            Columns::TcpReceiver { is_sum: false } => {
+                "[ ID] Interval            Transfer    Bandwidth       Reads=Dist"
+            }
+            Columns::TcpReceiver { is_sum: true } => {
+                "[SUM-cnt] Interval            Transfer    Bandwidth       Reads=Dist"
+            }
+            Columns::UdpSender { is_sum: false } => {
+                "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS"
+            }
+            Columns::UdpSender { is_sum: true } => {
+                "[SUM-cnt] Interval            Transfer     Bandwidth      Write/Err  PPS"
+            }
+            Columns::UdpReceiver { is_sum: false } => {
+                "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
+                 Latency avg/min/max/stdev PPS  Rx/inP  NetPwr"
+            }
+            Columns::UdpReceiver { is_sum: true } => {
+                "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total    PPS"
+            }
+        }
+    }
+}
+
+/// Times of transit outside of this are taken for clocks that disagree, as in 2.1.8.
+const TRANSIT_SECONDS: std::ops::RangeInclusive<f64> = -0.01..=60.0;
+
+/// The line of a stream, or of several like the one connected so, and its columns. With `is_enhanced` it is
+/// that of `-e` in style 2.1, unless TCP does not say what the line needs.
+pub fn data(
+    format: Format,
+    label: Label,
+    connected: &Connected,
+    record: &IntervalRecord,
+    is_enhanced: bool,
+) -> (Columns, String) {
+    let line = plain(format, label, record);
+    let is_sum = matches!(label, Label::Sum | Label::SumOf(_));
+    let Calls {
+        done,
+        refused,
+        read_sizes,
+    } = &record.calls;
+    let pps = record.per_second(record.datagrams as f64);
+    match (connected.tcp, connected.is_sender, record.receipt) {
+        (Some(_), true, _) if is_enhanced && (is_sum || record.tcp.is_some()) => {
+            let again = record.tcp.map_or(0, |tcp| tcp.retransmitted_segments);
+            let writes = format!("{line}  {done}/{refused}");
+            let line = match record.tcp.filter(|_| !is_sum) {
+                None => format!("{writes}{again:>10}"),
+                Some(tcp) => format!(
+                    "{writes} {again:>10} {:>8}K/{}({}) us  {}",
+                    tcp.window_bytes() / 1024,
+                    tcp.round_trip.as_micros(),
+                    tcp.round_trip_variation.as_micros(),
+                    power(record, tcp.round_trip.as_secs_f64())
+                ),
+            };
+            (Columns::TcpSender { is_sum }, line)
+        }
+        (Some(_), false, _) if is_enhanced => {
+            let sizes = read_sizes.map(|count| count.to_string()).join(":");
+            let line = format!("{line}  {done}={sizes}");
+            (Columns::TcpReceiver { is_sum }, line)
+        }
+        (None, _, Some(receipt)) if is_sum => {
+            let Receipt { lost, expected, .. } = receipt;
+            let line = format!("{line}  {lost}/{expected} {pps:8.0} pps");
+            (Columns::UdpReceiver { is_sum }, line)
+        }
+        (None, _, None) if is_enhanced => {
+            let line = format!("{line}  {done}/{refused} {pps:8.0} pps");
+            (Columns::UdpSender { is_sum }, line)
+        }
+        (_, _, Some(receipt)) => {
+            let line = received(format, label, record, &receipt);
+            match is_enhanced {
+                true => {
+                    let latency = latency(record, &receipt);
+                    let line = format!("{line} {latency}");
+                    (Columns::UdpReceiver { is_sum }, line)
+                }
+                false => (Columns::Receiver, line),
+            }
+        }
+        _ => (Columns::Plain, line),
+    }
+}
+
+/// What one end of a TCP stream, or the sender of a UDP stream, counted; or the sum of such.
+pub fn plain(format: Format, label: Label, record: &IntervalRecord) -> String {
+    let rate = record.per_second(record.bytes as f64);
+    format!(
+        "{}  {}s  {}s/sec",
+        times(format.style, label, record),
+        byte_amount(format, record.bytes),
+        amount(format, rate)
+    )
+}
+
+/// What the receiver of a UDP stream counted.
+pub fn received(
+    format: Format,
+    label: Label,
+    record: &IntervalRecord,
+    receipt: &Receipt,
+) -> String {
+    let (lost, total) = (receipt.lost, receipt.expected);
+    let datagrams = match format.style {
+        Style::V2_0 => format!("{lost:4}/{total:5}"),
+        Style::V2_1 => format!("{lost}/{total}"),
+    };
+    format!(
+        "{}  {:6.3} ms {datagrams} ({}%)",
+        plain(format, label, record),
+        jitter_ms(receipt),
+        two_digits(loss_percent(receipt))
+    )
+}
+
+fn jitter_ms(receipt: &Receipt) -> f64 {
+    printable(1e3 * receipt.jitter_seconds.unwrap_or(0.0))
+}
+
+/// A UDP receiver's times of transit, datagrams, how many of them are on their way at a time by Little's
+/// law, and power. Where the clocks of the two ends disagree there are dashes, as in 2.1.8.
+fn latency(record: &IntervalRecord, receipt: &Receipt) -> String {
+    let datagrams = record.datagrams;
+    let pps = record.per_second(datagrams as f64);
+    let transit = receipt.transit;
+    let shared = transit.filter(|transit| TRANSIT_SECONDS.contains(&transit.min_seconds));
+    let Some(transit) = shared else {
+        return format!("-/-/-/- ms {pps:.0} pps");
+    };
+    let in_progress = (pps * transit.mean_seconds).round();
+    let deviation = (pps * transit.deviation_seconds).round();
+    format!(
+        "{:.3}/{:.3}/{:.3}/{:.3} ms {pps:.0} pps {datagrams}/{in_progress}({deviation}) pkts {}",
+        1e3 * transit.mean_seconds,
+        1e3 * transit.min_seconds,
+        1e3 * transit.max_seconds,
+        1e3 * transit.deviation_seconds,
+        power(record, transit.mean_seconds)
+    )
+}
+
+/// What the receivers of several UDP streams counted together; style 2.0 leaves out the losses.
+pub fn receiver_sum(format: Format, record: &IntervalRecord, receipt: &Receipt) -> String {
+    let line = plain(format, Label::Sum, record);
+    match format.style {
+        Style::V2_0 => line,
+        Style::V2_1 => format!(
+            "{line}   {}/{} ({}%)",
+            receipt.lost,
+            receipt.expected,
+            two_digits(loss_percent(receipt))
+        ),
+    }
+}
+
+/// What flowed in both directions of UDP together, below [`Columns::DuplexSum`].
+pub fn duplex_sum(format: Format, record: &IntervalRecord) -> String {
+    format!(
+        "{} {}{:8.0} pps",
+        plain(format, Label::Sum, record),
+        record.datagrams,
+        record.per_second(record.datagrams as f64)
+    )
+}
+
+/// How many datagrams came late; nothing if none did.
+pub fn out_of_order(style: Style, label: Label, record: &IntervalRecord) -> Option<String> {
+    let late = record.receipt?.out_of_order;
+    (late > 0).then(|| {
+        let times = times(style, label, record);
+        format!("{times}  {late} datagrams received out-of-order")
+    })
+}
+
+/// How many datagrams were sent in all.
+pub fn sent(style: Style, label: Label, datagrams: u64) -> String {
+    format!("{} Sent {datagrams} datagrams", label.text(style))
+}
+
+/// What stands above the receiver's report at the sender's end.
+pub fn server_report(style: Style, label: Label) -> String {
+    format!("{} Server Report:", label.text(style))
+}
+
+fn times(style: Style, label: Label, record: &IntervalRecord) -> String {
+    let label = label.text(style);
+    let (start, end) = (printable(record.start), printable(record.end));
+    match style {
+        Style::V2_0 => format!("{label} {start:4.1}-{end:4.1} sec"),
+        Style::V2_1 => format!("{label} {start:.4}-{end:.4} sec"),
+    }
+}
+
+/// iperf's "network power": megabytes a second over the seconds that each of them waits.
+fn power(record: &IntervalRecord, wait_seconds: f64) -> String {
+    if wait_seconds <= 0.0 {
+        return String::from("NAN");
+    }
+    let rate = record.per_second(record.bytes as f64);
+    let power = printable(1e-6 * rate / wait_seconds);
+    let decimals = match power {
+        ..=10.0 => 6,
+        ..=100.0 => 2,
+        _ => 0,
+    };
+    format!("{power:.decimals$}")
+}
+
+/// How long connecting took for each of several streams, in seconds, and how many failed; `None` when
+/// none succeeded.
+pub fn connect_times(times: &[f64], failed: u64) -> Option<String> {
+    let count = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / count;
+    let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+    let deviation = match times.len() {
+        0 => return None,
+        1 => 0.0,
+        _ => (squares / (count - 1.0)).sqrt(),
+    };
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    Some(format!(
+        "[ CT] final connect times (min/avg/max/stdev) = {:.3}/{:.3}/{:.3}/{:.3} ms (tot/err) = {}/{}",
+        1e3 * least,
+        1e3 * mean,
+        1e3 * most,
+        1e3 * deviation,
+        times.len() as u64 + failed,
+        failed
+    ))
+}
+
+/// How the gaps between datagrams spread. No iperf has such a line.
+pub fn gaps(style: Style, label: Label, gaps: &Distribution) -> String {
+    let ms = |ns: u64| ns as f64 / 1e6;
+    format!(
+        "{} Gaps min/mean/p50/p99/max = {:.3}/{:.3}/{:.3}/{:.3}/{:.3} ms ({} of {} are 0)",
+        label.text(style),
+        ms(gaps.min_ns),
+        gaps.mean_ns / 1e6,
+        ms(gaps.p50_ns),
+        ms(gaps.p99_ns),
+        ms(gaps.max_ns),
+        gaps.zeros,
+        gaps.count
+    )
+}
+
+/// `[  3] local 10.99.0.1 port 43254 connected with 10.99.0.2 port 5001`, and what style 2.1 remarks, in its
+/// order. `has_no_fin` is whether the sender ends a UDP stream without an answer.
+pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin: bool) -> String {
+    let line = format!(
+        "{} local {} port {} connected with {} port {}",
+        label.text(style),
+        connected.local.ip(),
+        connected.local.port(),
+        connected.peer.ip(),
+        connected.peer.port(),
+    );
+    if style == Style::V2_0 {
+        return line;
+    }
+    let remarks = &connected.remarks;
+    let way = match connected.direction {
+        Direction::Forward => "",
+        Direction::Reverse if remarks.is_paced => " (reverse) (fq)",
+        Direction::Reverse => " (reverse)",
+        Direction::FullDuplex => " (full-duplex)",
+    };
+    let fin = if has_no_fin { " (no-udp-fin)" } else { "" };
+    let version = remarks.peer_version;
+    let version = version.map_or_else(String::new, |version| format!(" (peer {version})"));
+    let tcp = connected.tcp.map_or_else(String::new, |tcp| {
+        format!(
+            " (icwnd/mss/irtt={}/{}/{})",
+            // Both are 32 bits wide, so their product is no wider than 64.
+            u64::from(tcp.congestion_window_segments) * u64::from(tcp.segment_bytes) / 1024,
+            tcp.segment_bytes,
+            tcp.round_trip.as_micros()
+        )
+    });
+    let service = service_remark(connected);
+    format!("{line}{way}{fin}{service}{version}{tcp}")
+}
+
+/// The type of service as 2.1.8 shows it: that of its own packets only to a client that asked with -R, which
+/// has the server send with it.
+fn service_remark(connected: &Connected) -> String {
+    let tos = connected.remarks.type_of_service;
+    match connected.direction {
+        _ if tos == 0 => String::new(),
+        Direction::FullDuplex => format!(" (tos rx/tx={tos:#x}/{tos:#x})"),
+        Direction::Reverse if !connected.is_sender => format!(" (tos tx={tos:#x})"),
+        Direction::Forward | Direction::Reverse => format!(" (tos rx={tos:#x})"),
+    }
+}
+
+/// Links known by the payload that they carry at most.
+const LINKS: [(u32, &str); 5] = [
+    (65280, "HIPPI"),
+    (9180, "ATM"),
+    (4352, "FDDI"),
+    (1500, "ethernet"),
+    (576, "minimum"),
+];
+
+/// What `-m` prints at the end of a TCP stream in style 2.0; 0 if the system does not know.
+pub fn segment_size(label: Label, mss_bytes: u32) -> String {
+    // Headers of IPv4 and TCP without options, and with all that 2.0.5 expects.
+    const LEAST_HEADERS: u32 = 40;
+    const MOST_HEADERS: u32 = 80;
+    let label = label.text(Style::V2_0);
+    if mss_bytes == 0 {
+        return format!("{label} MSS and MTU size unknown (TCP_MAXSEG not supported by OS?)");
+    }
+    let fits = |mtu| (mtu - MOST_HEADERS..=mtu - LEAST_HEADERS).contains(&mss_bytes);
+    let link = LINKS.iter().find(|(mtu, _)| fits(*mtu));
+    let (mtu, name) = link.copied().unwrap_or_else(|| {
+        let mtu = mss_bytes.saturating_add(LEAST_HEADERS);
+        (mtu, "unknown interface")
+    });
+    let warning = match name {
+        "minimum" => "\nWARNING: Path MTU Discovery may not be enabled.",
+        _ => "",
+    };
+    format!("{label} MSS size {mss_bytes} bytes (MTU {mtu} bytes, {name}){warning}")
+}
+
+/// The first and the last line of the settings.
+const RULE: &str = "------------------------------------------------------------";
+/// Bins of the distribution of read sizes.
+const READ_BINS: u64 = 8;
+/// The segment that a socket has until it is connected (RFC 9293, section 3.7.1).
+const UNCONNECTED_SEGMENT_BYTES: u32 = 536;
+
+/// The settings of an end, between two rules, before its test.
+pub fn settings(end: End<'_>, settings: &Settings) -> String {
+    let common = end.common();
+    let mut lines = vec![String::from(RULE)];
+    let buffer = match settings {
+        Settings::Listener(port, last_port, buffer) => {
+            listener_lines(common, *port, *last_port, &mut lines);
+            buffer
+        }
+        Settings::Client(connected) => {
+            let rate = common.stream.rate;
+            let length_bytes = common.stream.length_bytes;
+            let client = match end {
+                End::Client(options) => Some(options),
+                End::Server(_) => None,
+            };
+            client_lines(common, client, connected, length_bytes, rate, &mut lines);
+            &connected.buffer
+        }
+        Settings::WayBack(connected, length_bytes, rate) => {
+            client_lines(common, None, connected, *length_bytes, *rate, &mut lines);
+            &connected.buffer
+        }
+    };
+    lines.push(window_line(common, buffer));
+    lines.push(String::from(RULE));
+    lines.join("\n")
+}
+
+/// What a listener prints: a server's, or that of a client to which the server connects back.
+fn listener_lines(common: &Common, port: u16, last_port: Option<u16>, lines: &mut Vec<String>) {
+    let Common { style, stream, .. } = common;
+    let (is_v2_1, is_tcp) = (*style == Style::V2_1, stream.protocol == Protocol::Tcp);
+    let is_enhanced = common.enhanced && is_v2_1;
+    let protocol = stream.protocol.name();
+    let mut first = match last_port {
+        Some(last) => format!("Server listening on {protocol} ports {port}-{last}"),
+        None => format!("Server listening on {protocol} port {port}"),
+    };
+    if is_enhanced || last_port.is_some() && is_v2_1 {
+        first += &format!(" with pid {}", std::process::id());
+    }
+    lines.push(first);
+    if !is_v2_1 || is_enhanced {
+        lines.extend(bind_line(common));
+    }
+    let read_bytes = stream.length_bytes as u64;
+    if !is_v2_1 && !is_tcp {
+        lines.push(format!("Receiving {read_bytes} byte datagrams"));
+    }
+    if is_enhanced {
+        let letter = 'A';
+        let format = format_of(common);
+        lines.push(format!(
+            "Read buffer size: {} (Dist bin width={})",
+            byte_amount(format, read_bytes),
+            amount(Format { letter, ..format }, (read_bytes / READ_BINS) as f64),
+        ));
+    }
+    if is_tcp {
+        lines.extend(segment_line(common, UNCONNECTED_SEGMENT_BYTES));
+    }
+    let service = stream.socket.type_of_service;
+    if let Some(tos) = service.filter(|tos| *tos != 0 && is_v2_1) {
+        lines.push(format!("TOS will be set to {tos:#x}"));
+    }
+}
+
+/// What a client prints, or a server that connects back to one.
+fn client_lines(
+    common: &Common,
+    client: Option<&ClientOptions>,
+    connected: &Connected,
+    write_bytes: usize,
+    rate: Option<Rate>,
+    lines: &mut Vec<String>,
+) {
+    let Common { style, stream, .. } = common;
+    let is_tcp = stream.protocol == Protocol::Tcp;
+    let is_enhanced = client.is_some() && common.enhanced && *style == Style::V2_1;
+    let (host, port) = match client {
+        Some(options) => (options.host.clone(), common.port),
+        None => {
+            let peer = connected.peer;
+            (peer.ip().to_canonical().to_string(), peer.port())
+        }
+    };
+    let protocol = stream.protocol.name();
+    let mut first = format!("Client connecting to {host}, {protocol} port {port}");
+    if is_enhanced {
+        first += &format!(
+            " with pid {} ({} flows)",
+            std::process::id(),
+            stream.streams
+        );
+    }
+    lines.push(first);
+    if client.is_some() && *style == Style::V2_0 {
+        lines.extend(bind_line(common));
+    }
+    let format = format_of(common);
+    if is_enhanced && is_tcp {
+        let letter = 'B';
+        let size = amount(Format { letter, ..format }, write_bytes as f64);
+        lines.push(format!("Write buffer size: {size}"));
+    }
+    if let Some(rate) = stream.pacing_bytes_per_second {
+        let letter = 'a';
+        let rate = amount(Format { letter, ..format }, rate as f64);
+        lines.push(format!("fair-queue socket pacing set to {rate}/s"));
+    }
+    let segment_bytes = connected.tcp.map(|tcp| tcp.segment_bytes);
+    lines.extend(segment_bytes.and_then(|bytes| segment_line(common, bytes)));
+    if is_enhanced {
+        let tos = stream.socket.type_of_service.unwrap_or(0);
+        let nagle = match stream.no_delay {
+            true => "and nodelay (Nagle off)",
+            false => "(Nagle on)",
+        };
+        lines.push(format!("TOS set to {tos:#x} {nagle}"));
+    }
+    if !is_tcp {
+        let sending = format!("Sending {write_bytes} byte datagrams");
+        lines.push(match style {
+            Style::V2_0 => sending,
+            Style::V2_1 => {
+                let gap = printable(gap_micros(rate, write_bytes));
+                format!("{sending}, IPG target: {gap:.2} us (kalman adjust)")
+            }
+        });
+    }
+}
+
+/// How the command line asks for figures.
+pub fn format_of(common: &Common) -> Format {
+    Format {
+        style: common.style,
+        letter: common.format,
+    }
+}
+
+fn bind_line(common: &Common) -> Option<String> {
+    let bind = common.bind.as_ref()?;
+    Some(format!("Binding to local address {}", bind.address))
+}
+
+/// The segment size that was asked for (-M), or with -m the socket's own. Style 2.0 prints it at the end
+/// instead: see [`segment_size`].
+fn segment_line(common: &Common, own_bytes: u32) -> Option<String> {
+    if common.style == Style::V2_0 {
+        return None;
+    }
+    match common.stream.max_segment_bytes {
+        Some(bytes) => Some(format!("MSS req size {bytes} bytes (per TCP_MAXSEG)")),
+        None if common.print_mss => Some(format!("MSS size {own_bytes} bytes")),
+        None => None,
+    }
+}
+
+fn window_line(common: &Common, buffer: &SocketBuffer) -> String {
+    let name = match common.stream.protocol {
+        Protocol::Tcp => "TCP window size",
+        Protocol::Udp => "UDP buffer size",
+    };
+    let size = |bytes| byte_amount(format_of(common), bytes);
+    let granted = buffer.granted_bytes;
+    let remark = match common.stream.buffer_bytes.map(|bytes| bytes as u64) {
+        None => String::from(" (default)"),
+        Some(asked) if asked == granted => String::new(),
+        Some(asked) => format!(" (WARNING: requested {})", size(asked)),
+    };
+    format!("{name}: {}{remark}", size(granted))
+}
+
+/// Microseconds from one datagram to the next at a rate; 0 without one.
+fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
+    let bits = 8.0 * payload_bytes as f64;
+    rate.map_or(0.0, |rate| match rate.unit() {
+        RateUnit::BitsPerSecond => 1e6 * bits / rate.per_second(),
+        RateUnit::PacketsPerSecond => 1e6 / rate.per_second(),
+    })
+}
+
+/// The streams that a row of comma-separated values is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// One, by its number.
+    Stream(u32),
+    /// All together. 2.1.8 has no such row: that of style 2.1 is 2.2's.
+    Sum,
+    /// Those of all runs of a client (--repeat). The original has no such row.
+    Runs,
+}
+
+/// One line of comma-separated values (`-y C`) of the stream connected so. In a row of several streams, ports
+/// that differ between them show as 0: in style 2.0 a client's own, and at a server's end both; in style 2.1
+/// the client's, at either end.
+pub fn csv(
+    time: &DateTime,
+    end: End<'_>,
+    row: Row,
+    connected: &Connected,
+    record: &IntervalRecord,
+) -> String {
+    let common = end.common();
+    let (style, is_client) = (common.style, matches!(end, End::Client(_)));
+    let (mut own, mut other) = (connected.local, connected.peer);
+    let id = match row {
+        Row::Stream(number) => number.to_string(),
+        Row::Sum => String::from("-1"),
+        Row::Runs => String::from("-2"),
+    };
+    if !matches!(row, Row::Stream(_)) {
+        if style == Style::V2_0 || is_client {
+            own.set_port(0);
+        }
+        if style == Style::V2_0 && !connected.is_sender || style == Style::V2_1 && !is_client {
+            other.set_port(0);
+        }
+    }
+    // Style 2.0 has the own end first, style 2.1 the sending one.
+    let [first, second] = match style {
+        Style::V2_1 if !connected.is_sender => [other, own],
+        _ => [own, other],
+    };
+    let seconds = time.strftime(match common.enhanced && style == Style::V2_1 {
+        true => "%Y%m%d%H%M%S%.3f",
+        false => "%Y%m%d%H%M%S",
+    });
+    let ends = |end: SocketAddr| format!("{},{}", end.ip(), end.port());
+    let line = format!(
+        "{seconds},{},{},{id},{:.1}-{:.1},{},{:.0}",
+        ends(first),
+        ends(second),
+        printable(record.start),
+        printable(record.end),
+        record.bytes,
+        record.per_second(record.bytes as f64 * 8.0).trunc(),
+    );
+    // A UDP sender of style 2.1 adds the receiver's fields, with the datagrams it sent as the total.
+    let adds = connected.tcp.is_none() && connected.is_sender && style == Style::V2_1;
+    let sent = Receipt {
+        expected: record.datagrams,
+        lost: 0,
+        out_of_order: 0,
+        duplicates: 0,
+        jitter_seconds: None,
+        transit: None,
+    };
+    let sent = (adds && row != Row::Runs).then_some(sent);
+    let Some(receipt) = record.receipt.or(sent) else {
+        return line;
+    };
+    format!(
+        "{line},{:.3},{},{},{:.3},{}",
+        jitter_ms(&receipt),
+        receipt.lost,
+        receipt.expected,
+        loss_percent(&receipt),
+        receipt.out_of_order
+    )
+}
+
+/// What stands behind the nine fields of a row of all runs: the median of the runs' rates, the least, the
+/// greatest, the ends of the interval (empty when there is none), how many runs have a rate, and how many
+/// were asked for; rates in bit/s. `None` when no run has a rate.
+pub fn csv_of_runs(outcome: &Outcome) -> Option<String> {
+    let summary = outcome.summary?;
+    let interval = outcome.interval.map_or_else(
+        || String::from(","),
+        |interval| format!("{:.0},{:.0}", interval.low, interval.high),
+    );
+    Some(format!(
+        "{:.0},{:.0},{:.0},{interval},{},{}",
+        summary.median, summary.min, summary.max, summary.n, outcome.asked
+    ))
+}
+
+/// The client could not reach the server, for a reason in the system's words.
+pub fn connect_failed(style: Style, reason: &str) -> String {
+    let protocol = match style {
+        Style::V2_0 => "",
+        Style::V2_1 => "tcp ",
+    };
+    format!("{protocol}connect failed: {reason}")
+}
+
+/// The server could not take its port, for a reason in the system's words.
+pub fn bind_failed(style: Style, reason: &str) -> String {
+    let listener = match style {
+        Style::V2_0 => "",
+        Style::V2_1 => "listener ",
+    };
+    format!("{listener}bind failed: {reason}")
+}
+
+#[cfg(test)]
+mod tests;

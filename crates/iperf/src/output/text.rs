@@ -1,0 +1,470 @@
+//! Prints what streams report in iperf's words and order, or as comma-separated values.
+//!
+//! A line is printed and flushed as soon as what it says is known; a header appears once above the first
+//! line that needs it; [SUM] lines appear when every stream of their group has reported its part.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+use nicpoll_model::Way;
+use nicpoll_model::iperf::Direction;
+use nicpoll_sys::stdio;
+use nicpoll_traffic::{CloseAccount, losses};
+
+use super::lines::{self, Columns, Format, Label, Row};
+use super::sums::{Sum, Sums};
+use crate::events::{Output, Settings, StreamKey, Total};
+use crate::options::{End, Exclude, Style};
+use crate::records::{Connected, IntervalRecord, Receipt};
+use crate::wire::Directions;
+
+/// Part of an interval that its rest must be to be printed, as in 2.1.8.
+const PARTIAL_MIN: f64 = 0.25;
+
+#[derive(Clone, Copy)]
+struct Stream {
+    label: Label,
+    /// As 2.0.x numbers it.
+    number: u32,
+    connected: Connected,
+    is_done: bool,
+}
+
+/// Streams that are summed: those of one address at the other end that run at the same time. Style
+/// 2.0 sums what this end sends and what it receives apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    peer: IpAddr,
+    is_later: bool,
+    is_sender: Option<bool>,
+}
+
+/// The printer of one client or server.
+pub struct TextPrinter<'a> {
+    end: End<'a>,
+    format: Format,
+    exclude: Exclude,
+    out: Box<dyn Write + Send>,
+    /// Closed at the end, to print on standard error where this host dropped packets.
+    account: Option<CloseAccount>,
+    streams: BTreeMap<StreamKey, Stream>,
+    sums: Sums<Group>,
+    headers: Vec<Columns>,
+    descriptors: Descriptors,
+    /// How long connecting took, of a client's TCP streams.
+    connect_seconds: Vec<f64>,
+    failed_streams: u64,
+}
+
+impl<'a> TextPrinter<'a> {
+    /// A printer to `out`, which closes `account` at the end.
+    pub fn new(end: End<'a>, account: Option<CloseAccount>, out: Box<dyn Write + Send>) -> Self {
+        let common = end.common();
+        let stream = &common.stream;
+        let mut exclude = common.exclude;
+        let is_client = matches!(end, End::Client(_));
+        if is_client {
+            // As in 2.1.8, a stream and the one that the server connects back for are not summed here.
+            let is_full_duplex = stream.directions == Directions::FullDuplex;
+            exclude.sums |= stream.streams == 1 && !is_full_duplex && !exclude.streams;
+        }
+        TextPrinter {
+            end,
+            format: lines::format_of(common),
+            exclude,
+            out,
+            account,
+            streams: BTreeMap::new(),
+            sums: Sums::new(interval_seconds(end)),
+            headers: Vec::new(),
+            descriptors: Descriptors::new(is_client, common.is_udp()),
+            connect_seconds: Vec::new(),
+            failed_streams: 0,
+        }
+    }
+
+    /// A stream has ended, well or not. The last one of a group has its sum printed.
+    fn leave(&mut self, key: StreamKey) -> io::Result<()> {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return Ok(());
+        };
+        stream.is_done = true;
+        let connected = stream.connected;
+        let group = self.group(key, &connected);
+        if self.running(group) > 0 {
+            return Ok(());
+        }
+        if let Some(sum) = self.sums.total(group) {
+            self.sum(&connected, &sum, true)?;
+        }
+        let style = self.format.style;
+        self.streams
+            .retain(|key, stream| Group::of(style, *key, &stream.connected) != group);
+        Ok(())
+    }
+
+    /// 2.0 never prints the rest of an interval, 2.1 only a long one in which something flowed.
+    fn prints_partial(&self, record: &IntervalRecord) -> bool {
+        let least = PARTIAL_MIN * interval_seconds(self.end);
+        self.format.style == Style::V2_1 && record.end - record.start > least && record.bytes > 0
+    }
+
+    fn data(&mut self, stream: Stream, record: &IntervalRecord) -> io::Result<()> {
+        let Stream {
+            label, connected, ..
+        } = stream;
+        if self.exclude.data {
+            return Ok(());
+        }
+        if self.is_csv() {
+            return self.csv(Row::Stream(stream.number), &connected, record);
+        }
+        if self.exclude.streams {
+            return Ok(());
+        }
+        let is_enhanced = self.is_enhanced();
+        let (columns, line) = lines::data(self.format, label, &connected, record, is_enhanced);
+        self.below(columns, &line)?;
+        self.out_of_order(label, record)
+    }
+
+    /// How many datagrams came late, if any did.
+    fn out_of_order(&mut self, label: Label, record: &IntervalRecord) -> io::Result<()> {
+        let line = lines::out_of_order(self.format.style, label, record);
+        line.map_or(Ok(()), |line| self.line(&line))
+    }
+
+    fn after_total(&mut self, stream: Stream, total: &Total) -> io::Result<()> {
+        let style = self.format.style;
+        let Stream {
+            label, connected, ..
+        } = stream;
+        let relayed = total.relayed();
+        if self.is_csv() {
+            // 2.1 leaves the relayed report out.
+            let Some(record) = relayed.filter(|_| style == Style::V2_0) else {
+                return Ok(());
+            };
+            let server = Connected {
+                local: connected.peer,
+                peer: connected.local,
+                is_sender: !connected.is_sender,
+                ..connected
+            };
+            return self.csv(Row::Stream(stream.number), &server, &record);
+        }
+        // 2.1 has it in the settings.
+        let print_mss = self.end.common().print_mss && style == Style::V2_0;
+        if let Some(tcp) = connected.tcp.filter(|_| print_mss) {
+            self.line(&lines::segment_size(label, tcp.segment_bytes))?;
+        }
+        // 2.1 does not mark these lines, whichever way the stream goes.
+        let unmarked = label.unmarked();
+        if connected.tcp.is_none() && connected.is_sender && !self.exclude.streams {
+            self.line(&lines::sent(style, unmarked, total.whole.datagrams))?;
+        }
+        if let (Some(gaps), true) = (&total.gaps, self.end.common().enhanced) {
+            self.line(&lines::gaps(style, label, gaps))?;
+        }
+        let Some(record) = relayed.filter(|_| !self.exclude.server_report) else {
+            return Ok(());
+        };
+        self.line(&lines::server_report(style, unmarked))?;
+        if let Some(receipt) = &record.receipt {
+            let line = lines::received(self.format, label, &record, receipt);
+            self.below(Columns::Receiver, &line)?;
+        }
+        self.out_of_order(label, &record)
+    }
+
+    /// Prints a sum, of whole streams or of one interval of each, of which one is connected so.
+    fn sum(&mut self, connected: &Connected, sum: &Sum, is_whole: bool) -> io::Result<()> {
+        let is_alone = self.exclude.streams;
+        let least = if is_alone && !self.is_csv() { 1 } else { 2 };
+        if sum.streams() < least || self.exclude.sums || self.exclude.data {
+            return Ok(());
+        }
+        if self.is_csv() {
+            return self.csv(Row::Sum, connected, &sum.record);
+        }
+        let is_client = matches!(self.end, End::Client(_));
+        let is_two_way = sum.receivers > 0 && sum.senders > 0;
+        // Both ways of UDP together: what was sent counts as if it had arrived, as 2.1.8 sums it up. At a
+        // client it takes them for what it sent.
+        let receipt = sum.record.receipt.map(|receipt| Receipt {
+            expected: receipt.expected + sum.sent_datagrams,
+            ..receipt
+        });
+        let summed = receipt.filter(|_| !is_two_way || !is_client);
+        let record = IntervalRecord {
+            receipt: summed,
+            ..sum.record
+        };
+        // Both ways together have no columns of their own.
+        let is_enhanced = self.is_enhanced() && !is_two_way;
+        let is_v2_1 = self.format.style == Style::V2_1;
+        if is_alone {
+            let label = Label::SumOf(sum.streams());
+            if is_v2_1 && (is_enhanced || summed.is_some()) {
+                let (columns, line) =
+                    lines::data(self.format, label, connected, &record, is_enhanced);
+                self.below(columns, &line)?;
+                self.out_of_order(label, &record)?;
+            } else {
+                let line = lines::plain(self.format, label, &record);
+                self.below(Columns::SumOnly, &line)?;
+            }
+        } else if is_enhanced {
+            let (_, line) = lines::data(self.format, Label::Sum, connected, &record, true);
+            self.line(&line)?;
+        } else if receipt.is_some() && is_two_way && is_v2_1 && is_duplex(connected) {
+            let line = lines::duplex_sum(self.format, &record);
+            self.below(Columns::DuplexSum, &line)?;
+        } else if let Some(receipt) = &summed {
+            let line = lines::receiver_sum(self.format, &record, receipt);
+            self.below(Columns::Plain, &line)?;
+            if is_v2_1 {
+                self.out_of_order(Label::Sum, &record)?;
+            }
+        } else {
+            self.line(&lines::plain(self.format, Label::Sum, &record))?;
+        }
+        // The datagrams that were sent, by the end that sends or, of both ways, by the client.
+        let is_sender_of_udp = connected.tcp.is_none() && sum.senders >= least;
+        if is_whole && is_v2_1 && is_sender_of_udp && (is_client || sum.receivers == 0) {
+            let label = Label::SumOf(sum.senders);
+            return self.line(&lines::sent(Style::V2_1, label, sum.sent_datagrams));
+        }
+        Ok(())
+    }
+
+    fn csv(&mut self, row: Row, connected: &Connected, record: &IntervalRecord) -> io::Result<()> {
+        let now = jiff::Zoned::now().datetime();
+        self.line(&lines::csv(&now, self.end, row, connected, record))
+    }
+
+    fn is_csv(&self) -> bool {
+        self.end.common().csv
+    }
+
+    /// Style 2.0 has no further columns.
+    fn is_enhanced(&self) -> bool {
+        self.end.common().enhanced && self.format.style == Style::V2_1
+    }
+
+    /// A line, below its header unless that was printed; of 2.0.x the first one only, whatever columns
+    /// follow later.
+    fn below(&mut self, columns: Columns, line: &str) -> io::Result<()> {
+        let is_printed = match self.format.style {
+            Style::V2_0 => !self.headers.is_empty(),
+            Style::V2_1 => self.headers.contains(&columns),
+        };
+        if !is_printed {
+            self.headers.push(columns);
+            self.line(columns.header())?;
+        }
+        self.line(line)
+    }
+
+    fn group(&self, key: StreamKey, connected: &Connected) -> Group {
+        Group::of(self.format.style, key, connected)
+    }
+
+    fn running(&self, group: Group) -> u32 {
+        let running = self.streams.iter().filter(|(key, stream)| {
+            !stream.is_done && self.group(**key, &stream.connected) == group
+        });
+        running.count() as u32
+    }
+
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.out, "{line}")?;
+        self.out.flush()
+    }
+}
+
+impl Output for TextPrinter<'_> {
+    fn settings(&mut self, settings: &Settings) -> io::Result<()> {
+        if self.is_csv() || self.exclude.settings {
+            return Ok(());
+        }
+        self.line(&lines::settings(self.end, settings))
+    }
+
+    fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
+        let style = self.format.style;
+        let mut numbers = self.streams.keys().map(|known| known.number);
+        // Both ways of a socket have one number in 2.1, and one line.
+        let is_printed = style == Style::V2_1 && numbers.any(|number| number == key.number);
+        let number = match style {
+            Style::V2_1 => key.number + 1,
+            Style::V2_0 => {
+                let open = self.streams.values().filter(|stream| !stream.is_done);
+                self.descriptors.next(open.map(|stream| stream.number))
+            }
+        };
+        let stream = Stream {
+            label: Label::of(number, key.is_reversed),
+            number,
+            connected: *connected,
+            is_done: false,
+        };
+        self.streams.insert(key, stream);
+        if is_printed {
+            return Ok(());
+        }
+        let connecting = connected.tcp.and_then(|tcp| tcp.connecting);
+        if let Some(time) = connecting.filter(|_| self.is_enhanced()) {
+            self.connect_seconds.push(time.as_secs_f64());
+        }
+        if self.is_csv() || self.exclude.connections || self.exclude.streams {
+            return Ok(());
+        }
+        // Both ways over the client's socket share its line.
+        let has_own_socket = connected.is_sender && connected.direction == Direction::Reverse;
+        let label = Label::of(number, key.is_reversed && has_own_socket);
+        let has_no_fin = connected.tcp.is_none() && is_unanswered(key, connected);
+        self.line(&lines::connection(style, label, connected, has_no_fin))
+    }
+
+    fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
+        let Some(&stream) = self.streams.get(&key) else {
+            return Ok(());
+        };
+        if record.is_partial && !self.prints_partial(record) {
+            return Ok(());
+        }
+        self.data(stream, record)?;
+        let connected = stream.connected;
+        let group = self.group(key, &connected);
+        let running = self.running(group);
+        let is_sender = connected.is_sender;
+        match self.sums.interval(group, is_sender, record, running) {
+            Some(sum) => self.sum(&connected, &sum, false),
+            None => Ok(()),
+        }
+    }
+
+    fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
+        let Some(&stream) = self.streams.get(&key) else {
+            return Ok(());
+        };
+        let whole = total.told(self.format.style);
+        self.data(stream, &whole)?;
+        self.after_total(stream, total)?;
+        let connected = stream.connected;
+        let group = self.group(key, &connected);
+        self.sums.add(group, connected.is_sender, &whole);
+        self.leave(key)
+    }
+
+    fn failed(&mut self, key: StreamKey, _: Option<&str>) -> io::Result<()> {
+        self.failed_streams += 1;
+        self.leave(key)
+    }
+
+    fn gave_up(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let streams = self.connect_seconds.len() as u64 + self.failed_streams;
+        let line = lines::connect_times(&self.connect_seconds, self.failed_streams);
+        if let Some(line) = line.filter(|_| streams > 1 && !self.is_csv()) {
+            self.line(&line)?;
+        }
+        if let Some(host) = self.account.take().and_then(|close| close()) {
+            stdio::print_error(losses::only_losses(&host, &[Way::Out, Way::In]));
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    fn of(style: Style, key: StreamKey, connected: &Connected) -> Self {
+        Group {
+            peer: connected.peer.ip(),
+            is_later: key.is_later,
+            is_sender: (style == Style::V2_0).then_some(connected.is_sender),
+        }
+    }
+}
+
+/// Length of the intervals; infinite without -i.
+pub fn interval_seconds(end: End<'_>) -> f64 {
+    let interval = end.common().stream.interval;
+    interval.map_or(f64::INFINITY, |interval| interval.as_secs_f64())
+}
+
+fn is_duplex(connected: &Connected) -> bool {
+    connected.direction == Direction::FullDuplex
+}
+
+/// Whether nobody answers the FIN. A client remarks it of both ways, and leaves it to the server where it
+/// only receives.
+fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
+    match connected.direction {
+        Direction::Forward => false,
+        Direction::Reverse => connected.is_sender && !key.is_reversed,
+        Direction::FullDuplex => true,
+    }
+}
+
+/// The descriptors by which 2.0.x tells its streams apart: each has the lowest number that is free, as the
+/// kernel assigns them.
+struct Descriptors {
+    /// Where a server listens.
+    listening: Option<u32>,
+    /// Whether the socket that listened becomes the client's, and another listens on: a UDP server's.
+    is_handed_over: bool,
+}
+
+impl Descriptors {
+    /// The first that the three standard ones leave free.
+    const FIRST: u32 = 3;
+
+    fn new(is_client: bool, is_udp: bool) -> Self {
+        Descriptors {
+            listening: (!is_client).then_some(Self::FIRST),
+            is_handed_over: is_udp,
+        }
+    }
+
+    /// The number of a new stream besides those that are open.
+    fn next(&mut self, open: impl Iterator<Item = u32>) -> u32 {
+        let taken: Vec<u32> = open.chain(self.listening).collect();
+        let free = (Self::FIRST..).find(|number| !taken.contains(number));
+        let free = free.unwrap_or(u32::MAX);
+        match &mut self.listening {
+            Some(listening) if self.is_handed_over => std::mem::replace(listening, free),
+            _ => free,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_free_number_is_taken() {
+        let mut client = Descriptors::new(true, false);
+        assert_eq!(client.next([].into_iter()), 3);
+        assert_eq!(client.next([3, 5].into_iter()), 4);
+        let mut server = Descriptors::new(false, false);
+        assert_eq!(server.next([].into_iter()), 4);
+        assert_eq!(server.next([4].into_iter()), 5);
+        assert_eq!(server.next([5].into_iter()), 4);
+    }
+
+    #[test]
+    fn a_udp_server_gives_away_the_socket_that_it_listened_on() {
+        let mut server = Descriptors::new(false, true);
+        assert_eq!(server.next([].into_iter()), 3);
+        assert_eq!(server.next([3].into_iter()), 4);
+        // The first two are gone; 5 listens.
+        assert_eq!(server.next([].into_iter()), 5);
+        assert_eq!(server.next([5].into_iter()), 3);
+    }
+}

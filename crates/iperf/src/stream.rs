@@ -1,0 +1,270 @@
+//! What the streams of both protocols share: the payload that comes from elsewhere, the bounds of a test, and
+//! how the driver sees a test, whichever protocol it runs over.
+//!
+//! Whatever a header states, the time of a stream is bounded, and so is the wait for the other end.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nicpoll_model::Rate;
+use nicpoll_traffic::{Signals, sockets};
+use rustix::event::PollFlags;
+use rustix::thread::set_current_timer_slack;
+
+use crate::config::Input;
+use crate::events::{Failed, Reporter, Total};
+use crate::records::Connected;
+use crate::slots::{Proof, Slots};
+use crate::wire::Amount;
+
+/// The streams of one test as its protocol has them. Each may run on a thread of its own.
+#[derive(Debug)]
+pub struct Streams<I, O, B> {
+    /// What is to be received over the socket.
+    pub incoming: Option<I>,
+    /// What is to be sent over it.
+    pub outgoing: Option<O>,
+    /// What is to be sent over a socket of its own; a server's only.
+    pub back: Option<B>,
+}
+
+impl<I, O, B> Default for Streams<I, O, B> {
+    fn default() -> Self {
+        Streams {
+            incoming: None,
+            outgoing: None,
+            back: None,
+        }
+    }
+}
+
+/// Runs one stream to its end.
+pub type Run = Box<dyn FnOnce(&Signals, &mut Reporter) -> Result<Total, Failed> + Send>;
+
+/// The same streams as the driver runs them.
+pub type Test = Streams<Run, Run, Back>;
+
+/// A stream that a server connects back for (-d and -r).
+pub struct Back {
+    /// Whether it is to begin at once rather than after the client's own stream.
+    pub is_at_once: bool,
+    /// Length of a write, or of a datagram's payload.
+    pub length_bytes: usize,
+    /// The rate to keep to, over UDP.
+    pub rate: Option<Rate>,
+    /// Connects.
+    pub connect: Box<dyn FnOnce(&Signals) -> Result<(Connected, Run), Failed> + Send>,
+}
+
+/// A client whose test may begin.
+pub struct Taken {
+    /// The client.
+    pub peer: SocketAddr,
+    /// Whether it has shown to be there.
+    pub proof: Proof,
+    /// Reads what it asks for.
+    pub open: Box<dyn FnOnce(&Signals) -> Result<Test, Failed> + Send>,
+}
+
+/// A listening socket of either protocol.
+pub trait Listen: AsFd + Send {
+    /// Takes the next client; `None` when none came for `patience`, or none waits and
+    /// [`Signals::sender_done`] is set.
+    ///
+    /// # Errors
+    /// When the listener cannot go on.
+    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Failed>;
+    /// The streams of all listeners of the server.
+    fn slots(&self) -> &Slots;
+    /// The receive buffer as granted.
+    fn buffer(&self) -> sockets::SocketBuffer;
+    /// The first client that asked for data and was not allowed to have them.
+    fn not_allowed(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+/// Has the calling thread's sleeps end when they are over, rather than up to 50 µs later.
+pub fn make_sleeps_exact() {
+    // The rate and the gaps that are reached show what a refusal costs.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// What 2.1.8 grants a server that sends for a time beyond that time,
+const GRACE: Duration = Duration::from_secs(2);
+/// and the longest silence in any case.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// How long a server that was asked to send may be silent.
+pub fn silence_max(amount: Amount) -> Duration {
+    match amount {
+        Amount::Time(duration) => duration.saturating_add(GRACE).min(SILENCE_MAX),
+        Amount::Bytes(_) => SILENCE_MAX,
+    }
+}
+
+/// How long to send, `time_max` at most, and how many bytes; the first that is reached ends the stream.
+pub fn bounds(asked: Amount, time_max: Duration) -> (Duration, u64) {
+    match asked {
+        Amount::Time(duration) => (duration.min(time_max), u64::MAX),
+        Amount::Bytes(bytes) => (time_max, bytes),
+    }
+}
+
+/// Whether a client that listens at `bind` would be reached at the address of its own server, so that
+/// it would speak with itself should the server not run.
+pub fn is_address_of_server(bind: SocketAddr, server: SocketAddr) -> bool {
+    let reaches = bind.ip().is_unspecified() || bind.ip() == server.ip();
+    bind.port() == server.port() && reaches && is_local(server)
+}
+
+/// Whether an address is one of this host's: to reach such a one, the host takes that one itself.
+fn is_local(address: SocketAddr) -> bool {
+    let any = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let chosen = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    chosen.is_ok_and(|chosen| chosen.ip() == address.ip())
+}
+
+/// What a source has.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Block<'a> {
+    /// A whole block, or what is left before the end.
+    Ready(&'a [u8]),
+    /// Nothing yet, or not enough. Some time was spent waiting for it.
+    NotYet,
+    /// Nothing any more.
+    End,
+}
+
+/// Cuts what is read into blocks.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    block: Vec<u8>,
+    filled: usize,
+    is_at_end: bool,
+}
+
+impl Source {
+    /// Opens what is to be read in blocks of `block_bytes`, 1 at least.
+    pub fn open(input: &Input, block_bytes: usize) -> io::Result<Self> {
+        let file = match input {
+            Input::File(path) => File::open(path)?,
+            // Not std's handle, which would read ahead.
+            Input::Stdin => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+        };
+        Ok(Source {
+            file,
+            block: vec![0; block_bytes.max(1)],
+            filled: 0,
+            is_at_end: false,
+        })
+    }
+
+    /// The next block, or that there is none. Waits no longer than until the signals have to be looked
+    /// at again.
+    pub fn next_block(&mut self) -> io::Result<Block<'_>> {
+        while !self.is_at_end && self.filled < self.block.len() {
+            if !sockets::poll_once(&self.file, PollFlags::IN)? {
+                return Ok(Block::NotYet);
+            }
+            match self.file.read(&mut self.block[self.filled..]) {
+                Ok(0) => self.is_at_end = true,
+                Ok(read) => self.filled += read,
+                Err(error) if sockets::is_no_progress(&error) => return Ok(Block::NotYet),
+                Err(error) => return Err(error),
+            }
+        }
+        match std::mem::take(&mut self.filled) {
+            0 => Ok(Block::End),
+            filled => Ok(Block::Ready(&self.block[..filled])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn no_amount_is_beyond_the_bounds() {
+        let hour = Duration::from_secs(3600);
+        let second = Duration::from_secs(1);
+        for (asked, bounded) in [
+            (Amount::Time(second), (second, u64::MAX)),
+            (Amount::Time(Duration::MAX), (hour, u64::MAX)),
+            (Amount::Bytes(0), (hour, 0)),
+            (Amount::Bytes(i32::MAX as u64), (hour, i32::MAX as u64)),
+        ] {
+            assert_eq!(bounds(asked, hour), bounded);
+        }
+    }
+
+    #[test]
+    fn a_client_is_not_its_own_server() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        for (bind, server, is_own) in [
+            ("0.0.0.0:5001", "127.0.0.1:5001", true),
+            ("127.0.0.1:5001", "127.0.0.1:5001", true),
+            ("[::]:5001", "[::1]:5001", true),
+            ("0.0.0.0:5002", "127.0.0.1:5001", false),
+            ("127.0.0.2:5001", "127.0.0.1:5001", false),
+            ("0.0.0.0:5001", "192.0.2.1:5001", false),
+        ] {
+            assert_eq!(is_address_of_server(address(bind), address(server)), is_own);
+        }
+    }
+
+    fn source(path: &std::path::Path, block_bytes: usize) -> Source {
+        Source::open(&Input::File(path.to_owned()), block_bytes).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_read_in_blocks_to_its_last_byte() {
+        let path = std::env::temp_dir().join(format!("nicpoll-input-{}", std::process::id()));
+        std::fs::write(&path, b"abcdefgh").unwrap();
+        let mut source = source(&path, 3);
+        std::fs::remove_file(&path).unwrap();
+        for block in [&b"abc"[..], b"def", b"gh"] {
+            assert_eq!(source.next_block().unwrap(), Block::Ready(block));
+        }
+        assert_eq!(source.next_block().unwrap(), Block::End);
+        assert_eq!(source.next_block().unwrap(), Block::End);
+    }
+
+    #[test]
+    fn a_pipe_without_enough_is_waited_for_in_slices() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut source = Source {
+            file: File::from(std::os::fd::OwnedFd::from(reader)),
+            block: vec![0; 4],
+            filled: 0,
+            is_at_end: false,
+        };
+        writer.write_all(b"ab").unwrap();
+        assert_eq!(source.next_block().unwrap(), Block::NotYet);
+        writer.write_all(b"cdef").unwrap();
+        assert_eq!(source.next_block().unwrap(), Block::Ready(b"abcd"));
+        drop(writer);
+        assert_eq!(source.next_block().unwrap(), Block::Ready(b"ef"));
+        assert_eq!(source.next_block().unwrap(), Block::End);
+    }
+
+    #[test]
+    fn what_is_not_there_cannot_be_opened() {
+        let missing = Input::File("/nonexistent/payload".into());
+        assert!(Source::open(&missing, 1).is_err());
+    }
+}

@@ -1,0 +1,623 @@
+//! The client header, which says what test a client asks for, and the server's acknowledgement of it.
+//! TCP streams begin with the header; UDP datagrams have it at offset 16, or 12 up to 2.0.9.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// The port that both ends use unless told otherwise, TCP and UDP.
+pub const DEFAULT_PORT: u16 = 5001;
+
+/// Bits of the first word of a [`ClientHeader`].
+pub mod flags {
+    /// The client asks for a stream in the other direction over a connection of its own (-d, -r).
+    pub const DUAL: u32 = 0x8000_0000;
+    /// An [`Extension`](super::Extension) follows the first 24 bytes.
+    pub const EXTEND: u32 = 0x4000_0000;
+    /// The extension says more of a UDP test.
+    pub const UDP_TESTS: u32 = 0x2000_0000;
+    /// Datagram ids have 64 bits.
+    pub const IDS_64_BIT: u32 = 0x0800_0000;
+    /// The client asks for a stream in the other direction on the same socket, or for an
+    /// acknowledgement (`--reverse`, `--full-duplex`, -X).
+    pub const VERSION2: u32 = 0x0400_0000;
+    /// The client waits for the header's acknowledgement (-X).
+    pub const PEER_DETECT: u32 = 0x0200_0000;
+    /// The whole flag word of a datagram that is too short for the header and has times that the
+    /// receiver may compare with its own.
+    pub const SHORT_TRIP_TIMES: u32 = 0x0002_0000;
+    /// Bits 1 to 8 hold the header's length.
+    pub const HAS_LENGTH: u32 = 0x0001_0000;
+    /// The header's length, shifted left by one.
+    pub const LENGTH_MASK: u32 = 0x0000_01FE;
+    /// Only of 2.0.8 and 2.0.9: the rate counts datagrams a second, not bits.
+    pub const RATE_IN_PACKETS: u32 = 0x0000_0002;
+    /// With [`DUAL`]: the other direction begins at once (-d), not after the first one (-r).
+    pub const RUN_NOW: u32 = 0x0000_0001;
+}
+
+/// Bits of [`Extension::upper_flags`].
+pub mod upper_flags {
+    /// Both ends use one clock (`--trip-times`).
+    pub const TRIP_TIMES: u16 = 0x0010;
+    /// The receiver of a UDP stream does not answer its FIN.
+    pub const NO_UDP_FIN: u16 = 0x0008;
+    /// The rate counts datagrams a second, not bits.
+    pub const RATE_IN_PACKETS: u16 = 0x0080;
+    /// The rate for the sender's socket is set (`--fq-rate`).
+    pub const PACED: u16 = 0x0200;
+    /// The server sends, the client receives (-R).
+    pub const REVERSE: u16 = 0x0400;
+    /// Both send on the one socket (`--full-duplex`).
+    pub const FULL_DUPLEX: u16 = 0x0800;
+}
+
+/// Words of the part that every version since 2.0.2 has: flags, threads, port, length of a write, window
+/// or rate, amount.
+const BASE_WORDS: usize = 6;
+/// Words of the part that 2.1.x adds: kind, length, flags (upper and lower half), version (2), type of
+/// service, rate (2), write prefetch. 2.0.10 to 2.0.13 have the version and the rate at the same places.
+const EXTENSION_WORDS: usize = 9;
+/// Words that stand between over UDP: those of frames, which are not sent here.
+const FRAME_WORDS: usize = 8;
+/// Words that 2.1.x adds where the client states a start or a rate for the socket: reserved, start (2),
+/// rate (2).
+const START_WORDS: usize = 5;
+
+pub(super) const BASE_BYTES: usize = 4 * BASE_WORDS;
+const FRAME_BYTES: usize = 4 * FRAME_WORDS;
+const START_BYTES: usize = 4 * START_WORDS;
+
+/// Kind of the extension of 2.0.10 to 2.0.13; that of 2.1.x is 0.
+const OLD_EXTENSION: u32 = 1;
+/// Its flag for a rate in packets a second.
+const OLD_RATE_IN_PACKETS: u32 = 0x0001;
+
+/// What stands where 2.0.10 to 2.0.13 write no window,
+const FILLER_AT_WINDOW: u32 = u32::from_be_bytes(*b"6789");
+/// and in the lower word of their rate.
+const FILLER_AT_RATE: u32 = u32::from_be_bytes(*b"8901");
+
+/// The length that 2.1.8 announces over UDP: 16 bytes of datagram header, then the client header.
+const UDP_LENGTH: u32 = 16 + ClientHeader::BYTES as u32;
+/// The longest header that the length field can announce.
+pub const HEADER_BYTES_MAX: usize = 255;
+
+/// Times are stated in these.
+const TICK_NS: u128 = 10_000_000;
+
+/// The first words of a message; `None` when it ends before.
+pub(super) fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u32; N]> {
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(bytes.get(..4 * N)?.chunks(4)) {
+        *word = u32::from_be_bytes(*bytes.first_chunk()?);
+    }
+    Some(words)
+}
+
+/// Writes as many words as there is room for, the last one in part if need be; how many bytes that was.
+pub(super) fn write_words(out: &mut [u8], words: impl IntoIterator<Item = u32>) -> usize {
+    let bytes = words.into_iter().flat_map(u32::to_be_bytes);
+    let written = out.iter_mut().zip(bytes);
+    written.map(|(place, byte)| *place = byte).count()
+}
+
+pub(super) fn high(value: u64) -> u32 {
+    (value >> 32) as u32
+}
+
+pub(super) fn wide(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Fills a payload as iperf does: the byte at offset k is the digit k mod 10.
+pub fn fill_payload(payload: &mut [u8]) {
+    for (byte, digit) in payload.iter_mut().zip((b'0'..=b'9').cycle()) {
+        *byte = digit;
+    }
+}
+
+/// How much to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// For a time.
+    Time(Duration),
+    /// A number of bytes of payload.
+    Bytes(u64),
+}
+
+impl Amount {
+    /// Until interrupted (-t 0).
+    pub const ENDLESS: Amount = Amount::Time(Duration::MAX);
+
+    /// A number of bytes, or a number of ticks below 0.
+    fn of_word(word: u32) -> Self {
+        let word = word as i32;
+        match u64::try_from(word) {
+            Ok(bytes) => Amount::Bytes(bytes),
+            Err(_) => Amount::Time(Duration::from_millis(10 * u64::from(word.unsigned_abs()))),
+        }
+    }
+
+    /// As much of it as the field can hold, times rounded up.
+    fn word(self) -> u32 {
+        match self {
+            Amount::Time(time) => {
+                let ticks = time.as_nanos().div_ceil(TICK_NS).clamp(1, i32::MAX as u128);
+                (ticks as u32).wrapping_neg()
+            }
+            Amount::Bytes(bytes) => bytes.min(i32::MAX as u64) as u32,
+        }
+    }
+}
+
+/// iperf's version, as the peer states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Major number in the upper half, minor in the lower: 2.1 is `0x0002_0001`.
+    pub upper: u32,
+    /// Patch number in the upper half; the lowest four bits tell the kind of build, 3 being a
+    /// release: 2.1.8 is `0x0008_0003`.
+    pub lower: u32,
+}
+
+impl Version {
+    /// The release whose dialect is spoken here.
+    pub const V2_1_8: Version = Version {
+        upper: 0x0002_0001,
+        lower: 0x0008_0003,
+    };
+}
+
+impl std::fmt::Display for Version {
+    /// As 2.1.8 prints it: `2.1.8`, with the kind of build behind it unless it is a release.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const KINDS: [&str; 6] = ["-dev", "-rc", "-rc2", "", "-private", "-master"];
+        let (major, minor) = (self.upper >> 16, self.upper & 0xffff);
+        let kind = KINDS.get((self.lower & 0xf) as usize).unwrap_or(&"-unk");
+        write!(f, "{major}.{minor}.{}{kind}", self.lower >> 16)
+    }
+}
+
+/// Which way data are to flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Directions {
+    /// From the client to the server.
+    #[default]
+    Forward,
+    /// From the server to the client, over the client's socket (-R).
+    Reverse,
+    /// Both ways at once over the client's socket (`--full-duplex`).
+    FullDuplex,
+    /// Both ways, from the server to the client over a socket of its own.
+    Dual {
+        /// The client's port for it (-L).
+        port: u16,
+        /// Whether it begins at once (-d) or after the other way has ended (-r).
+        is_at_once: bool,
+    },
+}
+
+/// What a client says beyond the first 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// [`upper_flags`]. Of 2.0.10 to 2.0.13 only the rate's unit.
+    pub upper_flags: u16,
+    /// The client's version.
+    pub version: Version,
+    /// IP type of service that the client asks for (-S).
+    pub type_of_service: u16,
+    /// Rate in bits a second (-b), 0 to 2^56 - 1; 0 when none was asked for.
+    pub rate_bps: u64,
+}
+
+impl Extension {
+    /// `None` when it is of no known kind.
+    fn read(words: [u32; EXTENSION_WORDS]) -> Option<Self> {
+        let [
+            kind,
+            _,
+            flags,
+            upper,
+            lower,
+            service,
+            rate_low,
+            rate_high,
+            _,
+        ] = words;
+        let version = Version { upper, lower };
+        match kind {
+            0 => Some(Extension {
+                upper_flags: (flags >> 16) as u16,
+                version,
+                type_of_service: service as u16,
+                rate_bps: wide(rate_high >> 8, rate_low),
+            }),
+            OLD_EXTENSION => Some(Extension {
+                upper_flags: match flags & OLD_RATE_IN_PACKETS {
+                    0 => 0,
+                    _ => upper_flags::RATE_IN_PACKETS,
+                },
+                version,
+                type_of_service: 0,
+                rate_bps: match rate_low {
+                    FILLER_AT_RATE => 0,
+                    asked => asked.into(),
+                },
+            }),
+            _ => None,
+        }
+    }
+
+    fn words(&self) -> [u32; EXTENSION_WORDS] {
+        let Version { upper, lower } = self.version;
+        let flags = u32::from(self.upper_flags) << 16;
+        // The upper half of the rate is sent shifted left by 8.
+        let (rate_low, rate_high) = (self.rate_bps as u32, high(self.rate_bps) << 8);
+        let service = self.type_of_service.into();
+        [0, 0, flags, upper, lower, service, rate_low, rate_high, 0]
+    }
+}
+
+/// What test a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientHeader {
+    /// [`flags`], the announced length included.
+    pub flags: u32,
+    /// Parallel streams (-P).
+    pub threads: u32,
+    /// The port that a stream in the other direction is to be sent to (-L).
+    pub port: u32,
+    /// Write length in bytes (-l); 0 when left to the server.
+    pub buffer_bytes: u32,
+    /// Up to 2.0.9 the window (TCP) or the rate (UDP) that was asked for; 0 from 2.0.10 on.
+    pub window_or_rate: u32,
+    /// How much the client means to send.
+    pub amount: Amount,
+    /// The rate that 2.0.8 and 2.0.9 state over UDP, in bits or, with [`flags::RATE_IN_PACKETS`],
+    /// datagrams a second.
+    pub old_rate: Option<u32>,
+    /// `None` when the client did not send one. Of 2.0.10 to 2.0.13 it holds version and rate.
+    pub extension: Option<Extension>,
+    /// Bytes a second that the kernel is to pace the sender's socket to (`--fq-rate`).
+    pub pacing_bytes_per_second: Option<u64>,
+}
+
+impl ClientHeader {
+    /// Length with the extension.
+    pub const BYTES: usize = BASE_BYTES + 4 * EXTENSION_WORDS;
+    /// The longest there is here: over UDP, with the rate for the socket.
+    pub const BYTES_MAX: usize = Self::BYTES + FRAME_BYTES + START_BYTES;
+
+    /// The header that 2.1.8 sends over TCP without further options.
+    pub fn for_tcp(port: u16, amount: Amount) -> Self {
+        let length = (Self::BYTES as u32) << 1;
+        Self::plain(flags::EXTEND | flags::HAS_LENGTH | length, port, amount, 0)
+    }
+
+    /// The header that 2.1.8 sends over UDP; `rate_bps` is its -b, which it always states there.
+    pub fn for_udp(port: u16, amount: Amount, rate_bps: u64) -> Self {
+        let flags = flags::EXTEND | flags::IDS_64_BIT | flags::HAS_LENGTH | UDP_LENGTH << 1;
+        Self::plain(flags, port, amount, rate_bps)
+    }
+
+    /// The header that 2.0.5 sends over UDP, which has no extension. A rate beyond 2^32 - 1 counts as
+    /// that.
+    pub fn for_udp_v2_0_5(port: u16, amount: Amount, rate_bps: u64) -> Self {
+        ClientHeader {
+            window_or_rate: rate_bps.try_into().unwrap_or(u32::MAX),
+            extension: None,
+            ..Self::plain(0, port, amount, 0)
+        }
+    }
+
+    /// The header that 2.0.8 sends over UDP. A rate beyond 2^32 - 1 counts as that.
+    pub fn for_udp_v2_0_8(port: u16, amount: Amount, rate_bps: u64) -> Self {
+        ClientHeader {
+            old_rate: Some(rate_bps.try_into().unwrap_or(u32::MAX)),
+            extension: None,
+            ..Self::plain(0, port, amount, 0)
+        }
+    }
+
+    fn plain(flags: u32, port: u16, amount: Amount, rate_bps: u64) -> Self {
+        ClientHeader {
+            flags,
+            threads: 1,
+            port: u32::from(port),
+            buffer_bytes: 0,
+            window_or_rate: 0,
+            amount,
+            old_rate: None,
+            pacing_bytes_per_second: None,
+            extension: Some(Extension {
+                upper_flags: 0,
+                version: Version::V2_1_8,
+                type_of_service: 0,
+                rate_bps,
+            }),
+        }
+    }
+
+    /// Asks the sender to have its socket paced (`--fq-rate`). The header must have an extension.
+    pub fn pace(&mut self, bytes_per_second: u64) {
+        let over_udp = self.is_of_datagrams();
+        // 2.1.8 counts the words of frames in, but not those of the start.
+        let more_bytes = if over_udp { FRAME_BYTES } else { START_BYTES };
+        self.flags += (more_bytes as u32) << 1;
+        if over_udp {
+            self.flags |= flags::UDP_TESTS;
+        }
+        self.set_upper_flags(upper_flags::PACED);
+        self.pacing_bytes_per_second = Some(bytes_per_second);
+    }
+
+    /// Length over TCP of what [`write_to`](Self::write_to) writes.
+    pub fn tcp_bytes(&self) -> usize {
+        let start = self.pacing_bytes_per_second.map_or(0, |_| START_BYTES);
+        Self::BYTES + start
+    }
+
+    /// The type of service that is asked for, if one is.
+    pub fn type_of_service(&self) -> Option<u8> {
+        let service = self.extension?.type_of_service as u8;
+        (service != 0).then_some(service)
+    }
+
+    fn is_of_datagrams(&self) -> bool {
+        self.flags & flags::IDS_64_BIT != 0
+    }
+
+    fn set_upper_flags(&mut self, upper_flags: u16) {
+        if let Some(extension) = &mut self.extension {
+            extension.upper_flags |= upper_flags;
+        }
+    }
+
+    /// Writes as much of the header as fits and returns how many bytes that was. Short UDP payloads
+    /// carry the beginning only.
+    pub fn write_to(&self, out: &mut [u8]) -> usize {
+        let base: [u32; BASE_WORDS] = [
+            self.flags,
+            self.threads,
+            self.port,
+            self.buffer_bytes,
+            self.window_or_rate,
+            self.amount.word(),
+        ];
+        let extension = self.extension.map(|extension| extension.words());
+        let pacing = self.pacing_bytes_per_second;
+        let frames = pacing.filter(|_| self.is_of_datagrams());
+        let start: Option<[u32; START_WORDS]> =
+            pacing.map(|rate| [0, 0, 0, rate as u32, high(rate)]);
+        let words = base
+            .into_iter()
+            .chain(self.old_rate)
+            .chain(extension.into_iter().flatten())
+            .chain(frames.into_iter().flat_map(|_| [0; FRAME_WORDS]))
+            .chain(start.into_iter().flatten());
+        write_words(out, words)
+    }
+
+    /// Reads the header at the head of a TCP stream; `None` when the stream has none and the bytes
+    /// are data already. Bytes behind the header are not looked at.
+    ///
+    /// # Errors
+    /// [`HeaderError::Truncated`] when `bytes` ends before the header does, [`HeaderError::Length`]
+    /// when the header states a length that cannot be.
+    pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, HeaderError> {
+        let truncated = |needed_bytes| HeaderError::Truncated {
+            needed_bytes,
+            found_bytes: bytes.len(),
+        };
+        let length = header_length(*bytes.first_chunk().ok_or(truncated(4))?)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let header = bytes.get(..length).ok_or(truncated(length))?;
+        let header = Self::from_prefix(header).ok_or(truncated(BASE_BYTES))?;
+        Ok(Some(header))
+    }
+
+    /// Reads what there is of a header; bytes behind it are not looked at.
+    pub(super) fn from_prefix(bytes: &[u8]) -> Option<Self> {
+        let [flags, threads, port, buffer_bytes, window_or_rate, amount] = read_words(bytes)?;
+        let extension = read_words(&bytes[BASE_BYTES..]).and_then(Extension::read);
+        let mut header = ClientHeader {
+            flags,
+            threads,
+            port,
+            buffer_bytes,
+            window_or_rate: match window_or_rate {
+                FILLER_AT_WINDOW => 0,
+                asked => asked,
+            },
+            amount: Amount::of_word(amount),
+            old_rate: None,
+            pacing_bytes_per_second: None,
+            extension,
+        };
+        if header.asks_for(upper_flags::PACED) {
+            header.pacing_bytes_per_second = header.pacing(&bytes[Self::BYTES..]);
+        }
+        Some(header)
+    }
+
+    /// The rate for the socket, in what follows the extension.
+    fn pacing(&self, behind: &[u8]) -> Option<u64> {
+        let frames = if self.is_of_datagrams() {
+            FRAME_BYTES
+        } else {
+            0
+        };
+        let [_, _, _, low, high] = read_words::<START_WORDS>(behind.get(frames..)?)?;
+        Some(wide(high, low)).filter(|rate| *rate > 0)
+    }
+
+    /// The word behind the first part, where 2.0.8 and 2.0.9 state their rate over UDP; `None` where
+    /// filler stands there, as up to 2.0.5.
+    pub(super) fn read_old_rate(&mut self, behind: &[u8]) {
+        let rate = read_words(behind).map(|[rate]| rate);
+        self.old_rate = rate.filter(|rate| *rate != FILLER_AT_WINDOW);
+    }
+
+    /// Whether any of the extension's `upper_flags` is set.
+    pub fn asks_for(&self, upper_flags: u16) -> bool {
+        self.extension
+            .is_some_and(|extension| extension.upper_flags & upper_flags != 0)
+    }
+
+    /// Which way the client asks for.
+    ///
+    /// # Errors
+    /// [`HeaderError::Port`] when it asks for a stream to a port that cannot be.
+    pub fn directions(&self) -> Result<Directions, HeaderError> {
+        let has = |flag| self.flags & flag != 0;
+        if has(flags::VERSION2) {
+            if self.asks_for(upper_flags::FULL_DUPLEX) {
+                return Ok(Directions::FullDuplex);
+            }
+            if self.asks_for(upper_flags::REVERSE) {
+                return Ok(Directions::Reverse);
+            }
+            // Who asks for the version only (-X) may ask for -d and -r besides.
+        }
+        if !has(flags::DUAL) {
+            return Ok(Directions::Forward);
+        }
+        match u16::try_from(self.port) {
+            Ok(port) if port > 0 => Ok(Directions::Dual {
+                port,
+                is_at_once: has(flags::RUN_NOW),
+            }),
+            _ => Err(HeaderError::Port { port: self.port }),
+        }
+    }
+
+    /// Asks for `directions` as 2.1.8 does, in a header that asks for nothing yet.
+    pub fn ask_for(&mut self, directions: Directions) {
+        let over_udp = self.is_of_datagrams();
+        let (added, upper) = match directions {
+            Directions::Forward => (0, 0),
+            Directions::Reverse => (flags::VERSION2, upper_flags::REVERSE),
+            Directions::FullDuplex if over_udp => (
+                flags::VERSION2,
+                upper_flags::FULL_DUPLEX | upper_flags::NO_UDP_FIN,
+            ),
+            Directions::FullDuplex => (flags::VERSION2, upper_flags::FULL_DUPLEX),
+            Directions::Dual { port, is_at_once } => {
+                self.port = u32::from(port);
+                let now = if is_at_once { flags::RUN_NOW } else { 0 };
+                (flags::DUAL | now, 0)
+            }
+        };
+        self.flags |= added;
+        if over_udp && added == flags::VERSION2 {
+            self.flags |= flags::UDP_TESTS;
+        }
+        self.set_upper_flags(upper);
+    }
+}
+
+/// Length in bytes of the header of a TCP stream whose first four bytes are `first_word`, those four
+/// included; 0 when the stream has no header.
+///
+/// # Errors
+/// [`HeaderError::Length`] when the stated length is below 24.
+pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
+    let word = u32::from_be_bytes(first_word);
+    if word & (flags::DUAL | flags::VERSION2 | flags::EXTEND) == 0 {
+        return Ok(0);
+    }
+    if word & flags::HAS_LENGTH != 0 {
+        let announced_bytes = ((word & flags::LENGTH_MASK) >> 1) as usize;
+        return match announced_bytes {
+            ..BASE_BYTES => Err(HeaderError::Length { announced_bytes }),
+            _ => Ok(announced_bytes),
+        };
+    }
+    match word & (flags::VERSION2 | flags::EXTEND) {
+        0 => Ok(BASE_BYTES),
+        _ => Ok(ClientHeader::BYTES),
+    }
+}
+
+/// Why a client header could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// The bytes end before the header does.
+    #[error(
+        "the client's header needs {needed_bytes} bytes and {found_bytes} are there; \
+         read more before parsing it"
+    )]
+    Truncated {
+        /// Length that the header has.
+        needed_bytes: usize,
+        /// Bytes that were given.
+        found_bytes: usize,
+    },
+    /// The header states a length that cannot hold its own first part.
+    #[error(
+        "the client's header states a length of {announced_bytes} bytes, 24 is the least; \
+         the peer is not an iperf 2 client"
+    )]
+    Length {
+        /// What it states.
+        announced_bytes: usize,
+    },
+    /// The client wants a stream to a port that no socket can have.
+    #[error(
+        "the client asks for a stream to its port {port}, 1 to 65535 are possible; \
+         see that it is an iperf 2 client"
+    )]
+    Port {
+        /// What it states.
+        port: u32,
+    },
+}
+
+/// Whether a 2.1.8 server acknowledges this header. It does not when data in the other direction
+/// follows on the same connection, where the acknowledgement would be taken for data.
+pub fn is_acknowledged(header: &ClientHeader) -> bool {
+    let has = |flag| header.flags & flag != 0;
+    has(flags::PEER_DETECT) || (has(flags::EXTEND) && !has(flags::VERSION2))
+}
+
+const ACK_KIND: u32 = 2;
+const ACK_BYTES: u32 = HeaderAck::BYTES as u32;
+/// Without the last reserved word: one way of building 2.0.10 to 2.0.12 comes to that.
+const SHORT_ACK_BYTES: u32 = 24;
+/// With the times of `--trip-times`.
+const ACK_WITH_TIMES_BYTES: u32 = 52;
+
+/// A server's acknowledgement of the client header. 2.0.10 to 2.0.13 send it over UDP too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderAck {
+    /// The server's version.
+    pub version: Version,
+}
+
+impl HeaderAck {
+    /// Length without the times that `--trip-times` adds: kind, length, flags, version (2), reserved (2).
+    pub const BYTES: usize = 28;
+
+    /// The acknowledgement as 2.1.8 sends it.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let Version { upper, lower } = self.version;
+        let mut bytes = [0; Self::BYTES];
+        write_words(&mut bytes, [ACK_KIND, ACK_BYTES, 0, upper, lower]);
+        bytes
+    }
+
+    /// Reads a whole message, of 24, 28 or 52 bytes; `None` when it is something else.
+    pub fn parse(message: &[u8]) -> Option<Self> {
+        let [kind, length, _, upper, lower] = read_words(message)?;
+        let is_ack = kind == ACK_KIND
+            && matches!(length, SHORT_ACK_BYTES | ACK_BYTES | ACK_WITH_TIMES_BYTES)
+            && message.len() == length as usize;
+        is_ack.then_some(HeaderAck {
+            version: Version { upper, lower },
+        })
+    }
+}
