@@ -1,5 +1,5 @@
-//! How a stream is made, at either end and over either protocol. The command line fills these types and
-//! the streams read them, without anything in between.
+//! The configuration of streams, at either end and over either protocol. The command line fills these types
+//! and the streams read them, without anything in between.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -86,9 +86,9 @@ pub struct StreamConfig {
     pub max_segment_bytes: Option<u16>,
     /// Congestion control to ask for by name (-Z).
     pub congestion_control: Option<String>,
-    /// Streams at once, of which the header tells the server (-P).
+    /// Parallel streams, as the header states them (-P).
     pub streams: u32,
-    /// Whether the server is told what it gets (not with -C). Without, TCP is filler from the first byte and
+    /// Whether to send the client header (not with -C). Without, TCP is filler from the first byte and
     /// datagrams have zeros at the header's place, and only [`Directions::Forward`] is possible.
     pub has_header: bool,
     /// The version to speak UDP as (--dialect). Servers of 2.0.9 and older understand
@@ -234,7 +234,7 @@ impl ListenerConfig {
     }
 }
 
-/// What is asked of a socket besides its buffer; the kernel's choice where nothing is.
+/// Options of a socket in addition to its buffer; the kernel's choice where `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SocketOptions {
     /// Network device that the socket is tied to.

@@ -73,7 +73,7 @@ pub enum Settings {
 /// Why a stream came to nothing.
 #[derive(Debug)]
 pub enum Failed {
-    /// A signal asked to stop; whoever sent it knows.
+    /// A signal asked to stop; its sender needs no message.
     Cancelled,
     /// The message to print.
     Because(String),
@@ -254,7 +254,7 @@ impl Observer for Reporter {
 
 /// Prints what happens, as soon as it does.
 pub trait Output: Send {
-    /// The settings of whoever listens, connects or connects back.
+    /// The settings of an end that listens, connects or connects back.
     fn settings(&mut self, settings: &Settings) -> io::Result<()>;
     /// A stream has a peer.
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()>;

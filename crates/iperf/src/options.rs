@@ -166,7 +166,7 @@ impl<I: Iterator<Item = String>> Scanner<I> {
 
     fn letter(&mut self, letter: char) -> Result<Token, OptionError> {
         let invalid = || OptionError::usage(Some(format!("invalid option -- {letter}")));
-        let spec = specs().find(|spec| spec.letter() == Some(letter));
+        let spec = specs().find(|spec| spec.letter == Some(letter));
         let spec = spec.ok_or_else(invalid)?;
         let value = match spec.argument() {
             // Whatever is left of the bundle, or the next argument.
@@ -209,10 +209,10 @@ impl<I: Iterator<Item = String>> Scanner<I> {
 
 /// The option with this long name, or the only one whose name begins so.
 fn find_long(name: &str) -> Result<&'static Spec, OptionError> {
-    if let Some(spec) = specs().find(|spec| spec.long().any(|long| long == name)) {
+    if let Some(spec) = specs().find(|spec| spec.long.contains(&name)) {
         return Ok(spec);
     }
-    let mut found = specs().filter(|spec| spec.long().any(|long| long.starts_with(name)));
+    let mut found = specs().filter(|spec| spec.long.iter().any(|long| long.starts_with(name)));
     let line = match (found.next(), found.next()) {
         (Some(spec), None) => return Ok(spec),
         (Some(_), Some(_)) if !name.is_empty() => format!("option `--{name}' is ambiguous"),
@@ -242,7 +242,7 @@ pub fn help_text() -> String {
     let mut text = String::from(HELP_USAGE);
     for (title, section) in SECTIONS.iter().filter(|(title, _)| !title.is_empty()) {
         text += &format!("\n{title}:\n");
-        for spec in *section {
+        for spec in section {
             text += &help_line(spec, spec.help);
         }
         if *title == "Server specific" {
@@ -253,11 +253,11 @@ pub fn help_text() -> String {
     text + HELP_NOTES
 }
 
-fn help_line(spec: &Spec, (value, what): (&str, &str)) -> String {
-    let name = match (spec.letter(), spec.long().next()) {
+fn help_line(spec: &Spec, [value, what]: [&str; 2]) -> String {
+    let name = match (spec.letter, spec.long.first()) {
         (Some(letter), Some(name)) => format!("  -{letter}, --{name}"),
         (Some(letter), None) => format!("  -{letter}"),
-        (None, name) => format!("      --{}", name.unwrap_or_default()),
+        (None, name) => format!("      --{}", name.unwrap_or(&"")),
     };
     let option = format!("{name:<17} {value}");
     format!("{:<25}  {what}\n", option.trim_end())
@@ -268,8 +268,8 @@ pub fn option_tables() -> [(&'static str, String); 2] {
     let mut carried_out = String::new();
     let mut left_out = String::new();
     for spec in specs() {
-        let letter = spec.letter().map(|letter| format!("`-{letter}`"));
-        let long = spec.long().map(|name| format!("`--{name}`"));
+        let letter = spec.letter.map(|letter| format!("`-{letter}`"));
+        let long = spec.long.iter().map(|name| format!("`--{name}`"));
         let names = letter
             .into_iter()
             .chain(long)

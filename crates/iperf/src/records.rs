@@ -20,17 +20,17 @@ const SHORTEST_SECONDS: f64 = 100e-6;
 /// Bins of the sizes of reads.
 pub const READ_SIZE_BINS: usize = 8;
 
-/// Is told of a stream's progress, on the stream's own thread: what takes long here is missing there.
+/// Receives a stream's progress, on the stream's own thread: time spent here is missing there.
 pub trait Observer {
     /// The stream has a peer. Called once, before any record.
     fn connected(&mut self, connected: &Connected);
     /// An interval has ended.
     fn interval(&mut self, record: &IntervalRecord);
-    /// The stream breaks off, and this is what it came to until then. Whoever runs it is told why.
+    /// The stream breaks off, with what it came to until then. The caller of the stream gets the error.
     fn broken(&mut self, _: &Broken) {}
 }
 
-/// Looks away.
+/// Ignores it.
 impl Observer for () {
     fn connected(&mut self, _: &Connected) {}
     fn interval(&mut self, _: &IntervalRecord) {}
@@ -139,7 +139,7 @@ pub struct IntervalRecord {
 }
 
 impl IntervalRecord {
-    /// Bytes from the start of a stream on, of which nothing else is known.
+    /// Bytes from the start of a stream, without any other figure.
     pub(crate) fn of_bytes(bytes: u64, end: f64) -> Self {
         let totals = Totals {
             bytes,
@@ -210,7 +210,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes note of a read of `read` bytes, of `asked` that there was room for.
+    /// Records a read of `read` bytes into room for `asked`.
     pub(crate) fn record_read(&mut self, read: usize, asked: usize) {
         self.done += 1;
         let bin = read.saturating_sub(1) * READ_SIZE_BINS / asked.max(1);

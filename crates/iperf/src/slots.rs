@@ -1,13 +1,11 @@
-//! Whom a server serves at the same time, and what each of them may hold of it.
+//! Limits how many streams a server runs at a time and how much memory they use.
 //!
-//! Whoever sends a datagram may have written another's address into it, and a connection costs a
-//! stranger nothing either. So a stream is a stranger's until its client has shown to be there: by a
-//! second datagram, or over TCP by a whole header.
+//! The source address of a datagram may be forged, and a connection costs a stranger nothing either. So a
+//! client is a stranger until it has proved to exist: by a second datagram, or over TCP by a whole header.
 //!
-//! What must hold, whatever strangers send: no more than [`CLIENTS_MAX`] streams exist, and no more than
-//! [`CLIENTS_PER_ADDRESS`] of one address; what streams hold beyond [`STRANGER_BYTES`] each is
-//! [`ROOM_BYTES`] at most, all together; and while somebody waits for a stream, nobody keeps one who
-//! sends next to nothing.
+//! Whatever strangers send, at most [`CLIENTS_MAX`] streams exist, and at most [`CLIENTS_PER_ADDRESS`] of one
+//! address; all streams together use at most [`ROOM_BYTES`] beyond [`STRANGER_BYTES`] each; and while a
+//! client waits for a stream, streams that send almost nothing are ended.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,15 +31,15 @@ const ROOM_BYTES: usize = 24 << 20;
 pub(crate) const STRANGER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same while others wait.
 const STRANGER_TIMEOUT_CROWDED: Duration = Duration::from_millis(500);
-/// Somebody waits who tried this recently.
+/// A refused client counts as waiting for this long.
 const WAIT_LASTS: Duration = Duration::from_secs(1);
-/// Who brings fewer bytes
+/// A stream that receives fewer bytes
 const LEAST_BYTES: u64 = 1_000;
-/// in this time makes room for those who wait. A TCP client has sent a short test long before, and gives up when the
-/// server has not closed after [`CLOSE_LIMIT_MIN`]: by then it has to be served.
+/// in this time is ended while clients wait. A TCP client has sent a short test long before, and gives up when the
+/// server has not closed after [`CLOSE_LIMIT_MIN`]: it has to be served by then.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
 
-/// What a client is told of that comes when all streams are in use.
+/// The refusal of a client that comes when all streams are in use.
 fn full(peer: Caller) -> ClientRefusal {
     const { assert!(CLIENTS_MAX == 256) };
     ClientRefusal::Full {

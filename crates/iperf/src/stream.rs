@@ -17,7 +17,7 @@ use rustix::thread::set_current_timer_slack;
 
 use crate::config::Input;
 use crate::events::{Failed, Reporter, Total};
-use crate::records::Connected;
+use crate::records::{Connected, Observer};
 use crate::slots::{Proof, Slots};
 use crate::wire::Amount;
 
@@ -42,8 +42,25 @@ impl<I, O, B> Default for Streams<I, O, B> {
     }
 }
 
+/// One stream of either protocol, ready to run.
+pub trait Stream: Send + Sized + 'static {
+    /// Runs it to its end; what it came to.
+    ///
+    /// # Errors
+    /// Whatever kept it from its end.
+    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed>;
+
+    /// The same for the driver.
+    fn boxed(self) -> Run {
+        Box::new(move |signals, reporter| self.total(signals, reporter))
+    }
+}
+
 /// Runs one stream to its end.
 pub type Run = Box<dyn FnOnce(&Signals, &mut Reporter) -> Result<Total, Failed> + Send>;
+
+/// Begins something.
+pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Failed> + Send>;
 
 /// The same streams as the driver runs them.
 pub type Test = Streams<Run, Run, Back>;
@@ -57,7 +74,7 @@ pub struct Back {
     /// The rate to keep to, over UDP.
     pub rate: Option<Rate>,
     /// Connects.
-    pub connect: Box<dyn FnOnce(&Signals) -> Result<(Connected, Run), Failed> + Send>,
+    pub connect: Begin<(Connected, Run)>,
 }
 
 /// A client whose test may begin.
@@ -67,7 +84,7 @@ pub struct Taken {
     /// Whether it has shown to be there.
     pub proof: Proof,
     /// Reads what it asks for.
-    pub open: Box<dyn FnOnce(&Signals) -> Result<Test, Failed> + Send>,
+    pub open: Begin<Test>,
 }
 
 /// A listening socket of either protocol.
@@ -115,8 +132,8 @@ pub fn bounds(asked: Amount, time_max: Duration) -> (Duration, u64) {
     }
 }
 
-/// Whether a client that listens at `bind` would be reached at the address of its own server, so that
-/// it would speak with itself should the server not run.
+/// Whether a client that listens at `bind` would be reached at the address of its own server: it would connect
+/// to itself if the server does not run.
 pub fn is_address_of_server(bind: SocketAddr, server: SocketAddr) -> bool {
     let reaches = bind.ip().is_unspecified() || bind.ip() == server.ip();
     bind.port() == server.port() && reaches && is_local(server)

@@ -138,7 +138,7 @@ fn print(
     Ok(done)
 }
 
-/// What every stream needs to know.
+/// What every stream needs.
 #[derive(Clone, Copy)]
 struct Client<'a> {
     options: &'a ClientOptions,

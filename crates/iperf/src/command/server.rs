@@ -1,8 +1,8 @@
 //! The end that is asked for tests: any number of clients, each stream on a thread of its own, until a
 //! signal, the time (-t) or the number of tests (-P) ends it.
 //!
-//! A test counts when its client has shown to be there, so that no stranger uses one up; a client that
-//! cannot be served ends nothing; and a client at one port does not keep those of another waiting.
+//! A test counts once its client has proved to exist: strangers use none up. A client that cannot be served
+//! ends nothing, and a client at one port does not keep those of another waiting.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +38,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const WAITING_FOR_THREADS: &str =
     "Waiting for server threads to complete. Interrupt again to force quit.";
 
-/// What every stream needs to know.
+/// What every stream needs.
 #[derive(Clone, Copy)]
 struct Server<'a> {
     options: &'a ServerOptions,
@@ -308,7 +308,7 @@ impl Ports {
             }
             let poll = |time| sockets::poll_any(&self.listeners, PollFlags::IN, time);
             if poll(Duration::ZERO).map_err(failed)? {
-                // Somebody waits who cannot be served: a poll would not wait.
+                // A client waits that cannot be served: a poll would return at once.
                 thread::sleep(LOOK_EVERY);
             } else {
                 poll(LOOK_EVERY).map_err(failed)?;

@@ -58,7 +58,7 @@ pub enum Mode {
     Server,
 }
 
-/// -t and -n, of which the later one counts at a client. -t alone counts at a server.
+/// -t and -n: at a client the later one counts, at a server only -t.
 #[derive(Clone, Copy, Debug)]
 enum Time {
     /// 0 or below.
@@ -66,7 +66,7 @@ enum Time {
     For(Duration),
 }
 
-/// A way that data flow besides the client's own stream.
+/// A direction of data in addition to the client's own stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// -d.
@@ -112,7 +112,7 @@ pub struct Draft {
     pub single_client: bool,
     /// -D.
     pub daemon: bool,
-    /// The ways that were asked for besides the client's own stream.
+    /// The directions asked for in addition to the client's own stream.
     ways: Vec<Way>,
     /// -L.
     pub listen_port: Option<u16>,
@@ -166,7 +166,7 @@ impl Draft {
         }
     }
 
-    /// -f, of which only the first letter counts, so that `-f Mbits` means what it says.
+    /// -f. Only the first letter counts: `-f Mbits` is `-f M`.
     pub fn take_format(&mut self, text: &str) {
         let letter = text.chars().next().filter(|c| FORMATS.contains(*c));
         if letter.is_none() {
@@ -366,7 +366,7 @@ impl Draft {
         }
     }
 
-    /// Which way data flow, of which 2.1.8 allows one.
+    /// The direction of the data; like 2.1.8, only one option for it is allowed.
     fn directions(&mut self) -> Result<Directions, OptionError> {
         let port = self.listen_port.unwrap_or(self.common.port);
         let stream = &self.common.stream;
@@ -495,7 +495,7 @@ fn client_rate(
     }
 }
 
-/// What follows from other options: gaps and delays are recorded for those who are shown them.
+/// Sets what follows from other options: gaps and delays are recorded where the output shows them.
 fn complete(mut common: Common) -> Common {
     common.stream.records_times = common.enhanced || common.json.is_some();
     common

@@ -671,9 +671,9 @@ fn a_server_leaves_the_terminal_serves_one_at_a_time_and_limits_its_reads() {
 fn help_names_what_is_carried_out_and_nothing_else() {
     let help = help_text();
     for spec in specs() {
-        let long = spec.long().next().map(|name| format!("--{name}"));
+        let long = spec.long.first().map(|name| format!("--{name}"));
         let name = long.clone().unwrap_or_else(|| spec.name());
-        let begin = match (spec.letter(), long) {
+        let begin = match (spec.letter, long) {
             (Some(letter), Some(long)) => format!("\n  -{letter}, {long} "),
             (Some(letter), None) => format!("\n  -{letter} "),
             (None, _) => format!("\n      {name} "),
@@ -769,8 +769,7 @@ fn a_test_with_an_end_is_repeated() {
 /// Arguments that are often nearly right.
 fn argument() -> impl Strategy<Value = String> {
     let name = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().name());
-    let long =
-        (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().long().collect::<String>());
+    let long = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().long.concat());
     let value = "[0-9a-zA-Z.:%,\\[\\]+-]{0,8}";
     prop_oneof![
         Just("-s".to_owned()),

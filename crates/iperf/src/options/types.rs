@@ -96,8 +96,8 @@ pub struct ClientOptions {
     pub common: Common,
     /// The server as typed (-c), without the device.
     pub host: String,
-    /// How often to run the test, when that was given (--repeat): then what the runs came to is told below
-    /// them.
+    /// How often to run the test (--repeat); a summary of the runs then follows them. `None` without the
+    /// option.
     pub repeat: Option<u32>,
 }
 

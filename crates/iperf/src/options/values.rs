@@ -63,8 +63,8 @@ pub const SECONDS_MAX: f64 = 21_474_836.0;
 /// The fastest rate in packets.
 const PACKETS_PER_SECOND_MAX: f64 = 1e9;
 
-/// Names of IP_TOS bytes beside afNM and csN, which follow a rule. 2.1.8 forgets to shift the code points
-/// of le, nqb and nqb2, and the kernel refuses or misreads the result; here they are what it means.
+/// Names of IP_TOS bytes except afNM and csN, which follow a rule. 2.1.8 does not shift the code points of
+/// le, nqb and nqb2, and the kernel refuses or misreads the result; these are the intended values.
 const TOS_NAMES: [(&str, u8); 11] = [
     ("ef", 0xb8),
     ("le", 0x04),

@@ -34,7 +34,7 @@ pub const KEPT_BYTES_MAX: u64 = 32 << 20;
 /// What of it a stream that runs holds for its end: its total with all distributions, its sum and its error.
 const END_BYTES: u64 = 6 << 10;
 
-/// The one object of a run, for whoever makes one object of several.
+/// The one object of a run, to be made part of another (--repeat).
 pub struct Kept {
     pub run: IperfRun,
     /// What its records take of [`KEPT_BYTES_MAX`].
@@ -66,8 +66,8 @@ pub struct JsonPrinter {
     run: Option<IperfRun>,
     kept_bytes: u64,
     kept_bytes_max: u64,
-    /// Who is given the one object instead of having it printed.
-    heir: Option<Sender<Kept>>,
+    /// Receives the one object instead of having it printed.
+    receiver: Option<Sender<Kept>>,
     end: IperfEnd,
 }
 
@@ -146,15 +146,15 @@ impl JsonPrinter {
             run,
             kept_bytes: 0,
             kept_bytes_max: KEPT_BYTES_MAX,
-            heir: None,
+            receiver: None,
             end,
         }
     }
 
-    /// The same, but `heir` is given the one object, which holds so many bytes of records.
-    pub fn kept_for(self, heir: Sender<Kept>, kept_bytes_max: u64) -> Self {
+    /// The same, but `receiver` is given the one object, which holds so many bytes of records.
+    pub fn kept_for(self, receiver: Sender<Kept>, kept_bytes_max: u64) -> Self {
         JsonPrinter {
-            heir: Some(heir),
+            receiver: Some(receiver),
             kept_bytes_max,
             ..self
         }
@@ -263,7 +263,7 @@ impl JsonPrinter {
         Ok(())
     }
 
-    /// Gives back what a stream held for its end, which is told now.
+    /// Frees what was reserved for the end of a stream, which is printed now.
     fn has_ended(&mut self, stream: Running) {
         if self.run.is_some() && stream.is_kept {
             self.kept_bytes -= END_BYTES;
@@ -412,9 +412,9 @@ impl Output for JsonPrinter {
             return self.line(&IperfEvent::End(IperfEndOf::Test(end)));
         };
         run.end = end;
-        if let Some(heir) = &self.heir {
+        if let Some(receiver) = &self.receiver {
             let bytes = self.kept_bytes;
-            return heir.send(Kept { run, bytes }).map_err(io::Error::other);
+            return receiver.send(Kept { run, bytes }).map_err(io::Error::other);
         }
         serde_json::to_writer_pretty(&mut self.out, &run)?;
         self.out.write_all(b"\n")?;

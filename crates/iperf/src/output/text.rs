@@ -178,7 +178,7 @@ impl<'a> TextPrinter<'a> {
         self.out_of_order(label, &record)
     }
 
-    /// Prints a sum, of whole streams or of one interval of each, of which one is connected so.
+    /// Prints a sum of whole streams or of one interval of each; `connected` is that of one of them.
     fn sum(&mut self, connected: &Connected, sum: &Sum, is_whole: bool) -> io::Result<()> {
         let is_alone = self.exclude.streams;
         let least = if is_alone && !self.is_csv() { 1 } else { 2 };

@@ -19,7 +19,7 @@ use super::socket::{Error, View, set_options};
 use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES};
 use crate::records::{Connected, Observer, Remarks};
 use crate::slots::Ticket;
-use crate::stream::{self, Back, Run, Source, Test, bounds, silence_max};
+use crate::stream::{self, Back, Source, Stream, Test, bounds, silence_max};
 use crate::wire::{Amount, ClientHeader, Directions, HeaderAck, Version, flags};
 
 /// The streams of one connection, and the one that a server has to connect back for.
@@ -28,22 +28,15 @@ pub type Streams = stream::Streams<Incoming, Outgoing, ConnectBack>;
 impl From<Streams> for Test {
     fn from(streams: Streams) -> Self {
         Test {
-            incoming: streams.incoming.map(|incoming| -> Run {
-                Box::new(move |signals, reporter| incoming.total(signals, reporter))
-            }),
-            outgoing: streams.outgoing.map(|outgoing| -> Run {
-                Box::new(move |signals, reporter| outgoing.total(signals, reporter))
-            }),
+            incoming: streams.incoming.map(Stream::boxed),
+            outgoing: streams.outgoing.map(Stream::boxed),
             back: streams.back.map(|back| Back {
                 is_at_once: back.is_at_once,
                 length_bytes: back.plan.stream.length_bytes,
                 rate: None,
                 connect: Box::new(move |signals| {
                     let outgoing = back.connect(signals)?;
-                    let connected = outgoing.connected;
-                    let run: Run =
-                        Box::new(move |signals, reporter| outgoing.total(signals, reporter));
-                    Ok((connected, run))
+                    Ok((outgoing.connected, outgoing.boxed()))
                 }),
             }),
         }
@@ -199,12 +192,11 @@ impl<'a> Link<'a> {
         let mut bytes = [0; ClientHeader::BYTES_MAX];
         header.write_to(&mut bytes);
         let bytes = &bytes[..header.tcp_bytes()];
-        // Nothing else has been sent, so that there is room for all of it.
+        // Nothing else has been sent: the socket buffer has room for all of it.
         let mut socket = &*self.socket;
         socket.write_all(bytes).map_err(|source| Error::Send {
             peer: self.config.peer,
             bytes_sent: 0,
-            seconds: self.begun.elapsed().as_secs_f64(),
             source,
         })?;
         let version = match self.config.stream.asks_for_version {
@@ -335,7 +327,7 @@ fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Waits between tries to connect back. 2.1.8 begins to listen beside its own stream, and on a busy host
+/// Waits between attempts to connect back. 2.1.8 begins to listen while its own stream starts, and on a busy host
 /// after it; few tries, since a stranger can ask for them.
 const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 

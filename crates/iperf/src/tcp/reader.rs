@@ -21,6 +21,7 @@ use crate::config::StreamConfig;
 use crate::events::{Failed, Total};
 use crate::records::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
+use crate::stream::Stream;
 use crate::wire::ClientHeader;
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
@@ -76,12 +77,8 @@ pub struct Incoming {
     pub(super) ticket: Option<Ticket>,
 }
 
-impl Incoming {
-    /// Reads the stream to its end; its total.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+impl Stream for Incoming {
+    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
         let report = self.run(signals, observer)?;
         let is_ended = report.end == End::Closed;
         Ok(Total::received(
@@ -90,7 +87,9 @@ impl Incoming {
             is_ended,
         ))
     }
+}
 
+impl Incoming {
     /// Reads the stream to its end.
     ///
     /// # Errors
@@ -301,7 +300,6 @@ impl<'a> Reader<'a> {
                 return Err(Error::Silent {
                     peer: self.peer,
                     bytes_received: self.bytes_received,
-                    seconds: self.begun.elapsed().as_secs_f64(),
                 });
             }
         }
@@ -333,7 +331,6 @@ impl<'a> Reader<'a> {
         Error::Receive {
             peer: self.peer,
             bytes_received: self.bytes_received,
-            seconds: self.begun.elapsed().as_secs_f64(),
             source,
         }
     }

@@ -17,7 +17,7 @@ use crate::config::StreamConfig;
 use crate::events::{Failed, Total};
 use crate::records::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::slots::{CLOSE_LIMIT_MIN, Ticket};
-use crate::stream::{Block, Source};
+use crate::stream::{Block, Source, Stream};
 use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
@@ -74,17 +74,8 @@ pub struct Outgoing {
     pub(super) _ticket: Option<Ticket>,
 }
 
-impl Outgoing {
-    /// Both ends, and the send buffer.
-    pub fn connected(&self) -> &Connected {
-        &self.connected
-    }
-
-    /// Sends the stream; its total.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+impl Stream for Outgoing {
+    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
         let is_awaited = !self.is_read;
         let report = self.run(signals, observer)?;
         let is_unknown = is_awaited && report.seconds_to_close.is_none();
@@ -94,6 +85,13 @@ impl Outgoing {
             doubt: is_unknown.then_some(doubt),
             ..Total::of(report.whole, report.send_buffer)
         })
+    }
+}
+
+impl Outgoing {
+    /// Both ends, and the send buffer.
+    pub fn connected(&self) -> &Connected {
+        &self.connected
     }
 
     /// Writes until the time is up or everything is sent; then closes this direction and waits for
@@ -249,7 +247,7 @@ impl Sender<'_> {
         }
     }
 
-    /// One write, of which the kernel may take a part. Returns when it took something, or 0 when
+    /// One write; the kernel may take a part of it. Returns how much it took, or 0 when it took
     /// nothing and the stream is to end.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let mut stalled_since = None;
@@ -273,7 +271,6 @@ impl Sender<'_> {
                 return Err(Error::Stalled {
                     peer: self.peer,
                     bytes_sent: self.bytes_sent,
-                    seconds: self.begun.elapsed().as_secs_f64(),
                 });
             }
         }
@@ -334,7 +331,6 @@ impl Sender<'_> {
         Error::Send {
             peer: self.peer,
             bytes_sent: self.bytes_sent,
-            seconds: self.begun.elapsed().as_secs_f64(),
             source,
         }
     }

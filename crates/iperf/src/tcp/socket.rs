@@ -150,7 +150,7 @@ pub enum Error {
     Setup {
         /// The other end, or the address to listen on.
         peer: SocketAddr,
-        /// What the kernel said, and of which option.
+        /// The kernel's error, with the option that it refused.
         source: io::Error,
     },
     /// The input could not be opened or read.
@@ -170,8 +170,6 @@ pub enum Error {
         peer: SocketAddr,
         /// Bytes sent until then.
         bytes_sent: u64,
-        /// Time since the first write.
-        seconds: f64,
         /// What the kernel said.
         source: io::Error,
     },
@@ -182,8 +180,6 @@ pub enum Error {
         peer: SocketAddr,
         /// Bytes sent until then.
         bytes_sent: u64,
-        /// Time since the first write.
-        seconds: f64,
     },
     /// The connection broke while it was read.
     #[error(
@@ -194,8 +190,6 @@ pub enum Error {
         peer: SocketAddr,
         /// Bytes received until then.
         bytes_received: u64,
-        /// Time since the stream began.
-        seconds: f64,
         /// What the kernel said.
         source: io::Error,
     },
@@ -206,8 +200,6 @@ pub enum Error {
         peer: SocketAddr,
         /// Bytes received until then.
         bytes_received: u64,
-        /// Time since the stream began.
-        seconds: f64,
     },
     /// The sender brings next to nothing, and others wait for a stream.
     #[error(

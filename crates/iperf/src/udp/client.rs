@@ -19,7 +19,7 @@ use crate::config::{
 };
 use crate::records::{Connected, Observer, Remarks};
 use crate::slots::Ticket;
-use crate::stream::{self, Back, Run, Test, bounds, silence_max};
+use crate::stream::{self, Back, Stream, Test, bounds, silence_max};
 use crate::wire::{
     Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX,
     PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN, mark_shared_clock, upper_flags,
@@ -31,22 +31,15 @@ pub type Streams = stream::Streams<Incoming, Outgoing, ConnectBack>;
 impl From<Streams> for Test {
     fn from(streams: Streams) -> Self {
         Test {
-            incoming: streams.incoming.map(|incoming| -> Run {
-                Box::new(move |signals, reporter| incoming.total(signals, reporter))
-            }),
-            outgoing: streams.outgoing.map(|outgoing| -> Run {
-                Box::new(move |signals, reporter| outgoing.total(signals, reporter))
-            }),
+            incoming: streams.incoming.map(Stream::boxed),
+            outgoing: streams.outgoing.map(Stream::boxed),
             back: streams.back.map(|back| Back {
                 is_at_once: back.is_at_once,
                 length_bytes: back.plan.payload.len(),
                 rate: back.rate(),
                 connect: Box::new(move |_| {
                     let outgoing = back.connect()?;
-                    let connected = outgoing.connected;
-                    let run: Run =
-                        Box::new(move |signals, reporter| outgoing.total(signals, reporter));
-                    Ok((connected, run))
+                    Ok((outgoing.connected, outgoing.boxed()))
                 }),
             }),
         }
@@ -264,8 +257,8 @@ fn least_payload_bytes(stream: &StreamConfig) -> usize {
     }
 }
 
-/// What the first datagram carries. As with 2.1.8 it is long enough for the client header, of which
-/// shorter ones have no more than their beginning.
+/// The payload of the first datagram. Like that of 2.1.8 it is long enough for the whole client header; shorter
+/// datagrams have only its beginning.
 fn opening(config: &ClientConfig) -> Vec<u8> {
     let stream = &config.stream;
     let has_extension = stream.has_header && stream.dialect == Dialect::V2_1;

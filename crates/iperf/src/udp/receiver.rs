@@ -27,7 +27,7 @@ use crate::records::{
     Calls, Connected, Distribution, IntervalRecord, Intervals, Observer, Remarks, Totals,
 };
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
-use crate::stream::make_sleeps_exact;
+use crate::stream::{Stream, make_sleeps_exact};
 use crate::wire::PAYLOAD_BYTES_MAX;
 
 /// How a session ended.
@@ -100,8 +100,8 @@ const REQUESTS_MAX: u32 = 100;
 /// A stream that waits to be received.
 #[derive(Debug)]
 pub struct Incoming {
-    // The socket goes before the client's address does, so that the listener knows the client for as
-    // long as datagrams of it can come here.
+    // The socket is dropped before the client's address: the listener knows the client for as long as
+    // its datagrams can arrive here.
     pub(super) bound: BoundUdp,
     pub(super) stream: StreamConfig,
     pub(super) reception: Reception,
@@ -117,12 +117,8 @@ pub struct Incoming {
     pub(super) ticket: Option<Ticket>,
 }
 
-impl Incoming {
-    /// Receives the stream to its end; its total.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+impl Stream for Incoming {
+    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
         let report = self.run(signals, observer)?;
         let is_ended = report.end == End::Fin;
         Ok(Total {
@@ -131,7 +127,9 @@ impl Incoming {
             ..Total::received(report.whole, report.receive_buffer, is_ended)
         })
     }
+}
 
+impl Incoming {
     /// Receives the stream to its end.
     ///
     /// # Errors
@@ -245,7 +243,7 @@ impl Server {
     }
 }
 
-/// A client's FINs take 2.5 s; whoever sends for longer is not listened to.
+/// A client's FINs take 2.5 s; a session that goes on longer is ended.
 const CLOSING_LIMIT: Duration = Duration::from_secs(4);
 /// Silence that ends a stream whose time is over, should its FINs be lost.
 const SILENCE_AT_END: Duration = Duration::from_secs(2);
@@ -326,7 +324,7 @@ impl<'a> Receiver<'a> {
             if signals.is_cancelled() {
                 return Err(ServerError::Cancelled);
             }
-            // Looked at before the receive, so that an empty socket afterwards is empty for good.
+            // Read before the receive: a socket that is empty afterwards stays empty.
             let is_draining = signals.is_sender_done();
             let wait = if is_draining {
                 Wait::Never

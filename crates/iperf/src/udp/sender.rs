@@ -27,7 +27,7 @@ use crate::records::{
     Broken, Calls, Connected, Distribution, Gaps, IntervalRecord, Intervals, Observer, Totals,
 };
 use crate::slots::Ticket;
-use crate::stream::{Block, Source, make_sleeps_exact};
+use crate::stream::{Block, Source, Stream, make_sleeps_exact};
 use crate::wire::{
     DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply,
     SHARED_CLOCK_BYTES_MIN, ServerReport, Version, classify,
@@ -92,7 +92,7 @@ pub struct SendReport {
 /// A stream that waits to be sent.
 #[derive(Debug)]
 pub struct Outgoing {
-    // The socket goes before the client's address does, as it does where a stream is received.
+    // The socket is dropped before the client's address, as in a stream that is received.
     pub(super) socket: UdpSocket,
     pub(super) connected: Connected,
     pub(super) plan: Plan,
@@ -102,17 +102,8 @@ pub struct Outgoing {
     pub(super) _ticket: Option<Ticket>,
 }
 
-impl Outgoing {
-    /// Both ends, and the send buffer.
-    pub fn connected(&self) -> &Connected {
-        &self.connected
-    }
-
-    /// Sends the stream; its total.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
+impl Stream for Outgoing {
+    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
         let is_answered = self.plan.is_answered;
         // Nobody answers for a group.
         let is_group = self.connected.peer.ip().is_multicast();
@@ -132,6 +123,13 @@ impl Outgoing {
             doubt: is_unknown.then_some(doubt),
             ..Total::of(report.whole, report.send_buffer)
         })
+    }
+}
+
+impl Outgoing {
+    /// Both ends, and the send buffer.
+    pub fn connected(&self) -> &Connected {
+        &self.connected
     }
 
     /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
@@ -438,7 +436,6 @@ impl Sender<'_> {
             Err(source) => Err(SendError::Send {
                 peer: self.peer,
                 datagrams_sent: self.datagrams_sent,
-                seconds: self.clock.begun.elapsed().as_secs_f64(),
                 source,
             }),
         }
@@ -508,9 +505,9 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sends a FIN. Its id is the same each time, so that whichever arrives first tells how much was
-    /// sent; the originals since 2.0.10 change it, and a server that misses the first one then counts a
-    /// datagram that never was.
+    /// Sends a FIN. Its id is the same each time: the first one that arrives states how much was sent.
+    /// The originals since 2.0.10 change it, and a server that misses the first one then counts a datagram
+    /// that was never sent.
     fn send_fin(&mut self) -> Result<(), SendError> {
         if self.send(-self.next_id(), self.plan.payload.len())? {
             self.closing.fins_sent += 1;
@@ -649,7 +646,7 @@ impl Clock {
     }
 }
 
-/// Payloads side by side, of which each call sends the first ones.
+/// Payloads in one buffer; each call sends the first ones.
 struct Batch {
     /// How ids are written; as in 2.1 unless set.
     dialect: Dialect,
@@ -837,8 +834,6 @@ pub enum SendError {
         peer: SocketAddr,
         /// Datagrams sent until then.
         datagrams_sent: u64,
-        /// Time since the first send.
-        seconds: f64,
         /// What the kernel said.
         source: io::Error,
     },

@@ -12,8 +12,8 @@
 //! [`Listener::stray_datagrams`]. And a server at the unspecified address of a host with several addresses can
 //! serve only clients that send to the one from which the host answers them.
 //!
-//! No data are sent to an address that was not allowed, since whoever asks may have written another's address
-//! into the datagram; and whatever a header states, the time, the rate and the length of a datagram are bounded.
+//! No data are sent to an address that is not allowed, since the source address of a request may be forged; and
+//! whatever a header states, the time, the rate and the length of a datagram are bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -199,7 +199,7 @@ impl Listener {
             Err(error) => return Err(error),
         };
         self.read_out()?;
-        // Everything that the old socket got has been read, so that it may go.
+        // Everything that the old socket received has been read: it can be handed over.
         let bound = std::mem::replace(&mut self.bound, next);
         if bound.connect(peer).is_err() {
             return Ok(None);
@@ -343,8 +343,8 @@ fn reuse_address(socket: impl AsFd) -> io::Result<()> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Accepted {
-    // The socket goes before the client's address does, so that the listener knows the client for as
-    // long as datagrams of it can come here.
+    // The socket is dropped before the client's address: the listener knows the client for as long as
+    // its datagrams can arrive here.
     bound: BoundUdp,
     config: ListenerConfig,
     /// What came before the socket was the client's alone; not empty.

@@ -278,8 +278,8 @@ impl Session {
         self.delays.as_deref()?.distribution()
     }
 
-    /// What is told the client: the figures of this end, so that both ends state the same. The FIN is no
-    /// data; a 2.1.8 server counts it as a datagram.
+    /// The report to the client: the figures of this end, so both ends state the same. The FIN is not counted
+    /// as data; a 2.1.8 server counts it as a datagram.
     fn report(&self, now: Instant) -> ServerReport {
         ServerReport {
             bytes: self.bytes,
@@ -365,8 +365,8 @@ impl DatagramReceiver for DatagramServer {
     }
 }
 
-/// The ids of one client's datagrams, for whoever sees them without being their server: read as a server would
-/// read them, by the dialect of the first datagram. An end marker (FIN) has none.
+/// The ids of one client's datagrams, for an observer that is not their server. It reads them as a server would,
+/// by the dialect of the first datagram. An end marker (FIN) has no id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientIds {
     begun: Option<Begun>,

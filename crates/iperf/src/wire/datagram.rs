@@ -84,7 +84,7 @@ impl DatagramHeader {
     }
 }
 
-/// The words at the head of a datagram as they stand. What they mean depends on who sent them.
+/// The words at the head of a datagram, uninterpreted: their meaning depends on the sender's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawDatagram {
     id_low: u32,
@@ -121,8 +121,8 @@ fn head(words: [u32; 4]) -> [u8; CLIENT_HEADER_OFFSET] {
     bytes
 }
 
-/// Whether the sender of a datagram says that its clock and the receiver's are one, so that the time
-/// of transit means something (`--trip-times`). A payload too short for the header says it by a flag
+/// Whether the sender of a datagram states that it shares the receiver's clock, which makes the time of transit
+/// meaningful (`--trip-times`). A payload too short for the header says it by a flag
 /// word of its own; anything else is a no.
 pub fn has_shared_clock(payload: &[u8]) -> bool {
     let word = |offset: usize| read_words(payload.get(offset..)?).map(|[word]| word);
@@ -189,7 +189,7 @@ pub enum Dialect {
     V2_0_2,
     /// 2.0.8 and 2.0.9. The same, but the client header has the rate in a word of its own.
     V2_0_8,
-    /// 2.0.10 to 2.0.12. Headers of 16 bytes of which the last four stay unwritten; the FIN's id is
+    /// 2.0.10 to 2.0.12. Headers of 16 bytes; the last four stay unwritten. The FIN's id is
     /// a sign bit and a magnitude.
     V2_0_10,
     /// 2.0.13. Headers of 16 bytes, ids of 64 bits in two's complement.
@@ -210,7 +210,7 @@ impl Dialect {
     pub fn of_client(first: &RawDatagram) -> Self {
         let [at_12, at_16, at_20] = first.marks;
         let (Some(at_12), Some(at_16)) = (at_12, at_16) else {
-            // Too short for a client header (-l 18): only who leaves filler at 12 is known by that.
+            // Too short for a client header (-l 18): only filler at 12 identifies a version.
             return match at_12 {
                 Some(FILLER_AT_12) => Dialect::HeaderlessV2_0,
                 _ => Dialect::Unknown,

@@ -480,7 +480,7 @@ impl ClientHeader {
             if self.asks_for(upper_flags::REVERSE) {
                 return Ok(Directions::Reverse);
             }
-            // Who asks for the version only (-X) may ask for -d and -r besides.
+            // A client that asks for the version (-X) may ask for -d or -r as well.
         }
         if !has(flags::DUAL) {
             return Ok(Directions::Forward);
