@@ -1,25 +1,21 @@
-//! The fit: costs that no source states, from figures that were measured under interrupts.
+//! The fit: costs that no source states, from figures that were measured under interrupts; what it is made from, and how
+//! its results are written into host files.
 //!
-//! A parameter is a factor on reference costs, the same factor on all that it names: how much more a thing costs
-//! on a published host. Only the figures that a table marks are used, which no run under
-//! polling may do ([`crate::Table::parse`]); what polling alone uses follows the factors of the rest.
-//!
-//! What must hold: files of tables and hardware facts decide the fit to the last digit. What was fitted before
-//! plays no part.
+//! A parameter is a factor on reference costs, the same for all numbers that it names: how much more a thing costs on a
+//! published host. The fit uses only the figures that a table marks, which a run under polling cannot do
+//! ([`crate::Table::parse`]); costs that only polling has follow the factors of the rest. Tables and hardware facts decide
+//! the fit to the last digit; earlier fitted values do not matter.
 
 use std::collections::BTreeMap;
 
 use nicpoll_model::FileError;
 use nicpoll_model::sim_published::ErrorKind;
 use nicpoll_sim::{HostModel, SimError, workers};
-use thiserror::Error;
 
-use crate::library::{Library, LibraryError};
 use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
 use crate::search::{SearchSpan, search};
-use crate::table::{Figure, PublishedRun};
-use crate::text::{Section, Text};
+use crate::table::{Figure, PublishedRun, Section, Table, Text};
 
 /// Factors are counted in thousandths.
 pub(crate) const ONE: u64 = 1000;
@@ -129,22 +125,6 @@ impl Fit {
         text.push('\n');
         text
     }
-}
-
-/// Why nothing was fitted.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FitError {
-    /// The files do not go together.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-    /// A run that is to be fitted cannot be simulated.
-    #[error("{group}: {error}")]
-    Run {
-        /// The group that it is fitted in.
-        group: String,
-        /// Why.
-        error: SimError,
-    },
 }
 
 impl FitPlan {
@@ -266,7 +246,7 @@ impl Parameter {
 ///
 /// # Errors
 /// What is wrong with the files, or why a run that is to be fitted cannot be simulated.
-pub fn fit(library: &Library) -> Result<Fit, FitError> {
+pub fn fit(library: &Library) -> Result<Fit, SimError> {
     library.check()?;
     let mut library = library.clone();
     let plan = library.plan.clone();
@@ -286,7 +266,7 @@ pub fn fit(library: &Library) -> Result<Fit, FitError> {
     Ok(Fit { groups, library })
 }
 
-fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), FitError> {
+fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), SimError> {
     let runs: Vec<&PublishedRun> = library.runs_of(&group.name).collect();
     let figures: usize = runs.iter().map(|run| fitted_figures(run)).sum();
     let spans: Vec<SearchSpan> = group
@@ -323,10 +303,7 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), F
         .map(|error| error * error)
         .sum();
     if let Some(failure) = failure {
-        return Err(FitError::Run {
-            group: group.name.clone(),
-            error: failure,
-        });
+        return Err(SimError::from(format!("{}: {failure}", group.name)));
     }
     let names = group.parameters.iter().map(|parameter| &parameter.name);
     let fitted = GroupFit {
@@ -348,7 +325,7 @@ fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<
     let Some(scenario) = &run.scenario else {
         return Ok(Vec::new());
     };
-    let outcome = scenario::simulated(library, scenario, length, SEED)?;
+    let outcome = scenario::simulated(&library.hosts, scenario, length, SEED)?;
     let fitted = run.figures.iter().filter(|figure| figure.is_fitted);
     let misfits = fitted.map(|figure| {
         let simulated = figure
@@ -380,6 +357,191 @@ fn misfit(figure: &Figure, value: f64) -> f64 {
     }
 }
 
+/// All that the fit and the comparison rest on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Library {
+    /// The hosts by name.
+    pub hosts: BTreeMap<String, HostModel>,
+    /// The tables, in order.
+    pub tables: Vec<Table>,
+    /// What is fitted.
+    pub plan: FitPlan,
+}
+
+impl Library {
+    /// Whether the files go together.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), SimError> {
+        for parameter in self.parameters() {
+            let what = || format!("parameter '{}'", parameter.name);
+            self.check_hosts(&parameter.hosts, what)?;
+            self.check_hosts(parameter.like.as_slice(), what)?;
+        }
+        for (table, run) in self.runs() {
+            if let Some(scenario) = &run.scenario {
+                self.check_hosts(&scenario.hosts, || {
+                    format!("table {}, run '{}'", table.name, run.name)
+                })?;
+            }
+            let has_group = |name: &str| self.plan.groups.iter().any(|group| group.name == name);
+            if let Some(name) = run.fit.as_deref().filter(|name| !has_group(name)) {
+                return Err(SimError::from(format!(
+                    "table {}, run '{}' is fitted in group '{name}', which the fit does not have",
+                    table.name, run.name
+                )));
+            }
+        }
+        self.plan
+            .groups
+            .iter()
+            .try_for_each(|group| self.check_group(group))
+    }
+
+    /// What is fitted must be known from more figures than it has numbers, in each group by itself.
+    fn check_group(&self, group: &Group) -> Result<(), SimError> {
+        let figures: usize = self.runs_of(&group.name).map(fitted_figures).sum();
+        let parameters = group.parameters.len();
+        if parameters < figures {
+            return Ok(());
+        }
+        Err(SimError::from(format!(
+            "{}: {parameters} parameters would be fitted to {figures} figures; take parameters away or give more \
+             figures",
+            group.name
+        )))
+    }
+
+    /// Whether the text of a host's file marks as fitted what the fit gives, and nothing else.
+    ///
+    /// # Errors
+    /// The number that is marked and not fitted, or fitted and not marked.
+    pub fn check_marks(&self, host: &str, text: &str) -> Result<(), SimError> {
+        let marked = fitted_fields(text);
+        let of_host = self
+            .parameters()
+            .filter(|of| of.hosts.iter().any(|name| name == host));
+        let fitted: Vec<&String> = of_host.flat_map(|of| &of.fields).collect();
+        if let Some(field) = marked.iter().find(|field| !fitted.contains(field)) {
+            return Err(SimError::from(format!(
+                "{field} is marked as fitted, and no parameter gives it"
+            )));
+        }
+        match fitted.into_iter().find(|field| !marked.contains(field)) {
+            None => Ok(()),
+            Some(field) => Err(SimError::from(format!(
+                "{field} is fitted; end its line with '# fitted'"
+            ))),
+        }
+    }
+
+    fn check_hosts(&self, hosts: &[String], what: impl Fn() -> String) -> Result<(), SimError> {
+        let is_missing = |name: &&String| !self.hosts.contains_key(*name);
+        let Some(host) = hosts.iter().find(is_missing) else {
+            return Ok(());
+        };
+        let known: Vec<_> = self.hosts.keys().map(String::as_str).collect();
+        Err(SimError::from(format!(
+            "{} names host '{host}'; there are {}",
+            what(),
+            known.join(", ")
+        )))
+    }
+
+    /// Every parameter, group by group.
+    pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.plan.groups.iter().flat_map(|group| &group.parameters)
+    }
+
+    /// Figures that the fit uses.
+    pub fn fitted_figures(&self) -> usize {
+        self.runs().map(|(_, run)| fitted_figures(run)).sum()
+    }
+
+    /// Every run with its table.
+    pub fn runs(&self) -> impl Iterator<Item = (&Table, &PublishedRun)> {
+        let tables = self.tables.iter();
+        tables.flat_map(|table| table.runs.iter().map(move |run| (table, run)))
+    }
+
+    /// The runs that a group is fitted to.
+    pub(crate) fn runs_of(&self, group: &str) -> impl Iterator<Item = &PublishedRun> {
+        let runs = self.runs().map(|(_, run)| run);
+        runs.filter(move |run| run.fit.as_deref() == Some(group))
+    }
+
+    /// Gives the hosts of a parameter the numbers of a factor, in thousandths.
+    pub(crate) fn apply(&mut self, parameter: &Parameter, factor: u64) {
+        for (host, field, value) in parameter.targets(&self.plan, &self.hosts.clone(), factor) {
+            if let Some(host) = self.hosts.get_mut(host) {
+                // The value is within the field's range.
+                let _ = host.set(field, value);
+            }
+        }
+    }
+
+    /// Scales a number of a host by thousandths, within its range. Whether that changes it.
+    pub(crate) fn scale(&mut self, host: &str, field: &str, factor: u64) -> bool {
+        let (Some(host), Some(known)) = (self.hosts.get_mut(host), HostModel::field(field)) else {
+            return false;
+        };
+        let value = host.get(field).unwrap_or(0);
+        let scaled = (value.saturating_mul(factor) / ONE).clamp(known.min, known.max);
+        scaled != value && host.set(field, scaled).is_ok()
+    }
+}
+
+/// How the remark on a fitted number begins.
+const MARK: &str = "# fitted";
+/// Remarks stand in this column where the number leaves room.
+const REMARK_COLUMN: usize = 29;
+
+/// The text of a host file with the numbers of `host` in the lines that are marked as fitted.
+///
+/// # Errors
+/// The line that is marked and gives no number of a host.
+pub fn with_fitted(text: &str, host: &HostModel) -> Result<String, FileError> {
+    let mut written = String::with_capacity(text.len());
+    let mut section = "";
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let trimmed = line.trim();
+        if let Some(name) = trimmed.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        }
+        let Some((number, remark)) = line.split_once(MARK) else {
+            written.push_str(line);
+            continue;
+        };
+        let name = number.split('=').next().unwrap_or_default().trim();
+        let value = host.get(&format!("{section}.{name}")).ok_or_else(|| FileError {
+            line: index + 1,
+            message: format!(
+                "this line is marked '{MARK}' but gives no number of a host; write NAME = NUMBER {MARK}"
+            ),
+        })?;
+        let number = format!("{name} = {value}");
+        written.push_str(&format!("{number:<REMARK_COLUMN$}{MARK}{remark}"));
+    }
+    Ok(written)
+}
+
+/// The numbers that a host file marks as fitted: `cpu.tick_ns` and the like.
+pub fn fitted_fields(text: &str) -> Vec<String> {
+    let mut section = "";
+    let mut fields = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.trim().strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        }
+        if let Some((number, _)) = line.split_once(MARK) {
+            let name = number.split('=').next().unwrap_or_default().trim();
+            fields.push(format!("{section}.{name}"));
+        }
+    }
+    fields
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,5 +552,27 @@ mod tests {
         assert!((counted(0.01) / 0.01_f64.powi(2) - 1.0).abs() < 0.001);
         assert!((counted(-100.0) / 200.0 - 1.0).abs() < 0.02);
         assert!(softened(-3.0) < 0.0 && softened(3.0) > 0.0);
+    }
+
+    #[test]
+    fn only_marked_lines_change() {
+        let text = "# fits\nname = \"x\"\n[cpu]\nhz = 1000 # stated\ntick_ns = 5  # fitted: work\n\
+                    [card]\npoll_ns=7 # fitted";
+        let mut host = HostModel::default();
+        host.set("cpu.tick_ns", 1234).unwrap();
+        host.set("card.poll_ns", 8).unwrap();
+        let written = with_fitted(text, &host).unwrap();
+        let expected = "# fits\nname = \"x\"\n[cpu]\nhz = 1000 # stated\n\
+                        tick_ns = 1234               # fitted: work\n\
+                        [card]\npoll_ns = 8                  # fitted";
+        assert_eq!(written, expected);
+        assert_eq!(fitted_fields(text), ["cpu.tick_ns", "card.poll_ns"]);
+        assert_eq!(with_fitted(&written, &host).as_ref(), Ok(&written));
+    }
+
+    #[test]
+    fn a_mark_without_a_number_is_refused() {
+        let error = with_fitted("[cpu]\n\nherz = 5 # fitted\n", &HostModel::default()).unwrap_err();
+        assert_eq!(error.line, 3);
     }
 }

@@ -1,4 +1,6 @@
-//! Simulating a published run.
+//! Simulates a published run.
+
+use std::collections::BTreeMap;
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
@@ -7,8 +9,7 @@ use nicpoll_sim::{
     HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
-use crate::library::Library;
-use crate::outcome::{Flow, HostOutcome, Outcome};
+use crate::quantity::{Flow, HostOutcome, Outcome};
 use crate::table::RunScenario;
 
 /// Chance decides where the ticks of several hosts lie, and nothing else of published runs; they all have this seed.
@@ -59,18 +60,18 @@ impl Length {
     }
 }
 
-/// Simulates a run of hosts that the library has.
+/// Simulates a run of these hosts.
 ///
 /// # Errors
 /// Why the hosts cannot run it.
 pub fn simulated(
-    library: &Library,
+    hosts: &BTreeMap<String, HostModel>,
     scenario: &RunScenario,
     length: Length,
     seed: u64,
 ) -> Result<Outcome, SimError> {
     let named = scenario.hosts.iter();
-    let hosts: Vec<&HostModel> = named.filter_map(|name| library.hosts.get(name)).collect();
+    let hosts: Vec<&HostModel> = named.filter_map(|name| hosts.get(name)).collect();
     let stop = |(number, host): (usize, &&HostModel)| PathHost {
         host: (*host).clone(),
         discipline: match number {
@@ -165,18 +166,12 @@ fn connection_outcome(connection: &SimTcp) -> Flow {
     let most = intervals.reduce(f64::max);
     let rate = payload_bits / 8.0 / connection.segment_bytes.max(1) as f64;
     Flow {
-        calls_rate: 0.0,
-        send_errors_rate: 0.0,
         sent_rate: rate,
         sent_payload_bits: payload_bits,
         delivered_rate: rate,
         delivered_payload_bits: payload_bits,
-        received_rate: None,
-        frame_bits: None,
-        loss_ratio: None,
-        jitter_seconds: None,
-        out_of_order: 0,
         intervals_bits: least.zip(most),
+        ..Flow::default()
     }
 }
 
@@ -218,16 +213,12 @@ fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> Flow {
     let payload_bits = 8.0 * f64::from(workload.payload_bytes);
     Flow {
         calls_rate: figures.offered_pps,
-        send_errors_rate: 0.0,
         sent_rate: figures.offered_pps,
         sent_payload_bits: figures.offered_pps * payload_bits,
         delivered_rate: figures.delivered_pps,
         delivered_payload_bits: figures.delivered_payload_bits_per_second,
-        received_rate: None,
-        frame_bits: None,
         loss_ratio: figures.loss_ratio,
         jitter_seconds: figures.jitter_ns.map(|ns| ns / 1e9),
-        out_of_order: 0,
-        intervals_bits: None,
+        ..Flow::default()
     }
 }

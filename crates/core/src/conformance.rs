@@ -1,18 +1,14 @@
-//! What every [`Device`] must do, as a test that any of them can be put to.
+//! A test of what every [`Device`] must do, for any of them: simulated card or real one.
 //!
-//! [`check`] makes a device as often as it wants, has packets arrive, polls, and looks at what was handed
-//! up. It knows nothing of the device but [`Bench`]: a simulated card and a real one are put to the same.
-//! It reads no clock and takes no memory.
-//!
-//! What must hold: a device that passes loses no packet that it had room for, hands up none twice or out
-//! of order, does no more than requested, and interrupts when it may and only then.
+//! [`check`] makes a device as often as it needs, lets packets arrive, polls, and looks at what was handed up. It knows
+//! nothing of the device but [`Bench`]. A device that passes loses no packet that it had room for, hands up none twice or
+//! out of order, does no more than requested, and interrupts when it may and only then.
 
 use core::fmt;
 
-use crate::device::{Command, Device, DeviceId};
+use crate::device::{Command, Device, DeviceId, Time};
 use crate::knob::Knob;
 use crate::poller::Poller;
-use crate::time::Time;
 
 /// A device with both of its ends: the line, on which packets arrive, and the protocols behind it.
 pub trait Bench: Device {
@@ -174,21 +170,14 @@ fn take_all<B: Bench>(
 ) -> Outcome {
     while next < end {
         let handed = poll(bench, command, count, next)?;
-        if handed == 0 {
-            return Err(violation(
-                Rule::Progress,
-                "packets by a poll while some wait",
-                1,
-                0,
-            ));
-        }
-        next += handed;
-        at_most(
-            Rule::Order,
-            "packets handed up of those that arrived",
-            end,
-            next,
+        at_least(
+            Rule::Progress,
+            "packets by a poll while some wait",
+            1,
+            handed,
         )?;
+        next += handed;
+        at_most(Rule::Order, "packets handed up of the arrived", end, next)?;
     }
     Ok(())
 }
@@ -211,7 +200,7 @@ fn in_turns<B: Bench>(mut bench: B) -> Outcome {
         next += poll(&mut bench, command, turn % 6, next)?;
         at_most(
             Rule::Order,
-            "packets handed up of those that arrived",
+            "packets handed up of the arrived",
             arrived,
             next,
         )?;
@@ -233,25 +222,13 @@ fn overflow<B: Bench>(mut bench: B) -> Outcome {
             let is_later = last.is_none_or(|last| number > last);
             if !is_later || number >= 2 * room {
                 let expected = last.map_or(0, |last| last + 1);
-                return Err(violation(
-                    Rule::Overflow,
-                    "number after too many",
-                    expected,
-                    number,
-                ));
+                return violated(Rule::Overflow, "number after too many", expected, number);
             }
             last = Some(number);
             taken += 1;
         }
     }
-    if taken < room {
-        return Err(violation(
-            Rule::Overflow,
-            "packets kept of too many",
-            room,
-            taken,
-        ));
-    }
+    at_least(Rule::Overflow, "packets kept of too many", room, taken)?;
     bench.arrive(bench.room());
     take_all(&mut bench, Command::PollOnly, 5, 2 * room, 3 * room)
 }
@@ -294,14 +271,7 @@ fn interrupted_for<B: Bench>(
     packet: u64,
 ) -> Outcome {
     let raised = bench.interrupts();
-    if raised == before {
-        return Err(violation(
-            Rule::Interrupts,
-            "interrupts, at least",
-            before + 1,
-            raised,
-        ));
-    }
+    at_least(Rule::Interrupts, "interrupts, at least", before + 1, raised)?;
     bench.set_interrupts(false);
     bench.poll(Command::PollOnly, 1);
     let handed_up = bench.handed_up().unwrap_or(u64::MAX);
@@ -345,36 +315,40 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     bench.set_interrupts(true);
     bench.arrive(1);
     let raised = bench.interrupts();
-    if raised == silent {
-        return Err(violation(
-            Rule::Poller,
-            "interrupts after it, at least",
-            silent + 1,
-            raised,
-        ));
-    }
-    Ok(())
+    at_least(
+        Rule::Poller,
+        "interrupts after it, at least",
+        silent + 1,
+        raised,
+    )
 }
 
-fn violation(rule: Rule, what: &'static str, expected: u64, found: u64) -> Violation {
-    Violation {
+fn violated(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
+    Err(Violation {
         rule,
         what,
         expected,
         found,
-    }
+    })
 }
 
 fn same(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
     if found == expected {
         return Ok(());
     }
-    Err(violation(rule, what, expected, found))
+    violated(rule, what, expected, found)
 }
 
 fn at_most(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
     if found <= limit {
         return Ok(());
     }
-    Err(violation(rule, what, limit, found))
+    violated(rule, what, limit, found)
+}
+
+fn at_least(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
+    if found >= limit {
+        return Ok(());
+    }
+    violated(rule, what, limit, found)
 }

@@ -1,4 +1,7 @@
-//! What the poller asks for packets.
+//! What the poller is given: devices to ask for packets, their list in the order of the calls, and moments of the caller's
+//! clock.
+
+use crate::knob::Errno;
 
 /// What a poll is for (`enum poll_cmd`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,5 +47,89 @@ impl<D: Device> Devices for [D] {
 impl<F: FnMut(DeviceId, Command, u32) -> u32> Devices for F {
     fn poll(&mut self, id: DeviceId, command: Command, count: u32) -> u32 {
         self(id, command, count)
+    }
+}
+
+/// Devices that can be registered at once (`POLL_LIST_LEN`).
+pub const POLL_LIST_LEN: usize = 128;
+
+/// The original's `pr[]`.
+#[derive(Clone, Debug)]
+pub(crate) struct List {
+    devices: [DeviceId; POLL_LIST_LEN],
+    length: usize,
+}
+
+impl List {
+    pub(crate) const fn new() -> Self {
+        List {
+            devices: [DeviceId(0); POLL_LIST_LEN],
+            length: 0,
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[DeviceId] {
+        &self.devices[..self.length]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Appends a device. A full list is full also for a device that it holds, as in the original.
+    pub(crate) fn register(&mut self, id: DeviceId) -> Result<(), Errno> {
+        if self.length >= POLL_LIST_LEN {
+            return Err(Errno::Enomem);
+        }
+        if self.as_slice().contains(&id) {
+            return Err(Errno::Eexist);
+        }
+        self.devices[self.length] = id;
+        self.length += 1;
+        Ok(())
+    }
+
+    /// Takes a device out; the last one moves into its place.
+    pub(crate) fn deregister(&mut self, id: DeviceId) -> Result<(), Errno> {
+        let found = self.as_slice().iter().position(|device| *device == id);
+        let place = found.ok_or(Errno::Enoent)?;
+        self.length -= 1;
+        self.devices[place] = self.devices[self.length];
+        Ok(())
+    }
+}
+
+/// A moment, in nanoseconds since an origin of the caller's choice. It never runs backwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    ns: u64,
+}
+
+impl Time {
+    /// `ns` nanoseconds after the origin.
+    pub const fn from_ns(ns: u64) -> Self {
+        Time { ns }
+    }
+
+    /// `us` microseconds after the origin.
+    pub const fn from_us(us: u64) -> Self {
+        Time {
+            ns: us.saturating_mul(1000),
+        }
+    }
+
+    /// Nanoseconds after the origin.
+    pub const fn ns(self) -> u64 {
+        self.ns
+    }
+
+    /// Whole microseconds after the origin: what `microuptime` gives the original.
+    pub const fn us(self) -> u64 {
+        self.ns / 1000
+    }
+
+    /// Microseconds since `earlier`, as the original takes the difference of two readings.
+    pub(crate) fn us_since(self, earlier: Time) -> i64 {
+        self.us().wrapping_sub(earlier.us()) as i64
     }
 }

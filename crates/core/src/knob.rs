@@ -1,4 +1,4 @@
-//! The names under `kern.polling`, and what the original refuses.
+//! The variables under `kern.polling`: their names, their values, and the errors of the original.
 
 use core::fmt;
 
@@ -111,5 +111,95 @@ impl Knob {
     pub fn from_name(name: &str) -> Option<Knob> {
         let name = name.strip_prefix("kern.polling.").unwrap_or(name);
         Knob::ALL.iter().copied().find(|knob| knob.name() == name)
+    }
+}
+
+/// Every variable under `kern.polling`, with those that the original keeps to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct State {
+    /// [`Knob::Burst`].
+    pub burst: u32,
+    /// [`Knob::BurstMax`].
+    pub burst_max: u32,
+    /// [`Knob::EachBurst`].
+    pub each_burst: u32,
+    /// [`Knob::IdlePoll`].
+    pub idle_poll: u32,
+    /// [`Knob::UserFrac`].
+    pub user_frac: u32,
+    /// [`Knob::RegFrac`].
+    pub reg_frac: u32,
+    /// [`Knob::ShortTicks`]. It wraps at 2^32 like the other counters.
+    pub short_ticks: u32,
+    /// [`Knob::LostPolls`].
+    pub lost_polls: u32,
+    /// [`Knob::PendingPolls`].
+    pub pending_polls: u32,
+    /// [`Knob::ResidualBurst`].
+    pub residual_burst: u32,
+    /// [`Knob::Handlers`].
+    pub handlers: u32,
+    /// [`Knob::Phase`].
+    pub phase: u32,
+    /// [`Knob::Suspect`].
+    pub suspect: u32,
+    /// [`Knob::Stalled`].
+    pub stalled: u32,
+    /// [`Knob::IdlepollSleeping`]: 0 or 1.
+    pub idlepoll_sleeping: u32,
+    /// Cycles since the last check of status (`reg_frac_count`).
+    pub reg_frac_count: u32,
+    /// Whether [`Poller::netisr_poll`] has something to do.
+    pub poll_scheduled: bool,
+    /// Whether [`Poller::netisr_pollmore`] has something to do.
+    pub pollmore_scheduled: bool,
+    /// Whether ticks are passed over ([`Poller::shutdown`]).
+    pub shutting_down: bool,
+}
+
+impl State {
+    /// The original's defaults.
+    pub(crate) const INITIAL: State = State {
+        burst: 5,
+        burst_max: 150,
+        each_burst: 5,
+        idle_poll: 0,
+        user_frac: 50,
+        reg_frac: 20,
+        short_ticks: 0,
+        lost_polls: 0,
+        pending_polls: 0,
+        residual_burst: 0,
+        handlers: 0,
+        phase: 0,
+        suspect: 0,
+        stalled: 0,
+        idlepoll_sleeping: 0,
+        reg_frac_count: 0,
+        poll_scheduled: false,
+        pollmore_scheduled: false,
+        shutting_down: false,
+    };
+
+    /// The value of a knob.
+    pub(crate) fn read(&self, knob: Knob) -> u32 {
+        match knob {
+            Knob::Burst => self.burst,
+            Knob::BurstMax => self.burst_max,
+            Knob::EachBurst => self.each_burst,
+            Knob::IdlePoll => self.idle_poll,
+            Knob::UserFrac => self.user_frac,
+            Knob::RegFrac => self.reg_frac,
+            Knob::ShortTicks => self.short_ticks,
+            Knob::LostPolls => self.lost_polls,
+            Knob::PendingPolls => self.pending_polls,
+            Knob::ResidualBurst => self.residual_burst,
+            Knob::Handlers => self.handlers,
+            Knob::Phase => self.phase,
+            Knob::Suspect => self.suspect,
+            Knob::Stalled => self.stalled,
+            Knob::IdlepollSleeping => self.idlepoll_sleeping,
+        }
     }
 }

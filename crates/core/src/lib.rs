@@ -1,14 +1,13 @@
-//! Device polling as FreeBSD schedules it: when to ask which interface for how many packets, so that
-//! user programs keep their share of the processor.
+//! Device polling as FreeBSD schedules it: when to ask which interface for how many packets, while user programs keep
+//! their share of the processor.
 //!
-//! [`Poller`] is `sys/kern/kern_poll.c` (FreeBSD main) state for state: the same knobs with the same
-//! refusals, the same counters, the same order of calls. It reads no clock, does no I/O and allocates
-//! nothing: it sees the time that it is given, and devices as something to poll for packets.
-//! [`Controller`] names how the burst is adapted; everything but `freebsd` is this project's own.
-//! [`conformance`] tests any [`Device`].
-//! [`StormDetector`] is the interrupt storm detection of `sys/kern/kern_intr.c`.
+//! [`Poller`] is `sys/kern/kern_poll.c` (FreeBSD main) state for state: the same knobs with the same refusals, the same
+//! counters, the same order of calls. It reads no clock, does no I/O and allocates nothing: the caller gives it the time,
+//! and devices to poll. [`Controller`] names how the burst is adapted; all but `freebsd` are this project's own.
+//! [`conformance`] tests any [`Device`]. [`StormDetector`] is the interrupt storm detection of `sys/kern/kern_intr.c`.
 //!
-//! What must hold: after any sequence of calls the state equals the original's after the same calls.
+//! Guarantees that after any sequence of calls the state equals the original's after the same calls. Read `poller` first,
+//! then `controller`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,19 +15,14 @@ pub mod conformance;
 mod controller;
 mod device;
 mod knob;
-mod list;
 mod poller;
-mod share;
 mod storm;
-mod time;
 
 pub use controller::Controller;
-pub use device::{Command, Device, DeviceId, Devices};
-pub use knob::{Access, Errno, Knob};
-pub use list::POLL_LIST_LEN;
-pub use poller::{HZ_MAX, Poller, Registered, State};
+pub use device::{Command, Device, DeviceId, Devices, POLL_LIST_LEN, Time};
+pub use knob::{Access, Errno, Knob, State};
+pub use poller::{HZ_MAX, Poller, Registered};
 pub use storm::{Pass, StormDetector};
-pub use time::Time;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

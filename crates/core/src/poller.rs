@@ -1,10 +1,8 @@
 //! The state machine: `sys/kern/kern_poll.c`, function by function.
 
 use crate::controller::{Controller, Cycle, Memory, share_ns};
-use crate::device::{Command, DeviceId, Devices};
-use crate::knob::{Access, Errno, Knob};
-use crate::list::List;
-use crate::time::Time;
+use crate::device::{Command, DeviceId, Devices, List, Time};
+use crate::knob::{Access, Errno, Knob, State};
 
 /// `MIN_POLL_BURST_MAX`: the least that `burst_max` may be.
 const MIN_POLL_BURST_MAX: u32 = 10;
@@ -14,50 +12,6 @@ const MAX_POLL_BURST_MAX: u32 = 20_000;
 const PENDING_POLLS_MAX: u32 = 100;
 /// Ticks a second, at most: a period of a microsecond, which is what the clock resolves.
 pub const HZ_MAX: u32 = 1_000_000;
-
-/// Every variable under `kern.polling`, with those that the original keeps to itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct State {
-    /// [`Knob::Burst`].
-    pub burst: u32,
-    /// [`Knob::BurstMax`].
-    pub burst_max: u32,
-    /// [`Knob::EachBurst`].
-    pub each_burst: u32,
-    /// [`Knob::IdlePoll`].
-    pub idle_poll: u32,
-    /// [`Knob::UserFrac`].
-    pub user_frac: u32,
-    /// [`Knob::RegFrac`].
-    pub reg_frac: u32,
-    /// [`Knob::ShortTicks`]. It wraps at 2^32 like the other counters.
-    pub short_ticks: u32,
-    /// [`Knob::LostPolls`].
-    pub lost_polls: u32,
-    /// [`Knob::PendingPolls`].
-    pub pending_polls: u32,
-    /// [`Knob::ResidualBurst`].
-    pub residual_burst: u32,
-    /// [`Knob::Handlers`].
-    pub handlers: u32,
-    /// [`Knob::Phase`].
-    pub phase: u32,
-    /// [`Knob::Suspect`].
-    pub suspect: u32,
-    /// [`Knob::Stalled`].
-    pub stalled: u32,
-    /// [`Knob::IdlepollSleeping`]: 0 or 1.
-    pub idlepoll_sleeping: u32,
-    /// Cycles since the last check of status (`reg_frac_count`).
-    pub reg_frac_count: u32,
-    /// Whether [`Poller::netisr_poll`] has something to do.
-    pub poll_scheduled: bool,
-    /// Whether [`Poller::netisr_pollmore`] has something to do.
-    pub pollmore_scheduled: bool,
-    /// Whether ticks are passed over ([`Poller::shutdown`]).
-    pub shutting_down: bool,
-}
 
 /// What has to happen after a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,27 +48,7 @@ impl Poller {
         }
         Ok(Poller {
             hz,
-            state: State {
-                burst: 5,
-                burst_max: 150,
-                each_burst: 5,
-                idle_poll: 0,
-                user_frac: 50,
-                reg_frac: 20,
-                short_ticks: 0,
-                lost_polls: 0,
-                pending_polls: 0,
-                residual_burst: 0,
-                handlers: 0,
-                phase: 0,
-                suspect: 0,
-                stalled: 0,
-                idlepoll_sleeping: 0,
-                reg_frac_count: 0,
-                poll_scheduled: false,
-                pollmore_scheduled: false,
-                shutting_down: false,
-            },
+            state: State::INITIAL,
             list: List::new(),
             memory: Memory::Freebsd,
             previous_tick: Time::default(),
@@ -156,24 +90,7 @@ impl Poller {
 
     /// Reads a knob, as sysctl(8) does.
     pub fn read(&self, knob: Knob) -> u32 {
-        let state = &self.state;
-        match knob {
-            Knob::Burst => state.burst,
-            Knob::BurstMax => state.burst_max,
-            Knob::EachBurst => state.each_burst,
-            Knob::IdlePoll => state.idle_poll,
-            Knob::UserFrac => state.user_frac,
-            Knob::RegFrac => state.reg_frac,
-            Knob::ShortTicks => state.short_ticks,
-            Knob::LostPolls => state.lost_polls,
-            Knob::PendingPolls => state.pending_polls,
-            Knob::ResidualBurst => state.residual_burst,
-            Knob::Handlers => state.handlers,
-            Knob::Phase => state.phase,
-            Knob::Suspect => state.suspect,
-            Knob::Stalled => state.stalled,
-            Knob::IdlepollSleeping => state.idlepoll_sleeping,
-        }
+        self.state.read(knob)
     }
 
     /// Writes a knob, with the side effects of the original's handlers.

@@ -1,9 +1,8 @@
 //! Interrupt storm detection: `intr_event_execute_handlers` and `ithread_loop` of FreeBSD's
 //! `sys/kern/kern_intr.c`.
 //!
-//! It counts passes of an interrupt thread that follow each other without the thread finding nothing
-//! to do, and not a rate. At the threshold the thread sleeps a tick before it lets the source
-//! interrupt again; the count then stands still, so that throttling lasts until the source is quiet.
+//! It counts back-to-back passes of an interrupt thread, not a rate. At the threshold the thread sleeps a tick before it
+//! unmasks the source; the count then stands still, so throttling lasts until the source is quiet.
 
 /// What a pass over the handlers ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
