@@ -10,7 +10,7 @@ use nicpoll_model::{
 };
 
 use crate::interval::{
-    Confidence, Interval, Pair, log_differences, mean_interval, none_seen_at_most,
+    Confidence, Interval, NoInterval, Pair, log_differences, mean_interval, none_seen_at_most,
     point_differences, ratio_of, trimmed_interval,
 };
 use crate::method::{Power, estimate_by, interval_by, p_values_by, planned_method};
@@ -29,8 +29,8 @@ pub struct Contrast<'a> {
     pub setting: &'a str,
     /// The setting that it is judged against.
     pub reference: &'a str,
-    /// One pair of each block, in the order of the blocks; a failed trial's value is the worst that there
-    /// is, and one that an event from outside voids is missing.
+    /// One pair of each block, in the order of the blocks. What was not measured is missing, and is never a figure of 0
+    /// or of infinity.
     pub pairs: &'a [Pair],
     /// Blocks that were planned: with the confidence they decide the method.
     pub blocks_planned: usize,
@@ -52,7 +52,8 @@ pub struct Contrast<'a> {
 ///
 /// A pair with a value that has no meaning leaves all figures null and a primary metric inconclusive;
 /// [`log_differences`] and [`point_differences`] say which pair it is. Missing pairs are left out and
-/// counted. Below the fewest blocks of the method the estimate stands without an interval.
+/// counted; so are pairs of which neither value has a ratio to the other, as when neither setting delivered
+/// anything. Below the fewest blocks of the method there is no interval, and so no verdict.
 ///
 /// # Errors
 ///
@@ -64,7 +65,13 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         .map(|margin| Margin::new(kind, margin))
         .transpose()?;
     let rule = Rule::of(contrast, margin);
-    let found = rule.apply(contrast.pairs);
+    let pairs: Vec<Pair> = contrast
+        .pairs
+        .iter()
+        .map(|pair| comparable(*pair, kind))
+        .collect();
+    let pairs = &pairs[..];
+    let found = rule.apply(pairs);
     let lag_one_p = lag_one_p(&found.differences, contrast.seed);
     let are_blocks_dependent = lag_one_p.is_some_and(|p| p < DEPENDENT_BELOW_P);
     // Whether a difference is sure enough to matter is asked of the pairs that were measured, once: a missing one that
@@ -79,7 +86,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let sensitivity = contrast
         .proofs
         .filter(|_| margin.is_some())
-        .map(|proofs| sensitivity(&rule, contrast.pairs, proofs, says));
+        .map(|proofs| sensitivity(&rule, pairs, proofs, says));
     let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
@@ -97,8 +104,8 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         setting: contrast.setting.to_owned(),
         reference: contrast.reference.to_owned(),
         left_out: Vec::new(),
-        blocks: count(contrast.pairs, false),
-        missing_blocks: count(contrast.pairs, true),
+        blocks: count(pairs, false),
+        missing_blocks: count(pairs, true),
         method: rule.method,
         ratio: of_ratio.estimate,
         ratio_low: of_ratio.ends.low,
@@ -107,6 +114,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         share_difference_low: of_points.ends.low,
         share_difference_high: of_points.ends.high,
         confidence_ratio: contrast.confidence.level(),
+        no_verdict: margin.and(found.interval.err()).map(|why| why.to_string()),
         verdict: says(&found).map(|word| settled(word, sensitivity.as_ref())),
         difference_p: found.p_values.deciding,
         holm_p: None,
@@ -126,6 +134,19 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     })
 }
 
+/// A pair with a ratio, or a missing one: 0 to 0 has none, nor has an endless time to another.
+fn comparable(pair: Pair, kind: MetricKind) -> Pair {
+    let is_alike = pair.setting == pair.reference;
+    let is_extreme = pair.setting.is_some_and(|it| it == 0.0 || it.is_infinite());
+    match kind {
+        MetricKind::Ratio if is_alike && is_extreme => Pair {
+            setting: None,
+            reference: None,
+        },
+        _ => pair,
+    }
+}
+
 fn count(pairs: &[Pair], missing: bool) -> u32 {
     let alike = pairs.iter().filter(|pair| pair.is_missing() == missing);
     u32::try_from(alike.count()).unwrap_or(u32::MAX)
@@ -143,7 +164,7 @@ pub(crate) struct Rule {
 pub(crate) struct Found {
     differences: Vec<f64>,
     estimate: Option<f64>,
-    interval: Option<Interval>,
+    interval: Result<Interval, NoInterval>,
     p_values: PValues,
 }
 
@@ -174,9 +195,9 @@ impl Rule {
         // Of no differences nothing can be computed, which is what holds when one has no meaning.
         let differences = differences.unwrap_or_default();
         let interval = interval_by(self.method, &differences, self.confidence);
-        let interval = interval.ok().and_then(|interval| match kind {
-            MetricKind::Ratio => interval.exponentiated(),
-            MetricKind::Points => Some(interval),
+        let interval = interval.and_then(|interval| match kind {
+            MetricKind::Ratio => interval.exponentiated().ok_or(NoInterval::OutOfRange),
+            MetricKind::Points => Ok(interval),
         });
         Found {
             estimate: estimate_by(self.method, &differences),
@@ -188,8 +209,10 @@ impl Rule {
 
     /// What an interval says; `None` of metrics that get no verdict.
     pub fn word(&self, found: &Found, p_values: &PValues) -> Option<Verdict> {
-        let interval = found.interval;
-        let oriented = interval.map(|interval| oriented(self.metric, interval));
+        let oriented = found
+            .interval
+            .ok()
+            .map(|interval| oriented(self.metric, interval));
         Some(verdict(oriented.as_ref(), p_values, &self.margin?))
     }
 
@@ -260,9 +283,6 @@ fn oriented(metric: Metric, interval: Interval) -> Interval {
     }
 }
 
-/// Below this share of its trials a setting was not in force often enough for a verdict on having it.
-const IN_FORCE_MIN: f64 = 0.9;
-
 /// Which trials are proven to have run under their setting as asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proofs<'a> {
@@ -272,14 +292,6 @@ pub struct Proofs<'a> {
     pub setting: [u32; 2],
     /// The same of the reference.
     pub reference: [u32; 2],
-}
-
-impl Proofs<'_> {
-    fn is_on_asking(&self) -> bool {
-        [self.setting, self.reference]
-            .iter()
-            .any(|[trials, proven]| f64::from(*proven) < IN_FORCE_MIN * f64::from(*trials))
-    }
 }
 
 /// What other rules of what counts come to; `says` gives the word for what pairs come to.
@@ -316,7 +328,6 @@ pub(crate) fn sensitivity(
     Sensitivity {
         in_force_trials: proofs.setting,
         reference_in_force_trials: proofs.reference,
-        is_on_asking: proofs.is_on_asking(),
         proven_only: scenario(&proven),
         missing_as_worst: filled(worst),
         missing_as_best: filled(best),
@@ -343,14 +354,12 @@ fn extremes(metric: Metric) -> (Pair, Pair) {
 /// The word that the primary estimate and every other rule of what counts agree on.
 ///
 /// Where they agree but for "and it matters", that is dropped. A rule that leaves no interval says nothing.
-/// Pairs that are proven say nothing about a verdict on asking alone.
 pub(crate) fn settled(word: Verdict, sensitivity: Option<&Sensitivity>) -> Verdict {
     let Some(sensitivity) = sensitivity else {
         return word;
     };
-    let proven = Some(sensitivity.proven_only).filter(|_| !sensitivity.is_on_asking);
     let scenarios = [
-        proven,
+        Some(sensitivity.proven_only),
         sensitivity.missing_as_worst,
         sensitivity.missing_as_best,
     ];
@@ -385,16 +394,10 @@ mod sensitivity_tests {
         }
     }
 
-    fn settles(
-        word: Verdict,
-        proven: Verdict,
-        worst: Option<Verdict>,
-        is_on_asking: bool,
-    ) -> Verdict {
+    fn settles(word: Verdict, proven: Verdict, worst: Option<Verdict>) -> Verdict {
         let sensitivity = Sensitivity {
             in_force_trials: [16, 16],
             reference_in_force_trials: [16, 16],
-            is_on_asking,
             proven_only: scenario(proven),
             missing_as_worst: worst.map(scenario),
             missing_as_best: worst.map(|_| scenario(word)),
@@ -405,50 +408,25 @@ mod sensitivity_tests {
     #[test]
     fn a_word_stands_only_when_every_rule_gives_it() {
         use Verdict::*;
-        assert_eq!(settles(Better, Better, None, false), Better);
+        assert_eq!(settles(Better, Better, None), Better);
         assert_eq!(
-            settles(Better, NoDifferenceProven, None, false),
+            settles(Better, NoDifferenceProven, None),
             DependsOnWhatCounts
         );
+        assert_eq!(settles(Better, Better, Some(Worse)), DependsOnWhatCounts);
         assert_eq!(
-            settles(Better, Better, Some(Worse), false),
-            DependsOnWhatCounts
-        );
-        assert_eq!(
-            settles(NoDifferenceProven, Better, None, false),
+            settles(NoDifferenceProven, Better, None),
             DependsOnWhatCounts
         );
         // Both are better: only that it matters hangs on what counts.
-        assert_eq!(settles(BetterAndItMatters, Better, None, false), Better);
-        assert_eq!(settles(Worse, WorseAndItMatters, None, false), Worse);
-    }
-
-    #[test]
-    fn a_verdict_on_asking_does_not_hang_on_proofs() {
-        use Verdict::*;
-        assert_eq!(settles(Better, NoDifferenceProven, None, true), Better);
-        assert_eq!(
-            settles(Better, Better, Some(Worse), true),
-            DependsOnWhatCounts
-        );
+        assert_eq!(settles(BetterAndItMatters, Better, None), Better);
+        assert_eq!(settles(Worse, WorseAndItMatters, None), Worse);
     }
 
     #[test]
     fn what_has_no_interval_contradicts_nothing() {
         use Verdict::*;
-        assert_eq!(settles(Better, Inconclusive, None, false), Better);
-        assert_eq!(settles(Inconclusive, Better, None, false), Inconclusive);
-    }
-
-    #[test]
-    fn nine_trials_of_ten_are_enough() {
-        let proofs = |setting, reference| Proofs {
-            is_proven: &[],
-            setting,
-            reference,
-        };
-        assert!(!proofs([20, 18], [20, 20]).is_on_asking());
-        assert!(proofs([20, 17], [20, 20]).is_on_asking());
-        assert!(proofs([20, 20], [20, 17]).is_on_asking());
+        assert_eq!(settles(Better, Inconclusive, None), Better);
+        assert_eq!(settles(Inconclusive, Better, None), Inconclusive);
     }
 }

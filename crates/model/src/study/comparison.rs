@@ -162,13 +162,11 @@ pub struct Scenario {
 /// Whether a verdict hangs on which trials count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sensitivity {
-    /// Trials under the judged setting, and how many of them are proven to have run under it in rhythm.
+    /// Trials under the judged setting that no event from outside voids, and in how many of them the setting is proven
+    /// to have been in force. The others have no figure.
     pub in_force_trials: [u32; 2],
     /// The same under the reference.
     pub reference_in_force_trials: [u32; 2],
-    /// Whether either setting was in force in under 90 % of its trials. Then the verdict is on asking for
-    /// it, not on having it.
-    pub is_on_asking: bool,
     /// Only pairs whose two trials are proven.
     pub proven_only: Scenario,
     /// Missing pairs counted as the worst for the judged setting; null when none is missing.
@@ -200,9 +198,10 @@ pub struct Comparison {
     /// comparison of the two was given up. The average is over the other combinations.
     #[serde(default)]
     pub left_out: Vec<(String, String)>,
-    /// Pairs that count: blocks in which both trials count, failed ones as the worst.
+    /// Pairs that count: blocks in which both trials have a figure.
     pub blocks: u32,
-    /// Blocks whose pair is missing, because an event from outside voids one of its trials.
+    /// Blocks whose pair is missing: one of its trials failed, ran without its setting in force or was disturbed from
+    /// outside, or nothing was delivered under either setting.
     pub missing_blocks: u32,
     /// How the estimate and its interval are made. It follows from the blocks planned and the confidence.
     pub method: IntervalMethod,
@@ -223,6 +222,9 @@ pub struct Comparison {
     pub confidence_ratio: f64,
     /// The verdict; null for metrics that are not primary.
     pub verdict: Option<Verdict>,
+    /// Why there is no verdict; null when there is one, and for metrics that are not primary.
+    #[serde(default)]
+    pub no_verdict: Option<String>,
     /// Two-sided p value of no difference, by the same method: at most 1 - `confidence_ratio` exactly when the
     /// interval leaves no difference out. Null below three pairs.
     pub difference_p: Option<f64>,

@@ -81,22 +81,36 @@ fn bars_begin_at_one_place_whatever_workloads_are_called() {
 }
 
 #[test]
-fn a_verdict_on_asking_is_said_to_be_one() {
+fn trials_without_their_setting_in_force_are_counted_once() {
     let mut study = fixture::study();
     for comparison in &mut study.comparisons {
         let is_meant = comparison.workload == "tcp";
         if let Some(sensitivity) = comparison.sensitivity.as_mut().filter(|_| is_meant) {
             sensitivity.in_force_trials = [16, 11];
-            sensitivity.is_on_asking = true;
         }
     }
     let text = flat(&render_text(&brief_page(&study), &TextOptions::default()));
-    assert!(text.contains(
-        "tcp: polling was proven in force in 11 of 16 trials only. The verdict is on asking for it, not \
-         on having it."
-    ));
-    let times = text.matches("11 of 16 trials only").count();
-    assert_eq!(times, 1, "though it is compared with two settings");
+    let note = "tcp: polling was proven in force in 11 of 16 trials; the others have no figure.";
+    assert_eq!(text.matches(note).count(), 1, "{text}");
+}
+
+#[test]
+fn why_there_is_no_verdict_comes_first() {
+    let mut study = fixture::study();
+    for comparison in study.comparisons.iter_mut().filter(|one| one.primary) {
+        comparison.verdict = Some(Verdict::Inconclusive);
+        (
+            comparison.ratio,
+            comparison.ratio_low,
+            comparison.ratio_high,
+        ) = (None, None, None);
+        comparison.no_verdict = Some(String::from("18 of 18 trials failed: iperf33: not found"));
+    }
+    let text = flat(&render_text(&brief_page(&study), &TextOptions::default()));
+    let (_, meaning) = text.split_once("What this means here").unwrap();
+    let first = "- No verdict under tcp, udp1470, udp64 and rr: 18 of 18 trials failed: iperf33: not found.";
+    assert!(meaning.trim_start().starts_with(first), "{text}");
+    assert!(!text.contains("tcp same"), "{text}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The comparisons of a plan.
 //!
-//! A trial counts for the setting that was asked for, whatever happened in it. One without a result has the worst value of
-//! each metric. Only an external event makes a value missing, and drops the pairs of this trial alone. What is compared, at
-//! which level and by which method, is fixed before the first trial.
+//! Only measured pairs are compared. A trial that failed, ran without its setting in force or was disturbed from outside
+//! has no figure, and drops its pairs alone; a verdict takes as many pairs as its method needs, and what happened to the
+//! trials is said where there is none. A trial that delivered nothing has a figure: 0. What is compared, at which level and by
+//! which method, is fixed before the first trial.
 
 use std::collections::BTreeMap;
 
@@ -208,6 +209,7 @@ impl<'a> Versed<'a> {
             chances: (metric == Metric::LossRatio).then(|| [self.offered(0), self.offered(1)]),
         })?;
         Ok(Comparison {
+            no_verdict: compared.no_verdict.map(|why| self.why_none(&why)),
             factor: self.factor.map(String::from),
             left_out: self
                 .left_out
@@ -216,6 +218,26 @@ impl<'a> Versed<'a> {
                 .collect(),
             ..compared
         })
+    }
+
+    /// Why there is no verdict: what happened to the trials, and how many pairs there are.
+    fn why_none(&self, otherwise: &str) -> String {
+        let trials: Vec<&Trial> = self.arm(0).chain(self.arm(1)).collect();
+        let reasons = trials.iter().filter_map(|trial| unmeasured(trial));
+        let mut counts = BTreeMap::<_, u32>::new();
+        for reason in reasons {
+            *counts.entry(reason).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        match most {
+            Some(((what, why), count)) => {
+                format!(
+                    "{count} of {} trials {what}: {why}; {otherwise}",
+                    trials.len()
+                )
+            }
+            None => String::from(otherwise),
+        }
     }
 
     fn arm(&self, arm: usize) -> impl Iterator<Item = &'a Trial> {
@@ -236,6 +258,21 @@ impl<'a> Versed<'a> {
             .filter_map(|trial| trial.result()?.offered_packets)
             .sum()
     }
+}
+
+/// Why a trial has no rate: what happened to it, and the reason.
+fn unmeasured(trial: &Trial) -> Option<(&'static str, &str)> {
+    let validity = &trial.validity;
+    let in_force = is_in_force(trial);
+    let found = [
+        ("were disturbed", validity.external.as_deref()),
+        ("failed", validity.failure.as_deref()),
+        (
+            "ran without their setting in force",
+            validity.unproven.as_deref().filter(|_| !in_force),
+        ),
+    ];
+    found.into_iter().find_map(|(what, why)| Some((what, why?)))
 }
 
 /// The trials of the blocks that have all settings of all pairs.
@@ -263,7 +300,7 @@ fn blocks<'a>(
 }
 
 /// What the trials of a block that stand on one side come to: the mean of logs for what is compared by its ratio, the
-/// mean for what is compared in points. Where one is missing, so is their mean; a rate of none is the worst of all.
+/// mean for what is compared in points. Where one is missing, so is their mean; a rate of 0 makes a mean of 0.
 fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
     let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial, metric)).collect();
     let values = values?;
@@ -297,15 +334,19 @@ fn is_in_force(trial: &Trial) -> bool {
         || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
 }
 
-/// A trial's value of a metric: `None` when it is missing, the worst that there is when the trial, or the
-/// run that the metric is of, gave no result.
+/// A trial's value of a metric; `None` when it was not measured. A trial that failed, was disturbed from outside, or ran
+/// without its setting in force has no figure. One that delivered nothing was measured: its rate is 0, all is lost.
 pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
-    if !trial.validity.is_kept() {
+    let figures = trial
+        .figures
+        .as_deref()
+        .filter(|_| trial.validity.is_kept())?;
+    if figures.delivered_bits_per_second == 0.0 {
+        return of_nothing(metric);
+    }
+    if trial.validity.failure.is_some() || !is_in_force(trial) {
         return None;
     }
-    let Some(figures) = trial.result() else {
-        return worst(metric);
-    };
     let trips = figures.round_trip;
     match metric {
         Metric::DeliveredBitsPerSecond => Some(figures.delivered_bits_per_second),
@@ -324,11 +365,8 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
 
 /// The run in which CPU time was accounted for is judged by itself.
 fn cpu_value(cpu: &TrialCpu, metric: Metric) -> Option<f64> {
-    if !cpu.validity.is_kept() {
+    if !cpu.validity.is_kept() || cpu.validity.failure.is_some() {
         return None;
-    }
-    if cpu.validity.failure.is_some() {
-        return worst(metric);
     }
     match metric {
         Metric::CpuBusy => Some(cpu.busy()),
@@ -337,14 +375,12 @@ fn cpu_value(cpu: &TrialCpu, metric: Metric) -> Option<f64> {
     }
 }
 
-/// The value of a trial that gave no result: no rate, an endless time, all lost. What a machine does
-/// meanwhile has no worst.
-fn worst(metric: Metric) -> Option<f64> {
-    match (metric, metric.kind()) {
-        (Metric::CpuBusy | Metric::ContextSwitchesPerSecond, _) => None,
-        (_, MetricKind::Points) => Some(1.0),
-        (_, MetricKind::Ratio) if metric.more_is_better() => Some(0.0),
-        (_, MetricKind::Ratio) => Some(f64::INFINITY),
+/// The value of a trial that delivered nothing.
+fn of_nothing(metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond => Some(0.0),
+        Metric::LossRatio => Some(1.0),
+        _ => None,
     }
 }
 

@@ -222,6 +222,14 @@ impl<'a> Schedule<'a> {
         }
     }
 
+    /// Ends the comparisons with a setting under a workload: it will not be measured.
+    pub fn give_up(&mut self, workload: &str, setting: &str) {
+        let is_with = |one: &ComparisonName| {
+            one.workload == workload && (one.setting == setting || one.reference == setting)
+        };
+        self.kept.retain(|one| !is_with(one));
+    }
+
     /// Whether a workload's block that starts now ends in time.
     pub fn may_start(&self, workload: &str, elapsed: Duration) -> bool {
         self.block_seconds(workload) + self.late_seconds(workload) <= self.left_seconds(elapsed)

@@ -3,6 +3,7 @@
 //! A trial is stored before the next one begins. Whatever ends a study, the store says how it ended. A study resumes only
 //! with the same program version, kernel, CPUs and sysctls: its trials could not be compared otherwise.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::Command;
 use std::sync::Arc;
@@ -421,6 +422,9 @@ impl Run<'_> {
                     return Ok(());
                 }
             }
+            for (workload, setting) in failing(&self.done) {
+                self.schedule.give_up(workload, setting);
+            }
             // A block that has begun is not given up half-way.
             if !group.is_begun {
                 self.schedule.fit(block - 1, self.begin.elapsed());
@@ -502,6 +506,31 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// Trials without traffic after which a setting is given up under a workload.
+const FAILED_ALIKE: usize = 2;
+
+/// The workloads and settings of which the first trials all ended without traffic for the same reason: more of them would
+/// only take time.
+fn failing(done: &[Trial]) -> BTreeSet<(&str, &str)> {
+    let mut reasons = BTreeMap::<_, Vec<Option<&str>>>::new();
+    for trial in done {
+        let failure = trial.validity.failure.as_deref();
+        let reason = failure.filter(|_| trial.figures.is_none() && trial.validity.is_kept());
+        let of_both = (trial.workload.as_str(), trial.setting.as_str());
+        reasons.entry(of_both).or_default().push(reason);
+    }
+    let is_failing = |reasons: &Vec<Option<&str>>| {
+        let first = reasons.get(..FAILED_ALIKE).unwrap_or_default();
+        first
+            .first()
+            .is_some_and(|one| one.is_some() && first.iter().all(|it| it == one))
+    };
+    let failing = reasons
+        .into_iter()
+        .filter(|(_, reasons)| is_failing(reasons));
+    failing.map(|(of_both, _)| of_both).collect()
 }
 
 /// A workload's trials of one block, as the plan lists them one after another.

@@ -169,10 +169,11 @@ fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let pairs = Pair::of(study).into_iter();
     let outcomes = pairs.filter_map(|pair| outcome(study, pair));
     let with = |ink: Ink| move |text: String| (ink, text);
-    outcomes
-        .map(with(Ink::Plain))
+    without_verdict(study)
+        .map(with(Ink::Unsure))
+        .chain(outcomes.map(with(Ink::Plain)))
         .chain(doubts(study).map(with(Ink::Unsure)))
-        .chain(on_asking(study).map(with(Ink::Unsure)))
+        .chain(in_force(study).map(with(Ink::Unsure)))
         .chain(latencies(study).map(with(Ink::Plain)))
         .chain(unproven(study).map(with(Ink::Plain)))
         .chain(weak_words(study).map(with(Ink::Plain)))
@@ -271,26 +272,45 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     })
 }
 
-/// Where a setting was so often not in force that the verdict is on asking for it; once, however often it is compared.
-fn on_asking(study: &Study) -> impl Iterator<Item = String> {
-    let share = |[trials, in_force]: [u32; 2]| f64::from(in_force) / f64::from(trials);
+/// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.
+fn without_verdict(study: &Study) -> impl Iterator<Item = String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for comparison in &study.comparisons {
+        let Some(why) = comparison.no_verdict.as_deref() else {
+            continue;
+        };
+        let workload = comparison.workload.as_str();
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, workloads)) if workloads.contains(&workload) => {}
+            Some((_, workloads)) => workloads.push(workload),
+            None => reasons.push((why, vec![workload])),
+        }
+    }
+    let sentences = reasons.into_iter();
+    sentences.map(|(why, workloads)| format!("No verdict under {}: {why}.", listed(&workloads)))
+}
+
+/// In how many trials a setting was in force, where one in ten or more ran without it; once, however often it is compared.
+fn in_force(study: &Study) -> impl Iterator<Item = String> {
     let mut said = BTreeSet::new();
-    let notes = study.comparisons.iter().filter_map(move |comparison| {
-        let sensitivity = comparison.sensitivity.as_ref()?;
-        let arms = [
-            (&comparison.setting, sensitivity.in_force_trials),
-            (&comparison.reference, sensitivity.reference_in_force_trials),
-        ];
-        let (setting, [trials, in_force]) = arms
-            .into_iter()
-            .min_by(|(_, one), (_, other)| share(*one).total_cmp(&share(*other)))?;
-        sensitivity.is_on_asking.then(|| {
-            format!(
-                "{}: {setting} was proven in force in {in_force} of {trials} trials only. The verdict is \
-                 on asking for it, not on having it.",
-                comparison.workload
-            )
-        })
+    let judged = study
+        .comparisons
+        .iter()
+        .filter(|one| one.no_verdict.is_none());
+    let notes = judged.flat_map(|comparison| {
+        let arms = comparison.sensitivity.iter().flat_map(|sensitivity| {
+            [
+                (&comparison.setting, sensitivity.in_force_trials),
+                (&comparison.reference, sensitivity.reference_in_force_trials),
+            ]
+        });
+        arms.filter(|(_, [trials, in_force])| 10 * in_force <= 9 * trials)
+            .map(|(setting, [trials, in_force])| {
+                format!(
+                    "{}: {setting} was proven in force in {in_force} of {trials} trials; the others have no figure.",
+                    comparison.workload
+                )
+            })
     });
     notes.filter(move |note| said.insert(note.clone()))
 }

@@ -3,6 +3,8 @@ use nicpoll_model::{
     Warmup, WindowRates,
 };
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::design::demo;
 use crate::design::demo::{DemoOptions, plan};
@@ -167,22 +169,52 @@ fn an_event_from_outside_drops_the_pairs_of_its_trial_alone() {
 }
 
 #[test]
-fn a_failed_trial_is_the_worst_of_each_metric_that_knows_one() {
-    let failed = |trial: &mut Trial| {
-        if in_blocks(trial, "polling", 5) {
-            trial.validity.failure = Some(String::from("nothing was delivered"));
-            trial.figures = None;
+fn a_failed_trial_has_no_figure() {
+    let failed = |blocks| {
+        move |trial: &mut Trial| {
+            if in_blocks(trial, "polling", blocks) {
+                trial.validity.failure = Some(String::from("iperf33: not found"));
+                trial.figures = None;
+            }
         }
     };
-    let comparison = rate(failed);
-    assert_eq!((comparison.blocks, comparison.ratio_low), (16, Some(0.0)));
-    assert_eq!(comparison.verdict, Some(Verdict::NoDifferenceProven));
-    let loss = says(failed, "interrupt", Metric::LossRatio);
-    assert_eq!((loss.blocks, loss.none_seen_of), (16, None));
-    let cost = says(failed, "interrupt", Metric::CpuNsPerPacket);
-    assert_eq!((cost.blocks, cost.ratio_high), (16, None));
-    let busy = says(failed, "interrupt", Metric::CpuBusy);
-    assert_eq!((busy.blocks, busy.missing_blocks), (11, 5));
+    let some = rate(failed(5));
+    assert_eq!((some.blocks, some.missing_blocks), (11, 5));
+    // Would the failures have been the worst, the word would be another.
+    assert_eq!(some.verdict, Some(Verdict::DependsOnWhatCounts));
+    for metric in [Metric::LossRatio, Metric::CpuNsPerPacket, Metric::CpuBusy] {
+        let one = says(failed(5), "interrupt", metric);
+        assert_eq!((one.blocks, one.missing_blocks), (11, 5), "{metric:?}");
+    }
+    let all = rate(failed(16));
+    assert_eq!((all.blocks, all.ratio), (0, None));
+    assert_eq!(all.verdict, Some(Verdict::Inconclusive));
+    assert_eq!(
+        all.no_verdict.unwrap(),
+        "16 of 32 trials failed: iperf33: not found; an interval takes 7 blocks, and there are 0"
+    );
+}
+
+#[test]
+fn nothing_delivered_is_a_figure_and_nothing_under_both_has_no_ratio() {
+    let silent = |settings: &'static [&'static str]| {
+        move |trial: &mut Trial| {
+            if settings.contains(&trial.setting.as_str()) {
+                trial.validity.failure = Some(String::from("nothing was delivered"));
+                trial.figures = Some(Box::new(figures(0.0)));
+            }
+        }
+    };
+    let one = rate(silent(&["polling"]));
+    assert_eq!((one.blocks, one.ratio), (16, Some(0.0)));
+    assert_eq!(one.verdict, Some(Verdict::WorseAndItMatters));
+    let both = rate(silent(&["polling", "interrupt"]));
+    assert_eq!((both.blocks, both.ratio), (0, None));
+    assert_eq!(both.verdict, Some(Verdict::Inconclusive));
+    assert_eq!(
+        both.no_verdict.unwrap(),
+        "32 of 32 trials failed: nothing was delivered; an interval takes 7 blocks, and there are 0"
+    );
 }
 
 #[test]
@@ -217,26 +249,71 @@ fn the_run_for_cpu_time_is_judged_by_itself() {
 }
 
 #[test]
-fn unproven_trials_count_and_make_the_verdict_one_on_asking_when_they_are_many() {
+fn a_trial_without_its_setting_in_force_has_no_figure() {
     let unproven = |blocks| {
         move |trial: &mut Trial| {
             if in_blocks(trial, "polling", blocks) {
-                trial.validity.unproven = Some(String::from("out of rhythm"));
+                trial.validity.unproven = Some(String::from("packets went around it"));
             }
         }
     };
     let one = rate(unproven(1));
+    assert_eq!((one.blocks, one.missing_blocks), (15, 1));
+    assert_eq!(one.sensitivity.unwrap().in_force_trials, [16, 15]);
+    let never = rate(unproven(16));
+    assert_eq!(never.verdict, Some(Verdict::Inconclusive));
     assert_eq!(
-        (one.blocks, one.verdict),
-        (16, Some(Verdict::BetterAndItMatters))
+        never.no_verdict.unwrap(),
+        "16 of 32 trials ran without their setting in force: packets went around it; an interval takes 7 blocks, and \
+         there are 0"
     );
-    let sensitivity = one.sensitivity.unwrap();
-    assert_eq!(
-        (sensitivity.proven_only.blocks, sensitivity.is_on_asking),
-        (15, false)
-    );
-    let two = rate(unproven(2)).sensitivity.unwrap();
-    assert_eq!((two.in_force_trials, two.is_on_asking), ([16, 14], true));
+}
+
+proptest! {
+    #[test]
+    fn no_word_without_the_pairs_that_it_takes(
+        fates in proptest::collection::vec(0..6_u8, 3 * BLOCKS as usize),
+        blocks in 0..=BLOCKS,
+    ) {
+        let fate = |trial: &Trial| {
+            let arm = ["default", "interrupt", "polling"].iter().position(|it| trial.setting == *it);
+            fates[3 * (trial.block as usize - 1) + arm.unwrap()]
+        };
+        let change = |trial: &mut Trial| match fate(trial) {
+            0 => {
+                trial.validity.failure = Some(String::from("it crashed"));
+                trial.figures = None;
+            }
+            1 => trial.validity.external = Some(String::from("the clock was stepped")),
+            2 => trial.validity.unproven = Some(String::from("packets went around it")),
+            3 => {
+                trial.validity.failure = Some(String::from("nothing was delivered"));
+                trial.figures = Some(Box::new(figures(0.0)));
+            }
+            _ => {}
+        };
+        let (design, plan, mut trials) = study(change);
+        trials.retain(|trial| trial.block <= blocks);
+        // What the method takes at this level: 1 + log2(family / 0.05) blocks.
+        let least = 1.0 + (f64::from(plan.family) / 0.05).log2();
+        for one in compare_all(&design, &plan, &trials, &[], Seed(1)).unwrap() {
+            let Some(verdict) = one.verdict else { continue };
+            let measured = (1..=blocks).filter(|block| {
+                let rate = |setting: &str| {
+                    let mut all = trials.iter();
+                    let trial = all.find(|it| it.block == *block && it.setting == setting).unwrap();
+                    (fate(trial) >= 3).then(|| trial.figures.as_ref().unwrap().delivered_bits_per_second)
+                };
+                let both = rate(&one.setting).zip(rate(&one.reference));
+                both.is_some_and(|(a, b)| a + b > 0.0)
+            });
+            let measured = measured.count() as u32;
+            prop_assert_eq!(one.blocks, measured);
+            let has_word = verdict != Verdict::Inconclusive;
+            prop_assert_eq!(has_word, f64::from(measured) >= least);
+            prop_assert_eq!(has_word, one.no_verdict.is_none());
+        }
+    }
 }
 
 #[test]
@@ -250,12 +327,12 @@ fn a_late_timer_is_out_of_rhythm_and_in_force() {
         }
     };
     let slow = rate(late(-0.12)).sensitivity.unwrap();
-    assert_eq!((slow.in_force_trials, slow.is_on_asking), ([16, 16], false));
+    assert_eq!(slow.in_force_trials, [16, 16]);
     assert_eq!(slow.proven_only.blocks, 8);
     // A timer that was never armed, and a round for each arrival.
     for deviation in [-1.0, 3.0] {
         let other = rate(late(deviation)).sensitivity.unwrap();
-        assert_eq!((other.in_force_trials, other.is_on_asking), ([16, 8], true));
+        assert_eq!(other.in_force_trials, [16, 8]);
     }
 }
 
@@ -376,7 +453,7 @@ fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
     });
     let period = effect(&stepped, "period", rate).unwrap();
     assert_eq!((period.blocks, period.missing_blocks), (15, 1));
-    // A trial that gave no result makes its block the worst, and takes none away.
+    // One that failed has no figure, and takes its block alone, too.
     let failed = crossed(|trial| {
         if trial.block == 3 && trial.setting == "1ms+on" {
             trial.validity.failure = Some(String::from("it hung"));
@@ -384,14 +461,7 @@ fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
         }
     });
     let period = effect(&failed, "period", rate).unwrap();
-    assert_eq!((period.blocks, period.missing_blocks), (16, 0));
-    assert!(
-        period.ratio_low.unwrap()
-            < effect(&crossed(|_| ()), "period", rate)
-                .unwrap()
-                .ratio_low
-                .unwrap()
-    );
+    assert_eq!((period.blocks, period.missing_blocks), (15, 1));
 }
 
 /// A comparison of a period within a combination, as given up.
