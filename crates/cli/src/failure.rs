@@ -14,7 +14,7 @@ use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
 };
 use nicpoll_sys::stdio;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 use signal_hook::consts::SIGPIPE;
 
 /// A failure with its exit code.

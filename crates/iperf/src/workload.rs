@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nicpoll_model::{ControlKind, Rate, Side, WorkUnit};
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::datagrams::DatagramReceiver;
+use nicpoll_traffic::workload::DatagramReceiver;
 use nicpoll_traffic::workload::{
     End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
 };

@@ -18,7 +18,7 @@ use nicpoll_engine::{
     Taker, XdpPort, parse_knob, write_knob,
 };
 use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
-use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
+use nicpoll_traffic::workload::{Arrival, DatagramReceiver};
 use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 use nicpoll_wire::frame::Frame;

@@ -1,10 +1,14 @@
-//! What the account of a host says of losses, in words for a person.
+//! Losses in the account of a host, as text.
 //!
-//! What must hold: a count that may be too small says so and why; what is not known is not told as none.
+//! A count that may be too small says so and why; an unknown count is never shown as none.
 
 use nicpoll_model::{
     DropProtocol, DropReason, DropReasonGaps, HostDelta, LossPlace, UncountedLoss, Way,
 };
+
+/// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic opens it, since
+/// counters are not this crate's.
+pub type CloseAccount = Box<dyn FnOnce() -> Option<HostDelta> + Send>;
 
 /// The places where packets that go one of these ways can be lost, with how many were, in the order in which a
 /// packet passes them; then a line for each reason.

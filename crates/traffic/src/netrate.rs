@@ -1,7 +1,7 @@
 //! The dialect of FreeBSD's netrate tools: netblast sends as fast as it goes, netsend at a steady rate,
 //! netreceive counts.
 //!
-//! What must hold: a datagram is zeros, with a 32-bit big-endian counter in its first four bytes when
+//! A datagram is zeros, with a 32-bit big-endian counter in its first four bytes when
 //! there is room. The counter advances with every send call, whatever came of it. Arguments, printed
 //! lines and exit status are the originals'.
 //!
@@ -11,17 +11,14 @@
 
 pub mod blast;
 pub mod command;
-mod ids;
 mod numbers;
 pub mod options;
 pub mod receive;
 pub mod send;
-mod sending;
+pub(crate) mod sending;
 pub mod text;
-mod workload;
+pub(crate) mod workload;
 
-pub use ids::NetrateIds;
+pub use numbers::NetrateIds;
 pub use sending::{ConnectError, SendCount, SendProgress, connect_first};
-pub(crate) use sending::{number, set_up};
 pub use workload::NetrateWorkload;
-pub(crate) use workload::Receiver;

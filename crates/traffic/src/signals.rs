@@ -1,7 +1,19 @@
-//! What a running sender or receiver is told from outside.
+//! What a running sender or receiver is told from outside, and the signals that stop the program.
+//!
+//! After the first signal the program restores everything and ends; after a later one it ends at once, and the next start
+//! restores what is left. Signals that come together are one request: timeout(1) signals the program and then its whole
+//! process group. A later request ends the program whatever the rest of it does, and leaves the terminal as it was.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
+use signal_hook::low_level::{self, pipe};
 
 /// The longest that any wait goes without a look at the signals.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -37,4 +49,122 @@ impl Signals {
         // What the sender sent before it was declared done must be seen in the socket after.
         self.sender_done.load(Ordering::Acquire)
     }
+}
+
+/// Signals that follow the first one within this time belong to it.
+const ONE_REQUEST: Duration = Duration::from_millis(500);
+
+/// How long the last act before the end may take: the terminal may be blocked.
+const LAST_ACT: Duration = Duration::from_millis(500);
+
+/// Which signal came, if any.
+#[derive(Debug)]
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    number: Arc<AtomicUsize>,
+    last_act: Arc<OnceLock<fn()>>,
+}
+
+impl Stop {
+    /// Catches the signals from now on.
+    pub fn on_signals() -> io::Result<Self> {
+        let stop = Stop {
+            asked: Arc::default(),
+            number: Arc::default(),
+            last_act: Arc::default(),
+        };
+        // A file that may not grow is an error of whoever writes it: what was changed is put back.
+        flag::register(SIGXFSZ, Arc::default())?;
+        let (came, told) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            flag::register_usize(signal, stop.number.clone(), signal as usize)?;
+            flag::register(signal, stop.asked.clone())?;
+            // Last: whoever reads the pipe finds the other two set.
+            pipe::register(signal, told.try_clone()?)?;
+        }
+        let (number, last_act) = (stop.number.clone(), stop.last_act.clone());
+        // Asleep until a signal; ends with the process.
+        thread::Builder::new()
+            .name(String::from("nicpoll-stop"))
+            .spawn(move || {
+                if await_second_request(came).is_ok() {
+                    end_at_once(&number, last_act.get().copied());
+                }
+            })?;
+        Ok(stop)
+    }
+
+    /// Runs `act` before a second request ends the program. Only the first act counts.
+    pub fn before_end_at_once(&self, act: fn()) {
+        let _ = self.last_act.set(act);
+    }
+
+    /// Becomes true when a signal came.
+    pub fn asked(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// Waits until that time or a signal. Returns whether no signal came.
+    pub fn wait_until(&self, until: Instant) -> bool {
+        loop {
+            if self.asked.load(Ordering::Relaxed) {
+                return false;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    /// The signal that came.
+    pub fn signal(&self) -> Option<i32> {
+        match self.number.load(Ordering::Relaxed) {
+            0 => None,
+            number => Some(number as i32),
+        }
+    }
+}
+
+/// Each signal is a byte. Those that follow the first within a moment belong to it.
+fn await_second_request(mut came: UnixStream) -> io::Result<()> {
+    came.read_exact(&mut [0])?;
+    thread::sleep(ONE_REQUEST);
+    came.set_nonblocking(true)?;
+    while matches!(came.read(&mut [0; 64]), Ok(1..)) {}
+    came.set_nonblocking(false)?;
+    came.read_exact(&mut [0])
+}
+
+/// Ends the process, whatever its other threads hold or wait for.
+fn end_at_once(number: &AtomicUsize, last_act: Option<fn()>) {
+    if let Some(act) = last_act {
+        let (done, is_done) = mpsc::channel();
+        let acting = thread::Builder::new().spawn(move || {
+            act();
+            let _ = done.send(());
+        });
+        if acting.is_ok() {
+            let _ = is_done.recv_timeout(LAST_ACT);
+        }
+    }
+    low_level::exit(128 + number.load(Ordering::Relaxed) as i32);
+}
+
+/// Calls `end` at the first signal, so that what was measured until then is still reported. A second
+/// signal ends the program at once. The thread that watches for it ends with the process.
+pub fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<Arc<Stop>> {
+    let stop = Arc::new(Stop::on_signals()?);
+    let signals = Arc::clone(signals);
+    let looking = Arc::clone(&stop);
+    thread::Builder::new()
+        .name(String::from("nicpoll-signals"))
+        .spawn(move || {
+            while !looking.asked().load(Ordering::Relaxed) {
+                thread::sleep(LOOK_EVERY);
+            }
+            end(&signals);
+        })?;
+    Ok(stop)
 }

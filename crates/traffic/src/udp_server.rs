@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::RefusedSends;
 use crate::signals::LOOK_EVERY;
-use crate::sockets::{self, SocketBuffer};
+use crate::sockets::{self, RefusedSends, SocketBuffer};
 
 /// Where and how to receive.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +75,7 @@ pub enum ServerError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// [`Signals::cancel`](crate::Signals::cancel) was set.
+    /// [`Signals::cancel`](crate::signals::Signals::cancel) was set.
     #[error("the UDP server was told to stop")]
     Cancelled,
 }

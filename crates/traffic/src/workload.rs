@@ -1,12 +1,12 @@
 //! Workloads: traffic between two hosts, of which each end counts for itself.
 //!
-//! What must hold: a workload is data, so that a study's plan, a file and another machine can hold it; an end
-//! that is prepared loses nothing that the other end sends from then on; both ends' figures are kept
-//! apart, and [`Books::of`] is the only place that puts them side by side.
+//! A workload is data, so that a study's plan, a file and another machine can hold it. A prepared end loses nothing that the
+//! other end sends from then on. Both ends' figures are kept apart; only [`Books::of`] compares them. A receiver counts the
+//! same, whether its datagrams come by a socket or are handed to it ([`DatagramReceiver`]).
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::{
     ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, TimeDistribution, WindowRates,
@@ -15,8 +15,8 @@ use nicpoll_model::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::datagrams::DatagramReceiver;
-use crate::{Signals, SocketBuffer};
+use crate::signals::Signals;
+use crate::sockets::SocketBuffer;
 
 /// How long a receiver waits in silence before it gives up.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -338,6 +338,26 @@ fn control_lines(
             in_balance: true,
         })
         .collect()
+}
+
+/// A datagram in the program's hands.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Its payload.
+    pub payload: &'a [u8],
+    /// When the program had it.
+    pub at: Instant,
+}
+
+/// The receiving end of a workload without a socket.
+pub trait DatagramReceiver: Send {
+    /// Takes a datagram. What is returned is to be sent to its source.
+    fn take(&mut self, arrival: &Arrival<'_>) -> Option<Vec<u8>>;
+
+    /// What it counted.
+    fn books(&self) -> EndBooks;
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use nicpoll_model::Rate;
 use nicpoll_model::units::parse_rate;
 use nicpoll_report::BLAST_TEXTS;
 use nicpoll_sys::schedule;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 use nicpoll_wire::frame::Mac;
 
 use super::options::RunningArgs;

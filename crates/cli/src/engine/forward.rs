@@ -6,7 +6,7 @@ use nicpoll_engine::{Forward, ForwardPath, ForwardSettings, Named};
 use nicpoll_observe::forward_filters;
 use nicpoll_report::FORWARD_TEXTS;
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use super::options::EngineArgs;
 use super::options::RunningArgs;

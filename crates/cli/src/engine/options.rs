@@ -13,7 +13,7 @@ use nicpoll_lab::{EngineSupport, HZ_DEFAULT};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{PageForm, PageTexts, RunPage};
 use nicpoll_sys::schedule;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 use serde::Serialize;
 
 use crate::failure::Failure;

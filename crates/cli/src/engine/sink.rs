@@ -8,7 +8,7 @@ use nicpoll_engine::{DeviceChoice, FRAMES_MAX, Named, PacketCheck, Sink, SinkSet
 use nicpoll_lab::{OtherEnd, check_of};
 use nicpoll_report::SINK_TEXTS;
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use super::options::EngineArgs;
 use super::options::RunningArgs;

@@ -14,7 +14,7 @@ use nicpoll_store::Store;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, POLLING};
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};

@@ -12,7 +12,7 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use super::freebsd;
 use super::knobs::parse_names;

@@ -21,7 +21,7 @@ use nicpoll_switch::{
     preview, prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
 };
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use super::freebsd;
 use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, NO_POLLING, POLLING, parse_names};

@@ -18,7 +18,7 @@ use nicpoll_report::{
 };
 use nicpoll_switch::{Journal, Toggles, guard_of_this_program};
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -24,7 +24,7 @@ use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::{INTERRUPT, POLLING};
 use nicpoll_study::{DEFAULT_PERIOD, DemoOptions, TrialPlace, Trials, apply, demo, plan};
 use nicpoll_switch::{Journal, guard_of_this_program};
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use crate::failure::Failure;
 use crate::output;

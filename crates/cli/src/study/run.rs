@@ -19,7 +19,7 @@ use nicpoll_study::{
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::{StoreFile, read_host};

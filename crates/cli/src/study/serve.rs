@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use nicpoll_serve::StoreServer;
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 use crate::failure::{Failure, over};
 use crate::options::StoreFile;

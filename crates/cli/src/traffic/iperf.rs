@@ -9,7 +9,7 @@ use nicpoll_iperf::options::{Common, Options, help_text, parse};
 use nicpoll_observe::HostAccount;
 use nicpoll_sys::stdio::{self, Detached, Starting};
 use nicpoll_sys::tell;
-use nicpoll_traffic::stop::on_signal;
+use nicpoll_traffic::signals::on_signal;
 use nicpoll_traffic::{CloseAccount, Signals};
 
 /// The version whose options are understood, as it states it.

@@ -9,7 +9,7 @@ use nicpoll_sys::stdio;
 use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, Program, ToolEnded};
 use nicpoll_traffic::netrate::options::Tool;
-use nicpoll_traffic::stop::Stop;
+use nicpoll_traffic::signals::Stop;
 
 /// Runs a tool and returns its exit status.
 pub fn run(tool: Tool, args: &[String]) -> io::Result<u8> {

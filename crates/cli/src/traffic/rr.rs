@@ -19,7 +19,7 @@ use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
     Event, Pacing, RrClientConfig, ServiceConfig, run_client_session, run_server_session,
 };
-use nicpoll_traffic::stop::on_signal;
+use nicpoll_traffic::signals::on_signal;
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
 use crate::failure::Failure;

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::Pace;
 use nicpoll_sys::socket;
-use nicpoll_traffic::backlog::{Backlog, PACKET_HEADER_BYTES};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
+use nicpoll_traffic::sockets::{Backlog, PACKET_HEADER_BYTES};
 use nicpoll_traffic::{LOOK_EVERY, Signals, WallClock};
 use rustix::io::Errno;
 use thiserror::Error;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::{ControlKind, TimeDistribution};
 use nicpoll_stats::sequence::{Ids, Jitter, Sequence};
 use nicpoll_sys::socket::Datagram;
-use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
+use nicpoll_traffic::workload::{Arrival, DatagramReceiver};
 use nicpoll_traffic::workload::{EndBooks, Payload};
 use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock};
 

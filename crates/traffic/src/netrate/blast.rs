@@ -1,6 +1,6 @@
 //! netblast's loop: send, count, send again, until told to stop.
 //!
-//! What must hold: no pacing, no back-off, no clock and no allocation in the loop. Each datagram carries
+//! No pacing, no back-off, no clock and no allocation in the loop. Each datagram carries
 //! its own counter. Only where that is asked for do they go to the kernel in batches, one system call
 //! for up to 64 of which all are taken or all refused; and no longer than until one is refused, since
 //! figures behind a queue that is full would be those of the batches and not of packets.
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use nicpoll_sys::socket;
 use rustix::net::{SendFlags, send};
 
-use super::sending::{self, SendCount, SendProgress, number};
-use crate::Signals;
-use crate::backlog::{Backlog, PACKET_HEADER_BYTES};
+use crate::netrate::sending::{self, SendCount, SendProgress, number};
+use crate::signals::Signals;
+use crate::sockets::{Backlog, PACKET_HEADER_BYTES};
 
 /// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
 pub const BATCH_DATAGRAMS_MAX: usize = 64;

@@ -1,7 +1,6 @@
 //! The command lines: the originals' positional arguments, and the options that nicpoll adds.
 //!
-//! What must hold: what the originals accept is accepted with the same meaning, and what they refuse
-//! is refused in their words. Numbers are read as strtoul(3) reads them, except that nothing is cut to
+//! Arguments that the originals accept have the same meaning here; others are refused in their words. Numbers are read as strtoul(3) reads them, except that nothing is cut to
 //! fewer bits and that an empty argument is no number.
 
 use std::fmt;

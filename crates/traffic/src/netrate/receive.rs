@@ -1,6 +1,6 @@
 //! netreceive: takes what comes, and counts.
 //!
-//! What must hold: every datagram is received by itself. Batches are not asked for (`UDP_GRO`), because
+//! Every datagram is received by itself. Batches are not asked for (`UDP_GRO`), because
 //! the kernel counts the loss of a batch as one drop.
 
 use std::io::{self, ErrorKind};
@@ -12,9 +12,8 @@ use nicpoll_sys::socket::{ReceiveBatch, Wait};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use thiserror::Error;
 
-use super::numbers::Numbers;
-use crate::Signals;
-use crate::signals::LOOK_EVERY;
+use crate::netrate::numbers::Numbers;
+use crate::signals::{LOOK_EVERY, Signals};
 
 /// What the original asks for with SO_RCVBUF.
 pub const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;

@@ -1,6 +1,6 @@
 //! netsend: sends at a steady rate, by a clock that is watched and not slept on.
 //!
-//! What must hold: the n-th datagram is due n intervals after a start on a whole second, and the
+//! The n-th datagram is due n intervals after a start on a whole second, and the
 //! interval is the original's: whole nanoseconds, cut off. As in the original the clock is looked at
 //! before every k-th datagram only, and those in between are sent at once.
 
@@ -13,8 +13,8 @@ use nicpoll_model::Rate;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
-use super::sending::{self, SendCount, SendProgress, number};
-use crate::Signals;
+use crate::netrate::sending::{self, SendCount, SendProgress, number};
+use crate::signals::Signals;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// The original looks at the clock no more often than this, unless a datagram takes longer...

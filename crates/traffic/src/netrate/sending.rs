@@ -9,8 +9,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use thiserror::Error;
 
-use crate::RefusedSends;
-use crate::sockets::SEND_TIMEOUT;
+use crate::sockets::{RefusedSends, SEND_TIMEOUT};
 
 /// What came of the send calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

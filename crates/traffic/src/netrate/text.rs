@@ -1,12 +1,12 @@
 //! The lines that the tools print. Pure: figures in, text out.
 //!
-//! What must hold: every line is the original's, to the column. Rates and ratios are divided as whole
+//! Every line is the original's, to the column. Rates and ratios are divided as whole
 //! numbers, as the originals do it: `approx error rate` is 0 unless every send failed.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::options::NetrateStyle;
+use crate::netrate::options::NetrateStyle;
 
 /// Headers of a frame besides the payload: UDP, IPv4 or IPv6, Ethernet without its FCS.
 const HEADER_BYTES: [u64; 2] = [8 + 20 + 14, 8 + 40 + 14];

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use nicpoll_model::{Side, WorkUnit};
 use serde::{Deserialize, Serialize};
 
-use super::blast::{BlastConfig, Blaster};
-use super::connect_first;
-use super::receive::{self, RECEIVE_BUFFER_BYTES, ReceiveCount};
+use crate::netrate::blast::{BlastConfig, Blaster};
+use crate::netrate::receive::{self, RECEIVE_BUFFER_BYTES, ReceiveCount};
+use crate::netrate::sending::connect_first;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 use crate::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};

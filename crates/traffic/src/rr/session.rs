@@ -15,11 +15,11 @@ use nicpoll_model::rr::{
 };
 use thiserror::Error;
 
-use super::{
-    ClientError, ClientReport, Pacing, RrClientConfig, Served, Service, ServiceConfig,
-    ServiceError, run_client,
-};
-use crate::{ClientRefusal, Notices, Shortfall, Signals};
+use crate::admission::{ClientRefusal, Notices};
+use crate::rr::client::{ClientError, ClientReport, Pacing, RrClientConfig, run_client};
+use crate::rr::server::{Served, Service, ServiceConfig, ServiceError};
+use crate::signals::Signals;
+use crate::timing::Shortfall;
 
 /// How often a server looks whether an interval has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

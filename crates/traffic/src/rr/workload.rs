@@ -10,13 +10,12 @@ use nicpoll_model::{Protocol, Rate, Side, WorkUnit};
 use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ClientError, ClientReport, End as RrEnd, Pacing, RrClientConfig, Served, Server, ServerConfig,
-    ServerError, Service, ServiceConfig, run_client,
-};
-use crate::signals::LOOK_EVERY;
+use crate::rr::client::{ClientError, ClientReport, Pacing, RrClientConfig, run_client};
+use crate::rr::server::{End as RrEnd, Served, Server, Service, ServiceConfig};
+use crate::signals::{LOOK_EVERY, Signals};
+use crate::sockets::SocketBuffer;
+use crate::udp_server::{ServerConfig, ServerError};
 use crate::workload::{End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError};
-use crate::{Signals, SocketBuffer};
 
 /// Over TCP an answer may come after several retransmissions; a session that hears nothing for so long is dead.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -268,7 +267,7 @@ impl From<ServerError> for WorkloadError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rr::RESPONSE_TIMEOUT;
+    use crate::rr::client::RESPONSE_TIMEOUT;
 
     /// Over a link of 60 ms each way, no answer comes in the time that a near one has.
     #[test]

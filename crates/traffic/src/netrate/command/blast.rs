@@ -11,18 +11,17 @@ use nicpoll_model::{HostDelta, RateUnit};
 use nicpoll_sys::schedule;
 use nicpoll_sys::tell;
 
-use super::document;
-use super::reach::Reach;
-use super::{
-    DONE, EXIT_SHORT, Program, Refused, ToolEnded, announce, print, resolve, say_error, say_losses,
-    since_1970, span, watch,
-};
-use crate::Signals;
 use crate::netrate::blast::{BATCH_DATAGRAMS_MAX, BlastConfig, Blaster};
+use crate::netrate::command::common::{
+    self, DONE, EXIT_SHORT, Program, Reach, Refused, ToolEnded, announce, resolve, say_error,
+    say_losses, since_1970, span, watch,
+};
 use crate::netrate::options::{BlastOptions, Tool};
+use crate::netrate::sending::{SendCount, connect_first};
 use crate::netrate::text::{self, SentSummary};
-use crate::netrate::{SendCount, connect_first};
 use crate::repeat::Outcome;
+use crate::signals::Signals;
+use nicpoll_sys::stdio::print;
 
 /// Sends, and tells what came of it.
 pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
@@ -103,7 +102,7 @@ fn of_all(
 ) -> Result<ToolEnded, Refused> {
     if is_json {
         return Ok(ToolEnded::NetblastRuns(Box::new(NetblastRuns {
-            head: document::head(NETBLAST_RUNS_SCHEMA),
+            head: common::head(NETBLAST_RUNS_SCHEMA),
             runs,
             summary: outcome.summary_of(RateUnit::PacketsPerSecond),
         })));
@@ -133,7 +132,7 @@ fn document(
     error: Option<String>,
     program: &dyn Program,
 ) -> Netblast {
-    let plan = document::Plan {
+    let plan = common::Plan {
         peer,
         payload_bytes: options.payload_bytes,
         duration_seconds: options.duration_seconds,
@@ -142,8 +141,8 @@ fn document(
     let summary = blast.summary(options, program);
     let (count, elapsed) = (&blast.count, blast.elapsed);
     Netblast {
-        head: document::head(NETBLAST_SCHEMA),
-        sender: document::sender(plan, &summary, count, elapsed, program.signal(), error),
+        head: common::head(NETBLAST_SCHEMA),
+        sender: common::sender(plan, &summary, count, elapsed, program.signal(), error),
         threads: blasters.len(),
         datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
         host,

@@ -10,14 +10,14 @@ use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{HostDelta, Side, Way};
 use nicpoll_sys::{socket, stdio};
 
-use super::{
-    DONE, LOOK_EVERY, Program, Refused, ToolEnded, announce, document, perror, since_1970,
-};
-use crate::Signals;
 use crate::losses;
+use crate::netrate::command::common::{
+    self, DONE, LOOK_EVERY, Program, Refused, ToolEnded, announce, perror, since_1970,
+};
 use crate::netrate::options::ReceiveOptions;
 use crate::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, listen, receive};
 use crate::netrate::text;
+use crate::signals::Signals;
 
 /// How often the original tells what came.
 const TELL_EVERY: Duration = Duration::from_millis(500);
@@ -205,11 +205,11 @@ impl Total {
             Some(count as f64 / seconds)
         };
         Netreceive {
-            head: document::head(NETRECEIVE_SCHEMA),
+            head: common::head(NETRECEIVE_SCHEMA),
             side: Side::Receiver,
             port: options.port,
             threads_per_socket: options.threads,
-            started_at: document::time_of_day(started),
+            started_at: common::time_of_day(started),
             elapsed_seconds: elapsed.as_secs_f64(),
             ended_by_signal: program.signal(),
             received_packets: self.datagrams,

@@ -7,16 +7,15 @@ use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
 use nicpoll_sys::stdio;
 
-use super::document;
-use super::reach::Reach;
-use super::{
-    Program, Refused, ToolEnded, announce, ended, print, resolve, say_error, say_losses, span,
-    watch,
+use crate::netrate::command::common::{
+    self, Program, Reach, Refused, ToolEnded, announce, ended, resolve, say_error, say_losses,
+    span, watch,
 };
-use crate::Signals;
 use crate::netrate::options::{SendOptions, Tool};
 use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
 use crate::netrate::text::{self, SentSummary};
+use crate::signals::Signals;
+use nicpoll_sys::stdio::print;
 
 /// Sends, and tells what came of it.
 pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
@@ -61,15 +60,15 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<ToolEnded
         return Ok(ended(Tool::Netsend, error.as_deref()));
     }
     say_error(Tool::Netsend, error.as_deref());
-    let plan = document::Plan {
+    let plan = common::Plan {
         peer,
         payload_bytes: options.payload_bytes,
         duration_seconds: duration,
         is_blocking: options.is_blocking,
     };
     let object = Netsend {
-        head: document::head(NETSEND_SCHEMA),
-        sender: document::sender(
+        head: common::head(NETSEND_SCHEMA),
+        sender: common::sender(
             plan,
             &summary,
             &sent.count,
