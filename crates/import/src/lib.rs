@@ -18,6 +18,4 @@ pub use formats::{Quantity, RESULT_FORMATS, ResultFormat, ToolRun};
 pub use lines::iperf::iperf_line;
 pub use lines::netrate::netblast_line;
 pub use lines::seen::{BlastField, IperfLine};
-pub use transcript::{
-    Correction, NoCorrection, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts,
-};
+pub use transcript::{Correction, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};

@@ -21,7 +21,7 @@ pub const FCS_BYTES: u64 = 4;
 /// The shortest frame, check sequence included; shorter ones are padded. A tag counts towards it.
 pub const FRAME_MIN_BYTES: u64 = 64;
 /// One VLAN tag.
-pub const VLAN_TAG_BYTES: u64 = 4;
+const VLAN_TAG_BYTES: u64 = 4;
 /// MTU of Ethernet: the longest data field of a basic frame (clause 3.2.7).
 pub const MTU_BYTES: u32 = 1500;
 

@@ -446,12 +446,12 @@ const MEANING_OF_FUNCTIONS: &[Row] = {
 
 impl Meaning {
     /// Of a reason by the kernel's name.
-    pub fn of_reason(name: &str) -> Option<Self> {
+    fn of_reason(name: &str) -> Option<Self> {
         Self::in_table(MEANING_OF_REASONS, name)
     }
 
     /// Of a drop without a reason, by the kernel's function that dropped the packet.
-    pub fn of_function(name: &str) -> Option<Self> {
+    fn of_function(name: &str) -> Option<Self> {
         Self::in_table(MEANING_OF_FUNCTIONS, name)
     }
 

@@ -5,7 +5,6 @@
 //! until someone reads. The states of a CPU add up to wall time: a copy that does not was read during an event and is read
 //! again, and [`CpuTimes::residual_ns`] shows what remains.
 
-use std::collections::BTreeMap;
 use std::{fs, thread};
 
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
@@ -680,17 +679,6 @@ impl ThreadTimes {
     }
 }
 
-/// What each process used, by its number: the sum of its threads. Threads beyond the longest unused
-/// 16384 are forgotten, so that all processes together may have less than the CPUs gave to tasks.
-pub fn by_process(threads: &[ThreadTimes]) -> BTreeMap<u32, TaskTimes> {
-    let mut processes: BTreeMap<u32, TaskTimes> = BTreeMap::new();
-    for thread in threads {
-        let process = processes.entry(thread.pid).or_default();
-        *process = process.plus(thread.times);
-    }
-    processes
-}
-
 #[cfg(test)]
 mod account_tests {
     use super::*;
@@ -867,21 +855,5 @@ mod tasks_tests {
         let times = ThreadTimes::new(7, &thread);
         assert_eq!(times.name, "sh");
         assert_eq!(times.times.total_ns(), 6);
-    }
-
-    #[test]
-    fn a_process_is_its_threads() {
-        let thread = |tid, tgid, system_ns| {
-            let thread = Thread {
-                ns: [0, 1, 0, system_ns],
-                tgid,
-                ..Thread::default()
-            };
-            ThreadTimes::new(tid, &thread)
-        };
-        let processes = by_process(&[thread(1, 1, 5), thread(2, 1, 7), thread(3, 3, 9)]);
-        let totals: Vec<u64> = processes.values().map(TaskTimes::total_ns).collect();
-        assert_eq!(totals, [14, 10]);
-        assert_eq!(processes[&1].system_ns, 12);
     }
 }

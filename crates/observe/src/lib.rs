@@ -31,7 +31,7 @@ pub use drop_reasons::{
 };
 pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, FoldOptions, InterruptCounts,
-    InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
+    InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes,
 };
 pub use filters::forward_filters;
 pub use flow::{FlowReader, FlowReading};

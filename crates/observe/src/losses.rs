@@ -57,8 +57,6 @@ pub(crate) struct Counted {
     pub place: LossPlace,
     /// The kernel's counters, by their own names.
     pub counter: &'static str,
-    /// Whether they count datagrams of UDP alone.
-    udp_only: bool,
     read: fn(Account<'_>, Families) -> Option<u64>,
 }
 
@@ -75,7 +73,14 @@ impl Counted {
     }
 
     fn holds(&self, reason: &DropReason) -> bool {
-        let is_kind = !self.udp_only || reason.protocol == DropProtocol::Udp;
+        let counts_udp_only = matches!(
+            self.place,
+            LossPlace::NoSocket
+                | LossPlace::Checksum
+                | LossPlace::ProtocolMemory
+                | LossPlace::SocketBuffer
+        );
+        let is_kind = !counts_udp_only || reason.protocol == DropProtocol::Udp;
         reason.place == Some(self.place) && is_kind
     }
 }
@@ -84,65 +89,58 @@ fn has_counter(place: LossPlace) -> bool {
     COUNTED.iter().any(|counted| counted.place == place)
 }
 
+const fn counted(
+    place: LossPlace,
+    counter: &'static str,
+    read: fn(Account<'_>, Families) -> Option<u64>,
+) -> Counted {
+    Counted {
+        place,
+        counter,
+        read,
+    }
+}
+
 /// Every place of a host, in the order in which a packet passes them.
 pub(crate) const COUNTED: [Counted; 13] = [
-    Counted {
-        place: LossPlace::IpOutput,
-        counter: "Ip.OutDiscards less qdisc drops, tx_dropped and what filters dropped on the way out",
-        udp_only: false,
-        read: |account, families| {
+    counted(
+        LossPlace::IpOutput,
+        "Ip.OutDiscards less qdisc drops, tx_dropped and what filters dropped on the way out",
+        |account, families| {
             let all = account.protocols(&["Ip.OutDiscards"], families)?;
             let below = account.qdisc_drops()? + account.tx_dropped()?;
             Some(all.saturating_sub(below + account.filtered_out()))
         },
-    },
-    Counted {
-        place: LossPlace::SendQueue,
-        counter: "root qdisc drops",
-        udp_only: false,
-        read: |account, _| account.qdisc_drops(),
-    },
-    Counted {
-        place: LossPlace::DeviceTx,
-        counter: "tx_dropped",
-        udp_only: false,
-        read: |account, _| account.tx_dropped(),
-    },
-    Counted {
-        place: LossPlace::RxRing,
-        counter: "rx_missed_errors, and tx_dropped of a veth's other end less rx_dropped",
-        udp_only: false,
-        read: |account, _| account.lost_in_rings(),
-    },
-    Counted {
-        place: LossPlace::Xdp,
-        counter: "rx_queue_N_xdp_drops",
-        udp_only: false,
-        read: |account, _| account.interfaces(|one| one.xdp_drops),
-    },
-    Counted {
-        place: LossPlace::DeviceRx,
-        counter: "rx_dropped",
-        udp_only: false,
-        read: |account, _| account.interfaces(|one| Some(one.link.rx_dropped)),
-    },
-    Counted {
-        place: LossPlace::Backlog,
-        counter: "softnet_stat dropped",
-        udp_only: false,
-        read: |account, _| account.softnet_dropped(),
-    },
-    Counted {
-        place: LossPlace::Nftables,
-        counter: "counters of nftables and iptables rules that drop",
-        udp_only: false,
-        read: |account, _| difference(account.after.nftables_drops, account.before.nftables_drops),
-    },
-    Counted {
-        place: LossPlace::IpInput,
-        counter: "Ip.InHdrErrors + InAddrErrors + InUnknownProtos + InDiscards + TcpExt.IPReversePathFilter",
-        udp_only: false,
-        read: |account, families| {
+    ),
+    counted(LossPlace::SendQueue, "root qdisc drops", |account, _| {
+        account.qdisc_drops()
+    }),
+    counted(LossPlace::DeviceTx, "tx_dropped", |account, _| {
+        account.tx_dropped()
+    }),
+    counted(
+        LossPlace::RxRing,
+        "rx_missed_errors, and tx_dropped of a veth's other end less rx_dropped",
+        |account, _| account.lost_in_rings(),
+    ),
+    counted(LossPlace::Xdp, "rx_queue_N_xdp_drops", |account, _| {
+        account.interfaces(|one| one.xdp_drops)
+    }),
+    counted(LossPlace::DeviceRx, "rx_dropped", |account, _| {
+        account.interfaces(|one| Some(one.link.rx_dropped))
+    }),
+    counted(LossPlace::Backlog, "softnet_stat dropped", |account, _| {
+        account.softnet_dropped()
+    }),
+    counted(
+        LossPlace::Nftables,
+        "counters of nftables and iptables rules that drop",
+        |account, _| difference(account.after.nftables_drops, account.before.nftables_drops),
+    ),
+    counted(
+        LossPlace::IpInput,
+        "Ip.InHdrErrors + InAddrErrors + InUnknownProtos + InDiscards + TcpExt.IPReversePathFilter",
+        |account, families| {
             let names = [
                 "Ip.InHdrErrors",
                 "Ip.InAddrErrors",
@@ -152,31 +150,25 @@ pub(crate) const COUNTED: [Counted; 13] = [
             let refused = account.protocols(&names, families)?;
             Some(refused + account.protocol("TcpExt.IPReversePathFilter").unwrap_or(0))
         },
-    },
-    Counted {
-        place: LossPlace::NoSocket,
-        counter: "Udp.NoPorts",
-        udp_only: true,
-        read: |account, families| account.protocols(&["Udp.NoPorts"], families),
-    },
-    Counted {
-        place: LossPlace::Checksum,
-        counter: "Udp.InCsumErrors",
-        udp_only: true,
-        read: |account, families| account.protocols(&["Udp.InCsumErrors"], families),
-    },
-    Counted {
-        place: LossPlace::ProtocolMemory,
-        counter: "Udp.MemErrors",
-        udp_only: true,
-        read: |account, families| account.protocols(&["Udp.MemErrors"], families),
-    },
-    Counted {
-        place: LossPlace::SocketBuffer,
-        counter: "Udp.RcvbufErrors",
-        udp_only: true,
-        read: |account, families| account.protocols(&["Udp.RcvbufErrors"], families),
-    },
+    ),
+    counted(LossPlace::NoSocket, "Udp.NoPorts", |account, families| {
+        account.protocols(&["Udp.NoPorts"], families)
+    }),
+    counted(
+        LossPlace::Checksum,
+        "Udp.InCsumErrors",
+        |account, families| account.protocols(&["Udp.InCsumErrors"], families),
+    ),
+    counted(
+        LossPlace::ProtocolMemory,
+        "Udp.MemErrors",
+        |account, families| account.protocols(&["Udp.MemErrors"], families),
+    ),
+    counted(
+        LossPlace::SocketBuffer,
+        "Udp.RcvbufErrors",
+        |account, families| account.protocols(&["Udp.RcvbufErrors"], families),
+    ),
 ];
 
 impl Account<'_> {

@@ -230,42 +230,39 @@ impl PollRhythm {
     /// What happened since `earlier`, a look at the same instance by the same watch.
     pub fn since(&self, earlier: &PollRhythm) -> PollRhythm {
         PollRhythm {
-            polls: self.polls - earlier.polls,
-            frames: self.frames - earlier.frames,
-            full_polls: self.full_polls - earlier.full_polls,
-            foreign_polls: self.foreign_polls - earlier.foreign_polls,
-            rounds: self.rounds - earlier.rounds,
-            timer_rounds: self.timer_rounds - earlier.timer_rounds,
-            empty_rounds: self.empty_rounds - earlier.empty_rounds,
-            short_gaps: self.short_gaps - earlier.short_gaps,
-            long_gaps: self.long_gaps - earlier.long_gaps,
-            missed_periods: self.missed_periods - earlier.missed_periods,
-            stalls: self.stalls - earlier.stalls,
             budget: self.budget,
             gaps_ns: grown(&self.gaps_ns, &earlier.gaps_ns),
             work: grown(&self.work, &earlier.work),
             polls_by_cpu: grown(&self.polls_by_cpu, &earlier.polls_by_cpu),
+            ..self.counts_with(earlier, |now, then| now - then)
         }
     }
 
     /// Both instances' polls together. The budget is the greater one.
     pub fn plus(&self, other: &PollRhythm) -> PollRhythm {
         PollRhythm {
-            polls: self.polls + other.polls,
-            frames: self.frames + other.frames,
-            full_polls: self.full_polls + other.full_polls,
-            foreign_polls: self.foreign_polls + other.foreign_polls,
-            rounds: self.rounds + other.rounds,
-            timer_rounds: self.timer_rounds + other.timer_rounds,
-            empty_rounds: self.empty_rounds + other.empty_rounds,
-            short_gaps: self.short_gaps + other.short_gaps,
-            long_gaps: self.long_gaps + other.long_gaps,
-            missed_periods: self.missed_periods + other.missed_periods,
-            stalls: self.stalls + other.stalls,
             budget: self.budget.max(other.budget),
             gaps_ns: merged(&self.gaps_ns, &other.gaps_ns),
             work: merged(&self.work, &other.work),
             polls_by_cpu: merged(&self.polls_by_cpu, &other.polls_by_cpu),
+            ..self.counts_with(other, |own, others| own + others)
+        }
+    }
+
+    fn counts_with(&self, other: &PollRhythm, join: fn(u64, u64) -> u64) -> PollRhythm {
+        PollRhythm {
+            polls: join(self.polls, other.polls),
+            frames: join(self.frames, other.frames),
+            full_polls: join(self.full_polls, other.full_polls),
+            foreign_polls: join(self.foreign_polls, other.foreign_polls),
+            rounds: join(self.rounds, other.rounds),
+            timer_rounds: join(self.timer_rounds, other.timer_rounds),
+            empty_rounds: join(self.empty_rounds, other.empty_rounds),
+            short_gaps: join(self.short_gaps, other.short_gaps),
+            long_gaps: join(self.long_gaps, other.long_gaps),
+            missed_periods: join(self.missed_periods, other.missed_periods),
+            stalls: join(self.stalls, other.stalls),
+            ..PollRhythm::default()
         }
     }
 }

@@ -13,7 +13,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::summary;
 
 /// Chance that a whole family of verdicts is allowed to be wrong in at least one of them.
-pub const FAMILY_ALPHA: f64 = 0.05;
+pub(crate) const FAMILY_ALPHA: f64 = 0.05;
 
 /// The share of repetitions of a study in which an interval holds the true value.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -221,7 +221,7 @@ pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
 /// # Errors
 ///
 /// [`BadPair::NotFinite`] for the first pair with a value that is not finite.
-pub fn point_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
+pub(crate) fn point_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
     let finite = |value: f64, block| {
         if value.is_finite() {
             Ok(value)
@@ -334,11 +334,11 @@ pub(crate) fn ratio_of(logarithm: f64) -> Option<f64> {
 /// Half the width of Student's interval for a mean of `blocks` values, at least 2, that scatter with
 /// the standard deviation `deviation`.
 pub(crate) fn half_width(deviation: f64, blocks: usize, confidence: Confidence) -> f64 {
-    t_quantile(blocks - 1, confidence) * deviation / (blocks as f64).sqrt()
+    student_quantile(blocks - 1, confidence) * deviation / (blocks as f64).sqrt()
 }
 
 /// What Student's t with so many degrees of freedom, at least 1, stays within at a confidence.
-pub fn t_quantile(degrees: usize, confidence: Confidence) -> f64 {
+pub fn student_quantile(degrees: usize, confidence: Confidence) -> f64 {
     // The lower tail, because 1 - tail would lose the digits of a small one.
     -student(degrees).inverse_cdf(confidence.tail())
 }
@@ -354,7 +354,7 @@ const TRIM: f64 = 0.2;
 const TRIMMED_BLOCKS_MIN: usize = 5;
 
 /// The 20 % trimmed mean with its interval. `None` of fewer than five values and of what is not finite.
-pub fn trimmed_interval(differences: &[f64], confidence: Confidence) -> Option<Interval> {
+pub(crate) fn trimmed_interval(differences: &[f64], confidence: Confidence) -> Option<Interval> {
     let blocks = differences.len();
     if blocks < TRIMMED_BLOCKS_MIN {
         return None;
@@ -369,7 +369,7 @@ pub fn trimmed_interval(differences: &[f64], confidence: Confidence) -> Option<I
     let pulled_in: Vec<f64> = sorted.iter().map(|it| it.clamp(least, greatest)).collect();
     let deviation = summary::standard_deviation(&pulled_in)?;
     let error = deviation / ((1.0 - 2.0 * cut as f64 / blocks as f64) * (blocks as f64).sqrt());
-    let half = t_quantile(kept.len() - 1, confidence) * error;
+    let half = student_quantile(kept.len() - 1, confidence) * error;
     Some(Interval {
         estimate,
         low: estimate - half,
@@ -384,7 +384,7 @@ pub fn trimmed_interval(differences: &[f64], confidence: Confidence) -> Option<I
 /// 3.7 / chances). It takes the events to come one at a time.
 ///
 /// 1 of no chances.
-pub fn none_seen_at_most(chances: u64, confidence: Confidence) -> f64 {
+pub(crate) fn none_seen_at_most(chances: u64, confidence: Confidence) -> f64 {
     if chances == 0 {
         return 1.0;
     }

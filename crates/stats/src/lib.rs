@@ -25,15 +25,13 @@ mod verdict;
 
 pub use comparison::{Contrast, Proofs, compare};
 pub use interval::{
-    BLOCKS_MIN, BadPair, Confidence, FAMILY_ALPHA, Interval, InvalidConfidence, NoInterval, Pair,
-    log_differences, mean_interval, none_seen_at_most, point_differences, points_interval,
-    ratio_interval, t_quantile as student_quantile, trimmed_interval,
+    BLOCKS_MIN, BadPair, Confidence, Interval, InvalidConfidence, NoInterval, Pair,
+    log_differences, mean_interval, points_interval, ratio_interval, student_quantile,
 };
 pub use latencies::Latencies;
-pub use method::{BLOCKS_TO_FIND_MAX, Power, p_values_by, planned_method};
+pub use method::{Power, p_values_by, planned_method};
 pub use rank::{
-    hodges_lehmann, mann_whitney_p, shift_interval, shift_reaches, signed_rank_blocks_min,
-    signed_rank_interval, signed_rank_p,
+    hodges_lehmann, mann_whitney_p, shift_interval, signed_rank_blocks_min, signed_rank_interval,
 };
 pub use series::{
     ChangePoint, DEPENDENT_BELOW_P, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p,

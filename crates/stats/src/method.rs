@@ -107,7 +107,7 @@ impl LowerEnds {
 }
 
 /// Blocks beyond which an effect counts as out of reach.
-pub const BLOCKS_TO_FIND_MAX: u32 = 10_000;
+pub(crate) const BLOCKS_TO_FIND_MAX: u32 = 10_000;
 
 /// How often the effect is found.
 const POWER: f64 = 0.9;
@@ -191,7 +191,7 @@ impl Power {
     }
 
     /// The fewest blocks that find `effect` nine times in ten; `None` beyond [`BLOCKS_TO_FIND_MAX`].
-    pub fn blocks_to_find(&self, effect: f64) -> Option<u32> {
+    pub(crate) fn blocks_to_find(&self, effect: f64) -> Option<u32> {
         let finds = |blocks: u32| {
             self.found_in(blocks as usize)
                 .is_some_and(|found| found <= effect)

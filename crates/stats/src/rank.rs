@@ -87,7 +87,7 @@ pub fn signed_rank_interval(
 
 /// The two-sided p value of no difference, to which [`signed_rank_interval`] is the dual: it is at most 1 less
 /// the confidence exactly when the interval leaves 0 out. `None` of nothing and of NaN.
-pub fn signed_rank_p(differences: &[f64]) -> Option<f64> {
+pub(crate) fn signed_rank_p(differences: &[f64]) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|difference| difference.is_nan()) {
         return None;
     }
@@ -402,7 +402,7 @@ pub fn shift_interval(
 
 /// Whether two sets of these sizes can reach a confidence: of all ways to divide the values, the one that is
 /// furthest out must be rare enough. Four and four reach 95 %, three and three do not.
-pub fn shift_reaches(sizes: [usize; 2], confidence: Confidence) -> bool {
+pub(crate) fn shift_reaches(sizes: [usize; 2], confidence: Confidence) -> bool {
     shift_left_out(sizes, confidence.tail()).is_some()
 }
 

@@ -14,4 +14,4 @@ mod sqlite;
 mod store;
 
 pub use place::{BUSY_MAX, Place, Reason, StoreError};
-pub use store::{Ended, Kept, NoSuchWord, Recording, Store, Stored, StoredPlace, Which};
+pub use store::{Ended, Kept, Recording, Store, Stored, StoredPlace, Which};

@@ -162,7 +162,7 @@ impl AsRef<IperfLine> for IperfLine {
 
 impl IperfLine {
     /// Whether its parts agree, as far as they were printed.
-    pub fn agrees(&self) -> bool {
+    pub(crate) fn agrees(&self) -> bool {
         let seconds = self.end - self.start;
         let rate = self.bytes * 8.0 / seconds;
         let off = (rate - self.bits_per_second).abs();

@@ -16,7 +16,7 @@ mod table;
 mod trials;
 mod walk;
 
-pub use setting::{Correction, NoCorrection};
+pub use setting::Correction;
 
 use std::collections::{HashMap, HashSet};
 

@@ -16,7 +16,7 @@ use crate::ab::fit::{LoadFit, LoadedDifference};
 use crate::ab::load::{delays, load, mean_of, typical_ratio};
 use crate::ab::plan::CARRY_OVER_SHARE;
 use crate::interval::{
-    Confidence, Interval, Pair, log_differences, mean_interval, student_p, t_quantile,
+    Confidence, Interval, Pair, log_differences, mean_interval, student_p, student_quantile,
 };
 use crate::method::p_values_by;
 use crate::verdict::{Margin, PValues, verdict};
@@ -269,12 +269,12 @@ fn time_needed(
 ) -> Option<AbTimeNeeded> {
     let now = pairs.len();
     let half = (delta.high - delta.low) / 2.0;
-    let error = half / t_quantile(now.checked_sub(FITTED)?, delta.confidence);
+    let error = half / student_quantile(now.checked_sub(FITTED)?, delta.confidence);
     let mut needed = now as f64;
     for _ in 0..ROUNDS {
         let degrees = (needed as usize).saturating_sub(FITTED);
         let degrees = degrees.clamp(1, DEGREES_MAX);
-        let quantile = t_quantile(degrees, delta.confidence);
+        let quantile = student_quantile(degrees, delta.confidence);
         needed = now as f64 * (quantile * error / aim_cores).powi(2);
         needed = needed.ceil().max(f64::from(plan.pairs_min));
     }
@@ -329,7 +329,7 @@ impl Judge {
             .interval(-share(cores.cores_high), -share(cores.cores_low))
             .filter(|it| it.low.is_finite() && it.high.is_finite());
         let half = (cores.cores_high - cores.cores_low) / 2.0;
-        let error = half / t_quantile(degrees, self.confidence);
+        let error = half / student_quantile(degrees, self.confidence);
         let p = Some(student_p(cores.cores, error, degrees));
         let p_values = PValues {
             deciding: p,

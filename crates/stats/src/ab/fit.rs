@@ -3,7 +3,7 @@
 //! The intercept is the difference at equal load, whichever way the load went. A column without scatter (a load that
 //! never differs) is left out of the fit; the degrees of freedom stay those of the full one.
 
-use crate::interval::{Confidence, Interval, t_quantile};
+use crate::interval::{Confidence, Interval, student_quantile};
 use crate::summary;
 
 /// What the fit takes: intercept, load difference, pair's load.
@@ -77,7 +77,7 @@ impl LoadFit {
         }
         let values: Vec<f64> = pairs.iter().map(|pair| pair.difference).collect();
         let (coefficients, variance) = least_squares(&rows, &values)?;
-        let half = t_quantile(pairs.len() - COLUMNS, confidence) * variance.sqrt();
+        let half = student_quantile(pairs.len() - COLUMNS, confidence) * variance.sqrt();
         let [delta, beta, gamma] = coefficients;
         let finite = [delta, beta, gamma, half].iter().all(|it| it.is_finite());
         finite.then_some(LoadFit {

@@ -19,6 +19,6 @@ mod plan;
 pub use answer::answer;
 pub use losses::{LossLimit, Losses, TooMany};
 pub use plan::{
-    BLOCK_SECONDS, CARRY_OVER_SHARE, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN,
-    PollCount, STEP_SECONDS, settling_seconds,
+    BLOCK_SECONDS, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN, PollCount,
+    STEP_SECONDS, settling_seconds,
 };

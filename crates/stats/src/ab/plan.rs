@@ -28,7 +28,7 @@ pub const PAIRS_MIN: u32 = 30;
 pub const MARGIN: f64 = 0.05;
 /// The share of the interval's length by which the estimate may move when twice as much is left out; more is carry-over if
 /// chance does not explain it.
-pub const CARRY_OVER_SHARE: f64 = 0.25;
+pub(crate) const CARRY_OVER_SHARE: f64 = 0.25;
 
 /// One pair as it is to run.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -415,7 +415,7 @@ fn a_longer_run_is_asked_for_by_scatter_alone() {
     let cpu = says(&noisy(1.0)).cpu.unwrap();
     let half = (cpu.equal_load.cores_high - cpu.equal_load.cores_low) / 2.0;
     let half_of = |pairs: u32| {
-        let quantile = |pairs: usize| t_quantile(pairs - FITTED, Confidence::PERCENT_95);
+        let quantile = |pairs: usize| student_quantile(pairs - FITTED, Confidence::PERCENT_95);
         half * (20.0 / f64::from(pairs)).sqrt() * quantile(pairs as usize) / quantile(20)
     };
     assert!(half_of(wild.pairs + 1) <= wild.aim_cores && half_of(wild.pairs - 2) > wild.aim_cores);
