@@ -13,7 +13,7 @@ use nicpoll_model::Side;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob, Value};
 use nicpoll_testkit::{Need, needs, test_name};
-use switched::{Switched, said};
+use switched::{Switched, assert_says, said};
 
 #[test]
 fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
@@ -23,8 +23,7 @@ fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
     let set = "set em0 polling --period 50us --fix";
     let output = pair.run(&format!("{set} --dry-run"));
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     for line in [
         "em0: feature rx-gro 0 -> 1",
@@ -39,7 +38,7 @@ fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
     assert!(text.contains(&line), "{line} in\n{text}");
     assert!(pair.run(set).stdout.starts_with(&output.stdout));
     let back = pair.done("set em0 -polling --dry-run");
-    assert!(back.contains("em0: gro_flush_timeout 50000 -> 0"), "{back}");
+    assert_says(&back, &["em0: gro_flush_timeout 50000 -> 0"]);
     assert!(!pair.is_clean());
     pair.done("set em0 -polling");
     assert_eq!(pair.dump(), before);
@@ -51,11 +50,8 @@ fn what_polling_needs_is_explained_and_only_done_when_asked() {
     let pair = Switched::new();
     let before = pair.dump();
     let refusal = pair.refused("set em0 polling", 1);
-    for words in ["GRO is off", "TSO is on", "--fix"] {
-        assert!(refusal.contains(words), "{refusal}");
-    }
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    assert_says(&refusal, &["GRO is off", "TSO is on", "--fix"]);
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -129,17 +125,15 @@ fn stacked_interfaces_stand_for_what_lies_below() {
     pair.ip("link set mac0 master br0");
     let before = pair.dump();
     let text = pair.done("set br0 polling --fix --look 0");
-    assert!(
-        text.contains("br0 is a bridge; its packets arrive at em0"),
-        "{text}"
-    );
-    assert!(
-        text.contains("em0: gro_flush_timeout 0 -> 200000"),
-        "{text}"
+    assert_says(
+        &text,
+        &[
+            "br0 is a bridge; its packets arrive at em0",
+            "em0: gro_flush_timeout 0 -> 200000",
+        ],
     );
     pair.done("set mac0 -polling");
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -149,11 +143,9 @@ fn all_is_every_interface_that_can_and_the_others_are_named() {
     pair.ip("link set lo up");
     let before = pair.dump();
     let text = pair.done("set all polling --fix --look 0");
-    assert!(text.contains("left alone: lo"), "{text}");
-    assert!(text.contains("em0: gro_flush_timeout"), "{text}");
+    assert_says(&text, &["left alone: lo", "em0: gro_flush_timeout"]);
     pair.done("set all -polling");
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -180,9 +172,7 @@ fn a_ring_that_would_overflow_is_warned_about() {
     let pair = Switched::new();
     // So slow a timer that any traffic fills 256 slots.
     let said = pair.under_traffic(|| pair.done("set em0 --period 10s --fix --dry-run"));
-    for words in ["warning: em0 receives", "256 slots", "would fit"] {
-        assert!(said.contains(words), "{said}");
-    }
+    assert_says(&said, &["warning: em0 receives", "256 slots", "would fit"]);
     // Without traffic there is nothing to warn about.
     thread::sleep(Duration::from_millis(100));
     let said = pair.done("set em0 --period 10s --fix --dry-run");
@@ -212,13 +202,14 @@ fn one_instance_is_set_alone() {
     pair.done("set em0 -polling");
     assert!(pair.is_clean());
     let napi = &pair.dump()["receiver: NAPI 0"];
-    for value in [
-        "defer_hard_irqs: Some(7)",
-        "timeout_ns: Some(3000000)",
-        "Some(11000000)",
-    ] {
-        assert!(napi.contains(value), "{napi}");
-    }
+    assert_says(
+        napi,
+        &[
+            "defer_hard_irqs: Some(7)",
+            "timeout_ns: Some(3000000)",
+            "Some(11000000)",
+        ],
+    );
 }
 
 #[test]
@@ -247,7 +238,7 @@ fn what_somebody_else_changed_is_told() {
     }
     assert_eq!(pair.dump(), before);
     let nothing = pair.done("set em0 -polling");
-    assert!(nothing.contains("nothing"), "{nothing}");
+    assert_says(&nothing, &["nothing"]);
 }
 
 #[test]
@@ -264,15 +255,12 @@ fn interrupt_moderation_is_set_and_put_back() {
     };
     let before = frames(&pair);
     let text = pair.done("set tap0 --moderation rx-frames=16");
-    assert!(
-        text.contains("tap0: coalescing rx-frames 0 -> 16"),
-        "{text}"
-    );
+    assert_says(&text, &["tap0: coalescing rx-frames 0 -> 16"]);
     assert_ne!(frames(&pair), before);
     pair.done("restore");
     assert_eq!(frames(&pair), before);
     let refusal = pair.refused("set tap0 --moderation rx-frames=16,rx-usecs=3", 1);
-    assert!(refusal.contains("it has rx-frames"), "{refusal}");
+    assert_says(&refusal, &["it has rx-frames"]);
     assert_eq!(frames(&pair), before);
 }
 
@@ -368,7 +356,7 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
         let switch = nicpoll_switch::Switch::new(journal);
         switch.require_unchanged(&orders).unwrap_err().to_string()
     });
-    assert!(refused.contains("nicpoll restore em0"), "{refused}");
+    assert_says(&refused, &["nicpoll restore em0"]);
     pair.done("restore");
 }
 

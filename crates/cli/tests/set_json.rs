@@ -8,7 +8,7 @@ use described::assert_described;
 use nicpoll_model::Side;
 use nicpoll_testkit::needs;
 use serde_json::{Value, json};
-use switched::{Switched, said};
+use switched::{Switched, assert_says, said};
 
 /// Runs a command that must work, and returns its object, which is valid by the schema.
 fn object(pair: &Switched, line: &str) -> Value {
@@ -82,7 +82,7 @@ fn what_somebody_else_changed_and_what_will_be_undone_are_in_it() {
     let restored = object(&pair, "set em0 -polling --json");
     assert_eq!(write(&restored, "gro_flush_timeout"), [77_000, 0]);
     let notes = restored["restored"][0]["notes"].to_string();
-    assert!(notes.contains("nicpoll had set it to 200000"), "{notes}");
+    assert_says(&notes, &["nicpoll had set it to 200000"]);
     assert!(pair.is_clean());
 }
 
@@ -97,10 +97,7 @@ fn polls_prove_a_setting_and_silence_proves_nothing() {
     assert_eq!(proof["evidence"]["discipline"], "idle");
     assert_eq!(proof["is_proven"], Value::Null);
     let text = pair.done("set em0 polling --period 1ms --fix");
-    assert!(
-        text.contains("em0: not proven yet: no packet came"),
-        "{text}"
-    );
+    assert_says(&text, &["em0: not proven yet: no packet came"]);
 
     let polled = pair.under_traffic(|| object(&pair, "set em0 --period 2ms --look 1s --json"));
     let proof = &polled["proofs"][0];
@@ -108,10 +105,7 @@ fn polls_prove_a_setting_and_silence_proves_nothing() {
     assert_eq!(proof["is_proven"], true, "{proof}");
     assert!(proof["look_seconds"].as_f64().unwrap() >= 1.0);
     let text = pair.under_traffic(|| pair.done("set em0 --period 1ms --look 1s"));
-    assert!(
-        text.contains("em0: proven: polling: its timer began"),
-        "{text}"
-    );
+    assert_says(&text, &["em0: proven: polling: its timer began"]);
     pair.done("set em0 -polling");
     assert!(pair.is_clean());
 }

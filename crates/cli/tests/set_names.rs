@@ -4,7 +4,7 @@ mod switched;
 
 use nicpoll_switch::{Control, Napi};
 use nicpoll_testkit::needs;
-use switched::{Switched, said};
+use switched::{Switched, assert_says, said};
 
 #[test]
 fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {
@@ -77,8 +77,8 @@ fn the_record_of_a_removed_interface_is_closed_by_its_name() {
     pair.ip("link del v0");
     // As a unit does that stops because its device is gone.
     let text = pair.done("restore v0");
-    assert!(text.contains("v0 is gone"), "{text}");
+    assert_says(&text, &["v0 is gone"]);
     assert!(pair.is_clean());
     let refusal = pair.refused("restore v0", 1);
-    assert!(refusal.contains("there is no interface 'v0'"), "{refusal}");
+    assert_says(&refusal, &["there is no interface 'v0'"]);
 }

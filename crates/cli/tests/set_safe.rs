@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use nicpoll_testkit::needs;
-use switched::{Switched, said, wait_until};
+use switched::{Switched, assert_says, said, wait_until};
 
 fn mode_of(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
@@ -46,11 +46,11 @@ fn the_journal_is_roots_alone_whatever_the_umask_is() {
         let before = mode_of(&path);
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         let refusal = pair.refused("set em0 -polling", 1);
-        assert!(refusal.contains("chmod go-w"), "{refusal}");
+        assert_says(&refusal, &["chmod go-w"]);
         fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
         chown(&path, Some(1234), None).unwrap();
         let refusal = pair.refused("set em0 -polling", 1);
-        assert!(refusal.contains("belongs to user 1234"), "{refusal}");
+        assert_says(&refusal, &["belongs to user 1234"]);
         chown(&path, Some(0), None).unwrap();
     }
     pair.done("set em0 -polling");
@@ -130,7 +130,7 @@ fn nothing_that_others_can_change_is_run_at_boot() {
     assert_eq!(done.status.code(), Some(0), "{}", said(&done));
     let unit = root.join("etc/systemd/system/nicpoll@.service");
     let text = fs::read_to_string(&unit).unwrap();
-    assert!(text.contains("ExecStart=/usr/sbin/nicpoll set"), "{text}");
+    assert_says(&text, &["ExecStart=/usr/sbin/nicpoll set"]);
     assert_eq!(mode_of(&unit), 0o644);
     assert_eq!(mode_of(&root.join("etc/nicpoll")), 0o755);
     pair.done("restore");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
-use switched::{Switched, said, wait_until};
+use switched::{Switched, assert_says, said, wait_until};
 
 /// The process that guards the change in force.
 fn guard(pair: &Switched) -> Owner {
@@ -56,10 +56,9 @@ fn what_is_confirmed_stays_and_its_guard_ends() {
     wait_until("the guard has ended", || is_over(guard));
     assert_eq!(pair.dump(), during);
     let refusal = pair.refused("set em0 --confirm", 1);
-    assert!(refusal.contains("nothing waits"), "{refusal}");
+    assert_says(&refusal, &["nothing waits"]);
     pair.done("set em0 -polling");
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -81,8 +80,7 @@ fn several_interfaces_are_one_change() {
     assert_eq!(pair.dump(), during);
     pair.done("set em0 -polling");
     pair.done("set v0 -polling");
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -98,8 +96,7 @@ fn while_it_waits_it_can_be_undone_but_not_changed() {
         "{refusal}"
     );
     pair.done("set em0 -polling");
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
     wait_until("the guard has ended", || is_over(guard));
 }
 
@@ -136,7 +133,7 @@ fn a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for() 
             // It then finds nothing that waits.
             Some("set em0 --confirm") => {
                 let refusal = pair.refused("set em0 --confirm", 1);
-                assert!(refusal.contains("put back"), "{refusal}");
+                assert_says(&refusal, &["put back"]);
             }
             Some(line) => {
                 pair.done("show em0 --for 0");
@@ -144,8 +141,7 @@ fn a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for() 
                 pair.done(line);
             }
         }
-        assert_eq!(pair.dump(), before);
-        assert!(pair.is_clean());
+        pair.assert_back(&before);
     }
 }
 
@@ -171,8 +167,7 @@ fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
     }
     assert!(killed > 3, "{killed}");
     pair.done("restore");
-    assert_eq!(pair.dump(), before);
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]

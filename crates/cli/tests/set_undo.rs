@@ -12,43 +12,23 @@ use nicpoll_observe::PollCounter;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Journal, Kernel, Knob, Value};
 use nicpoll_testkit::needs;
-use switched::{Dump, Switched, said, wait_until};
+use switched::{Switched, assert_same, assert_says, said, wait_until};
 
 /// Each profile with something that must be seen of it.
 const PROFILES: [(&str, &str, &str); 7] = [
-    (
-        "polling",
-        "receiver: sysfs napi_defer_hard_irqs",
-        "2147483647",
-    ),
-    (
-        "polling --period 50us",
-        "receiver: sysfs gro_flush_timeout",
-        "50000",
-    ),
-    (
-        "--period 1ms --defer 2",
-        "receiver: sysfs napi_defer_hard_irqs",
-        "2",
-    ),
+    ("polling", "sysfs napi_defer_hard_irqs", "2147483647"),
+    ("polling --period 50us", "sysfs gro_flush_timeout", "50000"),
+    ("--period 1ms --defer 2", "sysfs napi_defer_hard_irqs", "2"),
     (
         "polling --threaded --threaded-cpus 1 --nice -5",
-        "receiver: sysfs threaded",
+        "sysfs threaded",
         "1",
     ),
-    (
-        "polling --threaded --rt 10",
-        "receiver: sysfs threaded",
-        "1",
-    ),
-    (
-        "polling --threaded --cpu-share 20",
-        "receiver: sysfs threaded",
-        "1",
-    ),
+    ("polling --threaded --rt 10", "sysfs threaded", "1"),
+    ("polling --threaded --cpu-share 20", "sysfs threaded", "1"),
     (
         "polling --suspend 20ms",
-        "receiver: NAPI 0",
+        "NAPI 0",
         "irq_suspend_timeout_ns: Some(20000000)",
     ),
 ];
@@ -66,7 +46,8 @@ fn every_profile_is_switched_and_undone_exactly() {
             let said = pair.done(&format!("set em0 {profile} --fix --look 0"));
             assert!(said.contains("->"), "{profile}: {said}");
             let during = pair.dump();
-            assert!(during[name].contains(value), "{profile}: {}", during[name]);
+            let found = &during[&format!("receiver: {name}")];
+            assert!(found.contains(value), "{profile}: {found}");
             assert_eq!(during["receiver: feature rx-gro (active)"], "true");
             assert_eq!(
                 during["sender: feature tx-tcp-segmentation (active)"],
@@ -122,10 +103,9 @@ fn setting_again_keeps_what_was_there_first() {
     pair.done("set em0 --period 50us --look 0");
     pair.done("set em0 --threaded --defer 3 --look 0");
     let again = pair.done("set em0 --defer 3 --dry-run");
-    assert!(again.contains("nothing"), "{again}");
+    assert_says(&again, &["nothing"]);
     pair.done("restore");
-    assert_same(&pair.dump(), &before, "three commands");
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -135,9 +115,8 @@ fn a_command_that_fails_halfway_leaves_nothing() {
     let before = pair.dump();
     // The last write of all, after GRO, TSO, threads and deferral: no such CPU.
     let said = pair.refused("set em0 polling --fix --threaded --threaded-cpus 1000", 1);
-    assert!(said.contains("1000"), "{said}");
-    assert_same(&pair.dump(), &before, "an error");
-    assert!(pair.is_clean());
+    assert_says(&said, &["1000"]);
+    pair.assert_back(&before);
 }
 
 /// Killed at every point at which something is written, to disk or to the kernel.
@@ -156,7 +135,7 @@ fn a_kill_at_any_point_leaves_everything_or_nothing() {
     // From nothing to something: afterwards the next start finds all or none of it.
     let points = kill_at_every_point(&pair, set, |point| {
         let refused = pair.refused("set em0 --confirm", 1);
-        assert!(refused.contains("nothing waits"), "{refused}");
+        assert_says(&refused, &["nothing waits"]);
         let now = pair.dump();
         assert!(now == before || now == after, "killed at point {point}");
         pair.done("restore");
@@ -220,8 +199,7 @@ fn down_and_up_make_no_difference() {
     pair.ip("link set em0 up");
     wait_until("the link is up", || pair.dump() == during);
     pair.done("set em0 -polling");
-    assert_same(&pair.dump(), &before, "down and up");
-    assert!(pair.is_clean());
+    pair.assert_back(&before);
 }
 
 #[test]
@@ -235,7 +213,7 @@ fn what_cannot_be_put_back_now_is_put_back_when_it_can() {
     let output = pair.run("set em0 -polling");
     let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("Bring it up"), "{text}");
+    assert_says(&text, &["Bring it up"]);
     assert!(!pair.is_clean());
     pair.ip("link set em0 up");
     let text = pair.done("set em0 -polling");
@@ -355,7 +333,7 @@ fn a_torn_or_foreign_record_is_named_and_nothing_is_written() {
             "set em0 --confirm",
         ] {
             let refusal = pair.refused(line, 1);
-            assert!(refusal.contains("is not a record"), "{refusal}");
+            assert_says(&refusal, &["is not a record"]);
         }
         assert_eq!(fs::read(&path).unwrap(), torn);
     }
@@ -397,16 +375,5 @@ fn two_commands_at_once_are_not_interleaved() {
     }
     let first = first.wait_with_output().unwrap();
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
-    assert_same(&pair.dump(), &before, "two at once");
-    assert!(pair.is_clean());
-}
-
-/// Says which values differ, not all of them.
-fn assert_same(now: &Dump, before: &Dump, after_what: &str) {
-    let names = now.keys().chain(before.keys());
-    let differing: Vec<String> = names
-        .filter(|name| now.get(*name) != before.get(*name))
-        .map(|name| format!("{name}: {:?} -> {:?}", before.get(name), now.get(name)))
-        .collect();
-    assert_eq!(differing, Vec::<String>::new(), "after {after_what}");
+    pair.assert_back(&before);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
-use switched::{Switched, said, wait_until};
+use switched::{Switched, assert_says, said, wait_until};
 
 #[test]
 fn a_mistyped_word_is_told_from_an_interface() {
@@ -31,18 +31,12 @@ fn what_is_confirmed_is_listed_and_what_waits_is_shown() {
     pair.done("set em0 polling --fix --for 60s --look 0");
     let text = unwrapped(&pair.done("show em0 --for 0"));
     let keep = format!("nicpoll set em0 {option} --confirm");
-    assert!(
-        text.contains("pending its settings are undone in"),
-        "{text}"
-    );
+    assert_says(&text, &["pending its settings are undone in"]);
     assert!(text.contains(&keep), "{text}");
     let refusal = pair.refused("set em0 --period 50us", 1);
     assert!(refusal.contains(&keep), "{refusal}");
     let kept = pair.done("set em0 --confirm");
-    assert!(
-        kept.contains("em0: gro_flush_timeout 0 -> 200000"),
-        "{kept}"
-    );
+    assert_says(&kept, &["em0: gro_flush_timeout 0 -> 200000"]);
     assert!(
         kept.contains(&format!("kept until: nicpoll set em0 {option} -polling")),
         "{kept}"
@@ -78,10 +72,7 @@ fn what_would_be_put_back_includes_the_other_end() {
     let pair = Switched::new();
     pair.done("set em0 polling --fix --look 0");
     let text = pair.done("set em0 -polling --dry-run");
-    assert!(
-        text.contains("em0: gro_flush_timeout 200000 -> 0"),
-        "{text}"
-    );
+    assert_says(&text, &["em0: gro_flush_timeout 200000 -> 0"]);
     let peer = text
         .lines()
         .find(|line| line.contains("tx-tcp-segmentation 0 -> 1"));
@@ -115,7 +106,7 @@ fn a_period_shorter_than_a_round_is_told_with_its_cost_and_few_rounds_prove_noth
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let text = pair.done("set em0 polling --fix --period 10ns --dry-run");
-    assert!(text.contains("about 100 % of a CPU"), "{text}");
+    assert_says(&text, &["about 100 % of a CPU"]);
     let text = pair.done("set em0 polling --fix --period 200us --dry-run");
     assert!(!text.contains("% of a CPU"), "{text}");
     // At 200 ms a round, a look of half a second sees three at the most.
@@ -123,10 +114,7 @@ fn a_period_shorter_than_a_round_is_told_with_its_cost_and_few_rounds_prove_noth
         std::thread::sleep(Duration::from_millis(50));
         pair.done("set em0 polling --fix --period 200ms --look 500ms")
     });
-    assert!(
-        text.contains("em0: not proven yet: too few rounds"),
-        "{text}"
-    );
+    assert_says(&text, &["em0: not proven yet: too few rounds"]);
     pair.done("set em0 -polling");
     assert!(pair.is_clean());
 }

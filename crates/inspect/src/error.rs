@@ -23,7 +23,7 @@ pub enum InspectError {
         name: String,
         /// The interfaces that there are.
         known: Vec<String>,
-        /// What would be done to it: `shown`, `watched`.
+        /// The verb for the message: `shown`, `watched`.
         done: &'static str,
     },
     /// There is no such network namespace.
@@ -42,7 +42,7 @@ pub enum InspectError {
     NamespaceForbidden {
         /// Where it is.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         error: io::Error,
     },
     /// This user may not enter a network namespace.
@@ -52,7 +52,7 @@ pub enum InspectError {
     EnterForbidden {
         /// Its name, or its path.
         name: String,
-        /// What the kernel answered.
+        /// The kernel's answer.
         error: io::Error,
     },
     /// Nothing can be looked at.
@@ -67,7 +67,7 @@ pub enum InspectError {
     /// An interface does not answer.
     #[error("{doing}")]
     Interface {
-        /// What was being done.
+        /// The step that failed.
         doing: String,
         /// Why it failed.
         #[source]
@@ -79,7 +79,7 @@ pub enum InspectError {
     /// A file or a system call.
     #[error("{doing}")]
     System {
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
         /// Why it failed.
         #[source]

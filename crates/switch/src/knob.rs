@@ -22,7 +22,7 @@ pub use value::{Unit, Value, ValueError};
 
 use row::{JournalArgument, WriteRule};
 
-/// Whose value it is.
+/// The owner of a value: the interface, a NAPI instance or a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -82,7 +82,7 @@ impl Knob {
         self.row
     }
 
-    /// Whose value it is.
+    /// The owner of its value.
     pub fn scope(&self) -> Scope {
         self.scope
     }

@@ -342,7 +342,7 @@ fn reason_of(knob: &Knob) -> &'static str {
     } else if *knob.row() == table::GRO {
         "GRO is off, without which a veth has no receive NAPI"
     } else {
-        "TSO is on at its other end, so that packets go past a veth's NAPI"
+        "TSO is on at its other end, and packets bypass a veth's NAPI"
     }
 }
 
@@ -357,7 +357,7 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
             facts,
             RefusalKind::Precondition,
             "the other end of this veth is in a network namespace that cannot be found from here, and \
-             packets go past the NAPI while that end has TSO on",
+             packets bypass the NAPI while that end has TSO on",
             "give the namespace a name (ip netns attach NAME PID)",
         ));
     };

@@ -58,8 +58,8 @@ fn recover_entry(
     machine: &mut Machine,
 ) -> Result<Recovered, SwitchError> {
     let record = entry.record();
-    let nothing_stands = record.standing.is_empty() && record.attempt.is_none();
-    let target = locate_entry(&entry, machine)?.filter(|_| !nothing_stands);
+    let is_empty = record.standing.is_empty() && record.attempt.is_none();
+    let target = locate_entry(&entry, machine)?.filter(|_| !is_empty);
     let Some(target) = target else {
         entry.close()?;
         return Ok(Recovered::Gone);

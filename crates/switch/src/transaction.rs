@@ -74,7 +74,7 @@ impl Transaction {
                 wanted.push((target, Some(of)));
             }
         }
-        // In one order everywhere, so that of two commands one gets all.
+        // The same order everywhere: of two commands, one gets all.
         wanted.sort_by_key(|(target, _)| Journal::file_name(target));
         let mut transaction = Transaction {
             entries: Vec::new(),

@@ -222,6 +222,13 @@ impl Switched {
     pub fn is_clean(&self) -> bool {
         !self.state().exists()
     }
+
+    /// Everything is as before, and nothing is recorded.
+    #[track_caller]
+    pub fn assert_back(&self, before: &Dump) {
+        assert_same(&self.dump(), before, "putting back");
+        assert!(self.is_clean());
+    }
 }
 
 impl Drop for Switched {
@@ -239,6 +246,25 @@ fn without(text: &str, name: &str) -> String {
     };
     let rest = after.find([',', '}']).map_or("", |end| &after[end..]);
     format!("{before}{rest}")
+}
+
+/// Says which values differ, not all of them.
+#[track_caller]
+pub fn assert_same(now: &Dump, before: &Dump, after_what: &str) {
+    let names = now.keys().chain(before.keys());
+    let differing: Vec<String> = names
+        .filter(|name| now.get(*name) != before.get(*name))
+        .map(|name| format!("{name}: {:?} -> {:?}", before.get(name), now.get(name)))
+        .collect();
+    assert_eq!(differing, Vec::<String>::new(), "after {after_what}");
+}
+
+/// Each part is in the text.
+#[track_caller]
+pub fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
 }
 
 pub fn said(output: &Output) -> String {

@@ -1,4 +1,4 @@
-//! What the driver of each interface can do.
+//! Checks of each interface's driver.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What this process may do and what the running kernel can do, each by trying or asking, never by version.
+//! Checks of the privileges of this process and of the kernel's features, by trying or asking, never by version.
 
 use std::fs;
 use std::io;

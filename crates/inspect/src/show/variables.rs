@@ -101,20 +101,20 @@ pub fn asked_variables(names: &[String]) -> Result<Option<AskedVariables>, Unkno
     }))
 }
 
-/// What the variables of one interface are read off.
+/// The sources of one interface's variables.
 pub struct Sources<'a> {
     /// Its NAPI instances; `None` when they cannot be listed.
     pub napis: Option<&'a [NapiShow]>,
-    /// What all of them did; `None` when nobody looked.
+    /// The polls of all of them; `None` when they were not watched.
     pub rhythm: Option<&'a PollRhythm>,
     /// Slots of one receive ring.
     pub ring_slots: Option<u32>,
 }
 
-/// A value, where it comes from, and what stands for it.
+/// A value, its source, and a note.
 type Reading = (Option<f64>, ValueSource, &'static str);
 
-/// What a value says that takes a look, when there was none.
+/// The note of a value that needs a look, when there was none.
 pub const NOT_WATCHED: &str = "polls were not watched";
 const NOT_LOOKED: Reading = missing(NOT_WATCHED);
 const NO_LIST: Reading = missing("the NAPI instances cannot be listed");

@@ -1,6 +1,6 @@
 //! Readings: everything that is counted, at one moment, and the cost of counting.
 //!
-//! What cannot be read is absent by itself and is named once, at the beginning.
+//! Counters that cannot be read are absent, and named once at the beginning.
 
 use std::collections::BTreeMap;
 use std::thread;

@@ -259,9 +259,12 @@ mod tests {
         assert_eq!(second.packets_per_second, Some(10.0));
         assert_eq!(second.peak_packets_per_second, Some(50.0));
         assert_eq!(second.peak_bytes_per_second, Some(3_000.0));
-        let anew = flow(Some((110, 7_000)), (3, 180), 1.0, &mut peak);
-        assert_eq!((anew.packets_per_second, anew.total_packets), (None, 3));
-        assert_eq!(anew.peak_packets_per_second, Some(50.0));
+        let restarted = flow(Some((110, 7_000)), (3, 180), 1.0, &mut peak);
+        assert_eq!(
+            (restarted.packets_per_second, restarted.total_packets),
+            (None, 3)
+        );
+        assert_eq!(restarted.peak_packets_per_second, Some(50.0));
         assert_eq!(flow(None, (3, 180), 1.0, &mut peak).bytes_per_second, None);
     }
 

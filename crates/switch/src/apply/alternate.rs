@@ -230,7 +230,7 @@ fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Res
                 "{} belongs to threads, which come and go with 'threaded' and cannot take turns",
                 row.name
             ),
-            "let threads stand first (nicpoll set IF --threaded ...), then compare without it",
+            "set the threads first (nicpoll set IF --threaded ...), then compare without it",
         ),
         Disturbance::Quiet | Disturbance::DependsOnDriver => return Ok(()),
         Disturbance::ResetsQueues if is_disruptive => return Ok(()),

@@ -17,7 +17,7 @@ use crate::request::{POLLING_PERIOD_NS, Values};
 const ROUNDS: u32 = 25;
 /// The least number of rounds that decides, by nine of ten.
 const ROUNDS_ENOUGH: u64 = 10;
-/// No watch is shorter, so that packets have time to come, or longer, whatever the period.
+/// The limits of a watch, whatever the period: packets need time to come.
 const WATCH_MIN: Duration = Duration::from_millis(250);
 const WATCH_MAX: Duration = Duration::from_secs(2);
 
@@ -34,7 +34,7 @@ pub trait Witness: Send + Sync {
     ) -> Result<Vec<Sighting>, Box<dyn Error + Send + Sync>>;
 }
 
-/// What a witness saw of an interface.
+/// A witness's observation of an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
     /// The interface.

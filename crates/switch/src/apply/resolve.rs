@@ -30,7 +30,7 @@ const ANCESTORS_MAX: u32 = 32;
 const CLIENT: usize = 0;
 const SERVER: usize = 2;
 
-/// The interfaces that names stand for.
+/// The interfaces of names.
 #[derive(Debug, Default)]
 pub struct Resolved {
     /// The orders, each once.
@@ -116,7 +116,7 @@ impl Switch {
             .run(netns_inode, |control| control.links())??)
     }
 
-    /// The orders for names: VLANs, bonds and bridges are replaced by what lies below, and 'all' by every
+    /// The orders for names: VLANs, bonds and bridges are replaced by the interfaces below them, and 'all' by every
     /// interface that is up and can do what is asked.
     pub fn resolve(
         &mut self,
@@ -255,7 +255,7 @@ impl Switch {
     }
 }
 
-/// The interfaces that a name stands for, and what is to be said about it.
+/// The interfaces of a name, and a note about it.
 fn below<'a>(
     name: &Name,
     links: &'a [LinkInfo],
@@ -272,7 +272,7 @@ fn below<'a>(
         })?;
     let below = lowest(links, top);
     if below.is_empty() {
-        // Kept, so that it is refused with the reason.
+        // It is refused later, with the reason.
         return Ok((vec![top], None));
     }
     let Interface { name, driver, .. } = &top.interface;

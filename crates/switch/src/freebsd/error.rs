@@ -24,7 +24,7 @@ pub enum FreebsdError {
     NotReached {
         /// The host.
         host: String,
-        /// What ssh said.
+        /// The message of ssh.
         said: String,
     },
     /// The host, its interface or a value is not as needed.
@@ -41,10 +41,10 @@ pub enum FreebsdError {
         command: String,
         /// Its exit code; -1 when a signal ended it.
         code: i32,
-        /// What it said.
+        /// Its message.
         said: String,
     },
-    /// What a command printed could not be read.
+    /// The output of a command could not be read.
     #[error("'{command}' on {host}")]
     Output {
         /// The host.
@@ -69,7 +69,7 @@ pub enum FreebsdError {
     AndBack {
         /// The interface with its host.
         target: String,
-        /// What failed.
+        /// The first failure.
         first: Box<FreebsdError>,
         /// Why putting back failed.
         second: Box<FreebsdError>,

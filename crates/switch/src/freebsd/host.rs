@@ -206,7 +206,7 @@ impl Ssh {
     }
 }
 
-/// Writes the input and reads both outputs up to the limit, all at once, so that no pipe fills up.
+/// Writes the input and reads both outputs up to the limit, all at once: no pipe fills up.
 fn exchange(child: &mut Child, input: &str) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let stdin = child.stdin.take();
     let stderr = child.stderr.take();

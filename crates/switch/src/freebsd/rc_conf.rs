@@ -37,7 +37,7 @@ pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, Strin
         ))
     })?;
     if lines.next().is_some() {
-        let several = format!("{start} stands there more than once; leave one line");
+        let several = format!("{start} is there more than once; leave one line");
         return Err(RcConfError(several));
     }
     let plain = RcConfError(format!(

@@ -19,9 +19,9 @@ pub(crate) const EXTENSION: &str = "host";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changed<T> {
-    /// What was there before.
+    /// The value before.
     pub before: T,
-    /// What it was given.
+    /// The value written.
     pub written: T,
 }
 
@@ -40,7 +40,7 @@ impl<T: Clone> Changed<T> {
     }
 }
 
-/// What was changed for an interface.
+/// The changes of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InterfaceRecord {
@@ -74,7 +74,7 @@ impl HostRecord {
         }
     }
 
-    /// The name of a host's file: every letter of a host's name may stand in a file's.
+    /// The name of a host's file: every letter of a host's name is allowed in a file's.
     pub(crate) fn file_of(host: &str) -> String {
         format!("{host}.{EXTENSION}")
     }
@@ -82,7 +82,7 @@ impl HostRecord {
     /// Reads a record.
     ///
     /// # Errors
-    /// What is wrong with the bytes. Any bytes are survived.
+    /// When the bytes are not exactly a record of this version. Any bytes are handled.
     pub fn parse(bytes: &[u8]) -> Result<HostRecord, RecordError> {
         let record: HostRecord = serde_json::from_slice(bytes)?;
         if record.version != VERSION {

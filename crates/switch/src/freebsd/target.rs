@@ -8,7 +8,7 @@ use thiserror::Error;
 const INTERFACE_LENGTH_MAX: usize = 15;
 /// More than any name in the DNS with a user before it.
 const HOST_LENGTH_MAX: usize = 200;
-/// What begins a part of an interface of this machine, such as `eth0:rx0-3`.
+/// The beginnings of a part of an interface of this machine, such as `eth0:rx0-3`.
 const PARTS: [&str; 3] = ["rx", "tx", "napi"];
 
 /// Why a word cannot be an interface of a host.
@@ -28,7 +28,7 @@ impl FreebsdTarget {
     /// of an interface here, or a part of one.
     ///
     /// # Errors
-    /// What is wrong with the host's name.
+    /// When the host's name cannot be one.
     pub fn parse(word: &str) -> Result<Option<FreebsdTarget>, TargetError> {
         let Some((host, interface)) = word.rsplit_once(':') else {
             return Ok(None);
@@ -46,7 +46,7 @@ impl FreebsdTarget {
             .and_then(|name| name.strip_suffix(']'));
         if bare.is_none() && name.contains(':') {
             return Err(TargetError(format!(
-                "{word}: an IPv6 address stands in brackets, such as [2001:db8::1]:em0"
+                "{word}: an IPv6 address is written in brackets, such as [2001:db8::1]:em0"
             )));
         }
         let name = bare.unwrap_or(name);

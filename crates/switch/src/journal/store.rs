@@ -72,7 +72,7 @@ pub enum JournalError {
     NotARecord {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: RecordError,
     },
     /// Somebody else could have written it, or could write there.
@@ -100,7 +100,7 @@ impl From<UnsafeFile> for JournalError {
 }
 
 impl JournalError {
-    /// What went wrong with a file of the journal.
+    /// The error of a file of the journal.
     pub fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
         let path = path.to_path_buf();
         move |source| JournalError::Io { path, source }

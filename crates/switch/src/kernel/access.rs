@@ -308,7 +308,7 @@ fn of_thread<T>(
     }
 }
 
-/// Whose a sysctl is.
+/// The owner of a sysctl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SysctlOwner {
     /// Each network namespace has its own.
@@ -320,7 +320,7 @@ pub enum SysctlOwner {
 }
 
 impl SysctlOwner {
-    /// Whose sysctls of these names are, by what a namespace created for it may write. Nothing is written.
+    /// The owners of sysctls, by whether a namespace created for the purpose may write them. Nothing is written.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.

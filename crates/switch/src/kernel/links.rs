@@ -86,7 +86,7 @@ pub struct LinkInfo {
     pub max_mtu_bytes: Option<u32>,
 }
 
-/// What shows that the traffic of an interface goes on undisturbed.
+/// The state that tells whether the traffic of an interface goes on undisturbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkHealth {
     /// Whether it is up.

@@ -191,7 +191,7 @@ impl Control {
         Ok(queues.into_iter().flatten().collect())
     }
 
-    /// What the driver can do with XDP.
+    /// The driver's support of XDP.
     pub fn xdp_abilities(&mut self, ifindex: u32) -> Result<XdpAbilities, ControlError> {
         let doing = format!("asking for the XDP features of interface {ifindex}");
         let mut request = netdev::Request::new().op_dev_get_do();
@@ -213,7 +213,7 @@ fn counters(attributes: &[u8]) -> BTreeMap<&'static str, u64> {
     COUNTERS.iter().filter_map(one).collect()
 }
 
-/// What `napi-set` of the running kernel takes.
+/// The abilities of `napi-set` in the running kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// Whether values of a single NAPI instance can be set at all.

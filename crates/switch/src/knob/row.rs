@@ -141,7 +141,7 @@ pub(crate) struct Lacking {
     pub remedy: &'static str,
 }
 
-/// What follows a knob's key in the journal.
+/// The argument after a knob's key in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JournalArgument {
     /// Nothing: there is one such knob.
