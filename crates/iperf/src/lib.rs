@@ -22,11 +22,8 @@ pub mod udp;
 pub mod wire;
 mod workload;
 
-pub use config::{AddressPrefix, ClientConfig, Input, ListenerConfig, SocketOptions, StreamConfig};
-pub use records::{
-    Broken, Bucket, Calls, Connected, Distribution, IntervalRecord, Observer, READ_SIZE_BINS,
-    Receipt, Remarks, TcpStart, TcpState, Transit,
-};
+pub use config::{ClientConfig, Input, ListenerConfig};
+pub use records::{Connected, IntervalRecord, Observer};
 pub use slots::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
 pub use wire::Amount;
 pub use workload::{TcpWorkload, UdpWorkload};

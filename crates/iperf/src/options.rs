@@ -12,12 +12,12 @@ mod tests;
 mod types;
 mod values;
 
-pub use types::{Bind, ClientOptions, Common, End, Exclude, Json, Options, ServerOptions, Style};
-pub use values::OptionError;
+pub(crate) use types::{ClientOptions, End, Exclude, Json, ServerOptions, Style};
+pub use types::{Common, Options};
 
 use draft::Draft;
 use table::{Argument, Meaning, OptionSide, SECTIONS, Spec, specs};
-use values::Given;
+use values::{Given, OptionError};
 
 /// Options that are left out or that mean something at one end or with one protocol only, by the name that
 /// messages call them.
@@ -26,7 +26,7 @@ type ToJudge = Vec<(&'static Spec, String)>;
 /// Reads the environment, then the arguments, which do not hold the program's name.
 ///
 /// # Errors
-/// See [`OptionError`]. Help and version are found before any error behind them.
+/// When an option or a value cannot be carried out; the error says why. Help and version are found before any error behind them.
 /// ```
 /// use nicpoll_iperf::options::{Options, parse};
 ///
@@ -37,7 +37,7 @@ type ToJudge = Vec<(&'static Spec, String)>;
 /// // A value without a meaning is refused by name.
 /// let error = parse(["-s", "-t", "soon"].map(String::from), |_| None).unwrap_err();
 /// assert!(error.to_string().contains("soon"));
-/// # Ok::<(), nicpoll_iperf::options::OptionError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn parse(
     args: impl IntoIterator<Item = String>,

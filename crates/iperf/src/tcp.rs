@@ -8,9 +8,9 @@ mod sender;
 mod server;
 mod socket;
 
-pub use client::{ConnectBack, Streams, connect, run_client};
+pub use client::{Streams, connect, run_client};
 pub use nicpoll_traffic::udp_server::ServerConfig;
-pub use reader::{End, Incoming, ReceiveReport};
-pub use sender::{Outgoing, SendReport};
-pub use server::{Accepted, Listener, SEND_TIME_MAX, Server};
+pub use reader::{End, ReceiveReport};
+pub use sender::SendReport;
+pub use server::{Listener, Server};
 pub use socket::Error;

@@ -9,9 +9,10 @@ mod sender;
 mod server;
 mod session;
 
-pub use client::{ConnectBack, Streams, connect, run_client};
+pub use client::{Streams, connect, run_client};
 pub use nicpoll_traffic::udp_server::{ServerConfig, ServerError};
-pub use receiver::{End, Incoming, ReceiveReport, Server};
-pub use sender::{Outgoing, SendError, SendReport};
-pub use server::{Accepted, Listener, SEND_TIME_MAX};
-pub use session::{ClientIds, DatagramServer};
+pub use receiver::{End, ReceiveReport, Server};
+pub use sender::{SendError, SendReport};
+pub use server::Listener;
+pub use session::ClientIds;
+pub(crate) use session::DatagramServer;

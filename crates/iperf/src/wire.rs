@@ -14,10 +14,13 @@ mod report;
 
 pub use datagram::{
     CLIENT_HEADER_OFFSET, DatagramHeader, Dialect, ID_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN,
-    RawDatagram, SHARED_CLOCK_BYTES_MIN, has_shared_clock, mark_shared_clock, prepare_payload,
+    RawDatagram, has_shared_clock, mark_shared_clock, prepare_payload,
 };
 pub use header::{
-    Amount, ClientHeader, DEFAULT_PORT, Directions, Extension, HEADER_BYTES_MAX, HeaderAck,
-    HeaderError, Version, fill_payload, flags, header_length, is_acknowledged, upper_flags,
+    Amount, ClientHeader, Directions, Extension, HeaderAck, HeaderError, Version, fill_payload,
+    flags, header_length, is_acknowledged, upper_flags,
 };
 pub use report::{Reply, ServerReport, classify};
+
+pub(crate) use datagram::SHARED_CLOCK_BYTES_MIN;
+pub(crate) use header::{DEFAULT_PORT, HEADER_BYTES_MAX};

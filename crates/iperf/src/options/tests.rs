@@ -3,6 +3,7 @@ use std::time::Duration;
 use nicpoll_model::{Rate, RateUnit};
 use proptest::prelude::*;
 
+use super::types::Bind;
 use super::*;
 use crate::config::{Input, StreamConfig};
 use crate::wire::{Amount, Dialect, Directions};
