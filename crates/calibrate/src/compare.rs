@@ -20,7 +20,7 @@ const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
 /// What polling uses and nothing else; one value a mechanism, see the reference host's file.
 const OF_POLLING: [&str; 3] = ["cpu.netisr_ns", "card.poll_ns", "card.status_ns"];
 
-/// Places of the ticks that a run on a knife's edge is simulated with, beside its own.
+/// Further phases of the ticks that a run on a knife's edge is simulated with.
 const PLACES: u64 = 12;
 
 /// A parameter that is tried at other values: its name, and numbers of hosts.

@@ -336,8 +336,8 @@ fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<
     Ok(misfits.collect())
 }
 
-/// What the search takes the square of: small errors as they are, great ones by the root, so that the sum of squares
-/// grows by the error itself (`2 (sqrt(1 + e^2) - 1)`; Charbonnier et al., ICIP 1994). A figure that no value of any
+/// What the search takes the square of: small errors as they are, great ones by the root. The sum of squares then grows by
+/// a great error itself (`2 (sqrt(1 + e^2) - 1)`; Charbonnier et al., ICIP 1994). A figure that no value of any
 /// parameter explains then does not pull those that one does. Roots are exact to the last digit everywhere (IEEE 754).
 fn softened(error: f64) -> f64 {
     (2.0 * ((1.0 + error * error).sqrt() - 1.0))

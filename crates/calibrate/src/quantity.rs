@@ -11,7 +11,7 @@ pub struct Outcome {
     pub flows: Vec<Flow>,
     /// The hosts, in the order of the path.
     pub hosts: Vec<HostOutcome>,
-    /// What held it back: the resource, and of which host.
+    /// The resource that limited it, with its host.
     pub bottleneck: String,
 }
 

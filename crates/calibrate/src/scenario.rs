@@ -99,7 +99,7 @@ pub fn simulated(
         .map(|of| host_outcome(of, scenario, length))
         .collect();
     if let [only] = &mut outcomes[..] {
-        // Its sender is not simulated, so that what it lost at its socket is of nothing known.
+        // Its sender is not simulated: what the lost packets are a share of is unknown.
         only.socket_drop_ratio = None;
     }
     Ok(Outcome {

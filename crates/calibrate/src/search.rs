@@ -30,7 +30,7 @@ pub struct SearchResult {
     pub calls: u64,
 }
 
-/// Points that are looked at first. A valley beside the deepest one is no place to begin.
+/// Points that are looked at first. A valley next to the deepest one is no place to begin.
 const POINTS: u32 = 150;
 /// The points are the start with each number multiplied or divided by powers of two, up to this.
 const POWER_MAX: u64 = 1;

@@ -25,7 +25,7 @@ const UNUSED: &str = "no part of a veth pair";
 const WITHIN_UDP: &str = "within network.udp_ns: IP and UDP were measured together";
 const NOT_MEASURED: &str = "not measured: the demo's traffic has none";
 
-/// What is known of the measured machine beside its costs.
+/// The measured machine, apart from its costs.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredMachine<'a> {
     /// When it was measured, RFC 3339.
@@ -361,7 +361,7 @@ const ROUND_TRIPS: &str = "rr:payload=64";
 /// Virtual time of a run that is counted, and of one that looks for the timeout.
 const COUNTED_NS: u64 = 500_000_000;
 const LOOK_NS: u64 = 100_000_000;
-/// Steps towards the timeout that gives one round a period, each of which makes up for this share of the error.
+/// Steps towards the timeout that gives one round a period; each corrects this share of the error.
 const STEPS: u32 = 12;
 const GAIN: f64 = 0.7;
 /// The least timeout that a host can be given.

@@ -40,7 +40,7 @@ pub enum Rule {
     Progress,
     /// Each packet is handed up once, in the order of arrival, and none that there was room for is lost.
     Order,
-    /// Beyond its room a device may refuse packets, and then goes on as before.
+    /// Beyond its room a device may refuse packets, and then continues as before.
     Overflow,
     /// With its interrupts off a device causes none.
     Silence,
@@ -289,7 +289,7 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     let room = bench.room();
     let (mut arrived, mut next) = (0u64, 0u64);
     for tick in 1..=100u64 {
-        // No more than a cycle takes, so that none is refused.
+        // No more than a cycle takes: none is refused.
         let more = room.min(poller.read(Knob::Burst)).min(5);
         bench.arrive(more);
         arrived += u64::from(more);

@@ -49,7 +49,7 @@ impl Shared {
     /// Forgets what was counted, and nothing else.
     pub fn begin_counting(&mut self) {
         for flow in &mut self.flows {
-            *flow = flow.begun_anew();
+            *flow = flow.restarted();
         }
         self.served.fill(0);
         self.losses.fill(Losses::default());
@@ -239,7 +239,7 @@ impl Tally {
 pub struct FlowTally {
     /// The machine that sends.
     pub from: usize,
-    /// The number of the next one. Never begun anew.
+    /// The number of the next one. Never restarted.
     pub next_number: u64,
     pub offered: u64,
     pub delivered: u64,
@@ -305,7 +305,7 @@ impl FlowTally {
     }
 
     /// With nothing counted; numbers go on.
-    pub fn begun_anew(&self) -> Self {
+    pub fn restarted(&self) -> Self {
         FlowTally {
             next_number: self.next_number,
             ..FlowTally::new(self.from)
@@ -395,7 +395,7 @@ mod tests {
             tally.deliver(number, 0, 1);
         }
         assert_eq!((tally.missing(), tally.out_of_order), (1, 1));
-        assert_eq!(tally.begun_anew().missing(), 0);
+        assert_eq!(tally.restarted().missing(), 0);
     }
 
     #[test]

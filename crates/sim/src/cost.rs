@@ -72,7 +72,7 @@ impl Simulation {
         }
     }
 
-    /// What a sending program does beside sending packets.
+    /// Steps of a sending program other than sending packets.
     fn steps_per_second(&self, host: &HostModel) -> f64 {
         match self.workload.pattern {
             // It reads the clock over and over; one that takes no time it reads once.

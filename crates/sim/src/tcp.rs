@@ -277,7 +277,7 @@ impl Sender {
         self.buffer_bytes - (self.written - self.acknowledged)
     }
 
-    /// Whether a writer that waits for room goes on (`sbwait` until `sb_lowat`).
+    /// Whether a writer that waits for room continues (`sbwait` until `sb_lowat`).
     pub fn has_room(&self) -> bool {
         self.room() >= ROOM_MIN.min(self.buffer_bytes)
     }
@@ -357,7 +357,7 @@ impl Sender {
         }
     }
 
-    /// The first segment that is not acknowledged goes out again, and its timer starts anew.
+    /// The first segment that is not acknowledged goes out again, and its timer restarts.
     fn resend(&mut self) {
         self.resends = true;
         self.retransmit_tick = None;
@@ -421,7 +421,7 @@ impl Sender {
         }
     }
 
-    /// One byte into a closed window, so that the receiver tells of it again; into one that is open but
+    /// One byte into a closed window, to make the receiver announce it again; into one that is open but
     /// too small to be worth a segment, what fits (`tcp_timer_persist`).
     fn probe(&mut self, now: Now) -> Option<Segment> {
         let unsent = self.written - self.acknowledged;

@@ -1,12 +1,12 @@
 //! The tick-sampling trap: work that comes in pulses, seen by a clock that ticks nearly in step with them.
 //!
-//! A kernel that samples looks at each tick at what the processor does, and gives the whole tick to
-//! that. When pulses come at a multiple or a part of the tick's period, each tick sees the same phase of
-//! a pulse; and when the pulses' clock is another one, the phase drifts slowly through the pulse.
-//! Short readings then tell what that phase is like, and nothing of the processor's load.
+//! A kernel that samples looks at each tick at what the processor does, and charges the whole tick to that. When pulses come
+//! at a multiple or a fraction of the tick's period, each tick sees the same phase of a pulse; when the pulses come from
+//! another clock, the phase drifts slowly through the pulse. Short readings then show that phase, and nothing of the
+//! processor's load.
 //!
-//! What must hold: time is kept in whole units, so that the phase of the last tick is as exact as that of
-//! the first. The work of ticks themselves is left out.
+//! Time is kept in whole units: the phase of the last tick is as exact as that of the first. The work of the ticks
+//! themselves is left out.
 
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks, TickReading, TickShares};
 
@@ -45,7 +45,7 @@ pub struct Ticks {
     pub duration_ns: Option<u64>,
 }
 
-/// The same in whole units of time, of which a nanosecond has `hz` billion.
+/// The same in whole units of time; a nanosecond has `hz` billion of them.
 struct Units {
     nanosecond: u128,
     tick: u128,

@@ -1,6 +1,4 @@
-//! Simulations side by side, on all cores.
-//!
-//! What must hold: results stand in the order of what they are of, however many cores there are.
+//! Runs simulations in parallel, on all cores. Results keep the order of their items, however many cores there are.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -187,7 +187,7 @@ pub struct Cpu {
     soft_is_thread: bool,
     /// Whose turn it is when ksoftirqd and the program both have work.
     pub is_programs_turn: bool,
-    /// Whether ksoftirqd is in a softirq, out of which the scheduler does not take it.
+    /// Whether ksoftirqd is in a softirq, which the scheduler does not preempt.
     pub is_soft_thread_held: bool,
     pub times: Times,
     pub switches: u64,
@@ -387,7 +387,7 @@ impl Cpu {
         }
     }
 
-    /// A preempted thread goes on.
+    /// A preempted thread continues.
     fn refill(&mut self, level: Level) {
         self.displaced &= !bit(level);
         let left_ns = self.slots[level as usize].remaining_ns;

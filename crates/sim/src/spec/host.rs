@@ -270,7 +270,7 @@ impl HostModel {
         self.veth.pair > 0
     }
 
-    /// What a packet takes of the socket's buffer. An empty one takes a byte, so that the buffer ends.
+    /// Bytes of the socket's buffer that a packet takes. An empty one takes a byte, or the buffer would hold any number.
     pub(crate) fn packet_bytes(&self, payload_bytes: u32) -> u64 {
         (u64::from(payload_bytes) + self.socket.packet_overhead_bytes).max(1)
     }

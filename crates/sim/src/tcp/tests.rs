@@ -388,7 +388,7 @@ mod congestion {
     }
 
     #[test]
-    fn a_timeout_begins_anew_and_its_own_duplicates_tell_nothing() {
+    fn a_timeout_restarts_and_its_own_duplicates_tell_nothing() {
         let mut congestion = Congestion::new(MSS);
         congestion.window = 20 * MSS;
         congestion.timeout(30 * MSS, WIDE);

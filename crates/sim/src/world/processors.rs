@@ -61,7 +61,7 @@ impl Processors {
             .map_or(cpu < self.queues, |program| program == cpu)
     }
 
-    /// Whether a processor has the program of which a host has one only.
+    /// Whether a processor has the program that a host has only once.
     pub fn has_single(self, cpu: usize) -> bool {
         self.program.unwrap_or(0) == cpu
     }
