@@ -18,7 +18,7 @@ use rustix::net::{
 
 use crate::block::lost;
 
-/// What a stretch of traffic lost.
+/// Losses in a stretch of traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lost {
     drops: Losses,
@@ -56,7 +56,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// `factor` times what is usual may be lost; `usual` is a stretch under the reference before the first block.
+    /// Allows `factor` times the usual losses; `usual` is a stretch under the reference before the first block.
     pub fn new(factor: f64, longest_seconds: f64, usual: &Lost) -> Self {
         Limits {
             drops: LossLimit::new(factor, longest_seconds, usual.drops),
@@ -64,7 +64,7 @@ impl Limits {
         }
     }
 
-    /// Whether a block that is under way lost so much that it cannot go on.
+    /// Whether a running block has lost too much to go on.
     pub fn at_once(&self, so_far: &Lost) -> Option<AbEnd> {
         ended(
             self.drops.at_once(&so_far.drops),
@@ -118,7 +118,7 @@ fn packets(host: &HostSnapshot) -> u64 {
         .sum()
 }
 
-/// What changed about an interface since a comparison began; `None` when nothing did that matters.
+/// A change of an interface that ends a comparison; `None` without one.
 pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Option<AbEnd> {
     let end = |cause, text: String| {
         Some(AbEnd {
@@ -150,7 +150,7 @@ pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Opt
 /// Bytes of an echo message before its data: type, code, checksum, identifier, number (RFC 792).
 const HEADER_BYTES: usize = 8;
 
-/// More than any answer that is looked for.
+/// More than any expected answer.
 const ANSWER_BYTES: usize = 1_500;
 
 /// What differs between the versions of IP.
@@ -159,7 +159,7 @@ struct Version {
     protocol: Protocol,
     request: u8,
     reply: u8,
-    /// Whether a raw socket shows the header of IP.
+    /// Whether a raw socket delivers the IP header.
     has_ip_header: bool,
 }
 

@@ -13,10 +13,10 @@ use nicpoll_observe::{
 
 use crate::meter::{ExactReading, Instance, Queues, Reading, is_receiver};
 
-/// Delays below which a block has no median.
+/// Number of delays below which a block has no median.
 const FOR_MEDIAN: u64 = 10;
 
-/// Delays below which it has no 99th percentile.
+/// Number of delays below which it has no 99th percentile.
 const FOR_P99: u64 = 100;
 
 /// The delays between two readings, of the kinds that have enough.
@@ -49,8 +49,8 @@ fn delay_between(
     })
 }
 
-/// What foreign threads used between two lists of all. `own` is this process, `of_traffic` are those with
-/// sockets; without it only `own` is foreign.
+/// CPU time of foreign threads between two lists of all threads. `own` is this process, `of_traffic` are processes with
+/// sockets; without them only `own` is foreign.
 pub fn foreign_time(
     before: &[ThreadTimes],
     after: &[ThreadTimes],
@@ -81,7 +81,7 @@ pub fn foreign_time(
 /// Names under which the kernel or drivers count the packets of a queue, the best first.
 const PACKETS: [&str; 5] = ["rx_packets", "packets", "pkts", "cnt", "pkt_n"];
 
-/// The lines of a block: queues that the driver counts for, or whose instance it tells.
+/// The queues of a block: those with driver counters or a known instance.
 pub fn queues(
     first: &Reading,
     last: &Reading,
@@ -147,11 +147,11 @@ pub struct Times {
     pub duration_seconds: f64,
     /// The part at its beginning that is in no figure.
     pub left_out_seconds: f64,
-    /// What counting took meanwhile, in cores.
+    /// CPU time of counting, in cores.
     pub counting_cores: f64,
 }
 
-/// What a block carried and cost.
+/// Makes the block of its readings.
 pub fn block(
     times: Times,
     readings: &Readings<'_>,
@@ -201,7 +201,7 @@ pub fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
-/// What the members carried and what was used between two readings, when counting took so many cores.
+/// Traffic and CPU time of the members between two readings. `counting_cores` is the cost of counting.
 pub fn window(
     first: &Reading,
     last: &Reading,
@@ -265,7 +265,7 @@ fn steal_seconds(first: &Reading, last: &Reading, seconds: f64) -> f64 {
     delta.states.iter().map(|core| core.steal * seconds).sum()
 }
 
-/// What the chosen instances did; `None` where polls are not watched.
+/// Polls of the chosen instances; `None` if polls are not watched.
 pub fn polls(
     first: &Reading,
     last: &Reading,
@@ -281,7 +281,7 @@ pub fn polls(
     Some(each.fold(PollRhythm::default(), |sum, one| sum.plus(&one)))
 }
 
-/// Hardware interrupts of instances; `None` when none of them has one, as of a virtual device.
+/// Hardware interrupts of instances; `None` if they have none, as of a virtual device.
 pub fn interrupts_of<'a>(
     first: &Reading,
     last: &Reading,

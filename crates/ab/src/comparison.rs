@@ -71,7 +71,7 @@ pub fn prepare(request: AbRequest, journal: Journal) -> Result<Prepared, LabErro
 }
 
 impl Prepared {
-    /// What to know about how the interfaces were found.
+    /// Notes on how the interfaces were found.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -109,8 +109,7 @@ impl Prepared {
         })
     }
 
-    /// Runs the comparison, and has it in the store. `guard` starts the process that puts everything back should this
-    /// one be killed.
+    /// Runs the comparison and stores it. `guard` starts the process that restores everything if this one is killed.
     ///
     /// # Errors
     /// When it cannot begin.
@@ -191,7 +190,7 @@ impl Prepared {
         Ok(document)
     }
 
-    /// What became of the interfaces that were changed.
+    /// State of the changed interfaces after restoring.
     fn restored(
         &mut self,
         targets: &[Target],
@@ -220,8 +219,8 @@ impl Prepared {
         targets.iter().map(one).collect()
     }
 
-    /// The host that the user came from by ssh, when that goes by one of the interfaces. Then nothing longer than the
-    /// usual period is tried: a session must stay usable.
+    /// The host that the user came from by ssh through one of the interfaces. Then no period above the usual one is
+    /// tried, to keep the session usable.
     fn client(&mut self) -> Result<Option<IpAddr>, LabError> {
         if !self
             .switch
@@ -260,7 +259,7 @@ impl Prepared {
         members
     }
 
-    /// What both settings need: an interface at the other end of a veth may have the name of this one.
+    /// The writes that both settings need. The other end of a veth may have the same name.
     fn prerequisites(&self) -> Vec<SwitchWrite> {
         let named = |write: &Write| SwitchWrite {
             interface: write.target.label(self.netns_inode),
@@ -303,7 +302,7 @@ impl Prepared {
             .collect()
     }
 
-    /// The command line that makes the judged setting stand.
+    /// The command that sets the judged setting.
     fn command(&self) -> String {
         let AbRequest {
             name, words, netns, ..

@@ -31,3 +31,22 @@ Exit codes: 0 done, with a verdict; 1 failed, or given up and everything put bac
 4 no verdict: too few blocks, no traffic, CPU time that cannot be counted or is below what counting
 costs, or blocks that work on what the one before left (carry-over); 5 a privilege or kernel feature
 is missing; 130 and 143 stopped by a signal. More in docs/ab.md.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_says_what_may_keep_a_verdict_back() {
+        let help = EXAMPLES.replace('\n', " ");
+        for reason in [
+            "too few blocks",
+            "no traffic",
+            "cannot be counted",
+            "below what counting costs",
+            "carry-over",
+        ] {
+            assert!(help.contains(reason), "{reason}");
+        }
+    }
+}

@@ -45,20 +45,20 @@ pub struct ExactReading {
     pub cores: ExactSample,
     /// Of each thread.
     pub threads: Vec<ThreadTimes>,
-    /// Processes with a socket of the namespace; `None` where processes cannot be told.
+    /// Processes with a socket of the namespace; `None` if they cannot be determined.
     pub of_traffic: Option<BTreeSet<u32>>,
     /// This process.
     pub own_process: u32,
 }
 
-/// The counts of one moment.
+/// All counters at one moment.
 #[derive(Clone, Debug)]
 pub struct Reading {
     /// When.
     pub at: Instant,
     /// Interfaces and protocols.
     pub host: HostSnapshot,
-    /// CPU time by events; `None` where the kernel does not allow it.
+    /// CPU time by events; `None` if the kernel does not allow it.
     pub exact: Option<ExactReading>,
     /// CPU time by the clock tick.
     pub sampled: CpuSample,
@@ -68,18 +68,18 @@ pub struct Reading {
     pub interrupts: Option<Vec<InterruptLine>>,
     /// Soft interrupts that receive, of all CPUs.
     pub receive_softirqs: Option<u64>,
-    /// Delays of each kind that is seen.
+    /// Delays of each measured kind.
     pub delays: BTreeMap<AbDelayKind, Histogram>,
-    /// What the time stamps of cards were good for; `None` where no card stamps packets.
+    /// Quality of the cards' time stamps; `None` if no card stamps packets.
     pub stamped: Option<Stamped>,
-    /// What drivers count for each receive queue.
+    /// Driver counters of each receive queue.
     pub queues: Queues,
 }
 
-/// Reads the namespace that its thread is in.
+/// Reads the counters of its thread's namespace.
 pub struct Meter {
     counters: HostCounters,
-    /// Asks for the counters of queues.
+    /// Reads the counters of queues.
     control: Control,
     exact: Option<(ExactCpu, u32)>,
     rhythms: Option<RhythmWatch>,
@@ -91,7 +91,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Begins to count for the members, by index.
+    /// Starts counting for the members, by index.
     pub fn begin(members: &[u32]) -> Self {
         let mut meter = Meter {
             counters: HostCounters::of_caller(),
@@ -129,7 +129,7 @@ impl Meter {
         }
     }
 
-    /// Begins to measure delays, of some of so many packets a second. Returns what cannot be seen of them.
+    /// Starts measuring delays of a sample of this many packets a second. Returns what cannot be measured.
     pub fn begin_delays(&mut self, packets_per_second: f64) -> Vec<Unseen> {
         self.packets_per_second = packets_per_second;
         let own = self.exact.as_ref().map(|(_, own)| *own);
@@ -138,7 +138,7 @@ impl Meter {
         unseen
     }
 
-    /// Takes the programs that count out of the kernel's way.
+    /// Detaches the counting programs.
     pub fn pause(&mut self) -> Result<(), LabError> {
         self.rhythms = None;
         self.delays = Delays::default();
@@ -148,7 +148,7 @@ impl Meter {
         }
     }
 
-    /// Counts again what was counted before the pause.
+    /// Attaches again what was counted before the pause.
     pub fn resume(&mut self) -> Result<(), LabError> {
         if let Some((exact, _)) = &mut self.exact {
             exact.attach()?;
@@ -163,7 +163,7 @@ impl Meter {
         &self.instances
     }
 
-    /// What cannot be seen, and why.
+    /// What cannot be measured, and why.
     pub fn unseen(&self) -> &[Unseen] {
         &self.unseen
     }
@@ -173,7 +173,7 @@ impl Meter {
         self.counters.snapshot()
     }
 
-    /// Reads again and again what all instances polled, until a time. Nothing where polls cannot be watched.
+    /// Reads the polls of all instances periodically until a time. Empty if polls cannot be watched.
     pub fn follow_polls(&self, since: Instant, until: Instant) -> Result<Vec<PollCount>, LabError> {
         let mut counts = Vec::new();
         while let (Some(watch), true) = (&self.rhythms, Instant::now() < until) {
@@ -239,7 +239,7 @@ impl Meter {
         })
     }
 
-    /// What counting takes now, in cores: the kernel times the programs for so long. 0 when none runs.
+    /// CPU time of counting, in cores: the kernel times the programs for this long. 0 if none runs.
     pub fn counting_cores(&mut self, time: Duration) -> Result<f64, LabError> {
         match &mut self.exact {
             Some((exact, _)) => {
@@ -311,10 +311,10 @@ fn count_receive_softirqs(text: &str) -> Option<u64> {
     words.try_fold(0, |sum, word| Some(sum + word.parse::<u64>().ok()?))
 }
 
-/// So many packets a second are followed; more cost CPU time and tell nothing more.
+/// Packets a second that are followed. More would cost CPU time and add nothing.
 const FOLLOWED_PER_SECOND: f64 = 2_000.0;
 
-/// What measures delays; nothing where it cannot be.
+/// The instruments for delays, as far as available.
 #[derive(Default)]
 pub struct Delays {
     packets: Option<PacketDelays>,
@@ -323,8 +323,8 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Begins to measure those of packets of the instances, which have so many a second, and of threads. `own` is this
-    /// process, as the account of CPU time numbers it. Returns also what cannot be seen.
+    /// Starts measuring delays of the instances' packets and of threads. `own` is this process's number in the CPU
+    /// account. Also returns what cannot be measured.
     pub fn begin(
         instances: &[Instance],
         packets_per_second: f64,
@@ -363,7 +363,7 @@ impl Delays {
         }
     }
 
-    /// Times threads of the programs that have to do with the traffic now.
+    /// Times the threads of programs that now handle the traffic.
     pub fn watch_programs(&mut self, now: &ExactReading) -> Result<(), BpfError> {
         let (Some(waits), Some(of_traffic)) = (&mut self.waits, &now.of_traffic) else {
             return Ok(());
@@ -389,7 +389,7 @@ impl Delays {
         Ok(all)
     }
 
-    /// What the time stamps of cards were good for in the delays that were read before.
+    /// Quality of the cards' time stamps in the delays read before.
     pub fn stamped(&self) -> Result<Option<Stamped>, BpfError> {
         let stamped = self.packets.as_ref().map(PacketDelays::stamped);
         Ok(stamped.transpose()?.flatten())
@@ -462,7 +462,8 @@ fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, NoStamps
 pub struct Stamps(BTreeMap<u32, usize>);
 
 impl Stamps {
-    /// Asks the cards of the instances, in the caller's namespace. Returns also their clocks, and what is not seen.
+    /// Queries the cards of the instances, in the caller's namespace. Also returns their clocks, and what is not
+    /// measured.
     pub fn of(instances: &[Instance]) -> (Self, Vec<CardClock>, Vec<Unseen>) {
         let mut clocks = Clocks::default();
         let mut stamps = Stamps::default();
@@ -552,7 +553,7 @@ pub fn is_receiver(thread: &ThreadTimes) -> bool {
 /// Counters by name, of each receive queue: that is its interface's index and its number.
 pub type Queues = BTreeMap<(u32, u32), BTreeMap<String, u64>>;
 
-/// Reads what the drivers of the members count, and what the kernel asks them for. Nothing where they do not tell.
+/// Reads the members' queue counters, from driver statistics and the kernel's. Empty if there are none.
 pub fn read_queues<'a>(
     control: &mut Control,
     members: impl Iterator<Item = (u32, Option<&'a str>)>,

@@ -10,13 +10,13 @@ use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
 use nicpoll_switch::{Name, Values};
 use thiserror::Error;
 
-/// Lengths that a mean block may have. Shorter ones lose too much of their time to what is left out.
+/// Range of the mean block length. Of shorter blocks too much is left out.
 const BLOCK: [Duration; 2] = [Duration::from_millis(400), Duration::from_secs(600)];
 
-/// The shortest and the longest block, in mean ones.
+/// Shortest and longest block, relative to the mean.
 const SPREAD: [f64; 2] = [0.5, 1.5];
 
-/// Share of the shortest block that is left out at most.
+/// Limit of what is left out, as a share of the shortest block.
 const LEFT_OUT_SHARE: f64 = 0.25;
 
 /// What is to be compared, and for how long.
@@ -24,7 +24,7 @@ const LEFT_OUT_SHARE: f64 = 0.25;
 pub struct AbRequest {
     /// The interface, or a part of it.
     pub name: Name,
-    /// What is judged against what is there.
+    /// The values that are compared with the present ones.
     pub values: Values,
     /// The words of `nicpoll set` that follow the interface: `polling --period=50us`.
     pub words: String,
@@ -34,7 +34,7 @@ pub struct AbRequest {
     pub plan: AbPlan,
     /// Whether values whose change restarts the queues may alternate.
     pub is_disruptive: bool,
-    /// The run is given up when a block loses so many times what is lost under the reference.
+    /// The run ends when a block loses this many times what is lost under the reference.
     pub loss_factor: f64,
 }
 
@@ -59,18 +59,18 @@ pub fn most_left_out(shortest: f64) -> f64 {
     LEFT_OUT_SHARE * shortest
 }
 
-/// What comes next, so many seconds after the start.
+/// The next step of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// A pair that lasts as long as was asked.
     Pair,
-    /// Nothing until so many seconds after the start.
+    /// A pause until so many seconds after the start.
     Pause(f64),
     /// The end.
     End,
 }
 
-/// What a plan has next, when a pair of this length is drawn. A pair never reaches over the end of a stretch.
+/// The next step of a plan for a drawn pair of this length. A pair never extends past the end of a stretch.
 pub fn next(plan: &AbPlan, elapsed: f64, pair: f64) -> Next {
     let [measured, every] = plan.duty_seconds.unwrap_or([plan.duration_seconds; 2]);
     let stretch = (elapsed / every).floor();
@@ -85,7 +85,7 @@ pub fn next(plan: &AbPlan, elapsed: f64, pair: f64) -> Next {
     }
 }
 
-/// For how long of each period is measured.
+/// The measured part of each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duty {
     /// Measured time of each period.
@@ -94,7 +94,7 @@ pub struct Duty {
     pub every: Duration,
 }
 
-/// Why a text is no duty.
+/// Why a text is not a duty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DutyError {
     /// It has not two times.

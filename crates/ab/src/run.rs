@@ -25,32 +25,32 @@ use crate::block::{Member, Readings, Times, block, window};
 use crate::meter::Meter;
 use crate::plan::{AbRequest, Next, most_left_out, next};
 
-/// How the setting that is there is called.
+/// Name of the present setting.
 pub const AS_IT_IS: &str = "as it is";
 
-/// How often the traffic and the interface are looked at.
+/// Interval of checks of the traffic and the interface.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How often a signal is looked for.
+/// Interval of checks for a signal.
 const NAP: Duration = Duration::from_millis(20);
 
-/// How long the programs that count are timed in a block, at most.
+/// Limit of the time for timing the counting programs in a block.
 const TIMED_MAX: Duration = Duration::from_millis(100);
 
-/// How long the user's host has to answer, and how often it is asked.
+/// Time for the user's host to answer an echo request, and the number of requests.
 const ECHO_TIME: Duration = Duration::from_millis(500);
 
 const ECHOES: u16 = 3;
 
-/// After so long it can be told how long a run has to be.
+/// Time after which the necessary length of a run can be estimated.
 const FIRST_WORD: Duration = Duration::from_secs(60);
 
-/// What a run tells while it goes on.
+/// Progress of a run.
 #[derive(Clone, Debug)]
 pub enum AbProgress<'a> {
-    /// It is found out how much is lost under the reference.
+    /// Losses under the reference are measured.
     Begins,
-    /// It is found out whether a change of setting disturbs the interface, and how long the traffic takes to settle.
+    /// The first changes of setting show whether they disturb the interface, and how long the traffic takes to settle.
     FirstChanges,
     /// A block begins.
     Block {
@@ -61,9 +61,9 @@ pub enum AbProgress<'a> {
         /// How long the run goes on.
         left: Duration,
     },
-    /// Nothing is measured for so long, and the setting that was there is in force.
+    /// A pause of this length under the original setting.
     Pause(Duration),
-    /// What the pairs of the first minute say, once.
+    /// The answer after the first minute, once.
     FirstMinute(&'a AbAnswer),
 }
 
@@ -106,7 +106,7 @@ pub struct Run<'a> {
     pub cancel: &'a AtomicBool,
     /// Reads every counter, in the interfaces' namespace.
     pub meter: &'a NetnsThread<Meter>,
-    /// What it costs to have what both settings need.
+    /// Traffic without and with the changes that both settings need.
     pub bracket: &'a mut Bracket,
     /// Where pairs are stored.
     pub recording: &'a mut PairRecording,
@@ -114,7 +114,7 @@ pub struct Run<'a> {
     pub left_out: Duration,
     /// State of the members at the beginning.
     pub health: Vec<LinkHealth>,
-    /// `None` until it is known what is usual.
+    /// `None` until the usual losses are known.
     pub limits: Option<Limits>,
     /// When the first block began.
     pub begin: Instant,
@@ -133,7 +133,7 @@ impl Counted {
     }
 }
 
-/// What a block was, and what was lost from the write that began it on.
+/// A block, and the losses since the write that began it.
 type Block = (AbBlock, Lost);
 
 impl Run<'_> {
@@ -216,7 +216,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The setting that was there is in force until so long after the start, and nothing is counted.
+    /// Puts the original setting in force, and counts nothing until so long after the start.
     fn pause(
         &mut self,
         until: Duration,
@@ -231,7 +231,7 @@ impl Run<'_> {
         Ok(self.meter.run(Meter::resume)??)
     }
 
-    /// Runs a pair. Returns also why the run ends with it, when it lost too much.
+    /// Runs a pair. Also returns why the run ends with it, if it lost too much.
     fn pair(
         &mut self,
         drawn: DrawnPair,
@@ -356,7 +356,7 @@ impl Run<'_> {
         turned.map_err(|error| self.explained(error))
     }
 
-    /// What somebody else changed in the block that ended, in words.
+    /// External changes in the last block, in words.
     fn drift(&mut self) -> Result<Option<String>, Halt> {
         let drift = match self.alternation.drift(self.switch) {
             Ok(drift) => drift,
@@ -369,7 +369,7 @@ impl Run<'_> {
         Ok((!words.is_empty()).then(|| words.join("; ")))
     }
 
-    /// A write or a reading that failed, or better what became of the interface.
+    /// Explains a failed write or reading by the state of the interface, if possible.
     fn explained(&mut self, error: SwitchError) -> Halt {
         if let Err(halt @ Halt::End(_)) = self.look(None) {
             return halt;
@@ -378,7 +378,7 @@ impl Run<'_> {
         end(AbEndCause::SettingFailed, error)
     }
 
-    /// Waits, and looks meanwhile. Losses are held against the counters of `before`, the beginning of a block.
+    /// Waits and checks meanwhile. Losses count from `before`, the start of a block.
     fn wait_until(&mut self, until: Instant, before: Option<&Counted>) -> Result<(), Halt> {
         loop {
             let look = (Instant::now() + LOOK).min(until);
@@ -406,7 +406,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether all is well.
+    /// Checks the interfaces, the guard and the losses.
     fn look(&mut self, before: Option<&Counted>) -> Result<(), Halt> {
         let now = self.read_health()?;
         for ((member, then), now) in self.members.iter().zip(&self.health).zip(&now) {
@@ -456,15 +456,14 @@ impl Run<'_> {
     }
 }
 
-/// So many of TCP's round trips are left out at the beginning of a block, as far as a block has room for them.
+/// TCP round trips that are left out at the start of a block, if it is long enough.
 const ROUND_TRIPS: f64 = 10.0;
 
-/// So many times the time that polls take to settle is left out, likewise.
+/// Multiple of the polls' settling time that is left out, likewise.
 const SETTLING_TIMES: f64 = 3.0;
 
 impl Run<'_> {
-    /// What is lost under the reference, before anything else: the limits follow from it. Returns the median of TCP's
-    /// round trips.
+    /// Measures the losses under the reference first, which set the limits. Returns the median of TCP's round trips.
     fn learn(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
         let [shortest, longest] = self.plan().block_seconds;
         let rate = self.usual_for(LOOK)?.packets_per_second();
@@ -486,7 +485,7 @@ impl Run<'_> {
         Ok(before.lost_until(&self.counters()?))
     }
 
-    /// What is in flight or on its way to the new setting when a setting changes is in no figure.
+    /// Sets the part at the start of blocks in which packets in flight and settling polls are left out.
     fn leave_out(&mut self, round_trip_ns: Option<f64>, document: &mut LiveAb) {
         let [shortest, _] = self.plan().block_seconds;
         let most = most_left_out(shortest);
@@ -523,7 +522,7 @@ impl Run<'_> {
         self.left_out = Duration::from_secs_f64(left_out);
     }
 
-    /// A look at the traffic with what both settings need, where they need something.
+    /// Measures the traffic with the changes that both settings need, if there are any.
     fn look_with(&mut self) -> Result<(), Halt> {
         if self.alternation.turns().once.is_empty() {
             return Ok(());
@@ -538,7 +537,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A host that does not answer under the reference tells nothing under the other setting.
+    /// Stops asking a host that does not answer under the reference.
     fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
         let Some(client) = self.client else {
             return Ok(());
@@ -554,21 +553,21 @@ impl Run<'_> {
     }
 }
 
-/// So often each setting is changed to.
+/// Number of first changes to each setting.
 const TURNS: usize = 3;
 
 /// Time after each change; less where blocks are shorter. What takes longer than half of it to settle is not measured.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
-/// What was seen after a change.
+/// Observations after a change.
 struct Turn {
     polls: Vec<PollCount>,
     too_many: Option<AbEnd>,
 }
 
 impl Run<'_> {
-    /// Changes to the judged setting and back a few times. Returns how long polls take to settle, in seconds; `None`
-    /// when it is not known.
+    /// Changes to the judged setting and back a few times. Returns the settling time of polls in seconds; `None` if
+    /// unknown.
     fn first_turns(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
         let [shortest, _] = self.plan().block_seconds;
         let time = TURN_MAX.min(Duration::from_secs_f64(shortest));
@@ -643,7 +642,7 @@ impl Run<'_> {
         rows.iter().map(|row| row.name).collect()
     }
 
-    /// What disturbed the interface is put down to the rows that do so with some drivers, where there are any.
+    /// Attributes a disturbance to the knobs that cause it with some drivers, if there are any.
     fn disturbing(&self, halt: Halt) -> Halt {
         let names = self.tried().join(", ");
         match halt {
@@ -661,10 +660,11 @@ impl Run<'_> {
     }
 }
 
-/// How long the programs that count are timed.
+/// Time for timing the counting programs.
 const TIMED: Duration = Duration::from_millis(100);
 
-/// The looks so far.
+/// Measurements without and with the changes that both settings need, under the reference. A run that ends early has no
+/// result of it.
 #[derive(Debug, Default)]
 pub struct Bracket {
     /// Looks at the traffic without what both settings need.
@@ -674,7 +674,7 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// Both looks at both.
+    /// The result, once there are two of each.
     pub fn closed(&self) -> Option<AbBracket> {
         Some(AbBracket {
             without: self.without.as_slice().try_into().ok()?,
@@ -683,8 +683,7 @@ impl Bracket {
     }
 }
 
-/// Looks at what the members carry and what is used for it, for as long as a mean block lasts. `None` when the user
-/// asks to stop meanwhile.
+/// Measures traffic and CPU time of the members for the length of a mean block. `None` if the user stops it.
 pub fn look(
     meter: &NetnsThread<Meter>,
     members: &[Target],
@@ -720,7 +719,7 @@ pub struct PairRecording {
 }
 
 impl PairRecording {
-    /// Stores a comparison from now on, when there is a store.
+    /// Starts storing a comparison, if there is a store.
     pub fn begin(
         store: Option<Store>,
         document: &LiveAb,

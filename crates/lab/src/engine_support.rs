@@ -27,7 +27,7 @@ use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
 use nicpoll_traffic::netrate::NetrateIds;
 
-/// Changes the kernel's side by the switch.
+/// Changes the kernel's side through the switch.
 pub struct SwitchSetup {
     guard: fn() -> io::Result<Command>,
 }
@@ -39,7 +39,7 @@ impl SwitchSetup {
     }
 }
 
-/// What is set, and who puts it back.
+/// What was set, and the guard that restores it.
 struct Granted {
     switch: Switch,
     held: Option<Held>,
@@ -120,7 +120,7 @@ impl Drop for Granted {
     }
 }
 
-/// What there is to know of an interface of the calling thread's network namespace.
+/// Facts of an interface of the calling thread's network namespace.
 pub fn facts_of(interface: &str) -> Result<Vec<InterfaceFacts>, SetupError> {
     let mut switch = Switch::new(Journal::of_this_machine());
     let orders = orders(&mut switch, interface, &Values::new())?;
@@ -148,7 +148,7 @@ fn orders(switch: &mut Switch, interface: &str, values: &Values) -> Result<Vec<O
     }
 }
 
-/// What each side is, in the switch's knobs.
+/// The switch's values for each side.
 fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> Values {
     match side {
         KernelSide::AsIs => Values::new(),
@@ -184,7 +184,9 @@ fn thread_cpus(allowed: &[u32], engine_cpus: &[u32]) -> Vec<u32> {
 /// How NAPI threads are scheduled in the network's part of a tick: before ordinary programs, after the engine.
 const RECEIVING: Policy = Policy::Fifo { priority: 2 };
 
-/// Accounts of the CPUs of an engine at interfaces of the calling thread's network namespace.
+/// Kernel time on an engine's CPUs, at interfaces of the calling thread's network namespace: interrupts and network
+/// soft interrupts by events, NAPI threads by their clocks. A thread counts on a CPU only if it can run nowhere else.
+/// Without BPF soft interrupts are unknown, and [`KernelTime::gap`] says so.
 pub struct KernelTime {
     interfaces: Vec<String>,
     /// Loaded for the first engine: each event costs the CPUs something.
@@ -217,13 +219,13 @@ impl KernelTime {
         self.events.get_or_init(load).clone()
     }
 
-    /// Why not everything is counted; `None` when it is, or there is no engine.
+    /// Why not everything is counted; `None` if it is, or there is no engine.
     pub fn gap(&self) -> Option<String> {
         self.gap.borrow().clone()
     }
 }
 
-/// What this crate gives an engine of a program that has a guard.
+/// Support of an engine of a program that has a guard.
 pub struct EngineSupport {
     accounts: Option<KernelTime>,
     setup: SwitchSetup,
@@ -241,7 +243,7 @@ impl EngineSupport {
         }
     }
 
-    /// As the engine takes it.
+    /// The form that the engine takes.
     pub fn helpers(&self) -> Helpers<'_> {
         Helpers {
             accounts: match &self.accounts {
@@ -252,7 +254,7 @@ impl EngineSupport {
         }
     }
 
-    /// What is not counted, in a sentence; `None` when nothing is missing.
+    /// A sentence about what is not counted; `None` if nothing is missing.
     pub fn gap(&self) -> Option<String> {
         let why = self.accounts.as_ref()?.gap()?;
         Some(format!(
@@ -343,13 +345,14 @@ impl CpuAccount for KernelTimeOfCpu {
     }
 }
 
-/// The other end of a veth, as it was.
+/// State of a veth's other end before an XDP program came. While the program is attached, Linux turns segmentation
+/// offloads off there and lowers the greatest MTU; both return when it leaves.
 pub struct OtherEnd {
     interface: String,
     before: Option<State>,
 }
 
-/// What may be changed there.
+/// What such a program may change.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     interface: String,
@@ -358,8 +361,8 @@ struct State {
 }
 
 impl OtherEnd {
-    /// As it is now, of an interface of the calling thread's network namespace. Nothing is known where that is no veth,
-    /// or the other end cannot be found.
+    /// Its present state, of an interface of the calling thread's network namespace. Unknown if that is no veth or its
+    /// other end cannot be found.
     pub fn of(interface: &str) -> Self {
         OtherEnd {
             interface: interface.to_owned(),
@@ -367,7 +370,7 @@ impl OtherEnd {
         }
     }
 
-    /// A sink that also says what its XDP program changes there.
+    /// A sink that also reports what its XDP program changes there.
     pub fn around(&self, sink: Sink) -> SinkWithOtherEnd<'_> {
         let mut start = sink.facts().clone();
         let is_in_driver = start.program_mode.as_deref() == Some(AttachMode::Driver.name());
@@ -380,7 +383,7 @@ impl OtherEnd {
         }
     }
 
-    /// What is otherwise now, one value each.
+    /// The differences now, one value each.
     fn changes(&self) -> Vec<String> {
         match (&self.before, State::of(&self.interface)) {
             (Some(before), Some(now)) => before.until(&now),
@@ -389,7 +392,7 @@ impl OtherEnd {
     }
 }
 
-/// A sink that says what its XDP program changes at the other end of a veth, and what is still so when it has ended.
+/// A sink that reports what its XDP program changes at a veth's other end, and what remains changed at its end.
 pub struct SinkWithOtherEnd<'a> {
     sink: Sink,
     start: SinkStart,
@@ -438,7 +441,7 @@ impl State {
         })
     }
 
-    /// What changed until a later state.
+    /// The differences to a later state.
     fn until(&self, now: &State) -> Vec<String> {
         let name = &self.interface;
         let became = |feature: &String| match now.features_on.contains(feature) {

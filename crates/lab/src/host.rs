@@ -29,22 +29,22 @@ use crate::workload::WorkloadRequest;
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";
 
-/// Where requests go and events come from.
+/// Takes requests and returns events.
 pub trait Host: Send {
-    /// Hands over a request. What comes of it is an event.
+    /// Sends a request. Its answer is an event.
     ///
     /// # Errors
     /// When the host cannot be reached.
     fn send(&mut self, message: HostMessage) -> Result<(), HostFailure>;
 
-    /// The next event; `None` when none came within `timeout`.
+    /// The next event; `None` if none came within `timeout`.
     ///
     /// # Errors
     /// When the host cannot be reached.
     fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure>;
 }
 
-/// A request, with the number by which its answer is known.
+/// A request, with the number that identifies its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostMessage {
     /// The number.
@@ -53,43 +53,43 @@ pub struct HostMessage {
     pub request: HostRequest,
 }
 
-/// What a host can be told to do.
+/// Requests to a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostRequest {
-    /// Say what you are.
+    /// Describe the host.
     Facts,
-    /// Read every value of the interface that bears on receiving.
+    /// Read every value of the interface that affects receiving.
     Values,
-    /// Say what was changed on the interface or in its namespace since the last time.
+    /// Report changes to the interface or its namespace since the last request.
     Changes,
     /// List the NAPI instances of the interface.
     Napis,
     /// Change settings of the interface, in one transaction with what is in force already.
     Apply(Request),
-    /// Say what was changed so, with what was there before.
+    /// Report these changes, with the values before them.
     Writes,
-    /// Put an XDP program on every interface, for as long as settings are in force.
+    /// Attach an XDP program to every interface while settings are in force.
     AttachXdp(XdpProgram),
-    /// Receive the datagrams of workloads by the engine, for as long as settings are in force.
+    /// Have the engine receive the datagrams of workloads while settings are in force.
     ReceiveBy {
         /// How.
         engine: EngineRequest,
         /// The core of its thread.
         cpu: u32,
     },
-    /// End what traffic still runs, and put back every setting.
+    /// End traffic that still runs, and restore every setting.
     Restore,
-    /// Believe for good that an address of the link has a hardware address.
+    /// Add a permanent neighbour entry for an address of the link.
     Neighbour {
         /// The address.
         address: IpAddr,
         /// The hardware address.
         mac: [u8; 6],
     },
-    /// Load the counters that the kernel keeps by BPF.
+    /// Load the BPF programs that count.
     LoadCounters,
-    /// Let a counter count, or take it out of the kernel's way.
+    /// Attach or detach a counter's programs.
     Count {
         /// Which.
         counter: Counter,
@@ -103,26 +103,26 @@ pub enum HostRequest {
     },
     /// Read the polls.
     Polls,
-    /// Read what is read at the edges of a measured window.
+    /// Read the counters of an edge of the measured window.
     Edge,
     /// Read the counters of the interface, its queues and protocols.
     Counters,
-    /// Read again and again what passes, from now on.
+    /// Start periodic readings of what passes.
     OpenSeries {
-        /// From reading to reading.
+        /// Time between readings.
         step: Duration,
         /// The protocol of the datagrams that count.
         ip: IpVersion,
-        /// The cores whose time is read, too; none: nothing of the machine is.
+        /// Cores whose time is read as well; if empty, nothing of the machine is read.
         cores: Vec<u32>,
     },
-    /// End that.
+    /// End it.
     CloseSeries,
     /// Begin a window of exact CPU time.
     OpenCpuWindow,
     /// End it.
     CloseCpuWindow {
-        /// The cores that are asked about: the sender's and the receiver's.
+        /// The cores to report: the sender's and the receiver's.
         cpus: Vec<u32>,
         /// Other programs whose time is the study's, by name.
         programs: Vec<String>,
@@ -134,27 +134,27 @@ pub enum HostRequest {
         /// For how long.
         duration: Duration,
     },
-    /// Wait for the end of that, and say what share of the core it got.
+    /// Wait for its end, and report its share of the core.
     EndSpinner,
-    /// Let the kernel time the runs of a counter's programs.
+    /// Have the kernel time a counter's programs.
     OpenTiming {
         /// The counter.
         counter: Counter,
     },
-    /// End that.
+    /// End it.
     CloseTiming {
         /// The counter.
         counter: Counter,
     },
     /// Make one end of a workload ready, on a thread bound to a core.
     Prepare {
-        /// The number by which it is known from then on.
+        /// Its number in later requests.
         end: u32,
         /// The traffic.
         workload: WorkloadRequest,
         /// Which end, where and for how long.
         terms: End,
-        /// Which host this is: the sender's receives what goes the other way.
+        /// Which host this is. The sender's host receives traffic of the other direction.
         at: Side,
         /// The core.
         cpu: u32,
@@ -164,14 +164,14 @@ pub enum HostRequest {
         /// Its number.
         end: u32,
     },
-    /// The other end has sent everything: end when the socket is empty.
+    /// Tell an end that the other one has sent everything: it ends when its socket is empty.
     SenderDone {
         /// The end's number.
         end: u32,
     },
 }
 
-/// What a host has to say.
+/// Events of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostEvent {
@@ -179,10 +179,10 @@ pub enum HostEvent {
     Answered {
         /// The request's number.
         id: u64,
-        /// What came of it.
+        /// The answer.
         answer: Result<Answer, HostFailure>,
     },
-    /// An end of a workload has run, or failed.
+    /// An end of a workload has finished, or failed.
     Ended {
         /// Its number.
         end: u32,
@@ -191,11 +191,11 @@ pub enum HostEvent {
     },
 }
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It is done.
+    /// Done.
     Done,
     /// Of [`HostRequest::Facts`].
     Facts(Box<Facts>),
@@ -238,7 +238,7 @@ pub enum Counter {
     Cpu,
 }
 
-/// What a host is.
+/// Description of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// The machine.
@@ -258,7 +258,7 @@ pub struct Polls {
     pub counts: PollCounts,
 }
 
-/// What is read at the very edges of the measured window.
+/// Counters at an edge of the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
     /// Polls so far, and when.
@@ -271,7 +271,7 @@ pub struct Edge {
     pub load_average_1min: Option<f64>,
 }
 
-/// What the runs of a counter's programs took.
+/// Run time of a counter's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timed {
     /// The runs; null without any.
@@ -280,10 +280,10 @@ pub struct Timed {
     pub seconds: f64,
 }
 
-/// A host that takes longer than this for an answer is taken for dead.
+/// A host that does not answer within this time counts as dead.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// A host by its name, and what it has said that nobody has asked for yet.
+/// A host by its name, with the events that nobody has asked for yet.
 pub struct HostClient {
     name: String,
     host: Box<dyn Host>,
@@ -292,7 +292,7 @@ pub struct HostClient {
 }
 
 impl HostClient {
-    /// A host, by the name that settings know it by.
+    /// A host by its name in settings.
     pub fn new(name: &str, host: Box<dyn Host>) -> Self {
         HostClient {
             name: String::from(name),
@@ -307,7 +307,7 @@ impl HostClient {
         &self.name
     }
 
-    /// What it is.
+    /// Its description.
     pub fn facts(&mut self) -> Result<Facts, LabError> {
         self.ask(HostRequest::Facts, |answer| match answer {
             Answer::Facts(facts) => Some(*facts),
@@ -315,7 +315,7 @@ impl HostClient {
         })
     }
 
-    /// Every value of its interface that bears on receiving, by name.
+    /// Every value of its interface that affects receiving, by name.
     pub fn values(&mut self) -> Result<BTreeMap<String, String>, LabError> {
         self.ask(HostRequest::Values, |answer| match answer {
             Answer::Values(values) => Some(values),
@@ -323,7 +323,7 @@ impl HostClient {
         })
     }
 
-    /// What was changed there since the last time.
+    /// Changes there since the last call.
     pub fn changes(&mut self) -> Result<Changes, LabError> {
         self.ask(HostRequest::Changes, |answer| match answer {
             Answer::Changes(changes) => Some(changes),
@@ -339,7 +339,7 @@ impl HostClient {
         })
     }
 
-    /// What that changed, with what was there before.
+    /// The writes of its settings, with the values before them.
     pub fn writes(&mut self) -> Result<Vec<SwitchWrite>, LabError> {
         self.ask(HostRequest::Writes, |answer| match answer {
             Answer::Writes(writes) => Some(writes),
@@ -347,7 +347,7 @@ impl HostClient {
         })
     }
 
-    /// Ends its traffic and puts back its settings.
+    /// Ends its traffic and restores its settings.
     pub fn restore(&mut self) -> Result<(), LabError> {
         self.ended.clear();
         self.tell(HostRequest::Restore)
@@ -369,7 +369,7 @@ impl HostClient {
         })
     }
 
-    /// What is read at an edge of the measured window.
+    /// Counters at an edge of the measured window.
     pub fn edge(&mut self) -> Result<Edge, LabError> {
         self.ask(HostRequest::Edge, |answer| match answer {
             Answer::Edge(edge) => Some(*edge),
@@ -385,7 +385,7 @@ impl HostClient {
         })
     }
 
-    /// Ends that: what it read.
+    /// Ends periodic readings and returns them.
     pub fn close_series(&mut self) -> Result<Vec<FlowReading>, LabError> {
         self.ask(HostRequest::CloseSeries, |answer| match answer {
             Answer::Series(readings) => Some(readings),
@@ -393,7 +393,7 @@ impl HostClient {
         })
     }
 
-    /// Ends it: what `cpus` did, of which the time of `programs` is the study's.
+    /// Ends a window of exact CPU time: what `cpus` did. The time of `programs` counts as the study's.
     pub fn close_cpu_window(
         &mut self,
         cpus: Vec<u32>,
@@ -408,7 +408,7 @@ impl HostClient {
         )
     }
 
-    /// The share of the core that it got, 0 to 1.
+    /// The share of the core that the spinner got, 0 to 1.
     pub fn end_spinner(&mut self) -> Result<f64, LabError> {
         self.ask(HostRequest::EndSpinner, |answer| match answer {
             Answer::Spun(share) => Some(share),
@@ -416,7 +416,7 @@ impl HostClient {
         })
     }
 
-    /// Ends that: what they took.
+    /// Ends the timing of a counter's programs.
     pub fn close_timing(&mut self, counter: Counter) -> Result<Timed, LabError> {
         self.ask(
             HostRequest::CloseTiming { counter },
@@ -427,7 +427,7 @@ impl HostClient {
         )
     }
 
-    /// What an end counted; `None` when it goes on for `timeout` yet.
+    /// What an end counted; `None` if it still runs after `timeout`.
     pub fn ended(&mut self, end: u32, timeout: Duration) -> Result<Option<EndBooks>, LabError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -444,7 +444,7 @@ impl HostClient {
         }
     }
 
-    /// Makes a request that has no other answer than that it is done.
+    /// Makes a request whose answer is [`Answer::Done`].
     pub fn tell(&mut self, request: HostRequest) -> Result<(), LabError> {
         self.ask(request, |answer| (answer == Answer::Done).then_some(()))
     }
@@ -478,7 +478,7 @@ impl HostClient {
         }
     }
 
-    /// An answer to a question that was given up is of no use any more.
+    /// A late answer to an abandoned request is dropped.
     fn keep(&mut self, event: HostEvent) {
         if let HostEvent::Ended { end, books } = event {
             self.ended.insert(end, books);
@@ -489,20 +489,20 @@ impl HostClient {
 /// The name of the sending host in settings, as [`Side`] writes it.
 pub const SENDER: &str = "sender";
 
-/// That of the one that forwards, where there is one.
+/// The name of the router.
 pub const ROUTER: &str = "router";
 
-/// That of the receiving one.
+/// The name of the receiving host.
 pub const RECEIVER: &str = "receiver";
 
-/// The name in settings of the machine that everything runs on.
+/// The name of the machine that everything runs on.
 pub const MACHINE: &str = "machine";
 
 /// The interface that stands for the machine where its sysctls are recorded: every machine has it, and nothing of
 /// the interface itself is changed.
 pub const MACHINE_INTERFACE: &str = "lo";
 
-/// The cores that a setting gives the threads of the traffic; those that it does not name stay as the lab has them.
+/// The cores that a setting assigns to traffic. A side without one keeps the lab's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpus {
@@ -523,7 +523,7 @@ impl Cpus {
         }
     }
 
-    /// These cores, and others in force over them.
+    /// These cores, overridden by others.
     #[must_use]
     pub fn under(self, over: Cpus) -> Cpus {
         Cpus {
@@ -532,7 +532,7 @@ impl Cpus {
         }
     }
 
-    /// A side whose core both name.
+    /// A side whose core both assign.
     pub fn common_with(self, other: Cpus) -> Option<Side> {
         let is_twice = |side: &Side| self.of(*side).is_some() && other.of(*side).is_some();
         [Side::Sender, Side::Receiver].into_iter().find(is_twice)

@@ -24,17 +24,16 @@ use crate::machine::{recover, two_cpus};
 pub struct Lab {
     /// The host that sends.
     pub sender: HostClient,
-    /// The host that receives, and whose receive discipline is what is studied. Its counters are those
-    /// of the study.
+    /// The host that receives. Without a router its receive discipline is studied.
     pub receiver: HostClient,
-    /// The machine that both are part of, for values that no namespace has of its own; `None` where the hosts are
-    /// machines of their own.
+    /// The machine that both are part of, for values that are not per namespace; `None` if the hosts are separate
+    /// machines.
     machine: Option<HostClient>,
-    /// The host that forwards between them, where there is one. Then its receive discipline is what is studied.
+    /// The host that forwards between them, if any. Then its receive discipline is studied.
     pub router: Option<HostClient>,
     /// What joins them.
     pub link: Arc<Link>,
-    /// Why CPU time cannot be accounted for exactly: then trials say that theirs is sampled.
+    /// Why CPU time cannot be accounted for exactly; trials then report sampled time.
     pub exact_cpu_refused: Option<String>,
     /// The core of the sending thread.
     pub sender_cpu: u32,
@@ -44,17 +43,17 @@ pub struct Lab {
     own_cpus: [u32; 2],
     /// Names under which namespaces outlive the lab.
     pub kept_as: Vec<String>,
-    /// When traffic is no longer waited for, whatever hangs; `None` without a limit.
+    /// Until when traffic is waited for; `None` without a limit.
     pub deadline: Option<Instant>,
     /// Ends of workloads so far.
     ends: u32,
-    /// Ends that were given up. Such a thread may still be there, with its port.
+    /// Ends that were abandoned. Such a thread may still hold its port.
     pub hung_ends: u16,
 }
 
 impl Lab {
-    /// Builds a lab of this machine's namespaces. What an earlier run left in the journal is put back or
-    /// closed first. Changes are `owner`'s: this process or its guard.
+    /// Builds a lab of a link's namespaces. Records that earlier runs left in the journal are restored or closed first.
+    /// Changes are recorded for `owner`: this process or its guard.
     ///
     /// # Errors
     /// With fewer than two CPUs, or when the kernel lacks a feature.
@@ -78,8 +77,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The same, with a guard that closes the records should this process be killed: `program` calls
-    /// [`nicpoll_switch::watch_over`]. The lab has to go before the guard.
+    /// The same with a guard that restores settings if this process is killed. `program` calls
+    /// [`nicpoll_switch::watch_over`]. Drop the lab before the guard.
     ///
     /// # Errors
     /// As [`Lab::local`]; when the guard does not start.
@@ -139,17 +138,17 @@ impl Lab {
         }
     }
 
-    /// The host whose receive discipline is studied, and whose polls and CPU time are counted.
+    /// The host whose receive discipline is studied and whose polls and CPU time are counted.
     pub fn studied(&mut self) -> &mut HostClient {
         self.router.as_mut().unwrap_or(&mut self.receiver)
     }
 
-    /// Lets a counter of the studied host count, or takes it out of the kernel's way.
+    /// Attaches or detaches a counter of the studied host.
     pub fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
         self.studied().tell(HostRequest::Count { counter, is_on })
     }
 
-    /// Counts polls of the studied host's NAPI from now on: of the only instance, or of every one. Returns the instances.
+    /// Starts counting polls of the studied host's NAPI: of the only instance, or of all. Returns the instances.
     pub fn watch_polls(&mut self) -> Result<Vec<u32>, LabError> {
         let napis = self.studied().napis()?;
         let napi_id = watched(&napis);
@@ -162,15 +161,15 @@ impl Lab {
         [self.sender_cpu, self.receiver_cpu]
     }
 
-    /// Gives the traffic from now on the cores of a setting, and the lab's own where it names none.
+    /// Assigns a setting's cores to traffic, and the lab's own where it has none.
     pub fn give_cpus(&mut self, cpus: Cpus) {
         let [sender, receiver] = self.own_cpus;
         self.sender_cpu = cpus.sender.unwrap_or(sender);
         self.receiver_cpu = cpus.receiver.unwrap_or(receiver);
     }
 
-    /// Ends what traffic still runs and puts back every setting of both hosts, the receiver's first: its
-    /// NAPI must go on being fed as it was until it is gone.
+    /// Ends traffic that still runs and restores every setting, the receiver's first: its NAPI must be fed as before
+    /// until it is gone.
     pub fn restore(&mut self) -> Result<(), LabError> {
         self.receiver.restore()?;
         if let Some(router) = &mut self.router {
@@ -180,8 +179,8 @@ impl Lab {
         self.machine.as_mut().map_or(Ok(()), HostClient::restore)
     }
 
-    /// Every host that a setting may concern, in the order in which it is put in force: the machine first, and then
-    /// in the order of a packet's way.
+    /// Every host that a setting may concern, in the order of application: the machine, then the hosts on a packet's
+    /// path.
     pub fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
         let machine = self.machine.iter_mut();
         let way = [
@@ -192,7 +191,7 @@ impl Lab {
         machine.chain(way.into_iter().flatten())
     }
 
-    /// The hosts that a packet passes, in the order of its way.
+    /// The hosts on a packet's path.
     pub fn way(&mut self) -> impl Iterator<Item = &mut HostClient> {
         let way = [
             Some(&mut self.sender),
@@ -202,7 +201,7 @@ impl Lab {
         way.into_iter().flatten()
     }
 
-    /// What was changed at either end since the last time.
+    /// Changes at any host since the last call.
     pub fn changes(&mut self) -> Result<Changes, LabError> {
         let changes = self.sender.changes()?.and(self.receiver.changes()?);
         match &mut self.router {
@@ -211,7 +210,7 @@ impl Lab {
         }
     }
 
-    /// What a setting, which is in force, changed at each host.
+    /// The writes of a setting in force, by host.
     pub fn changed_by(&mut self, setting: &str) -> Result<Vec<SettingChanges>, LabError> {
         let mut all = Vec::new();
         for host in self.hosts() {
@@ -227,8 +226,7 @@ impl Lab {
         Ok(all)
     }
 
-    /// Every setting of both interfaces that can bear on receiving, by name: features, NAPI values, and
-    /// what the interface's directory in sysfs shows.
+    /// Every value of the interfaces that can affect receiving, by name: features, NAPI values, and files in sysfs.
     pub fn settings(&mut self) -> Result<BTreeMap<String, String>, LabError> {
         let mut all = BTreeMap::new();
         for host in self.way() {
@@ -242,12 +240,12 @@ impl Lab {
         Ok(all)
     }
 
-    /// What the receiver's machine is.
+    /// Description of the receiver's machine.
     pub fn machine(&mut self) -> Result<HostFacts, LabError> {
         Ok(self.receiver.facts()?.machine)
     }
 
-    /// What the lab is, for the record.
+    /// Description of the lab, for the document.
     pub fn facts(&mut self) -> Result<LabFacts, LabError> {
         let receiver = self.receiver.facts()?;
         let sender_inode = self.sender.facts()?.netns_inode;
@@ -281,14 +279,14 @@ impl Lab {
         })
     }
 
-    /// When traffic that should end within `longest` is given up.
+    /// When traffic that should end within `longest` is abandoned.
     pub fn give_up_at(&self, longest: Duration) -> Instant {
         let own = Instant::now() + longest;
         self.deadline.map_or(own, |deadline| deadline.min(own))
     }
 
-    /// Takes note of an end that was given up. The error says `what`, unless the study's time is over: then it is
-    /// not known whether it hung.
+    /// Counts an abandoned end. The error says `what`, unless the study's time is over: then nobody knows whether it
+    /// hung.
     pub fn hung(&mut self, what: String) -> LabError {
         self.hung_ends += 1;
         match self.deadline {
@@ -297,14 +295,14 @@ impl Lab {
         }
     }
 
-    /// A number for an end of a workload that no other one of this lab has.
+    /// A new number for an end of a workload.
     pub fn next_end(&mut self) -> u32 {
         self.ends += 1;
         self.ends
     }
 }
 
-/// The NAPI instance whose polls are counted: the only one, or every one where there are others.
+/// The NAPI instance whose polls are counted; `None` (all) if there are several.
 pub fn watched(napis: &[u32]) -> Option<u32> {
     match napis {
         [only] => Some(*only),

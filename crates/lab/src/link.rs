@@ -135,7 +135,7 @@ pub struct Topology {
     /// The sender's interface, where both exist already.
     #[serde(default)]
     pub sender: Option<OwnInterface>,
-    /// The receiver's.
+    /// The receiver's interface.
     #[serde(default)]
     pub receiver: Option<OwnInterface>,
     /// Whether one of them may carry the user's ssh connection.
@@ -159,7 +159,7 @@ pub struct OwnInterface {
 pub struct ExistingInterfaces {
     /// The sender's.
     pub sender: OwnInterface,
-    /// The receiver's.
+    /// The receiver's interface.
     pub receiver: OwnInterface,
     /// Whether one of them may carry the user's ssh connection.
     pub even_with_ssh: bool,

@@ -26,14 +26,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Refused};
 
-/// iperf 2's port. Each run has the receiver to itself; an end that hung may hold its port for good, and the
-/// runs after it use the next one.
+/// iperf 2's port. A hung end may hold its port forever; later runs use the next one.
 pub const PORT: u16 = 5001;
 
-/// Between the ports of runs, so that no two streams of two runs share one.
+/// Distance between the ports of runs: no two streams of two runs share a port.
 pub const PORTS_A_RUN: u16 = 64;
 
-/// Runs whose ends hung before ports are used again.
+/// Number of hung runs after which ports are reused.
 pub const HUNG_RUNS: u16 = 512;
 
 /// Every port at which the receiver of a run's one stream may listen.
@@ -44,7 +43,7 @@ pub fn receiver_ports() -> impl Iterator<Item = u16> {
 /// Ticks a second, as `nicpoll sink` takes them.
 const HZ: std::ops::RangeInclusive<u32> = 100..=10_000;
 
-/// The same where nobody says.
+/// Default ticks a second.
 pub const HZ_DEFAULT: u32 = 1000;
 
 /// How the engine receives.
@@ -63,7 +62,7 @@ pub struct EngineRequest {
     pub knobs: BTreeMap<String, u32>,
 }
 
-/// What a file says: a discipline, or a discipline with the rest.
+/// A file's entry: a discipline, or a table with all options.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -110,7 +109,7 @@ impl From<Entry> for EngineRequest {
 }
 
 impl EngineRequest {
-    /// What the engine is told.
+    /// The engine's settings and knobs.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
@@ -148,7 +147,7 @@ impl EngineRequest {
         Ok((settings, knobs))
     }
 
-    /// What it is, for the record.
+    /// Description for the document.
     pub fn words(&self) -> String {
         let mut words = format!("{} at {} Hz", self.discipline, self.hz);
         if self.controller != Controller::default().name() {
@@ -180,7 +179,7 @@ pub struct XdpProgram {
 }
 
 impl XdpProgram {
-    /// Whether it says which program it is.
+    /// Checks that object and program are given together.
     ///
     /// # Errors
     /// When the file is given without the program's name, or the name without the file.
@@ -202,7 +201,7 @@ impl XdpProgram {
         }
     }
 
-    /// What it is, for the record.
+    /// Description for the document.
     pub fn words(&self) -> String {
         let mode = match self.mode {
             XdpMode::Native => "native",
@@ -215,10 +214,10 @@ impl XdpProgram {
     }
 }
 
-/// Ticks without a datagram after which nothing waits in the ring any more.
+/// Ticks without a datagram after which the ring is empty.
 const QUIET_TICKS: u32 = 3;
 
-/// The least time without one.
+/// Minimum of that time.
 const QUIET_MIN: Duration = Duration::from_millis(5);
 
 /// The longest time to empty the ring after the sender is done.
@@ -261,7 +260,7 @@ impl EngineReceiver {
         })
     }
 
-    /// Where its datagrams come out.
+    /// Where it delivers datagrams.
     pub fn inlet(&self) -> Inlet {
         self.inlet.clone()
     }
@@ -275,9 +274,9 @@ pub struct Inlet(Arc<Shared>);
 struct Shared {
     /// Frames that have come.
     frames: AtomicU64,
-    /// Without a frame for so long the ring is empty.
+    /// Time without a frame after which the ring is empty.
     quiet: Duration,
-    /// Who receives, while somebody does.
+    /// The current receiver, if any.
     receiver: Mutex<Option<Receiver>>,
 }
 

@@ -19,16 +19,16 @@ use crate::lab::Lab;
 use crate::receive::{HUNG_RUNS, PORT, PORTS_A_RUN};
 use crate::workload::{TrafficOptions, WorkloadRequest};
 
-/// How often the runner looks for a signal while it waits.
+/// Interval of checks for a signal while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// How long a sender may take beyond its time: iperf asks for its server's report for 2.5 s.
+/// Time that a sender may overrun: iperf asks for its server's report for 2.5 s.
 const SENDER_MAX: Duration = IDLE_TIMEOUT;
 
-/// A receiver that knows that everything is sent ends within this.
+/// Time for a receiver to end after everything was sent.
 const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
 
-/// What is to run: a workload, and how far it reaches.
+/// Traffic to run.
 #[derive(Clone, Copy)]
 pub struct Traffic<'a> {
     /// The traffic that is measured.
@@ -83,7 +83,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// Traffic on its way.
+/// Traffic that runs.
 pub struct Running {
     streams: Vec<RunningStream>,
     duration: Duration,
@@ -167,7 +167,7 @@ impl Running {
         running.drain(lab, quiet)
     }
 
-    /// Starts the sender alone, towards an address that no host has.
+    /// Starts a sender alone, towards an address that no host has.
     pub fn start_to_nobody(
         lab: &mut Lab,
         workload: &WorkloadRequest,

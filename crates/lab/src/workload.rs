@@ -38,7 +38,7 @@ const PULSE_PACKETS_MAX: u32 = 4096;
 /// Pulses come a millisecond apart.
 const PULSES_PER_SECOND: u32 = 1000;
 
-/// What traffic to make. A new kind of workload is a row here and its implementation.
+/// The kinds of traffic. A new kind is a variant here and its implementation of [`Workload`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum WorkloadRequest {
@@ -59,7 +59,7 @@ pub enum WorkloadRequest {
 }
 
 impl WorkloadRequest {
-    /// What it is, in a line.
+    /// Description in one line.
     pub fn describe(&self) -> String {
         match self {
             WorkloadRequest::Tcp(_) => String::from("one TCP stream, one way, as fast as it goes"),
@@ -103,7 +103,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// Whether it can be made over this version of IP.
+    /// Checks that it can be sent over this version of IP.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
@@ -160,7 +160,7 @@ impl WorkloadRequest {
         })
     }
 
-    /// What it asks for a second; `None` when it goes as fast as it can.
+    /// Requested rate a second; `None` if it goes as fast as it can.
     pub fn asked_per_second(&self) -> Option<u64> {
         match self {
             WorkloadRequest::Udp(udp) => udp.packets_per_second.map(NonZeroU64::get),
@@ -172,7 +172,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// The same with the words that a setting gives the user's own command.
+    /// The same with a setting's words in the user's command.
     #[must_use]
     pub fn with(self, variant: &BTreeMap<String, String>) -> Self {
         match self {
@@ -181,7 +181,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// The programs of its own that make it, by the names that the kernel shows.
+    /// Names of the user's programs that it runs, as the kernel shows them.
     pub fn programs(&self) -> Vec<String> {
         match self {
             WorkloadRequest::Command(command) => command.programs(),
@@ -189,7 +189,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// What carries it out.
+    /// The implementation.
     pub fn workload(&self) -> &dyn Workload {
         match self {
             WorkloadRequest::Tcp(workload) => workload,
@@ -206,16 +206,16 @@ impl WorkloadRequest {
 /// How a workload's traffic runs: one way over IPv4 and without background traffic by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficOptions {
-    /// Version of IP that carries all of it.
+    /// Version of IP of all its traffic.
     #[serde(default)]
     pub ip: IpVersion,
-    /// Whether the same traffic goes the other way at the same time. Its rate is that of both.
+    /// Whether the same traffic runs the other way at the same time. The rate is that of both.
     #[serde(default)]
     pub both_ways: bool,
-    /// What runs at the same time and is no part of the result.
+    /// Background traffic, which is not part of the result.
     #[serde(default, rename = "beside")]
     pub background: Vec<BackgroundTraffic>,
-    /// Whether a run of its own shows what a program gets that computes on the receiver's core.
+    /// Whether a separate run measures what a program on the receiver's core gets.
     #[serde(default)]
     pub spinner: bool,
 }
@@ -235,11 +235,11 @@ fn from_sender() -> Side {
     Side::Sender
 }
 
-/// Streams of a workload that run at once on one path.
+/// Limit of streams at once on one path.
 const STREAMS_MAX: usize = 8;
 
 impl TrafficOptions {
-    /// Whether it can be made of this traffic.
+    /// Checks that they can be applied to this traffic.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
@@ -258,7 +258,7 @@ impl TrafficOptions {
         Ok(())
     }
 
-    /// Streams of the same traffic on each path: one each way.
+    /// Measured streams on each path.
     pub fn ways(&self) -> u64 {
         match self.both_ways {
             true => 2,
@@ -266,7 +266,7 @@ impl TrafficOptions {
         }
     }
 
-    /// What is to be said of it behind what the traffic is.
+    /// Description that follows that of the traffic.
     pub fn words(&self) -> String {
         let mut words = String::new();
         if self.ip == IpVersion::V6 {
@@ -290,8 +290,8 @@ impl TrafficOptions {
     }
 }
 
-/// Large enough that datagrams are not lost for want of buffer while the receiver is preempted: what
-/// is studied is the path to the socket.
+/// Receive buffer of nicpoll's own workloads: large enough that no datagram is lost while the receiver is preempted.
+/// The path to the socket is studied.
 pub const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 /// One UDP stream, as fast as one sender goes.

@@ -37,7 +37,7 @@ impl<'a> From<&'a NamedWorkload> for Traffic<'a> {
 /// What a study compares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
-    /// What it answers.
+    /// The question that it answers.
     pub question: String,
     /// How the hosts are joined.
     #[serde(default)]
@@ -46,80 +46,80 @@ pub struct Design {
     pub workloads: Vec<NamedWorkload>,
     /// The settings, in the order of the report.
     pub settings: Vec<NamedSetting>,
-    /// What the settings differ in, where they are made of factors.
+    /// The factors, if settings are made of them.
     #[serde(default)]
     pub factors: Vec<FactorFacts>,
     /// The comparisons made under each workload.
     pub contrasts: Vec<Versus>,
-    /// Every contrast under every workload, in the order in which they are given up when the time does
-    /// not suffice. The last one is never given up.
+    /// Every comparison under every workload, in the order in which they are given up if time runs out. The last is
+    /// never given up.
     pub drop_order: Vec<ComparisonName>,
 }
 
 /// Traffic with a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedWorkload {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in one line.
     pub description: String,
     /// The traffic.
     pub request: WorkloadRequest,
     /// Version of IP, directions and background traffic.
     #[serde(default, rename = "extent")]
     pub options: TrafficOptions,
-    /// Its rate, where it is one of a sweep's.
+    /// Its rate, if it belongs to a sweep.
     #[serde(default)]
     pub load: Option<SweptLoad>,
 }
 
-/// A setting with what a report and a trial need to know of it.
+/// A setting with what reports and trials need of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedSetting {
-    /// Its name, and what each host is told to set.
+    /// Its name, and the values for each host.
     pub setting: Setting,
-    /// What a sentence calls it.
+    /// Its name in a sentence.
     pub noun: String,
-    /// The cores that it gives the traffic.
+    /// The cores of the traffic.
     #[serde(default)]
     pub cpus: Cpus,
     /// XDP programs on the interfaces of hosts, by the host's name.
     #[serde(default)]
     pub xdp: BTreeMap<String, XdpProgram>,
-    /// The engine, where that receives the datagrams in place of a socket.
+    /// The engine, if it receives datagrams in place of a socket.
     #[serde(default)]
     pub engine: Option<EngineRequest>,
-    /// Words that it puts into the user's own command, by the name that stands there in braces.
+    /// Words for the user's command, by the name in braces.
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
-    /// The level of each factor that it is made of; empty for one that is not.
+    /// Its level of each factor; empty without factors.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,
-    /// What must be seen of the receiver's polls while it is in force.
+    /// What the receiver's polls must show while it is in force.
     pub evidence: Evidence,
 }
 
-/// What must be seen of the receiver's polls for a setting to be in force.
+/// What the receiver's polls must show for a setting to be in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// Nothing is known beforehand of how the interface receives, and nothing has to be seen.
+    /// Nothing: how the interface receives is unknown.
     AsItIs,
     /// No NAPI instance, and no polls.
     NoNapi,
     /// Polls, whenever they come.
     Polls,
-    /// One round of polls a period. The timer is adjusted until that is so.
+    /// One round of polls a period. The timer is adjusted to that.
     Rounds {
         /// The period.
         period_ns: u64,
     },
 }
 
-/// A setting and the one that it is judged against.
+/// A setting and the reference that it is compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versus {
-    /// The one that is judged.
+    /// The setting.
     pub setting: String,
     /// The reference.
     pub reference: String,
@@ -141,7 +141,7 @@ impl Versus {
 pub struct UnknownWorkload {
     name: String,
     known: String,
-    /// What may have been meant, in words.
+    /// A suggestion.
     meant: String,
 }
 
@@ -169,7 +169,7 @@ impl Design {
             .find(|setting| setting.setting.name == name)
     }
 
-    /// The design under some of its workloads only. The name of one that is swept stands for all its rates.
+    /// The design with some of its workloads only. The name of a swept one stands for all its rates.
     ///
     /// # Errors
     /// [`UnknownWorkload`] for a name that no workload has.
@@ -288,7 +288,7 @@ impl NamedWorkload {
         }
     }
 
-    /// What it is, for the record.
+    /// Description for the document.
     pub fn facts(&self) -> WorkloadFacts {
         let workload = self.request.workload();
         WorkloadFacts {
@@ -321,7 +321,7 @@ impl NamedWorkload {
 }
 
 impl NamedSetting {
-    /// What reports call it.
+    /// Its name in reports.
     pub fn name(&self) -> &str {
         &self.setting.name
     }
@@ -344,7 +344,7 @@ impl NamedSetting {
         Some(request)
     }
 
-    /// What it is, for the record.
+    /// Description for the document.
     pub fn facts(&self) -> SettingFacts {
         let mut writes = Vec::new();
         for side in [Side::Sender, Side::Receiver] {

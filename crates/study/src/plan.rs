@@ -14,10 +14,10 @@ use crate::plan::durations::{
     BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, limit_seconds, trials,
 };
 
-/// From which ratio on a difference matters.
+/// Ratio from which a difference matters.
 pub const MARGIN: f64 = 1.05;
 
-/// Blocks without options.
+/// Default number of blocks.
 pub const DEFAULT_BLOCKS: u32 = 16;
 
 /// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s
@@ -26,14 +26,14 @@ const DEFAULT_TRIAL: Duration = Duration::from_millis(250);
 
 pub const DEFAULT_WARMUP: Duration = Duration::from_millis(100);
 
-/// Period without options.
+/// Default period.
 pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
 
 const TRIAL_MIN: Duration = Duration::from_millis(100);
 
 const TRIAL_MAX: Duration = Duration::from_secs(600);
 
-/// A receiver that hears nothing for longer takes its sender for dead.
+/// A receiver that hears nothing for longer considers its sender dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 const BLOCKS_MAX: u32 = 1000;
@@ -57,7 +57,7 @@ pub struct Lengths {
     pub trial: Duration,
     /// Traffic before it; `None`: as long as the longest period needs.
     pub warmup: Option<Duration>,
-    /// How long stragglers are waited for after the last packet was sent; `None`: as long as the link needs.
+    /// Time for stragglers after the last packet was sent; `None`: as long as the link needs.
     pub drain: Option<Duration>,
     /// Time in which the study ends; `None`: the estimate and a quarter.
     pub limit: Option<Duration>,
@@ -236,7 +236,7 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     Ok(blocks.min(BLOCKS_MAX))
 }
 
-/// Blocks from which on an interval by ranks can have the confidence of a family: 1 + log2(family / 0.05).
+/// Blocks that a rank interval needs for the confidence of a family: 1 + log2(family / 0.05).
 fn blocks_for_interval(family: u32) -> u32 {
     let level = 0.05 / f64::from(family.max(1));
     (1.0 - level.log2()).ceil() as u32
@@ -257,12 +257,12 @@ pub fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// Long periods need a longer look before the timer is right.
+/// Length of a warm-up that tunes the timer for a period.
 pub fn warmup(period: Duration) -> Duration {
     DEFAULT_WARMUP.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS)
 }
 
-/// Confidence of each interval so that all of them together hold at 95 % (Bonferroni).
+/// Confidence of each interval for 95 % over the family (Bonferroni).
 pub(crate) fn family_confidence(family: u32) -> Confidence {
     Confidence::for_family(family)
 }

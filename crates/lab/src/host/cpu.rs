@@ -16,10 +16,10 @@ use crate::error::LabError;
 /// Kernel threads that carry out soft interrupts and NAPI polls, by their names' beginnings.
 pub const KERNEL_RECEIVERS: [&str; 2] = ["ksoftirqd/", "napi/"];
 
-/// What one core did in a window, and how much of it was not for the study.
+/// Time of one core in a window, and how much of it was foreign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreTime {
-    /// All that it did.
+    /// All of its time.
     pub times: CpuTimes,
     /// Time of foreign threads, interrupts left out.
     pub foreign_ns: u64,
@@ -28,8 +28,8 @@ pub struct CoreTime {
 /// What each thread of the study used in a window.
 pub type StudyThreads = Vec<(String, u64)>;
 
-/// The number of this process as the account tells it, which is not [`std::process::id`] in a container: a
-/// thread with a name of its own gives it away. The account is attached.
+/// The number of this process in the CPU account, which differs from [`std::process::id`] in a container: found by a
+/// thread with a unique name. The account is attached.
 pub fn own_process(exact: &ExactCpu) -> Result<u32, LabError> {
     let name = format!("np-{:x}", clock_gettime(ClockId::Monotonic).tv_nsec);
     // It has to leave a processor to be seen.
@@ -45,7 +45,8 @@ pub fn own_process(exact: &ExactCpu) -> Result<u32, LabError> {
     Ok(found.pid)
 }
 
-/// The threads of the study between two lists of all, `process` being its own, and `programs` those that it runs.
+/// CPU time of the study's threads between two lists of all threads. They are those of `process` and `programs`, and
+/// kernel threads that receive.
 pub fn of_study(
     before: &[ThreadTimes],
     after: &[ThreadTimes],
@@ -71,9 +72,8 @@ pub fn of_study(
     after.iter().filter(is_own).map(used).collect()
 }
 
-/// Splits what cores did into the study's part and the foreign one. `cores` are the sender's and the
-/// receiver's. Threads that are bound to one of them are told by `core_of`; the others' time is taken from
-/// where there is any left.
+/// Splits the time of cores, the sender's and the receiver's, into the study's and foreign time. `core_of` names the
+/// core of bound threads; time of other threads is taken from the remaining time of all cores.
 pub fn split(
     cores: Vec<CpuTimes>,
     threads: &StudyThreads,

@@ -45,7 +45,7 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// The host that `namespace` is, of which one interface is studied. See [`LocalHost::of`].
+    /// A host in `namespace` with one studied interface. See [`LocalHost::of`].
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
@@ -58,8 +58,8 @@ impl LocalHost {
         LocalHost::of(namespace, vec![String::from(interface)], journal, owner)
     }
 
-    /// The host that `namespace` is. A setting is put in force on every one of `interfaces`; polls and NAPI instances
-    /// are those of the first. Changes are recorded in `journal`, and are `owner`'s: this process or its guard.
+    /// A host in `namespace`. Settings apply to each of `interfaces`; polls and NAPI instances are read of the first.
+    /// Changes are recorded in `journal` for `owner`: this process or its guard.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
@@ -152,30 +152,30 @@ impl Host for LocalHost {
     }
 }
 
-/// What the thread in the namespace works with.
+/// State of the thread in the namespace.
 struct Resident {
     netns_inode: u64,
     /// The studied one first.
     interfaces: Vec<String>,
     control: Control,
     switch: Switch,
-    /// Whose the changes are.
+    /// Owner of the changes.
     owner: Owner,
     counters: HostCounters,
     /// The XDP program of each interface, while there is one.
     xdp: Vec<AttachedXdp>,
-    /// What is changed on the interface at present.
+    /// The changes in force.
     held: Option<Held>,
     polls: Option<PollCounter>,
     exact_cpu: Option<ExactCpu>,
-    /// What the account had at the beginning of the window that is open.
+    /// Reading of the CPU account at the start of the open window.
     cpu_window: Option<(ExactSample, Vec<ThreadTimes>)>,
-    /// The number of this process as the account of CPU time tells it, once it is known.
+    /// This process's number in the CPU account, once known.
     own_process: Option<u32>,
     /// Receives in place of sockets, while a setting says so.
     engine: Option<EngineReceiver>,
     spinner: Option<Spinner>,
-    /// Hears of changes, from the first question on.
+    /// Listens for changes, from the first request for them.
     listener: Option<Listener>,
     /// Reads what passes, while a series is open.
     sampling: Option<Sampling>,
@@ -301,7 +301,7 @@ impl Resident {
         Ok(Answer::Series(sampling.end()?))
     }
 
-    /// A setting is put in force again to move its timeout; its program then stays as it is.
+    /// Keeps the program when a setting is applied again to change its timeout.
     fn attach_xdp(&mut self, program: &XdpProgram) -> Result<(), LabError> {
         if !self.xdp.is_empty() {
             return Ok(());
@@ -315,7 +315,7 @@ impl Resident {
         Ok(())
     }
 
-    /// A setting is put in force again to move its timeout; its receiver then stays as it is.
+    /// Keeps the engine when a setting is applied again to change its timeout.
     fn receive_by(&mut self, request: &EngineRequest, cpu: u32) -> Result<(), LabError> {
         if self.engine.is_none() {
             let interface = &self.interfaces[0];
@@ -326,7 +326,7 @@ impl Resident {
         Ok(())
     }
 
-    /// Where datagrams come out that no socket receives; `None` while sockets do.
+    /// Where the engine delivers datagrams; `None` while sockets receive.
     fn inlet(&self) -> Option<Inlet> {
         self.engine.as_ref().map(EngineReceiver::inlet)
     }
@@ -460,8 +460,7 @@ impl Resident {
 }
 
 impl Drop for Resident {
-    /// The way out when nobody asked to put back: an error or a panic elsewhere. The guard, or the next
-    /// start, recovers what cannot be put back here.
+    /// Restores after an error or a panic elsewhere. What fails here is recovered by the guard or at the next start.
     fn drop(&mut self) {
         let _ = self.restore();
     }
@@ -481,7 +480,7 @@ fn clock_ns(clock: ClockId) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// The values of interfaces in the caller's namespace, the studied one first, and of its sysctls.
+/// The values of interfaces and sysctls of the caller's namespace; the studied interface is first.
 pub fn interface_values(
     control: &mut Control,
     interfaces: &[String],
@@ -520,8 +519,7 @@ fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, 
     Ok(values)
 }
 
-/// The readable files of an interface's directory; those of a state that makes no sense for the
-/// device give an error and are left out.
+/// The readable files of an interface's directory. Those that give an error do not apply to the device.
 fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
     let mut attributes = BTreeMap::new();
     for file in fs::read_dir(directory)? {

@@ -22,26 +22,25 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::HostFailure;
 use crate::host::HostEvent;
 
-/// An end that is not ready after this is given up: a connection takes a thousandth of it.
+/// An end that is not ready after this time is abandoned. A connection takes a thousandth of it.
 const READY_MAX: Duration = Duration::from_secs(2);
 
-/// How often is looked whether an end has ended.
+/// Interval of checks whether an end has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// How long ends that were told to end may take, all together.
+/// Time for all ends together to finish after they were told to.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Threads of the two ends, by their names' beginnings: the account of CPU time knows them by these. The
-/// kernel keeps 15 letters.
+/// Prefix of the sending threads' names, by which the CPU account finds them. The kernel keeps 15 characters.
 pub const SENDER_THREAD: &str = "nicpoll-send";
 
-/// The receiver's.
+/// Prefix of the receiving threads' names.
 pub const RECEIVER_THREAD: &str = "nicpoll-receive";
 
-/// The engine's, which is on the receiver's core.
+/// Prefix of the engine's threads' names, which run on the receiver's core.
 pub const ENGINE_THREAD: &str = "nicpoll-engine";
 
-/// The ends that have not been waited for.
+/// Ends that run, or have not been collected.
 pub struct Ends {
     running: BTreeMap<u32, Running>,
     events: mpsc::Sender<HostEvent>,
@@ -54,7 +53,7 @@ struct Running {
 }
 
 impl Ends {
-    /// None yet; what they end with goes to `events`.
+    /// No ends yet. Their results go to `events`.
     pub fn new(events: mpsc::Sender<HostEvent>) -> Self {
         Ends {
             running: BTreeMap::new(),
@@ -62,7 +61,7 @@ impl Ends {
         }
     }
 
-    /// Makes an end ready on a thread of `place` at a host that is bound to a core: `workload` prepares it there.
+    /// Prepares an end by `workload`, on a thread in `place` that is bound to a core.
     ///
     /// # Errors
     /// When it cannot be made ready, or is not within a time that is ample.
@@ -133,7 +132,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Ends all of them, and waits until they have, or are seen to hang.
+    /// Cancels all ends, and waits until they have ended or are found to hang.
     pub fn cancel(&mut self) {
         for running in self.running.values_mut() {
             running.signals.cancel.store(true, Ordering::Relaxed);
@@ -187,7 +186,7 @@ fn run(
     }
 }
 
-/// Sends what an end came to, and says so if the end panicked instead.
+/// Sends the result of an end, and reports a panic.
 struct Report {
     end: u32,
     events: mpsc::Sender<HostEvent>,
@@ -219,7 +218,7 @@ impl Drop for Report {
     }
 }
 
-/// Steps that are read at most, of a run that takes longer than it was to.
+/// Limit of readings, for a run that takes longer than planned.
 const READINGS_MAX: usize = 2 * STEPS_MAX as usize;
 
 /// Readings that are being taken.
@@ -230,7 +229,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Reads now, and once a step from now on. The thread is in the network namespace of the caller, as the reader is.
+    /// Reads now and once a step. The thread is in the caller's network namespace.
     ///
     /// # Errors
     /// When there can be no further thread.
@@ -258,7 +257,7 @@ impl Sampling {
         Ok(Sampling { go_on, thread })
     }
 
-    /// Reads a last time; all readings.
+    /// Reads once more and returns all readings.
     ///
     /// # Errors
     /// When the counters could not be read.
@@ -276,7 +275,7 @@ const ROUNDS: u32 = 1000;
 pub struct Spinner(JoinHandle<io::Result<f64>>);
 
 impl Spinner {
-    /// Computes on `cpu` for so long.
+    /// Computes on `cpu` for this long.
     ///
     /// # Errors
     /// When there can be no further thread.
@@ -289,7 +288,7 @@ impl Spinner {
         thread.map(Spinner)
     }
 
-    /// Waits for its end: the share of the time that it got, 0 to 1.
+    /// Waits for its end and returns its share of the time, 0 to 1.
     ///
     /// # Errors
     /// When it may not run on that core.
@@ -308,7 +307,7 @@ fn spin(duration: Duration) -> f64 {
     share.clamp(0.0, 1.0)
 }
 
-/// What the calling thread has used.
+/// CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)

@@ -18,7 +18,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 use crate::design::file::compared::Compared;
-use crate::design::file::needs::{Claim, Here, Wanted, check};
+use crate::design::file::needs::{Here, Need, Resource, check};
 use crate::design::file::reader::{Document, LengthsEntry, Reader, WorkloadEntry};
 use crate::design::sweep::{SweepError, SweepRates};
 use crate::design::{Design, NamedSetting, NamedWorkload, UnknownWorkload, drop_order};
@@ -38,8 +38,8 @@ pub struct StudyFile {
     pub full: Option<Lengths>,
     /// Seed of the order, where the file fixes it.
     pub seed: Option<u64>,
-    /// What the machine has to have.
-    claims: Vec<Claim>,
+    /// What the machine must have.
+    needs: Vec<Need>,
 }
 
 /// The file says nothing of a full length.
@@ -77,12 +77,12 @@ impl StudyFile {
 }
 
 impl StudyFile {
-    /// Looks at this machine as far as the file needs something of it.
+    /// Inspects this machine as far as the file needs it.
     ///
     /// # Errors
     /// When the kernel does not say which cores may be used.
     pub fn look(&self) -> io::Result<Here> {
-        Here::look(&self.claims)
+        Here::look(&self.needs)
     }
 
     /// Refuses what the machine cannot do. `text` is what the file was read from.
@@ -90,7 +90,7 @@ impl StudyFile {
     /// # Errors
     /// With the line, and what would be possible.
     pub fn check(&self, text: &str, here: &Here) -> Result<(), FileError> {
-        check(&self.claims, text, here)
+        check(&self.needs, text, here)
     }
 
     /// The study at full length.
@@ -156,8 +156,8 @@ impl Reader<'_> {
         if let Some(stop) = &document.stop {
             self.stop(stop, &mut lengths)?;
         }
-        let mut claims = Vec::new();
-        let topology = self.topology(document.topology, &mut claims)?;
+        let mut needs = Vec::new();
+        let topology = self.topology(document.topology, &mut needs)?;
         let first = document.give_up_first.iter();
         let ordered = first.chain(workloads.into_iter().rev());
         let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();
@@ -165,14 +165,14 @@ impl Reader<'_> {
             settings,
             factors,
             contrasts,
-            claims: of_settings,
+            needs: of_settings,
         } = self.compared(
             document.common,
             document.setting,
             document.factor,
             &document.compare,
         )?;
-        claims.extend(of_settings);
+        needs.extend(of_settings);
         let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
@@ -196,14 +196,14 @@ impl Reader<'_> {
             lengths,
             full: full.transpose()?,
             seed: document.seed,
-            claims,
+            needs,
         })
     }
 
     fn topology(
         &self,
         entry: Option<Spanned<Topology>>,
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<Topology, FileError> {
         let Some(entry) = entry else {
             return Ok(Topology::default());
@@ -211,10 +211,10 @@ impl Reader<'_> {
         let refused = |error: Refused| self.error(entry.span(), error.to_string());
         entry.get_ref().check().map_err(refused)?;
         let asked = entry.get_ref();
-        let existing = asked.existing().map(Wanted::Existing);
-        let netem = asked.impairs().then_some(Wanted::Netem);
+        let existing = asked.existing().map(Resource::Existing);
+        let netem = asked.impairs().then_some(Resource::Netem);
         let wanted = existing.into_iter().chain(netem);
-        claims.extend(wanted.map(|wanted| Claim::new(entry.span(), wanted)));
+        needs.extend(wanted.map(|wanted| Need::new(entry.span(), wanted)));
         Ok(entry.into_inner())
     }
 

@@ -19,8 +19,8 @@ use nicpoll_stats::{
 use crate::design::{Design, Versus};
 use crate::plan::family_confidence;
 
-/// Adds what trials show of the account of CPU time: what was delivered in its window over what was
-/// delivered without it. The windows of a trial take turns in coming first.
+/// Adds the cost of CPU accounting: what trials delivered in the CPU window, relative to the measured window. The order
+/// of the two alternates.
 pub fn add_pairs_of_trials(costs: &mut [CountingCost], trials: &[Trial]) {
     let mut pairs: BTreeMap<(&str, &str), Vec<Pair>> = BTreeMap::new();
     for trial in trials {
@@ -49,8 +49,8 @@ pub fn set_ratio(cost: &mut CountingCost, pairs: &[Pair]) {
     cost.pairs = pairs.len() as u32;
 }
 
-/// Compares all that the plan names and that was not given up: settings, and levels of factors over all combinations
-/// of the other factors.
+/// Makes all comparisons of the plan that were not given up: of settings, and of factor levels over all combinations of
+/// the other factors.
 pub fn compare_all(
     design: &Design,
     plan: &Plan,
@@ -68,13 +68,13 @@ pub fn compare_all(
             !is_dropped(dropped, name, pair)
         };
         let of_settings = design.contrasts.iter().filter(is_kept);
-        let of_settings = of_settings.map(|it| Versed::of(trials, name, it));
+        let of_settings = of_settings.map(|it| ComparedTrials::of(trials, name, it));
         let of_levels = effects
             .iter()
-            .filter_map(|it| Versed::over(trials, name, it, dropped));
-        for versed in of_settings.chain(of_levels) {
+            .filter_map(|it| ComparedTrials::over(trials, name, it, dropped));
+        for compared in of_settings.chain(of_levels) {
             for (index, &metric) in metrics(unit).iter().enumerate() {
-                comparisons.push(versed.compare(plan, metric, index == 0, seed)?);
+                comparisons.push(compared.compare(plan, metric, index == 0, seed)?);
             }
         }
     }
@@ -82,7 +82,7 @@ pub fn compare_all(
     Ok(comparisons)
 }
 
-/// Corrects the p values of the comparisons that get a verdict for their number.
+/// Corrects the p values of primary comparisons for their number (Holm).
 fn with_holm(comparisons: &mut [Comparison], family: u32) {
     let primary = |one: &&mut Comparison| one.primary;
     let p_values = comparisons.iter().filter(|one| one.primary);
@@ -102,7 +102,7 @@ pub(crate) fn compare_pair(
     metric: Metric,
     seed: Seed,
 ) -> Result<Comparison, InvalidMargin> {
-    Versed::of(trials, workload, versus).compare(plan, metric, true, seed)
+    ComparedTrials::of(trials, workload, versus).compare(plan, metric, true, seed)
 }
 
 /// Whether the comparison of two settings was given up.
@@ -117,26 +117,26 @@ fn is_dropped(dropped: &[DroppedComparison], workload: &str, pair: (&str, &str))
     })
 }
 
-/// Combinations of the other factors that make an average: of one alone, its own comparison says all.
+/// Combinations of other factors that make an average. A single one has its own comparison.
 const COMBINATIONS_MIN: usize = 2;
 
-/// The trials of one workload under what is compared, block by block: one of each setting, or those of all
-/// combinations in which two levels of a factor stand.
-struct Versed<'a> {
+/// The trials of a comparison under one workload, block by block: one of each setting, or of all combinations with two
+/// levels of a factor.
+struct ComparedTrials<'a> {
     workload: &'a str,
     factor: Option<&'a str>,
     setting: &'a str,
     reference: &'a str,
-    /// Pairs of settings that should be in it, and whose comparison was given up.
+    /// Pairs of settings that were given up and are therefore not in it.
     left_out: Vec<(&'a str, &'a str)>,
-    /// The trials of complete blocks, those that are judged first.
+    /// The trials of complete blocks; the judged setting's first.
     blocks: Vec<[Vec<&'a Trial>; 2]>,
 }
 
-impl<'a> Versed<'a> {
+impl<'a> ComparedTrials<'a> {
     fn of(trials: &'a [Trial], workload: &'a str, versus: &'a Versus) -> Self {
         let pairs = vec![(&*versus.setting, &*versus.reference)];
-        Versed {
+        ComparedTrials {
             workload,
             factor: None,
             setting: &versus.setting,
@@ -146,8 +146,8 @@ impl<'a> Versed<'a> {
         }
     }
 
-    /// Two levels over the combinations whose comparison was not given up: what is given up follows from the time
-    /// alone, so what is left favours neither level. `None` with fewer than two.
+    /// Two levels over the combinations that were kept. Giving up depends on time alone, so the rest favours neither
+    /// level. `None` with fewer than two combinations.
     fn over(
         trials: &'a [Trial],
         workload: &'a str,
@@ -158,7 +158,7 @@ impl<'a> Versed<'a> {
         let (left_out, pairs): (Vec<_>, Vec<_>) = pairs
             .map(|(one, other)| (&**one, &**other))
             .partition(|pair| is_dropped(dropped, workload, *pair));
-        (pairs.len() >= COMBINATIONS_MIN).then(|| Versed {
+        (pairs.len() >= COMBINATIONS_MIN).then(|| ComparedTrials {
             workload,
             factor: Some(&effect.factor),
             setting: &effect.level,
@@ -244,7 +244,7 @@ impl<'a> Versed<'a> {
         self.blocks.iter().flat_map(move |arms| &arms[arm]).copied()
     }
 
-    /// Trials of one arm that nothing external befell, and those of them whose setting was in force.
+    /// Trials of one arm that are not void, and those of them whose setting was in force.
     fn in_force(&self, arm: usize) -> [u32; 2] {
         let kept = || self.arm(arm).filter(|trial| trial.validity.is_kept());
         let in_force = kept().filter(|trial| is_in_force(trial));
@@ -317,17 +317,17 @@ fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
     }
 }
 
-/// Rounds this much off one a period are still the timer's: arrivals begin one for each that finds the NAPI idle,
-/// and a timer that is not armed begins none.
+/// Deviation up to which rounds are still the timer's: arrivals would begin many more, and a timer that is not armed
+/// none.
 const TIMED_DEVIATION_MAX: f64 = 0.5;
 
-/// Whether a trial ran as its setting asks, in rhythm where it has one. A failure under it counts for it.
+/// Whether a trial ran as its setting asks, in rhythm if it has one. A failure counts for the setting.
 fn is_as_asked(validity: &Validity) -> bool {
     validity.is_kept() && validity.unproven.is_none()
 }
 
-/// Whether a trial's setting was in force. A timer that is late is a timer: on an idle core its latency, which
-/// is the hypervisor's, is a tenth of a period and more.
+/// Whether a trial's setting was in force. A late timer still is one: on an idle virtual core its latency is a tenth of
+/// a period and more.
 fn is_in_force(trial: &Trial) -> bool {
     let deviation = trial.findings.rhythm_deviation_ratio;
     is_as_asked(&trial.validity)
@@ -384,7 +384,7 @@ fn of_nothing(metric: Metric) -> Option<f64> {
     }
 }
 
-/// The figures of a workload that are compared: the one with a verdict first.
+/// The metrics of a workload; the primary one, which gets a verdict, is first.
 pub(crate) fn metrics(unit: WorkUnit) -> &'static [Metric] {
     match unit {
         WorkUnit::Bytes => &[

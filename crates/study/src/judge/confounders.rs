@@ -17,7 +17,7 @@ use crate::design::{Design, NamedSetting, Versus};
 /// Values of both interfaces under a setting, by name: what [`crate::Lab::settings`] reads.
 pub type Seen = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Everything that differs within the comparisons of a design, as far as the settings have been seen.
+/// All confounders of a design's comparisons, as far as its settings have been in force.
 pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
     let of = |versus: &Versus| {
         let (Some(setting), Some(reference)) = (
@@ -90,7 +90,7 @@ fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
     found
 }
 
-/// What was seen to differ and neither setting writes.
+/// Values that differed although neither setting writes them.
 fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> Vec<Confounder> {
     let (Some(own), Some(others)) = (seen.get(setting.name()), seen.get(reference.name())) else {
         return Vec::new();
@@ -121,7 +121,7 @@ fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> V
 /// Under the setting, and under the reference.
 type Values<'a> = [Option<&'a String>; 2];
 
-/// What differs, with the features of TSO that do so alike as one: ethtool switches them together.
+/// Differing values, with TSO features that differ alike joined: ethtool switches them together.
 fn with_tso_as_one<'a>(
     differing: impl Iterator<Item = (&'a str, Values<'a>)>,
 ) -> Vec<(String, Values<'a>)> {
@@ -202,7 +202,7 @@ fn confounder(
     }
 }
 
-/// What about this machine disturbs measurements, with the remedy.
+/// Properties of this machine that disturb measurements, with the remedy.
 pub fn machine_confounders(facts: &HostFacts) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |text: String| {

@@ -15,11 +15,11 @@ use nicpoll_stats::{Series, Summary};
 use crate::design::Design;
 use crate::judge::comparisons::{metrics, value};
 
-/// Answers on how even a rate is, for each workload and setting: within trials, and from trial to trial.
+/// Tests of evenness for each workload and setting: within trials, and from trial to trial.
 const EVENNESS_ANSWERS: usize = 2;
 
-/// What each workload's trials met under each setting, in the order of the report. A rate that changes over time by
-/// less than `margin` is not told of; random orders are drawn from `seed`.
+/// Findings of each workload under each setting, in the order of the report. Changes of a rate over time below `margin`
+/// are not reported; permutations are drawn from `seed`.
 pub fn setting_findings(
     design: &Design,
     trials: &[Trial],
@@ -124,23 +124,23 @@ fn shares(values: impl Iterator<Item = f64>) -> Option<Shares> {
     })
 }
 
-/// Steps of a trial that are tested at most; neighbours of a longer one are put together.
+/// Limit of tested steps of a trial; more are merged with their neighbours.
 const STEPS_MAX: usize = 40;
 
-/// Of a rate of nothing there is no ratio: it counts as this share of the middle.
+/// Share of the median that stands for a rate of 0, which has no ratio.
 const NOTHING: f64 = 0.01;
 
-/// Neighbouring rates that are put together before it is looked how far a rate swings.
+/// Window of the moving average before the swing of a rate is measured.
 const SMOOTHED: usize = 3;
 
-/// By what a finding is one.
+/// Thresholds of a finding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
-    /// Answers in the study that share the level.
+    /// Tests in the study that share the level.
     pub family: u32,
     /// The ratio from which on a change matters.
     pub margin: f64,
-    /// What random orders are drawn from.
+    /// Seed of permutations.
     pub seed: Seed,
 }
 
@@ -150,7 +150,7 @@ struct Steps {
     end_seconds: Vec<f64>,
 }
 
-/// Whether the receiver's rate is even within the trials that gave a result. `None` where that cannot be told.
+/// Whether the receiver's rate is even within trials with a result. `None` if that cannot be tested.
 pub(crate) fn within_trials(
     trials: &[&Trial],
     unit: WorkUnit,
@@ -168,7 +168,7 @@ pub(crate) fn within_trials(
     Some(found)
 }
 
-/// Whether the rate is even from trial to trial. `None` where that cannot be told.
+/// Whether the rate is even from trial to trial. `None` if that cannot be tested.
 pub(crate) fn over_trials(trials: &[&Trial], metric: Metric, rule: &Rule) -> Option<RateOverTime> {
     let rate = |trial: &&Trial| Some((trial.block, trial.result().and(value(trial, metric))?));
     let (blocks, rates): (Vec<u32>, Vec<f64>) = trials.iter().filter_map(rate).unzip();
@@ -177,7 +177,7 @@ pub(crate) fn over_trials(trials: &[&Trial], metric: Metric, rule: &Rule) -> Opt
     Some(found)
 }
 
-/// What tests say, as documents hold it.
+/// Test results for the document.
 pub(crate) fn series_tests(series: &Series) -> SeriesTests {
     SeriesTests {
         drift_p: series.drift_p,
@@ -269,8 +269,8 @@ fn ratio(early: &[f64], late: &[f64]) -> Option<f64> {
     Some(median(late)?.max(NOTHING) / median(early)?.max(NOTHING))
 }
 
-/// Half of what lies between the least and the greatest tenth of a run's rates, over their middle, once what hops from
-/// one to the next is smoothed out; the middle of all runs.
+/// Half the range between the 10th and 90th percentile of a run's smoothed rates, relative to the median; median over
+/// runs.
 fn swings(runs: &[&[f64]]) -> Option<f64> {
     let of_run = |run: &&[f64]| {
         let smoothed = run.windows(SMOOTHED);

@@ -10,10 +10,10 @@ use nicpoll_stats::Summary;
 use crate::design::sweep::HELD_SHARE;
 use crate::design::{Design, NamedWorkload};
 
-/// The fixed load is at most this share of the least rate that any setting holds.
+/// Limit of the fixed load, as a share of the lowest rate that any setting sustains.
 const FIXED_SHARE: f64 = 0.5;
 
-/// What each sweep of a design found.
+/// The result of each sweep of a design.
 pub(crate) fn sweeps(design: &Design, trials: &[Trial]) -> Vec<Sweep> {
     let loads = design.workloads.iter().filter_map(|one| one.load.as_ref());
     let mut names: Vec<&str> = loads.map(|load| load.sweep.as_str()).collect();
@@ -92,7 +92,7 @@ fn of_setting(
     }
 }
 
-/// Why a rate is not held; `None` when it is.
+/// Why a rate is not sustained; `None` if it is.
 fn ends(point: &SweepPoint) -> Option<SweepEnd> {
     let (Some(offered), Some(delivered)) = (point.offered_per_second, point.delivered_ratio) else {
         return Some(SweepEnd::NoResult);

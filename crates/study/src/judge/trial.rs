@@ -19,21 +19,21 @@ use nicpoll_traffic::workload::Books;
 
 use crate::design::{Evidence, NamedSetting, NamedWorkload};
 
-/// Where in the study a trial stands.
+/// Place of a trial in the study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrialPlace {
     /// Position in the study, from 1.
     pub sequence: u32,
     /// Block, from 1.
     pub block: u32,
-    /// What the traffic is.
+    /// The workload.
     pub workload: String,
-    /// What is in force.
+    /// The setting.
     pub setting: String,
 }
 
 /// Both hosts' counters and settings while everything is quiet.
-pub struct Accounts {
+pub struct HostReadings {
     /// The sender's counters.
     pub sender: HostSnapshot,
     /// The receiver's counters.
@@ -49,7 +49,7 @@ pub struct Accounts {
 /// What was measured of one run of traffic, from quiet to quiet.
 pub struct Window {
     /// Both hosts before and after, while all was quiet.
-    pub quiet: [Accounts; 2],
+    pub quiet: [HostReadings; 2],
     /// The edges of the traffic.
     pub edges: [Edge; 2],
     /// What the programs counted.
@@ -60,13 +60,13 @@ pub struct Window {
 
 /// Everything that was measured of one trial.
 pub struct Measured<'a> {
-    /// Where it stands.
+    /// Its place in the study.
     pub place: TrialPlace,
     /// The traffic.
     pub workload: &'a NamedWorkload,
-    /// What was asked for.
+    /// The setting.
     pub setting: &'a NamedSetting,
-    /// What it ran on.
+    /// The lab.
     pub lab: &'a Lab,
     /// The receiver's namespace.
     pub netns_inode: u64,
@@ -74,7 +74,7 @@ pub struct Measured<'a> {
     pub napis: Vec<u32>,
     /// The warm-up.
     pub warmup: Warmup,
-    /// How often the setting was proven before the traffic counted.
+    /// Attempts to prove the setting before the traffic counted.
     pub proof_attempts: u32,
     /// How the timer was tuned.
     pub calibration: Option<Calibration>,
@@ -236,8 +236,7 @@ fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
     with_polls.map(|(cpu, _)| cpu as u32).collect()
 }
 
-/// What CPU time is divided by: datagrams delivered, or transactions. `None` for TCP, and when there
-/// were none.
+/// Divisor of CPU time: datagrams delivered, or transactions. `None` for TCP, and without any.
 pub fn worked_for(
     unit: WorkUnit,
     packets: Option<(u64, u64)>,
@@ -251,7 +250,7 @@ pub fn worked_for(
     count.filter(|&count| count > 0)
 }
 
-/// The share of the line that datagrams of a one-way workload take.
+/// Share of the line that a one-way workload's datagrams take.
 fn line_ratio(
     line: Option<Line>,
     ip: IpVersion,
@@ -272,8 +271,8 @@ fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
 }
 
-/// The first setting that is not what it was. A recreated NAPI has other values, which do not count.
-pub fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a str> {
+/// The first value that changed. Values of a recreated NAPI do not count.
+pub fn first_change<'a>(before: &'a HostReadings, after: &HostReadings) -> Option<&'a str> {
     let same_napis = before.napis == after.napis;
     let counts = |name: &str| same_napis || !name.contains(": NAPI ");
     let changed = before
@@ -286,14 +285,13 @@ pub fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a st
         .or(appeared.then_some("the list of settings"))
 }
 
-/// Share of the offered that no counter may leave unexplained.
+/// Limit of the ledger's residual, as a share of the offered.
 pub const RESIDUAL_MAX: f64 = 0.001;
 
-/// How far the rounds a second may be from one a period.
+/// Tolerance of rounds a second, relative to one a period.
 pub const RHYTHM_TOLERANCE: f64 = 0.1;
 
-/// A wall clock that moves against the monotonic one by more than this in a trial was stepped: the
-/// greatest slew is 500 ppm.
+/// A wall clock that moves by more than this against the monotonic one was stepped: the greatest slew is 500 ppm.
 pub const CLOCK_STEP_MAX_NS: u64 = 5_000_000;
 
 /// How a run counts. `napis` are the receiver's NAPI instances at its beginning; `ledger` is `None` when no account of
@@ -340,7 +338,7 @@ fn external(window: &Window) -> Option<String> {
     })
 }
 
-/// What the kernel reported that somebody else did.
+/// External changes that the kernel reported.
 pub fn disturbed(changes: &Changes) -> Option<String> {
     if changes.is_taken_down {
         return Some(String::from("somebody took the link down"));
@@ -362,8 +360,7 @@ fn failure(napis: &[u32], window: &Window) -> Option<String> {
     (window.books.delivered_bytes == 0).then(|| String::from("nothing was delivered"))
 }
 
-/// Why a setting is not proven to be in force by what was seen of the receiver's NAPI instances and its
-/// polls and rounds a second.
+/// Why NAPI instances, polls and rounds a second do not prove that a setting was in force.
 pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -> Option<String> {
     match evidence {
         Evidence::NoNapi if napis > 0 || polls > 0.0 => Some(format!(
@@ -387,7 +384,7 @@ pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -
     }
 }
 
-/// How far rounds a second are from one a period, as a share of it.
+/// Relative deviation of rounds a second from one a period.
 pub fn rhythm_deviation(period_ns: u64, rounds_per_second: f64) -> f64 {
     rounds_per_second * period_ns as f64 / 1e9 - 1.0
 }
@@ -412,14 +409,14 @@ fn residual(ledger: &Ledger) -> Option<String> {
     })
 }
 
-/// What the cores did during a run of its own.
+/// CPU time of the cores in a separate run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuWindow {
     /// The cores, the sender's first.
     pub cores: Vec<CoreTime>,
     /// The run's traffic.
     pub books: Books,
-    /// How the run was carried out.
+    /// How the run counts.
     pub validity: Validity,
 }
 
@@ -434,8 +431,8 @@ impl CpuWindow {
     }
 }
 
-/// Exact figures, without the time of foreign threads. Steal, which no event shows, is that of the trial's own
-/// window. Where the drain did not finish, what was delivered is not known, and nothing is divided by it.
+/// Exact figures, without foreign threads. No event shows steal, which is that of the measured window. After an
+/// unfinished drain the delivered count is unknown, and nothing is divided by it.
 pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu {
     let steal = |core: u32| {
         let states = sampled.states.iter().find(|states| states.core == core);
@@ -527,9 +524,9 @@ mod tests {
         assert_eq!(loss_ratio(0, 0), None);
     }
 
-    fn accounts(settings: &[(&str, &str)]) -> Accounts {
+    fn readings(settings: &[(&str, &str)]) -> HostReadings {
         let text = |&(name, value): &(&str, &str)| (String::from(name), String::from(value));
-        Accounts {
+        HostReadings {
             sender: Default::default(),
             receiver: Default::default(),
             router: None,
@@ -540,14 +537,14 @@ mod tests {
 
     #[test]
     fn a_changed_or_new_setting_is_named() {
-        let before = accounts(&[("mtu", "1500"), ("gro", "on")]);
+        let before = readings(&[("mtu", "1500"), ("gro", "on")]);
         assert_eq!(first_change(&before, &before), None);
-        let moved = accounts(&[("mtu", "1400"), ("gro", "on")]);
+        let moved = readings(&[("mtu", "1400"), ("gro", "on")]);
         assert_eq!(first_change(&before, &moved), Some("mtu"));
-        let more = accounts(&[("mtu", "1500"), ("gro", "on"), ("NAPI 0", "x")]);
+        let more = readings(&[("mtu", "1500"), ("gro", "on"), ("NAPI 0", "x")]);
         assert_eq!(first_change(&before, &more), Some("the list of settings"));
         // Values of a recreated NAPI do not count.
-        let mut anew = accounts(&[("mtu", "1500"), ("gro", "on"), ("receiver: NAPI 0", "y")]);
+        let mut anew = readings(&[("mtu", "1500"), ("gro", "on"), ("receiver: NAPI 0", "y")]);
         anew.napis = vec![2];
         assert_eq!(first_change(&before, &anew), None);
     }
@@ -583,7 +580,7 @@ mod tests {
             load_average_1min: None,
         };
         let mut window = Window {
-            quiet: [accounts(&[("mtu", "1500")]), accounts(&[("mtu", "1500")])],
+            quiet: [readings(&[("mtu", "1500")]), readings(&[("mtu", "1500")])],
             edges: [edge(0), edge(1)],
             books: books(1_000),
             changes: Changes::default(),
@@ -610,7 +607,7 @@ mod tests {
         };
         external("6.0 ms", |run| run.edges[1].wall_ahead_ns = 6_000_000);
         external("changed 'mtu'", |run| {
-            run.quiet[1] = accounts(&[("mtu", "1400")])
+            run.quiet[1] = readings(&[("mtu", "1400")])
         });
         external("took the link down", |run| {
             run.changes.is_taken_down = true;

@@ -11,13 +11,13 @@ use nicpoll_stats::DEPENDENT_BELOW_P;
 
 use crate::design::{Design, NamedSetting, Versus};
 
-/// Fewer blocks than this are labelled with what they can find.
+/// Number of blocks below which a study is labelled with the effect that it can find.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;
 
-/// Share of a core that threads may take which are not the study's.
+/// Limit of foreign CPU time, as a share of a core.
 const FOREIGN_MAX: f64 = 0.1;
 
-/// What follows from a study's trials and comparisons.
+/// The warnings of a study.
 pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |name, text: Option<String>| {
@@ -113,7 +113,7 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
     })
 }
 
-/// That a study of so many blocks had no time for all of them, though every comparison but one was given up.
+/// That there was no time for all blocks.
 fn blocks_missing(study: &Study) -> Option<String> {
     let plan = &study.plan;
     let is_compared = |workload: &&String| {
@@ -185,7 +185,7 @@ fn averages(study: &Study) -> String {
     words
 }
 
-/// What so few blocks can find, by the comparison that scatters most.
+/// The effect that so few blocks can find, by the comparison with the largest scatter.
 fn large_effects(study: &Study) -> Option<String> {
     let blocks = study.plan.blocks;
     if blocks >= BLOCKS_FOR_SMALL_EFFECTS {
@@ -228,7 +228,7 @@ fn disturbed(trials: &[Trial]) -> Option<String> {
     })
 }
 
-/// A ring that is emptied once a period passes at most its slots a period.
+/// That the offered rate exceeds the ring's slots a period.
 fn ring_ceiling(
     setting: &NamedSetting,
     ring_slots: u32,
@@ -279,7 +279,7 @@ fn width_of(comparison: &Comparison) -> Option<f64> {
     width.is_finite().then_some(width)
 }
 
-/// That a study's time was over before its intervals were narrow enough; `None` when they were, or nothing was asked.
+/// That time ran out before intervals were narrow enough; `None` otherwise.
 pub(crate) fn fell_short(study: &Study) -> Option<String> {
     let width = stop_width(&study.plan)?;
     let primary = study.comparisons.iter().filter(|one| one.primary);
@@ -314,17 +314,16 @@ pub(crate) fn stop_width(plan: &Plan) -> Option<f64> {
     plan.stop_width_ratio
 }
 
-/// Blocks that an interval takes: with fewer planned, being inconclusive is what was asked for.
+/// Blocks that an interval needs. A study planned with fewer is inconclusive by design.
 const BLOCKS_FOR_INTERVALS: u32 = 3;
 
-/// Whether a comparison of a study was decided. A setting that is compared with itself passes by not being told
-/// apart.
+/// Whether a comparison of a study was decided. A setting compared with itself passes if no difference is proven.
 pub fn is_decided(study: &Study) -> bool {
     let verdicts = study.comparisons.iter().filter_map(|one| one.verdict);
     decides(&study.plan, is_null(study), verdicts)
 }
 
-/// Whether a study compares a setting with itself; one that was resumed has no options to tell.
+/// Whether a study compares a setting with itself.
 fn is_null(study: &Study) -> bool {
     matches!(&study.settings[..], [one, other] if one.is_same_as(other))
 }

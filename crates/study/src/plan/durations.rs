@@ -22,29 +22,28 @@ pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
 /// Time of a trial besides its traffic: switching, draining for the least time, reading counters.
 const OVERHEAD: Duration = Duration::from_millis(200);
 
-/// The same of a third host.
+/// Additional time for a router.
 const ROUTER_OVERHEAD: Duration = Duration::from_millis(150);
 
-/// Runs of a trial's traffic: the warm-up, the measured window, and that in which CPU time is accounted for.
+/// Runs of a trial: warm-up, measured window and CPU window.
 const RUNS: usize = 3;
 
-/// What a TCP sender has in its buffers when it stops: on a slow line a run ends when they are empty.
+/// Data in a TCP sender's buffers when it stops. On a slow line a run ends when they are empty.
 const TCP_BUFFERED_BYTES: f64 = 1e6;
 
-/// A program of the user's starts, connects and ends.
+/// Time for a user's program to start, connect and end.
 const PROGRAM: Duration = Duration::from_millis(300);
 
-/// A client is a thread with a socket.
+/// Time to start a client, which is a thread with a socket.
 const CLIENT: Duration = Duration::from_millis(1);
 
 /// A study without a limit of its own gets this many times the estimate, and [`BASE`].
 const SPARE: f64 = 1.25;
 
-/// For preparing and judging.
+/// Time for preparation and evaluation.
 pub(crate) const BASE: Duration = Duration::from_secs(15);
 
-/// What a trial of each workload takes, in the order of the design. Stragglers of each run are waited for twice, so
-/// long each time.
+/// Estimated seconds of a trial of each workload, in the order of the design. Each run is drained twice.
 pub(crate) fn trials(
     design: &Design,
     [warmup, trial, cpu_window]: [f64; RUNS],
@@ -70,7 +69,7 @@ pub(crate) fn trials(
     seconds.collect()
 }
 
-/// What a trial of a workload of a plan takes.
+/// Estimated seconds of a trial of a workload of a plan.
 pub(crate) fn trial_seconds(plan: &Plan, workload: &str) -> f64 {
     let mut workloads = plan.workloads.iter();
     let index = workloads.position(|known| known == workload);
@@ -82,7 +81,7 @@ pub(crate) fn trial_seconds(plan: &Plan, workload: &str) -> f64 {
     })
 }
 
-/// The time in which all of a plan's trials fit, with what comes before them.
+/// Limit in seconds that fits all trials of a plan and what precedes them.
 pub(crate) fn limit_seconds(design: &Design, plan: &Plan) -> f64 {
     let of_trials: f64 = plan
         .order
@@ -96,7 +95,7 @@ pub(crate) fn limit_seconds(design: &Design, plan: &Plan) -> f64 {
     with_time_of_counting(SPARE * of_trials + before).ceil()
 }
 
-/// What one run of a workload takes with its end.
+/// Seconds of one run of a workload with its end.
 fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
     let background = workload.options.background.iter();
     let background = background.map(|one| &one.traffic);
@@ -105,7 +104,7 @@ fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
         .map(|request| stream_seconds(request, topology, run))
         .fold(run, f64::max);
     let is_crowded = !workload.options.background.is_empty();
-    // BackgroundTraffic other traffic, the last answers are waited for in vain.
+    // Next to other traffic the last answers are waited for in vain.
     longest
         + if is_crowded {
             nicpoll_traffic::rr::RESPONSE_TIMEOUT.as_secs_f64()
@@ -132,26 +131,26 @@ fn stream_seconds(request: &WorkloadRequest, topology: &Topology, run: f64) -> f
     run + beyond
 }
 
-/// Kept for judging, printing and putting back.
+/// Reserved for evaluating, printing and restoring.
 const RESERVE_SECONDS: f64 = 4.0;
 
-/// A block may take twice what it took on average, and still end in time, or so much longer: the traffic of long trials
-/// lasts as long as was asked, whatever the machine does.
+/// A block may take twice its average time, but at most this much longer, and still end in time: traffic of long trials
+/// lasts as long as asked, whatever the machine does.
 const LATE_SECONDS_MAX: f64 = 10.0;
 
-/// Trials that the running mean of what one takes looks back at: a load that comes and goes within a few blocks
-/// must not cost a comparison, which would not come back.
+/// Trials in the running mean of their time. A load of a few blocks must not cost a comparison, which would not come
+/// back.
 const LOOK_BACK: f64 = 60.0;
 
-/// Trials that the plan's own figure counts for.
+/// Weight of the plan's estimate, in trials.
 const PLANNED_WEIGHT: f64 = 8.0;
 
-/// When the traffic of a study ends at the latest, from its beginning.
+/// Latest end of a study's traffic, from its start.
 pub fn traffic_ends(plan: &Plan) -> Duration {
     Duration::from_secs_f64((plan.limit_seconds - RESERVE_SECONDS).max(0.0))
 }
 
-/// The time of a study, and what has been learned of it.
+/// The time of a study: what is kept, given up and learned.
 pub struct Schedule<'a> {
     plan: &'a Plan,
     kept: Vec<ComparisonName>,
@@ -162,7 +161,7 @@ pub struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    /// All of the plan is kept at first.
+    /// A schedule that keeps all of the plan.
     pub fn new(plan: &'a Plan) -> Self {
         Schedule {
             plan,
@@ -173,7 +172,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The same for a study that goes on: what it gave up before, and what each of its trials took, by its workload.
+    /// Continues with what a resumed study gave up before, and the time of its trials by workload.
     pub fn after<'t>(
         mut self,
         dropped: Vec<DroppedComparison>,
@@ -191,7 +190,7 @@ impl<'a> Schedule<'a> {
         &self.dropped
     }
 
-    /// Whether a trial is part of a comparison that goes on.
+    /// Whether a trial belongs to a comparison that is kept.
     pub fn is_needed(&self, workload: &str, setting: &str) -> bool {
         let mut kept = self.kept.iter();
         kept.any(|one| {
@@ -199,15 +198,15 @@ impl<'a> Schedule<'a> {
         })
     }
 
-    /// Learns what a trial of a workload took.
+    /// Records the time of a trial.
     pub fn took(&mut self, workload: &str, taken: Duration) {
         self.trials = (self.trials + 1.0).min(LOOK_BACK);
         let slowness = taken.as_secs_f64() / trial_seconds(self.plan, workload);
         self.slowness += (slowness - self.slowness) / self.trials;
     }
 
-    /// Gives up comparisons, in the order of the plan, until the blocks that are left fit into the time that is
-    /// left. The last one is kept.
+    /// Gives up comparisons, in the order of the plan, until the remaining blocks fit into the remaining time. The last
+    /// comparison is kept.
     pub fn fit(&mut self, blocks_done: u32, elapsed: Duration) {
         // A study that ends by the width of its intervals ends early instead, with every comparison.
         while self.plan.stop_width_ratio.is_none()
@@ -235,7 +234,7 @@ impl<'a> Schedule<'a> {
         self.block_seconds(workload) + self.late_seconds(workload) <= self.left_seconds(elapsed)
     }
 
-    /// How long the blocks that are left will take, and no longer than the study has.
+    /// Forecast for the remaining blocks, within the study's limit.
     pub fn forecast(&self, blocks_done: u32, elapsed: Duration) -> Duration {
         let seconds = self.needed_seconds(blocks_done);
         Duration::from_secs_f64(seconds.min(self.left_seconds(elapsed)).max(0.0))
@@ -245,14 +244,14 @@ impl<'a> Schedule<'a> {
         traffic_ends(self.plan).as_secs_f64() - elapsed.as_secs_f64()
     }
 
-    /// What the very last block needs to be let start.
+    /// Time that the last block needs in reserve to start.
     fn slack_seconds(&self) -> f64 {
         let workloads = self.plan.workloads.iter();
         let late = workloads.map(|workload| self.late_seconds(workload));
         late.fold(0.0, f64::max)
     }
 
-    /// How much longer than on average a block may take.
+    /// Time that a block may take beyond its average.
     fn late_seconds(&self, workload: &str) -> f64 {
         self.block_seconds(workload).min(LATE_SECONDS_MAX)
     }
@@ -274,18 +273,18 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Warm-ups that a workload is rehearsed with.
+/// Warm-ups of a rehearsal.
 pub(crate) const REHEARSALS: u32 = 2;
 
 /// Length of the traffic while a program computes: many turns of the kernel's scheduler.
 pub const SPINNER_RUN: Duration = Duration::from_millis(150);
 
-/// Share of a study's time in which costs are measured, and how much that is at the most.
+/// Share of a study's time for measuring the cost of counting, and its maximum.
 pub const SHARE: f64 = 0.1;
 
 pub const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// A time in seconds with that in which costs are measured before it.
+/// Seconds, plus the time for measuring the cost of counting.
 pub(crate) fn with_time_of_counting(seconds: f64) -> f64 {
     let share = SHARE / (1.0 - SHARE) * seconds;
     seconds + share.min(TIME_MAX.as_secs_f64())
@@ -294,7 +293,8 @@ pub(crate) fn with_time_of_counting(seconds: f64) -> f64 {
 /// Estimated time of the search for one knee: some doublings and halvings, each of a run or two.
 pub(crate) const SEARCH: Duration = Duration::from_secs(8);
 
-/// Length of the traffic that is accounted for exactly.
+/// Length of the traffic with CPU accounting. The account costs for each event, so only this run has it; it may be
+/// short, since nothing is sampled.
 pub const CPU_WINDOW: Duration = Duration::from_millis(60);
 
 #[cfg(test)]

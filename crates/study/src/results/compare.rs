@@ -22,11 +22,10 @@ use crate::judge::findings::series_tests;
 use crate::plan::{MARGIN, family_confidence};
 use crate::results::read::{ResultError, ResultSource, StudySource, Values};
 
-/// What draws of random orders follow from: the same values give the same p values.
+/// Seed of permutations: the same values give the same p values.
 const SEED: Seed = Seed(1);
 
-/// Compares `judged` with `reference`. `less_is_better` turns the words for figures of which nothing else says which
-/// way is better.
+/// Compares `judged` with `reference`. `less_is_better` reverses the verdict for figures whose direction is unknown.
 ///
 /// # Errors
 /// [`ResultError`] when the two have nothing in common that could be compared.
@@ -139,7 +138,7 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
-/// The workloads and settings that two studies share, or those that were named; what only one has goes to `alone`.
+/// Compares the workloads and settings that two studies share, or the named ones. What only one has goes to `alone`.
 fn studies(
     reference: &StudySource,
     judged: &StudySource,

@@ -21,11 +21,11 @@ use crate::run::timer::apply;
 /// Traffic of one run.
 const RUN: Duration = Duration::from_millis(100);
 
-/// For stragglers of a run to be read.
+/// Time for stragglers of a run.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// Measures what both counters cost under each workload and setting, on a lab whose settings are as they
-/// came up, and leaves them so. It takes a tenth of the study's time, which counts from `begin`.
+/// Measures the cost of both counters under each workload and setting. The lab has no settings in force, before and
+/// after. Takes a tenth of the study's time, which counts from `begin`.
 pub fn measure_counting(
     lab: &mut Lab,
     design: &Design,
@@ -69,7 +69,7 @@ pub fn measure_counting(
     Ok(costs)
 }
 
-/// The traffic that counters are tried under.
+/// The workload and setting of a measurement.
 struct Load<'a> {
     lab: &'a mut Lab,
     workload: &'a NamedWorkload,
@@ -110,7 +110,7 @@ impl Load<'_> {
         self.lab.studied().close_timing(counter)
     }
 
-    /// Runs with and without the counter of polls until the time is over, in pairs whose order alternates.
+    /// Runs with and without the poll counter, in pairs of alternating order, until the deadline.
     fn pairs(&mut self, deadline: Instant) -> Result<Vec<Pair>, LabError> {
         let mut pairs = Vec::new();
         while Instant::now() < deadline {
@@ -147,7 +147,7 @@ impl Load<'_> {
         }
     }
 
-    /// What the receiver reads a second by its own clock, in bits of payload.
+    /// Payload that the receiver reads, in bits a second of its own clock.
     fn delivered(&mut self) -> Result<f64, LabError> {
         let books = Running::to_end(self.lab, self.workload, RUN, QUIET, self.cancel)?;
         Ok(books.receiver.bits_per_second)
@@ -160,14 +160,14 @@ const KNEE_RUN: Duration = Duration::from_millis(200);
 /// The first rate that is tried, a second of each sender.
 const FIRST_RATE: u64 = 1000;
 
-/// The knee is known to this share of itself.
+/// Relative resolution of the knee.
 const RESOLUTION: f64 = 0.05;
 
-/// Share of what is asked for that a short run has to offer: a sender that is held up for a moment makes up for it in
-/// a trial.
+/// Share of the requested rate that a short run must offer: a sender that was delayed catches up only in a longer
+/// trial.
 const OFFERED_SHARE: f64 = 0.9;
 
-/// The design with the rates that its shares of a knee come to, which is sought on the lab.
+/// Replaces shares of the knee by rates, after searching for the knee on the lab.
 ///
 /// # Errors
 /// When no rate is held, or the traffic cannot be made.
@@ -211,8 +211,8 @@ pub(crate) fn resolved(
     Ok(design)
 }
 
-/// The greatest rate of each sender that is held under the reference of the first comparison: doubled until it is
-/// not, then halved in between.
+/// The highest rate of each sender that is sustained under the reference of the first comparison: doubled until it is
+/// not, then bisected.
 fn seek(
     lab: &mut Lab,
     design: &Design,

@@ -17,7 +17,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Has every host on the way read what passes, for traffic of such a length.
+    /// Starts readings on every host of the path, for traffic of this length.
     pub fn open(lab: &mut Lab, duration: Duration, ip: IpVersion) -> Result<Self, LabError> {
         let step = TrialSeries::step_seconds(duration.as_secs_f64());
         let step = Duration::from_secs_f64(step);
@@ -31,7 +31,7 @@ impl Readings {
         Ok(Readings { step, duration })
     }
 
-    /// Ends that. `None` when there was no time for a step.
+    /// Ends them. `None` if there was no time for a step.
     pub fn close(self, lab: &mut Lab, unit: WorkUnit) -> Result<Option<TrialSeries>, LabError> {
         let mut hosts = Vec::new();
         for host in lab.way() {
@@ -41,7 +41,7 @@ impl Readings {
     }
 }
 
-/// Where the studied host stands on a packet's way: behind the sender.
+/// Place of the studied host on a packet's path: after the sender.
 const STUDIED: usize = 1;
 
 /// The steps of the receiver's readings, with what the other hosts counted at these times; hosts stand in the order of
@@ -145,7 +145,7 @@ fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
     reading.at_ns.saturating_sub(first) as f64 / 1e9
 }
 
-/// What a host had counted at a time: between two readings, as if it had counted evenly.
+/// A host's count at a time, interpolated between readings.
 fn count_at(readings: &[FlowReading], read: impl Fn(&FlowReading) -> u64, time: f64) -> u64 {
     let next = readings.partition_point(|reading| seconds(readings, reading) < time);
     let Some(after) = readings.get(next) else {

@@ -66,7 +66,7 @@ pub enum Progress<'a> {
     Rehearsing,
     /// A trial begins.
     Begins {
-        /// What it is.
+        /// Its description.
         place: &'a TrialPlace,
         /// How long the study goes on from here.
         left: Duration,
@@ -121,6 +121,47 @@ enum Start {
         taken: Vec<Duration>,
         recording: Recording,
     },
+}
+
+impl Start {
+    /// The document without its trials, the trials that are done and the time of each. From here on `recording` is where
+    /// the study is stored.
+    fn open(
+        self,
+        lab: &mut Lab,
+        design: &mut Design,
+        recording: &mut Option<Recording>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(Study, Vec<Trial>, Vec<Duration>), StudyError> {
+        match self {
+            Start::New {
+                plan,
+                identity,
+                store,
+            } => {
+                if searches(design) > 0 {
+                    progress(Progress::SeekingKnee);
+                    *design = resolved(lab, design.clone(), cancel)?;
+                }
+                let head = head_of(lab, design, *plan, identity)?;
+                *recording = store
+                    .map(|store| record(store, design, &head))
+                    .transpose()?;
+                Ok((head, Vec::new(), Vec::new()))
+            }
+            Start::Resumed {
+                mut head,
+                done,
+                taken,
+                recording: stored,
+            } => {
+                *recording = Some(stored);
+                look_at(lab, &mut head)?;
+                Ok((*head, done, taken))
+            }
+        }
+    }
 }
 
 impl Session {
@@ -242,33 +283,7 @@ impl Session {
             begin,
             start,
         } = self;
-        let (mut head, done, taken) = match start {
-            Start::New {
-                plan,
-                identity,
-                store,
-            } => {
-                if searches(&design) > 0 {
-                    progress(Progress::SeekingKnee);
-                    design = resolved(lab, design, cancel)?;
-                }
-                let head = head_of(lab, &design, *plan, identity)?;
-                *recording = store
-                    .map(|store| record(store, &design, &head))
-                    .transpose()?;
-                (head, Vec::new(), Vec::new())
-            }
-            Start::Resumed {
-                mut head,
-                done,
-                taken,
-                recording: stored,
-            } => {
-                *recording = Some(stored);
-                look_at(lab, &mut head)?;
-                (*head, done, taken)
-            }
-        };
+        let (mut head, done, taken) = start.open(lab, &mut design, recording, cancel, progress)?;
         let plan = head.plan.clone();
         let is_resumed = !done.is_empty();
         if !is_resumed {

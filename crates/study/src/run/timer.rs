@@ -16,8 +16,8 @@ use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 use crate::design::NamedSetting;
 use crate::plan::durations::CALIBRATION_ROUNDS;
 
-/// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the
-/// receiver's NAPI as soon as there is one. May be called again to move a timeout.
+/// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the receiver's
+/// NAPI. May be called again to change the timeout.
 pub fn apply(
     lab: &mut Lab,
     setting: &NamedSetting,
@@ -39,31 +39,29 @@ pub fn apply(
     Ok(())
 }
 
-/// Part of the period that the timeout keeps at the least: a round that takes longer than the rest
-/// cannot be made up for.
+/// The timeout is at least this fraction of the period (1/20): a longer round cannot be compensated.
 const TIMEOUT_FRACTION_MIN: u64 = 20;
 
-/// Below this deviation the timeout is left alone.
+/// Deviation below which the timeout is not changed.
 const GOOD_ENOUGH: f64 = 0.01;
 
-/// Time for the traffic to come to speed.
+/// Time for the traffic to reach its rate.
 const RAMP_UP: Duration = Duration::from_millis(20);
 
-/// A shorter look would see the noise of single rounds.
+/// Minimum length of a step: a shorter one would measure the noise of single rounds.
 const STEP_MIN: Duration = Duration::from_millis(30);
 
-/// Share of the deviation that the first step makes up for: a shorter timeout makes a shorter round
-/// too (under TCP 2.3 times as much as its own part), so the whole of it would be too much.
+/// Gain of the first step. A shorter timeout also shortens the round (2.3 times as much under TCP), so a gain of 1
+/// would overshoot.
 const FIRST_GAIN: f64 = 0.7;
 
-/// Share that every later step makes up for at the least. Single steps scatter by a tenth under TCP;
-/// smaller and smaller corrections average over them.
+/// Minimum gain of later steps. Single steps scatter by a tenth under TCP; decreasing gains average over them.
 const LAST_GAIN: f64 = 0.04;
 
-/// Share that is made up for after a measured window, which is a much longer look than a step.
+/// Gain after a measured window, which is much longer than a step.
 const WINDOW_GAIN: f64 = 0.3;
 
-/// What earlier trials of a workload found.
+/// The timeout that earlier trials of a workload found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     timeout_ns: Option<u64>,
@@ -92,8 +90,7 @@ impl Memory {
     }
 }
 
-/// Adjusts the timeout of the receiver's NAPI until `deadline`, starting from what `memory` says, which
-/// is in force.
+/// Adjusts the timeout until `deadline`, starting from that of `memory`, which is in force.
 pub fn calibrate(
     lab: &mut Lab,
     setting: &NamedSetting,

@@ -17,24 +17,25 @@ use nicpoll_model::{
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::Seen;
 use crate::judge::trial::{
-    Accounts, CpuWindow, Measured, TrialPlace, Window, disturbed, judge, rhythm, unproven, validity,
+    CpuWindow, HostReadings, Measured, TrialPlace, Window, disturbed, judge, rhythm, unproven,
+    validity,
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
 use crate::run::series::Readings;
 use crate::run::timer::{Memory, apply, calibrate, gap_ns};
 
-/// How often a setting is proven before the traffic counts.
+/// Attempts to prove a setting before the traffic counts.
 const PROOF_ATTEMPTS_MAX: u32 = 2;
 
-/// What warming up came to.
+/// Result of a warm-up.
 struct Warmed {
     warmup: Warmup,
     calibration: Option<Calibration>,
-    /// Polls and rounds a second at its end; `None` when that was not seen.
+    /// Polls and rounds a second at its end; `None` if not seen.
     rhythm: Option<(f64, f64)>,
 }
 
-/// Runs trials on a lab and remembers what calibration found.
+/// Runs trials on a lab and remembers the calibrated timeouts.
 pub struct Trials<'a> {
     lab: &'a mut Lab,
     design: &'a Design,
@@ -47,11 +48,11 @@ pub struct Trials<'a> {
     pub(crate) changes: Vec<SettingChanges>,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
-    /// Whether the trial has made its own changes: those that are told of from then on are others'.
+    /// Whether the trial has made its own changes: changes reported later are somebody else's.
     is_settled: bool,
 }
 
-/// What one trial is about.
+/// Workload and setting of a trial.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     workload: &'a NamedWorkload,
@@ -83,13 +84,13 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// From now on, traffic ends by then.
+    /// Sets the time by which traffic ends.
     pub fn end_by(&mut self, deadline: Instant) {
         self.lab.deadline = Some(deadline);
     }
 
-    /// Lets calibration find its feet under each workload, so that the first trials are as well set as
-    /// the last ones. What has not begun by the deadline is left out.
+    /// Calibrates the timer under each workload, to tune the first trials as well as the last. Stops starting at the
+    /// deadline.
     pub fn rehearse(&mut self, deadline: Instant) -> Result<(), LabError> {
         for name in &self.plan.workloads {
             let workload = self.workload(name)?;
@@ -151,8 +152,7 @@ impl<'a> Trials<'a> {
         Ok(trial)
     }
 
-    /// What others changed since the trial began. While it still makes changes of its own, only what it never does
-    /// is known to be theirs.
+    /// Changes by others since the trial began. Before it is settled, only changes that it never makes count.
     fn others_changes(&mut self) -> Result<Changes, LabError> {
         let mut changes = self.lab.changes()?;
         if !self.is_settled {
@@ -208,7 +208,7 @@ impl<'a> Trials<'a> {
             false => None,
         };
         let duration = Duration::from_secs_f64(self.plan.trial_seconds);
-        let before = self.accounts()?;
+        let before = self.readings()?;
         if !self.seen.contains_key(&place.setting) {
             self.changes.extend(self.lab.changed_by(&place.setting)?);
             let seen = before.settings.clone();
@@ -252,8 +252,8 @@ impl<'a> Trials<'a> {
         }))
     }
 
-    /// Warms up until the setting is proven to be in force, or attempts run out. What is measured afterwards
-    /// is never run again.
+    /// Warms up until the setting is proven to be in force, or attempts run out. The measurement itself is never
+    /// repeated.
     fn prove(
         &mut self,
         subject: Subject<'_>,
@@ -273,7 +273,7 @@ impl<'a> Trials<'a> {
         unreachable!("the last attempt returns")
     }
 
-    /// What a program on the receiver's core gets; `None` when the workload does not ask for it.
+    /// What a program on the receiver's core gets; `None` if the workload does not ask for it.
     fn spinner_run(&mut self, subject: Subject<'_>) -> Result<Option<SpinnerShare>, LabError> {
         if !subject.workload.options.spinner {
             return Ok(None);
@@ -282,13 +282,12 @@ impl<'a> Trials<'a> {
         spinner_run(self.lab, &workload, quiet, self.cancel).map(Some)
     }
 
-    /// A short run of the trial's traffic, in which CPU time is accounted for. `None` when it cannot be
-    /// exactly.
+    /// A short run of the trial's traffic with CPU accounting. `None` if CPU time cannot be accounted for exactly.
     fn cpu_window(&mut self, subject: Subject<'_>) -> Result<Option<CpuWindow>, LabError> {
         if self.lab.exact_cpu_refused.is_some() {
             return Ok(None);
         }
-        let before = self.accounts()?;
+        let before = self.readings()?;
         self.lab.count(Counter::Cpu, true)?;
         let window = self.accounted_run(subject, before);
         // Also after an error: what is measured next must not pay for it.
@@ -299,7 +298,7 @@ impl<'a> Trials<'a> {
     fn accounted_run(
         &mut self,
         subject: Subject<'_>,
-        before: Accounts,
+        before: HostReadings,
     ) -> Result<CpuWindow, LabError> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
         let opened = self.lab.studied().edge()?;
@@ -320,24 +319,24 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Drains traffic that has been sent, and reads the hosts once all is quiet.
+    /// Drains the traffic, and reads the hosts once all is quiet.
     fn end_window(
         &mut self,
         running: Running,
-        before: Accounts,
+        before: HostReadings,
         edges: [Edge; 2],
     ) -> Result<Window, LabError> {
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         Ok(Window {
-            quiet: [before, self.accounts()?],
+            quiet: [before, self.readings()?],
             edges,
             books,
             changes: self.lab.changes()?,
         })
     }
 
-    /// Traffic that nobody counts, during which the timer is set right. Afterwards all is quiet.
+    /// Uncounted traffic, during which the timer is tuned. All is quiet afterwards.
     fn warm_up(&mut self, subject: Subject<'_>, memory: &mut Memory) -> Result<Warmed, LabError> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
@@ -378,7 +377,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Puts a setting in force and counts its polls from now on. Returns the receiver's NAPI instances.
+    /// Puts a setting in force and starts counting polls. Returns the NAPI instances.
     fn apply(&mut self, subject: Subject<'_>, memory: &Memory) -> Result<Vec<u32>, LabError> {
         let setting = subject.setting;
         let period_ns = setting.period_ns();
@@ -405,14 +404,14 @@ impl<'a> Trials<'a> {
         self.design.setting(name).ok_or_else(unknown)
     }
 
-    /// Long enough for what waits in the ring to be polled, twice over.
+    /// Twice the time to poll what waits in the ring.
     fn quiet_time(&self) -> Duration {
         let drain = Duration::from_secs_f64(self.plan.drain_seconds);
         drain + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
     }
 
-    fn accounts(&mut self) -> Result<Accounts, LabError> {
-        Ok(Accounts {
+    fn readings(&mut self) -> Result<HostReadings, LabError> {
+        Ok(HostReadings {
             sender: self.lab.sender.counters()?,
             receiver: self.lab.receiver.counters()?,
             router: self
@@ -427,7 +426,8 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Runs the traffic with a program on the receiver's core, and waits until all is quiet.
+/// Runs the traffic while a program computes on the receiver's core, and waits until all is quiet. Only this run has
+/// the program: rates and delays measured next to it would be others.
 pub fn spinner_run(
     lab: &mut Lab,
     workload: &NamedWorkload,

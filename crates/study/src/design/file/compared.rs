@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use nicpoll_model::{FactorFacts, FileError, LevelFacts};
 use toml::Spanned;
 
-use crate::design::file::needs::Claim;
+use crate::design::file::needs::Need;
 use crate::design::file::reader::{
     CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Parts, Reader, SettingEntry, names_of,
 };
 use crate::design::file::setting::{NamedPiece, Piece};
 use crate::design::{NamedSetting, Versus};
 
-/// As a reference: every setting against every other.
+/// Reference that stands for every pair of settings.
 const ALL: &str = "*";
 
 /// Comparisons of a file, each under every workload.
@@ -28,7 +28,7 @@ pub(crate) struct Compared {
     pub settings: Vec<NamedSetting>,
     pub factors: Vec<FactorFacts>,
     pub contrasts: Vec<Versus>,
-    pub claims: Vec<Claim>,
+    pub needs: Vec<Need>,
 }
 
 /// A factor with what each of its levels sets.
@@ -38,7 +38,7 @@ struct Factor {
 }
 
 impl Reader<'_> {
-    /// Makes settings of entries or of factors, and says what is held against what.
+    /// Makes settings of entries or of factors, and pairs them.
     pub(crate) fn compared(
         &self,
         common: Option<Parts>,
@@ -50,17 +50,17 @@ impl Reader<'_> {
             let message = format!("a study has at most {COMPARISONS_MAX} comparisons");
             return Err(self.error(compare[COMPARISONS_MAX].reference.span(), message));
         }
-        let mut claims = Vec::new();
-        let common = self.common(common, &mut claims)?;
+        let mut needs = Vec::new();
+        let common = self.common(common, &mut needs)?;
         let made = match (&settings[..], &factors[..]) {
-            (_, []) => self.of_settings(&common, settings, compare, &mut claims),
-            ([], _) => self.of_factors(&common, factors, compare, &mut claims),
+            (_, []) => self.of_settings(&common, settings, compare, &mut needs),
+            ([], _) => self.of_factors(&common, factors, compare, &mut needs),
             ([setting, ..], _) => {
                 let message = "a study has [[setting]] or [[factor]], not both: a level of a factor holds what a setting does";
                 Err(self.error(setting.name.span(), message))
             }
         };
-        Ok(Compared { claims, ..made? })
+        Ok(Compared { needs, ..made? })
     }
 
     fn of_settings(
@@ -68,7 +68,7 @@ impl Reader<'_> {
         common: &Piece,
         entries: Vec<SettingEntry>,
         compare: &[CompareEntry],
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<Compared, FileError> {
         let names: Vec<Spanned<String>> = names_of(&entries).into_iter().cloned().collect();
         let names: Vec<&Spanned<String>> = names.iter().collect();
@@ -108,16 +108,16 @@ impl Reader<'_> {
             return Err(self.error(unused.span(), message));
         }
         let settings = entries.into_iter();
-        let settings = settings.map(|entry| self.setting(common, self.piece(entry, claims)?));
+        let settings = settings.map(|entry| self.setting(common, self.piece(entry, needs)?));
         Ok(Compared {
             settings: settings.collect::<Result<_, _>>()?,
             factors: Vec::new(),
             contrasts,
-            claims: Vec::new(),
+            needs: Vec::new(),
         })
     }
 
-    /// What an entry holds against what: two settings, every other one against a reference, or all pairs.
+    /// The pairs of an entry: two settings, every other one with a reference, or all pairs.
     fn meant(
         &self,
         entry: &CompareEntry,
@@ -149,9 +149,9 @@ impl Reader<'_> {
         common: &Piece,
         entries: Vec<FactorEntry>,
         compare: &[CompareEntry],
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<Compared, FileError> {
-        let factors = self.factors(entries, claims)?;
+        let factors = self.factors(entries, needs)?;
         let mut settings = Vec::new();
         for levels in crossed(&factors) {
             let setting = self.crossed(common, &levels)?;
@@ -193,14 +193,14 @@ impl Reader<'_> {
             settings,
             factors: facts.collect(),
             contrasts,
-            claims: Vec::new(),
+            needs: Vec::new(),
         })
     }
 
     fn factors(
         &self,
         entries: Vec<FactorEntry>,
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<Vec<Factor>, FileError> {
         if let Some(entry) = entries.get(FACTORS_MAX) {
             let message = format!("a study has at most {FACTORS_MAX} factors");
@@ -231,7 +231,7 @@ impl Reader<'_> {
         }
         let mut factor = |entry: FactorEntry| {
             let levels = entry.levels.into_iter();
-            let levels = levels.map(|level| self.piece(level, claims));
+            let levels = levels.map(|level| self.piece(level, needs));
             Ok(Factor {
                 name: entry.name,
                 levels: levels.collect::<Result<_, FileError>>()?,

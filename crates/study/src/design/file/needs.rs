@@ -19,16 +19,16 @@ use toml::Spanned;
 /// The loopback is the first interface of a network namespace.
 const LOOPBACK_INDEX: u32 = 1;
 
-/// Something that the machine has to have, and where the file asks for it.
+/// Something that the machine must have, and where the file asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct Need {
     span: Range<usize>,
-    wanted: Wanted,
+    wanted: Resource,
 }
 
-/// What the machine has to have.
+/// What the machine must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Resource {
     /// Cores for the traffic.
     Cpus(Cpus),
     /// A sysctl of a network namespace, or of the machine.
@@ -48,51 +48,51 @@ pub(crate) enum Wanted {
     Netem,
 }
 
-impl Claim {
-    /// Something that stands at `span`.
-    pub fn new(span: Range<usize>, wanted: Wanted) -> Self {
-        Claim { span, wanted }
+impl Need {
+    /// A need of the entry at `span`.
+    pub fn new(span: Range<usize>, wanted: Resource) -> Self {
+        Need { span, wanted }
     }
 
-    /// What the values of a host take.
-    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Claim> {
+    /// The needs of a host's values.
+    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Need> {
         let span = values.span();
         let of = |(row, _): (&'static KnobRow, &Value)| {
             let wanted = match row.named_kind()? {
-                Kind::Sysctl => Wanted::Sysctl {
+                Kind::Sysctl => Resource::Sysctl {
                     name: row.name,
                     is_of_machine: host == MACHINE,
                 },
-                Kind::Feature => Wanted::Feature(row.name),
+                Kind::Feature => Resource::Feature(row.name),
             };
-            Some(Claim::new(span.clone(), wanted))
+            Some(Need::new(span.clone(), wanted))
         };
         values.get_ref().iter().filter_map(of).collect()
     }
 }
 
-/// What the machine has, as far as files may ask for it.
+/// What the machine has, as far as files may need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
     /// The cores that this process may use, ascending.
     pub cpus: Vec<u32>,
-    /// Whose the sysctls are that the file names; those that are not there could not be asked for.
+    /// Owners of the sysctls that the file names, as far as they could be determined.
     pub sysctls: BTreeMap<String, SysctlOwner>,
     /// Every offload feature that this kernel knows; empty when it does not say.
     pub features: BTreeSet<String>,
-    /// What was tried and cannot be had, and why.
-    pub(crate) refused: Vec<(Wanted, String)>,
+    /// What was tried and failed, and why.
+    pub(crate) refused: Vec<(Resource, String)>,
 }
 
 impl Here {
-    /// Looks at this machine as far as a file asks for something of it.
+    /// Inspects this machine as far as a file needs it.
     ///
     /// # Errors
     /// When the kernel does not say which cores may be used.
-    pub(crate) fn look(claims: &[Claim]) -> io::Result<Self> {
-        let wanted = || claims.iter().map(|claim| &claim.wanted);
+    pub(crate) fn look(needs: &[Need]) -> io::Result<Self> {
+        let wanted = || needs.iter().map(|need| &need.wanted);
         let names = wanted().filter_map(|wanted| match wanted {
-            Wanted::Sysctl { name, .. } => Some(String::from(*name)),
+            Resource::Sysctl { name, .. } => Some(String::from(*name)),
             _ => None,
         });
         let names: Vec<String> = names.collect();
@@ -101,7 +101,7 @@ impl Here {
             // Without the privilege to look, the change itself is refused later.
             false => SysctlOwner::of(names.clone()).unwrap_or_default(),
         };
-        let features = match wanted().any(|wanted| matches!(wanted, Wanted::Feature(_))) {
+        let features = match wanted().any(|wanted| matches!(wanted, Resource::Feature(_))) {
             true => Control::new().features(LOOPBACK_INDEX).ok(),
             false => None,
         };
@@ -122,19 +122,19 @@ impl Here {
 ///
 /// # Errors
 /// With the line, and what would be possible.
-pub fn check(claims: &[Claim], text: &str, here: &Here) -> Result<(), FileError> {
-    for Claim { span, wanted } in claims {
+pub fn check(needs: &[Need], text: &str, here: &Here) -> Result<(), FileError> {
+    for Need { span, wanted } in needs {
         let missing = match wanted {
-            Wanted::Cpus(cpus) => missing_cpus(*cpus, &here.cpus),
-            Wanted::Sysctl {
+            Resource::Cpus(cpus) => missing_cpus(*cpus, &here.cpus),
+            Resource::Sysctl {
                 name,
                 is_of_machine,
             } => {
                 let owner = here.sysctls.get(*name);
                 owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner))
             }
-            Wanted::Feature(name) => missing_feature(name, &here.features),
-            Wanted::Object(_) | Wanted::Existing(_) | Wanted::Netem => {
+            Resource::Feature(name) => missing_feature(name, &here.features),
+            Resource::Object(_) | Resource::Existing(_) | Resource::Netem => {
                 let mut refused = here.refused.iter();
                 let own = refused.find(|(other, _)| other == wanted);
                 own.map(|(_, why)| why.clone())
@@ -147,18 +147,18 @@ pub fn check(claims: &[Claim], text: &str, here: &Here) -> Result<(), FileError>
     Ok(())
 }
 
-/// Why something cannot be had that only trying tells. Without the privilege to try, the study itself is refused later.
-fn refusal(wanted: &Wanted) -> Option<String> {
+/// Tries what only trying shows; returns why it failed. Without the privilege, the study itself is refused later.
+fn refusal(wanted: &Resource) -> Option<String> {
     let is_privileged = missing_for_lab().is_ok_and(|missing| missing.is_empty());
     match wanted {
-        Wanted::Object(path) => {
+        Resource::Object(path) => {
             let error = File::open(path).err()?;
             Some(format!("cannot read {}: {error}", path.display()))
         }
-        Wanted::Existing(interfaces) if is_privileged => {
+        Resource::Existing(interfaces) if is_privileged => {
             Some(open_existing(interfaces).err()?.to_string())
         }
-        Wanted::Netem if is_privileged => {
+        Resource::Netem if is_privileged => {
             let error = try_netem().err()?;
             Some(format!(
                 "this kernel cannot delay or lose packets of a link ({error}): load its module (modprobe sch_netem), or \

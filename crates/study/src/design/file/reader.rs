@@ -192,7 +192,7 @@ pub(crate) struct WorkloadEntry {
     pub sweep: Option<Spanned<SweepRates>>,
 }
 
-/// What is held against what: two settings, or two levels of a factor.
+/// A comparison: two settings, or two levels of a factor.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompareEntry {
@@ -210,7 +210,7 @@ pub(crate) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
 /// How a time is read.
 type Parse = fn(&str) -> Result<Duration, TimeError>;
 
-/// How long and how often, as a file says it. What it leaves out is as it was.
+/// Lengths as a file has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LengthsEntry {
@@ -222,7 +222,7 @@ pub struct LengthsEntry {
 }
 
 impl LengthsEntry {
-    /// `base` with what the entry says; the entry stands in `text`.
+    /// `base` overridden by the entry, which is in `text`.
     ///
     /// # Errors
     /// With the line of a time without its unit.

@@ -17,14 +17,14 @@ use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Request, Setting, Values, needs_napi};
 use toml::Spanned;
 
-use crate::design::file::needs::{Claim, Wanted};
+use crate::design::file::needs::{Need, Resource};
 use crate::design::file::reader::{Parts, Reader, SettingEntry, XdpEntry};
 use crate::design::{Evidence, NamedSetting};
 
-/// What is said of a router's part where there is none.
+/// Refusal of a router's part without a router.
 const NO_ROUTER: &str = "there is no router here; add topology = { kind = \"router\" }";
 
-/// What an entry sets, with where the part of the host that is studied stands.
+/// What an entry sets, and the position of the studied host's part.
 #[derive(Clone, Default)]
 pub(crate) struct Piece {
     span: Range<usize>,
@@ -35,10 +35,10 @@ pub(crate) struct Piece {
     engine: Option<EngineRequest>,
 }
 
-/// Whose values they are, as settings name hosts.
+/// A host's name in settings.
 type HostName = &'static str;
 
-/// A piece with what it is called.
+/// A piece with its name.
 #[derive(Clone)]
 pub(crate) struct NamedPiece {
     pub name: Spanned<String>,
@@ -48,7 +48,7 @@ pub(crate) struct NamedPiece {
 }
 
 impl Piece {
-    /// This piece with another one in force over it.
+    /// This piece, overridden by another.
     pub fn under(&self, over: &Piece) -> Piece {
         let mut hosts = self.hosts.clone();
         for (host, values) in &over.hosts {
@@ -71,7 +71,7 @@ impl Piece {
         self.hosts.get(host)
     }
 
-    /// What both of two pieces set, in words.
+    /// What both pieces set, in words.
     fn common_with(&self, other: &Piece) -> Option<String> {
         for (host, values) in &self.hosts {
             let others = other.of(host);
@@ -97,29 +97,29 @@ impl Piece {
     }
 }
 
-/// What one map says, with what another one says in force over it.
+/// A map overridden by another.
 fn under<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, over: &BTreeMap<K, V>) -> BTreeMap<K, V> {
     map.clone().into_iter().chain(over.clone()).collect()
 }
 
 impl Reader<'_> {
-    /// What every setting has.
+    /// Values of `[common]`.
     pub(crate) fn common(
         &self,
         parts: Option<Parts>,
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<Piece, FileError> {
         match parts {
-            Some(parts) => self.parts(parts, 0..0, claims),
+            Some(parts) => self.parts(parts, 0..0, needs),
             None => Ok(Piece::default()),
         }
     }
 
-    /// What an entry says.
+    /// The piece of an entry.
     pub(crate) fn piece(
         &self,
         entry: SettingEntry,
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<NamedPiece, FileError> {
         let parts = Parts {
             sender: entry.sender,
@@ -130,7 +130,7 @@ impl Reader<'_> {
             xdp: entry.xdp,
             engine: entry.engine,
         };
-        let mut piece = self.parts(parts, entry.name.span(), claims)?;
+        let mut piece = self.parts(parts, entry.name.span(), needs)?;
         piece.variant = entry.variant;
         Ok(NamedPiece {
             name: entry.name,
@@ -140,12 +140,12 @@ impl Reader<'_> {
         })
     }
 
-    /// What the parts of an entry set; `span` is where it stands if it has none for the receiver.
+    /// The piece of an entry's parts; `span` is its position if it has no part for the studied host.
     fn parts(
         &self,
         parts: Parts,
         span: Range<usize>,
-        claims: &mut Vec<Claim>,
+        needs: &mut Vec<Need>,
     ) -> Result<Piece, FileError> {
         let mut piece = Piece {
             span,
@@ -167,12 +167,12 @@ impl Reader<'_> {
         for (host, values) in all {
             let Some(values) = values else { continue };
             self.possible(host, &values)?;
-            claims.extend(Claim::of_values(host, &values));
+            needs.extend(Need::of_values(host, &values));
             piece.hosts.insert(host, values.into_inner());
         }
         if let Some(cpus) = parts.cpus {
-            let wanted = Wanted::Cpus(*cpus.get_ref());
-            claims.push(Claim::new(cpus.span(), wanted));
+            let wanted = Resource::Cpus(*cpus.get_ref());
+            needs.push(Need::new(cpus.span(), wanted));
             piece.cpus = cpus.into_inner();
         }
         if let Some(xdp) = parts.xdp {
@@ -182,7 +182,7 @@ impl Reader<'_> {
                 .xdp
                 .values()
                 .filter_map(|program| program.object.clone());
-            claims.extend(objects.map(|object| Claim::new(span.clone(), Wanted::Object(object))));
+            needs.extend(objects.map(|object| Need::new(span.clone(), Resource::Object(object))));
         }
         if let Some(engine) = parts.engine {
             self.engine_possible(&engine)?;
@@ -213,7 +213,7 @@ impl Reader<'_> {
         Ok(programs)
     }
 
-    /// Refuses what no host of its kind has, whatever the kernel.
+    /// Refuses values that no host of this kind has.
     fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
         if host == ROUTER && !self.is_routed() {
             return Err(self.error(values.span(), NO_ROUTER));
@@ -370,7 +370,7 @@ impl Reader<'_> {
     }
 }
 
-/// What must be seen of a veth's polls for these values to be in force.
+/// What a veth's polls must show for these values to be in force.
 fn evidence_of(studied: &Values, has_napi: bool) -> Evidence {
     let above_zero = |row| studied.number(row).filter(|number| *number > 0);
     match (above_zero(&DEFER_HARD_IRQS), above_zero(&GRO_FLUSH_TIMEOUT)) {
