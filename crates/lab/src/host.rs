@@ -354,7 +354,7 @@ impl HostClient {
     }
 
     /// Loads its counters; returns why CPU time cannot be accounted for exactly, if it cannot.
-    pub fn load_counters(&mut self) -> Result<Option<String>, LabError> {
+    pub(crate) fn load_counters(&mut self) -> Result<Option<String>, LabError> {
         self.ask(HostRequest::LoadCounters, |answer| match answer {
             Answer::Loaded { exact_cpu_refused } => Some(exact_cpu_refused),
             _ => None,

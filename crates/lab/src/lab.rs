@@ -280,14 +280,14 @@ impl Lab {
     }
 
     /// When traffic that should end within `longest` is abandoned.
-    pub fn give_up_at(&self, longest: Duration) -> Instant {
+    pub(crate) fn give_up_at(&self, longest: Duration) -> Instant {
         let own = Instant::now() + longest;
         self.deadline.map_or(own, |deadline| deadline.min(own))
     }
 
     /// Counts an abandoned end. The error says `what`, unless the study's time is over: then nobody knows whether it
     /// hung.
-    pub fn hung(&mut self, what: String) -> LabError {
+    pub(crate) fn hung(&mut self, what: String) -> LabError {
         self.hung_ends += 1;
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => LabError::OutOfTime,
@@ -296,7 +296,7 @@ impl Lab {
     }
 
     /// A new number for an end of a workload.
-    pub fn next_end(&mut self) -> u32 {
+    pub(crate) fn next_end(&mut self) -> u32 {
         self.ends += 1;
         self.ends
     }

@@ -33,7 +33,7 @@ pub use host::{
 };
 pub use lab::{Lab, watched};
 pub use link::existing::open_existing;
-pub use link::veth::{Addresses, Veth, try_netem};
+pub use link::veth::{Veth, try_netem};
 pub use link::{
     ExistingInterfaces, LineRate, Link, LinkDelay, LinkEnd, LossShare, OwnInterface, Topology,
     TopologyKind,
@@ -41,5 +41,5 @@ pub use link::{
 pub use machine::{draw_seed, require_lab, require_state, still_runs, this_runner};
 pub use receive::{EngineRequest, HZ_DEFAULT, XdpProgram};
 pub use run::{Running, Traffic};
-pub use workload::command::{CommandOutputError, CommandWorkload, FigureUnit, whole_seconds};
+pub use workload::command::{CommandWorkload, FigureUnit, whole_seconds};
 pub use workload::{BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadRequest, udp};

@@ -303,7 +303,7 @@ pub struct LossShare(u32);
 
 impl LossShare {
     /// The share as the kernel counts it: of 2^32.
-    pub fn of_2_32(self) -> u32 {
+    pub(crate) fn of_2_32(self) -> u32 {
         self.0
     }
 }

@@ -188,7 +188,7 @@ impl Design {
     }
 
     /// The design with another period wherever a timer begins the rounds.
-    pub fn with_period(mut self, period: Duration) -> Self {
+    pub(crate) fn with_period(mut self, period: Duration) -> Self {
         let period_ns = period.as_nanos() as u64;
         let timed = |setting: &&mut NamedSetting| setting.period_ns().is_some();
         for setting in self.settings.iter_mut().filter(timed) {
@@ -240,7 +240,7 @@ impl Design {
     }
 
     /// The order in which comparisons of these settings are given up, the workloads in this design's order.
-    pub fn drop_order_of(&self, contrasts: &[Versus]) -> Vec<ComparisonName> {
+    pub(crate) fn drop_order_of(&self, contrasts: &[Versus]) -> Vec<ComparisonName> {
         drop_order(contrasts, self.drop_order.iter().map(|one| &*one.workload))
     }
 

@@ -12,7 +12,7 @@ mod results;
 mod run;
 
 pub use design::demo;
-pub use design::demo::{DemoOptions, QUICK_BLOCKS, QUICK_LIMIT, plan};
+pub use design::demo::{DemoOptions, plan};
 pub use design::file::needs::Here;
 pub use design::file::{OneLength, StudyFile};
 pub use design::ready::{READY, StudyFileError, ready_studies};
@@ -22,9 +22,9 @@ pub use design::{Design, Evidence, NamedSetting, NamedWorkload, UnknownWorkload,
 pub use judge::trial::TrialPlace;
 pub use judge::warnings::is_decided;
 pub use nicpoll_import::Correction;
-pub use plan::{DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, PlanError, plan_of};
+pub use plan::{DEFAULT_PERIOD, Lengths, PlanError, plan_of};
 pub use results::compare::compare_results;
-pub use results::gate::{FailOn, Gate, NoLimit};
+pub use results::gate::{FailOn, Gate};
 pub use results::import::{ImportError, import_transcripts};
 pub use results::read::{ResultError, ResultName, ResultSource, shown};
 pub use run::session::{Identity, Progress, Session, StudyError};

@@ -72,7 +72,7 @@ pub fn setting_name(name: &str) -> Result<String, UnknownSetting> {
 }
 
 /// The workloads of a quick demo: one that many packets decide, and one that each packet's delay does.
-pub const QUICK_WORKLOADS: [&str; 2] = ["udp64", "rr"];
+pub(crate) const QUICK_WORKLOADS: [&str; 2] = ["udp64", "rr"];
 
 /// The demo as its study file has it.
 pub(crate) fn file() -> StudyFile {
@@ -86,7 +86,7 @@ pub fn design(period: Duration) -> Design {
 }
 
 /// A design with the one comparison in which the settings differ in the discipline alone.
-pub fn polling_against_interrupt(design: Design) -> Design {
+pub(crate) fn polling_against_interrupt(design: Design) -> Design {
     let contrast = Versus::of(POLLING, INTERRUPT);
     let drop_order = design.drop_order_of(std::slice::from_ref(&contrast));
     let settings = design.settings.into_iter();
@@ -137,10 +137,10 @@ pub fn settings(period: Duration) -> Vec<NamedSetting> {
 }
 
 /// Blocks with `--quick`.
-pub const QUICK_BLOCKS: u32 = 11;
+pub(crate) const QUICK_BLOCKS: u32 = 11;
 
 /// Time in which a demo ends with `--quick`.
-pub const QUICK_LIMIT: Duration = Duration::from_secs(40);
+pub(crate) const QUICK_LIMIT: Duration = Duration::from_secs(40);
 
 /// What a user may ask of the demo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -67,13 +67,13 @@ fn differences<'a>(
 /// Offloads, rings and cores that two settings were asked to differ in, along with how packets are received.
 fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
     let all = differences(setting, reference);
-    let is_beside = |row: &KnobRow| row.is_offload() || row.is_of_card();
-    if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_beside(row)) {
+    let is_along = |row: &KnobRow| row.is_offload() || row.is_of_card();
+    if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_along(row)) {
         return Vec::new();
     }
     let mut found = Vec::new();
     for (host, row, values) in all {
-        if is_beside(row) {
+        if is_along(row) {
             let values = values.map(|value| value.map(|value| row.show(value)));
             let name = format!("{host}: {}", row.full_name());
             found.push(confounder(setting, reference, name, values, true));

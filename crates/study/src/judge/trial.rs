@@ -93,11 +93,11 @@ pub fn judge(measured: Measured<'_>) -> Trial {
     let Measured {
         place, lab, window, ..
     } = &measured;
-    let books = &window.books;
     let workload = measured.workload.request.workload();
     let unit = workload.unit();
     let ledger = ledger(&measured);
-    let [opened, closed] = &window.edges;
+    let Window { books, edges, .. } = window;
+    let [opened, closed] = edges;
     let seconds = (closed.polls.at_ns - opened.polls.at_ns) as f64 / 1e9;
     let sampled = closed.cpu.since(&opened.cpu, &lab.cpus());
     let cpu = match &measured.cpu_window {
@@ -107,14 +107,13 @@ pub fn judge(measured: Measured<'_>) -> Trial {
     let polls = poll_evidence(&measured, seconds);
     let rate = |count: u64| count as f64 / seconds;
     let rhythm = (rate(polls.polls), rate(polls.rounds));
-    let packets = books.packets;
     let evidence = measured.setting.evidence;
     let validity = validity(evidence, &measured.napis, window, Some(&ledger));
     let findings = findings(&measured, &sampled, rhythm);
     let placement = placement(lab, &polls);
     let figures = TrialFigures {
-        offered_packets: packets.map(|(offered, _)| offered),
-        delivered_packets: packets.map(|(_, delivered)| delivered),
+        offered_packets: books.packets.map(|(offered, _)| offered),
+        delivered_packets: books.packets.map(|(_, delivered)| delivered),
         delivered_bits_per_second: books.receiver.bits_per_second,
         delivered_packets_per_second: books.receiver.packets_per_second,
         delivered_line_ratio: line_ratio(
@@ -124,7 +123,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
             workload.datagram_bytes(),
             books.receiver.packets_per_second,
         ),
-        loss_ratio: packets.and_then(|(offered, delivered)| loss_ratio(offered, delivered)),
+        loss_ratio: books.packets.and_then(loss_ratio),
         sender: books.sender,
         receiver: books.receiver,
         jitter_seconds: books.jitter_seconds,
@@ -267,7 +266,7 @@ fn line_ratio(
 }
 
 /// Duplicates can make more arrive than were sent: that is no loss.
-fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
+fn loss_ratio((offered, delivered): (u64, u64)) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
 }
 
@@ -519,9 +518,9 @@ mod tests {
 
     #[test]
     fn loss_is_a_share_of_the_offered() {
-        assert_eq!(loss_ratio(1000, 900), Some(0.1));
-        assert_eq!(loss_ratio(10, 11), Some(0.0));
-        assert_eq!(loss_ratio(0, 0), None);
+        assert_eq!(loss_ratio((1000, 900)), Some(0.1));
+        assert_eq!(loss_ratio((10, 11)), Some(0.0));
+        assert_eq!(loss_ratio((0, 0)), None);
     }
 
     fn readings(settings: &[(&str, &str)]) -> HostReadings {

@@ -85,7 +85,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Sets the time by which traffic ends.
-    pub fn end_by(&mut self, deadline: Instant) {
+    pub(crate) fn end_by(&mut self, deadline: Instant) {
         self.lab.deadline = Some(deadline);
     }
 
