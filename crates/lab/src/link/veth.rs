@@ -339,17 +339,6 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of `side` on the first network.
-    pub fn of(side: Side) -> Self {
-        Addresses::at(
-            0,
-            match side {
-                Side::Sender => SENDER_NUMBER,
-                Side::Receiver => RECEIVER_NUMBER,
-            },
-        )
-    }
-
     /// The addresses of an end on one of the networks.
     pub fn at(network: u8, end: u8) -> Self {
         Addresses {
