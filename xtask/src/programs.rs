@@ -36,17 +36,14 @@ const ALONE: [&str; 12] = [
     "user_frac",
 ];
 /// Test programs that send as much as they can, or compare what two ends counted in a time.
-const BUSY: [&str; 11] = [
+const BUSY: [&str; 8] = [
     "ab",
     "interoperability",
     "iperf",
-    "iperf_duplex",
     "iperf_strangers",
-    "losses",
     "netrate",
     "show",
     "store",
-    "study_existing",
     "study_run",
 ];
 /// The package whose users touch the kernel.

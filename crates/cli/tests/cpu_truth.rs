@@ -1,15 +1,8 @@
 //! `nicpoll doctor --cpu-truth` as a user meets it: what it prints, what it refuses, and what it concludes.
 
-mod described;
-mod ordinary;
-mod stage;
+mod common;
 
-use std::process::Output;
-
-use described::assert_described;
-use nicpoll_testkit::needs;
-use serde_json::Value;
-use stage::{Stage, stderr};
+use crate::common::prelude::*;
 
 #[test]
 fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
@@ -28,7 +21,7 @@ fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
     let code = output.status.code().unwrap();
     // A machine that is busy with other things lets nothing be concluded.
     assert!(code == 0 || code == 4, "{code}: {output:?}");
-    let truth: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let truth = json_of(&output);
     assert_described(&truth, "cpu-truth");
     let verdict = if code == 0 { "holds" } else { "inconclusive" };
     assert_eq!(truth["verdict"], verdict);
@@ -61,30 +54,22 @@ fn check_fold(fold: &Value) {
 #[test]
 fn what_cannot_be_is_refused_with_a_remedy() {
     let stage = Stage::new();
-    for (args, remedy) in [
-        (&["doctor", "--fold", "1ms"][..], "--cpu-truth"),
-        (
-            &["doctor", "--cpu-truth", "--fold", "1"],
-            "a unit is needed",
-        ),
-        (
-            &["doctor", "--cpu-truth", "--fold", "1us"],
-            "from 200us to 100ms",
-        ),
-    ] {
-        let output = stage.run(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&output).contains(remedy), "{}", stderr(&output));
-        assert!(output.stdout.is_empty());
-    }
+    assert_refused(
+        "
+        2 | doctor --fold 1ms | --cpu-truth
+        2 | doctor --cpu-truth --fold 1 | a unit is needed
+        2 | doctor --cpu-truth --fold 1us | from 200us to 100ms
+        ",
+        |line| stage.run(&words(line)),
+    );
 }
 
 #[test]
 fn without_root_it_says_what_is_missing() {
     let stage = Stage::new();
-    let mut command = ordinary::command(&ordinary::program(stage.home.path()));
+    let mut command = as_nobody(&copy_for_anybody(stage.home.path()));
     let output = command.args(["doctor", "--cpu-truth"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_code(&output, 5);
     assert!(stderr(&output).contains("CAP_BPF"), "{}", stderr(&output));
     assert!(stderr(&output).contains("sudo"));
     assert!(output.stdout.is_empty());

@@ -1,23 +1,10 @@
 //! `nicpoll demo` as a user meets it: what it prints, what it refuses, and that nothing is left after
 //! any way out.
 
-mod described;
-mod ordinary;
-mod stage;
-#[allow(dead_code, reason = "the tests of a screen use more of it")]
-mod terminal;
+mod common;
 
-use std::fs;
-use std::path::Path;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
-
-use described::assert_described;
-use nicpoll_testkit::needs;
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use stage::{Stage, host_state, in_use, namespaces_of, stderr, wait_until};
-use terminal::Terminal;
+use crate::common::prelude::*;
+use crate::common::terminal::Terminal;
 
 /// The shortest demo that runs every setting, but for how it measures what counting costs.
 const SHORT: [&str; 7] = [
@@ -55,7 +42,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
         1,
         "progress belongs on a terminal only: {told}"
     );
-    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let study = json_of(&output);
     assert_described(&study, "demo");
     assert_eq!(study["seed"], 7);
     let trials = study["trials"].as_array().unwrap();
@@ -78,8 +65,8 @@ fn what_the_simulator_says_is_kept_beside_what_was_measured() {
     let page = page.to_str().unwrap();
     let asked = ["--json", "--simulate", "generic", "--report", page];
     let output = stage.run(&[&SHORT[..], &["--quick"], &asked].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_code(&output, 0);
+    let study = json_of(&output);
     assert_described(&study, "demo");
     assert_eq!(study["simulated"]["host"], "generic");
     let figures = study["simulated"]["figures"].as_array().unwrap();
@@ -174,7 +161,7 @@ fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
     }
     let code = output.status.code().unwrap();
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
-    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let study = json_of(&output);
     let limit = study["plan"]["limit_seconds"].as_f64().unwrap();
     assert!(taken.as_secs_f64() < limit, "{taken:?} of {limit} s");
     let trials = study["trials"].as_array().unwrap();
@@ -238,18 +225,12 @@ fn the_table_shows_every_setting_and_says_that_the_link_is_virtual() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let output = stage.run(&SHORT);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
-    for words in [
-        "default",
-        "interrupt",
-        "polling",
-        "virtual",
-        "round trip p99.9",
-        "seed",
-    ] {
-        assert!(text.contains(words), "{words} is missing in:\n{text}");
-    }
+    assert_code(&output, 0);
+    let text = stdout(&output);
+    assert_has_all(
+        &text,
+        "default | interrupt | polling | virtual | round trip p99.9 | seed",
+    );
     assert!(!text.contains('\u{1b}'), "no colour where no terminal is");
 }
 
@@ -308,7 +289,7 @@ fn a_second_after_a_kill_in_mid_trial_nothing_is_left_not_even_a_record() {
     wait_until("the namespaces are gone", || !in_use(&namespaces));
     assert_eq!(host_state(), before);
     let next = stage.run(&shortest(&[]));
-    assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
+    assert_code(&next, 0);
     assert!(!stage.state().exists(), "{:?}", stage.records());
 }
 
@@ -326,7 +307,7 @@ fn when_the_guard_is_killed_too_the_next_start_closes_the_records() {
     wait_until("the namespaces are gone", || !in_use(&namespaces));
     assert_eq!(stage.records().len(), 2);
     let next = stage.run(&shortest(&[]));
-    assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
+    assert_code(&next, 0);
     assert!(!stage.state().exists(), "{:?}", stage.records());
 }
 
@@ -373,15 +354,10 @@ fn signals_put_everything_back_and_say_so_in_the_exit_code() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let child = stage.demo_in_mid_trial();
         let namespaces = namespaces_of(child.id());
-        let pid = Pid::from_raw(child.id() as i32).unwrap();
-        kill_process(pid, signal).unwrap();
+        send_signal(&child, signal);
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(
-            stderr(&output).contains("settings are restored"),
-            "{}",
-            stderr(&output)
-        );
+        assert_code(&output, code);
+        assert_has(stderr(&output), "settings are restored");
         assert!(output.stdout.is_empty());
         assert!(!in_use(&namespaces));
         assert!(!stage.state().exists());
@@ -394,8 +370,8 @@ fn namespaces_are_kept_by_name_when_asked() {
     needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let output = stage.run(&shortest(&["--keep", "--json"]));
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_code(&output, 0);
+    let study = json_of(&output);
     let names = study["lab"]["kept_as"].as_array().unwrap();
     assert_eq!(names.len(), 2);
     for name in names {
@@ -408,40 +384,34 @@ fn namespaces_are_kept_by_name_when_asked() {
 #[test]
 fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
     let stage = Stage::new();
-    for (args, remedy) in [
-        (["--period", "0"], "a unit is needed, such as '0us'"),
-        (["--period", "0us"], "ask for 20us or more"),
-        (["--period", "1s"], "ask for a period of 5ms or less"),
-        (
-            ["--null=fast", "--quick"],
-            "known are default, interrupt, polling",
-        ),
-        (["--period", "soon"], "a unit"),
-        (["--workload", "sctp"], "known are tcp, udp1470, udp64, rr"),
-        (["--repeats", "0"], "ask for 1 to 1000"),
-        (["--duration", "1us"], "ask for 100ms to 600s"),
-        (["--seed", "x"], "invalid digit"),
-        (
-            ["--report", "/no/such/folder/page.html"],
-            "a folder that is there",
-        ),
-    ] {
-        let output = stage.run(&[&["demo"], &args[..]].concat());
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let said = stderr(&output);
-        assert!(said.contains(remedy), "{args:?}: {said}");
-        assert!(output.stdout.is_empty());
-        assert!(!stage.state().exists());
-    }
+    assert_refused(
+        "
+        2 | demo --period 0 | a unit is needed, such as '0us'
+        2 | demo --period 0us | ask for 20us or more
+        2 | demo --period 1s | ask for a period of 5ms or less
+        2 | demo --null=fast --quick | known are default, interrupt, polling
+        2 | demo --period soon | a unit
+        2 | demo --workload sctp | known are tcp, udp1470, udp64, rr
+        2 | demo --repeats 0 | ask for 1 to 1000
+        2 | demo --duration 1us | ask for 100ms to 600s
+        2 | demo --seed x | invalid digit
+        2 | demo --report /no/such/folder/page.html | a folder that is there
+        ",
+        |line| {
+            let output = stage.run(&words(line));
+            assert!(!stage.state().exists(), "{line}");
+            output
+        },
+    );
 }
 
 #[test]
 fn without_root_it_says_what_is_missing_and_how_to_run_it() {
     let stage = Stage::new();
-    let mut command = ordinary::command(&ordinary::program(stage.home.path()));
+    let mut command = as_nobody(&copy_for_anybody(stage.home.path()));
     command.arg("demo").env("NICPOLL_STATE_DIR", stage.state());
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_code(&output, 5);
     assert!(stderr(&output).contains("CAP_NET_ADMIN"));
     assert!(stderr(&output).contains("sudo"));
     assert!(!stage.state().exists());
@@ -451,21 +421,15 @@ fn without_root_it_says_what_is_missing_and_how_to_run_it() {
 fn help_has_examples_and_exit_codes() {
     let stage = Stage::new();
     let output = stage.run(&["demo", "--help"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    for words in [
-        "Examples:",
-        "--quick",
-        "--null",
-        "150 s",
-        "Exit codes:",
-        "udp1470",
-    ] {
-        assert!(text.contains(words), "{words} is missing in:\n{text}");
-    }
+    let text = stdout(&output);
+    assert_code(&output, 0);
+    assert_has_all(
+        &text,
+        "Examples: | --quick | --null | 150 s | Exit codes: | udp1470",
+    );
     for args in [&["completions", "bash"][..], &["man"]] {
         let output = stage.run(args);
-        assert_eq!(output.status.code(), Some(0));
+        assert_code(&output, 0);
         assert!(output.stdout.len() > 500);
     }
 }

@@ -2,18 +2,12 @@
 //! has no more to give. All of it is on loopback, every address of which is this host's, so that a
 //! socket of each stands for a forged source.
 
-#[allow(dead_code, reason = "other tests wait for what a server prints")]
-mod serving;
+mod common;
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
-use std::thread;
-use std::time::{Duration, Instant};
-
+use crate::common::prelude::*;
+use crate::common::serving::{Serving, is_closed};
 use nicpoll_iperf::wire::DatagramHeader;
 use rustix::process::Resource;
-
-use serving::{Serving, is_closed};
 
 /// What a server may hold, whatever comes.
 const MEMORY_KIB_MAX: u64 = 64 << 10;
@@ -43,7 +37,7 @@ fn datagram(id: i64, bytes: usize) -> Vec<u8> {
 
 /// A short test with our own client; whether it was told what the server received.
 fn is_served(server: SocketAddr, more: &[&str]) -> bool {
-    let client = serving::client(server, more);
+    let client = crate::common::serving::client(server, more);
     let text = String::from_utf8_lossy(&client.stdout);
     let is_answered = text.contains("Server Report") || !more.contains(&"-u");
     client.status.success() && text.contains("sec") && is_answered

@@ -1,61 +1,38 @@
 //! A link that goes down in the middle of a test, or a receiver that is not there: whatever was sent with, the
 //! result says how much of the time was obtained, JSON has it as an error, and the exit code is 1.
 
-use std::net::UdpSocket;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+mod common;
 
-use nicpoll_lab::Veth;
-use nicpoll_model::Side;
-use nicpoll_observe::HostCounters;
-use nicpoll_testkit::needs;
-use serde_json::Value;
+use crate::common::prelude::*;
 
 /// So many frames are a test that has begun, and this is how much longer the link lives.
 const BEGUN_FRAMES: u64 = 40;
 const LIFE: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(20);
 /// So long a server takes until it serves, at most.
 const TO_LISTEN: Duration = Duration::from_millis(600);
-
-fn nicpoll(line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command.args(line.split(' ')).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn spawn(veth: &Veth, side: Side, mut command: Command) -> Child {
-    let spawned = veth.inside(side).run(move |_| command.spawn());
-    spawned.unwrap().unwrap()
-}
-
-fn arrived(veth: &Veth) -> u64 {
-    let counters = veth
-        .inside(Side::Receiver)
-        .run(|()| HostCounters::of_caller().snapshot());
-    let interfaces = counters.unwrap().interfaces.unwrap();
-    interfaces.values().map(|one| one.link.rx_packets).sum()
-}
 
 /// A client whose own end of the link goes down under it.
 fn cut_off(server: &str, client: &str) -> Output {
     let veth = Veth::build().unwrap();
-    let mut server_command = nicpoll(server);
+    let mut server_command = nicpoll(words(server));
     server_command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut serving = spawn(&veth, Side::Receiver, server_command);
+    let mut serving = spawn_in(veth.inside(Side::Receiver), server_command);
     thread::sleep(TO_LISTEN);
-    let client = spawn(&veth, Side::Sender, nicpoll(client));
+    let client = spawn_in(veth.inside(Side::Sender), nicpoll(words(client)));
     let begun = Instant::now();
-    while arrived(&veth) < BEGUN_FRAMES {
+    while frames_received(veth.inside(Side::Receiver)) < BEGUN_FRAMES {
         assert!(begun.elapsed() < PATIENCE, "no traffic came");
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(LIFE);
     let mut down = Command::new("ip");
     down.args(["link", "set", "em0", "down"]);
-    assert!(spawn(&veth, Side::Sender, down).wait().unwrap().success());
+    assert!(
+        spawn_in(veth.inside(Side::Sender), down)
+            .wait()
+            .unwrap()
+            .success()
+    );
     let ended = client.wait_with_output().unwrap();
     serving.kill().unwrap();
     serving.wait().unwrap();
@@ -74,9 +51,9 @@ fn obtained(told: &str) -> f64 {
 
 fn assert_told(server: &str, client: &str) {
     let ended = cut_off(server, client);
-    let told = String::from_utf8(ended.stderr).unwrap();
+    let told = stderr(&ended);
     assert!((0.0..2.9).contains(&obtained(&told)), "{client}: {told}");
-    let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let document = json_of(&ended);
     let error = document["error"].as_str().unwrap_or_default();
     assert!(error.contains("ended after"), "{client}: {document}");
     assert_eq!(ended.status.code(), Some(1), "{client}: {told}");
@@ -116,13 +93,13 @@ fn datagrams_that_nobody_receives_are_no_test() {
         format!("netblast 127.0.0.1 {port} 64 1"),
         format!("netsend 127.0.0.1 {port} 64 100 1"),
     ] {
-        let ended = nicpoll(&client).output().unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
+        let ended = nicpoll(words(&client)).output().unwrap();
+        let told = stderr(&ended);
         assert!(told.contains("its port is closed"), "{client}: {told}");
         assert!(obtained(&told) < 0.5, "{client}: {told}");
         assert_eq!(ended.status.code(), Some(1), "{client}: {told}");
         // The original's lines are told all the same.
-        let text = String::from_utf8(ended.stdout).unwrap();
+        let text = stdout(&ended);
         assert!(text.contains("send calls"), "{client}: {text}");
     }
 }
@@ -135,8 +112,8 @@ fn datagrams_that_arrive_are_a_test() {
         format!("netblast 127.0.0.1 {port} 64 1"),
         format!("netsend 127.0.0.1 {port} 64 3 1"),
     ] {
-        let ended = nicpoll(&client).output().unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
+        let ended = nicpoll(words(&client)).output().unwrap();
+        let told = stderr(&ended);
         assert_eq!(ended.status.code(), Some(0), "{client}: {told}");
     }
 }

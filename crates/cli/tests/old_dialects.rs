@@ -1,19 +1,18 @@
 //! What `nicpoll iperf` prints when iperf 2.0.x is at the other end.
 
+mod common;
+
+use crate::common::prelude::*;
+
 // The players of the library's own tests, of which this needs those of UDP.
 #[allow(dead_code)]
 #[path = "../../iperf/tests/fake/mod.rs"]
 mod fake;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-
 use fake::{V2_0_5, V2_0_8, V2_0_10, V2_0_12, V2_0_13, udp_client, udp_server};
 
 fn start(args: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    let mut command = Command::new(NICPOLL);
     command.arg("iperf").args(args).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
@@ -77,9 +76,9 @@ fn a_client_relays_the_reports_of_old_servers() {
         let serving = thread::spawn(move || server.run());
         let output = start(&args).wait_with_output().unwrap();
         serving.join().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
+        let printed = stdout(&output);
         assert!(output.status.success(), "{printed}");
-        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        assert_eq!(stderr(&output), "");
         assert!(printed.contains("Sent 20 datagrams"), "{printed}");
         assert!(printed.contains("Server Report:"), "{printed}");
         assert_eq!(receipt(&printed), figures, "{version:?}\n{printed}");

@@ -1,31 +1,25 @@
 //! `nicpoll show` on a real kernel: what it says of a link in namespaces of the test's own, under settings that
 //! the test makes.
 
-mod described;
-mod ordinary;
-mod stage;
-mod studied;
+mod common;
 
-use std::fs;
-use std::net::UdpSocket;
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::thread;
-use std::time::Duration;
-
-use described::assert_described;
+use crate::common::prelude::*;
+use crate::common::stage::Studied;
 use nicpoll_lab::{INTERFACE, Running};
 use nicpoll_switch::Journal;
-use nicpoll_sys::netns::NetnsThread;
-use nicpoll_testkit::needs;
-use serde_json::Value;
-use stage::Stage;
-use studied::Studied;
 
 /// A bucket of gaps is a sixteenth of an octave wide; its middle is what is told.
 const BUCKET: f64 = 1.04;
 /// Longer than any look of these tests.
 const TRAFFIC: Duration = Duration::from_millis(1500);
+
+fn json(output: &Output) -> Value {
+    assert_code(output, 0);
+    let show = json_of(output);
+    assert_eq!(show["schema"], "nicpoll.show/2");
+    assert_described(&show, "show");
+    show
+}
 
 fn lab(stage: &Stage) -> Studied {
     Studied::new(&Journal::at(stage.state()))
@@ -34,23 +28,11 @@ fn lab(stage: &Stage) -> Studied {
 fn show_in(host: &NetnsThread<()>, args: &[&str]) -> Output {
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();
     let run = move || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+        let mut command = Command::new(NICPOLL);
         command.arg("show").args(args).stdin(Stdio::null());
         command.output().unwrap()
     };
     host.run(move |_| run()).unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let show: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(show["schema"], "nicpoll.show/2");
-    assert_described(&show, "show");
-    show
 }
 
 /// The interface of the lab's receiver.
@@ -132,11 +114,7 @@ fn polling_is_seen_with_the_period_that_is_set() {
             lab.receiver(),
             &[INTERFACE, "--for", "0.5", "-n", "kern.polling.hz"],
         );
-        let hz: f64 = String::from_utf8(printed.stdout)
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
+        let hz: f64 = stdout(&printed).trim().parse().unwrap();
         // The timer starts when a round ends, so that no machine can be faster.
         assert!(
             hz <= BUCKET * 1e9 / period_ns as f64,
@@ -219,12 +197,12 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
     let stage = Stage::new();
     let mut lab = lab(&stage);
     lab.put("interrupt", 0);
-    let program = ordinary::program(stage.home.path());
+    let program = copy_for_anybody(stage.home.path());
     let run = |args: &[&str]| {
         let (program, args) = (program.clone(), args.iter().map(ToString::to_string));
         let args: Vec<String> = args.collect();
         let run = move |_: &mut _| {
-            let mut command = ordinary::command(&program);
+            let mut command = as_nobody(&program);
             command.args(args).output().unwrap()
         };
         lab.receiver().run(run).unwrap()
@@ -236,11 +214,11 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
     assert_eq!(interface["setting"]["discipline"], "interrupt");
     assert_eq!(interface["evidence"], Value::Null);
     let value = run(&["show", INTERFACE, "--for", "0.1", "-n", "kern.polling.hz"]);
-    assert_eq!(value.status.code(), Some(5));
+    assert_code(&value, 5);
     assert_eq!(value.stdout, b"-\n");
     // What is only set needs no privilege.
     let value = run(&["show", INTERFACE, "--for", "0", "-n", "handlers"]);
-    assert_eq!(value.status.code(), Some(0));
+    assert_code(&value, 0);
     assert_eq!(value.stdout, b"0\n");
 }
 
@@ -248,19 +226,13 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
 fn what_is_not_there_is_an_error_with_a_next_step() {
     let stage = Stage::new();
     let unknown = stage.run(&["show", "no-such-interface", "--for", "0"]);
-    assert_eq!(unknown.status.code(), Some(1));
-    assert!(stage::stderr(&unknown).contains("--netns"), "{unknown:?}");
+    assert_code(&unknown, 1);
+    assert!(stderr(&unknown).contains("--netns"), "{unknown:?}");
     assert!(unknown.stdout.is_empty());
     let variable = stage.run(&["show", "-n", "kern.polling.nonsense"]);
-    assert_eq!(variable.status.code(), Some(2));
-    assert!(
-        stage::stderr(&variable).contains("lost_polls"),
-        "{variable:?}"
-    );
+    assert_code(&variable, 2);
+    assert_has(stderr(&variable), "lost_polls");
     let namespace = stage.run(&["show", "--netns", "no-such-namespace"]);
-    assert_eq!(namespace.status.code(), Some(1));
-    assert!(
-        stage::stderr(&namespace).contains("ip netns list"),
-        "{namespace:?}"
-    );
+    assert_code(&namespace, 1);
+    assert_has(stderr(&namespace), "ip netns list");
 }

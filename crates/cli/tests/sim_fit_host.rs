@@ -1,24 +1,17 @@
 //! `nicpoll sim fit --host` as a user meets it.
 
-mod described;
-mod stage;
+mod common;
 
-use std::fs;
-use std::process::Command;
-
-use described::assert_described;
-use nicpoll_testkit::{Need, needs, skip, test_name};
-use serde_json::Value;
-use stage::{Stage, host_state, stderr};
+use crate::common::prelude::*;
 
 fn sim(args: &[&str]) -> std::process::Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    let mut command = Command::new(NICPOLL);
     command.arg("sim").args(args).output().unwrap()
 }
 
 /// What counts for nothing is not written.
 fn refused_a_busy_machine(output: &std::process::Output, file: &str) {
-    assert_eq!(output.status.code(), Some(1));
+    assert_code(&output, 1);
     assert!(fs::read(file).is_err(), "{file} is there");
 }
 
@@ -29,9 +22,9 @@ fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() 
     let file = stage.home.path().join("here.toml");
     let file = file.to_str().unwrap();
     let before = host_state();
-    let output = stage.run(&[
-        "sim", "fit", "--host", "--quick", "--check", "--json", "--out", file,
-    ]);
+    let output = stage.run(&words(&format!(
+        "sim fit --host --quick --check --json --out {file}"
+    )));
     assert_eq!(host_state(), before);
     assert!(!stage.state().exists());
     let errors = stderr(&output);
@@ -41,7 +34,7 @@ fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() 
     }
     assert!(output.status.success(), "{errors}");
     assert_eq!(errors, "", "progress belongs on a terminal only");
-    let fit: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fit = json_of(&output);
     assert_described(&fit, "sim-fit-host");
     let costs = fit["costs"].as_array().unwrap();
     for cost in costs {
@@ -75,18 +68,9 @@ fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() 
     let text = fs::read_to_string(file).unwrap();
     let numbers = fit["numbers"].as_array().unwrap();
     assert_eq!(text.matches(" = ").count(), numbers.len() + 1, "{text}");
-    let output = sim(&[
-        "run",
-        file,
-        "--peer",
-        file,
-        "--workload",
-        "rr",
-        "--discipline",
-        "napi",
-        "--duration",
-        "50ms",
-    ]);
+    let output = sim(&words(&format!(
+        "run {file} --peer {file} --workload rr --discipline napi --duration 50ms"
+    )));
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
@@ -96,8 +80,7 @@ fn a_file_that_exists_is_left_alone() {
     let file = folder.path().join("here.toml");
     fs::write(&file, "mine").unwrap();
     let output = sim(&["fit", "--host", "--out", file.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = stderr(&output);
-    assert!(message.contains("exists and is left alone"), "{message}");
+    assert_code(&output, 2);
+    assert_has(stderr(&output), "exists and is left alone");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
 }

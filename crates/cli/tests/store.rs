@@ -1,53 +1,19 @@
 //! Stored studies as a user meets them: what `nicpoll study` shows of a demo, what a kill leaves, and how a
 //! file fails that cannot be stored in.
 
-mod described;
-mod stage;
+mod common;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Output};
-use std::thread;
-use std::time::Duration;
-
-use described::assert_described;
-use nicpoll_testkit::needs;
+use crate::common::prelude::*;
 use rusqlite::{Connection, OpenFlags};
-use serde_json::Value;
-use stage::{Stage, host_state, stderr, wait_until};
 
 /// Four trials, polling and interrupt in two blocks.
-const FOUR_TRIALS: [&str; 10] = [
-    "demo",
-    "--quick",
-    "--workload",
-    "rr",
-    "--repeats",
-    "2",
-    "--duration",
-    "0.1",
-    "--seed",
-    "5",
-];
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+const FOUR_TRIALS: &str = "demo --quick --workload rr --repeats 2 --duration 0.1 --seed 5";
 
 /// Runs a command that has to succeed.
-fn done(stage: &Stage, args: &[&str]) -> Output {
-    let output = stage.run(args);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{args:?}: {}",
-        stderr(&output)
-    );
+fn done(stage: &Stage, line: &str) -> Output {
+    let output = stage.run(&words(line));
+    let is_done = output.status.success();
+    assert!(is_done, "{line}: {}", stderr(&output));
     output
 }
 
@@ -55,12 +21,9 @@ fn done(stage: &Stage, args: &[&str]) -> Output {
 fn assert_reported(stage: &Stage, report: &str) {
     let page = fs::read_to_string(report).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Does polling pay here"));
-    let again = stdout(&done(stage, &["study", "report", "1", "-o", "-"]));
+    let again = stdout(&done(stage, "study report 1 -o -"));
     assert!(again == page, "the stored study gives the same page");
-    done(
-        stage,
-        &["study", "report", "last", "-o", report, "--format", "md"],
-    );
+    done(stage, &format!("study report last -o {report} --format md"));
     let markdown = fs::read_to_string(report).unwrap();
     assert!(
         markdown.starts_with("# Does polling pay here?"),
@@ -69,7 +32,7 @@ fn assert_reported(stage: &Stage, report: &str) {
     for format in ["text", "csv", "json"] {
         let text = stdout(&done(
             stage,
-            &["study", "report", "1", "-o", "-", "--format", format],
+            &format!("study report 1 -o - --format {format}"),
         ));
         assert!(
             text.contains("udp64") || text.contains("rr"),
@@ -82,7 +45,7 @@ fn assert_reported(stage: &Stage, report: &str) {
 fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
-    let list = done(&stage, &["study", "list"]);
+    let list = done(&stage, "study list");
     assert!(stdout(&list).starts_with("No studies are stored in "));
     let ready = |line: &str| {
         line.starts_with("servers-2006 ") && line.contains(" Does polling every ms carry more TCP")
@@ -92,7 +55,7 @@ fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
 
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("demo.html").display().to_string();
-    let asked = [&FOUR_TRIALS[..], &["--json", "--report", &report]].concat();
+    let asked = [&words(FOUR_TRIALS)[..], &["--json", "--report", &report]].concat();
     let printed = stage.run(&asked);
     let file = stage.store().display().to_string();
     let words = format!(
@@ -101,39 +64,29 @@ fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
     );
     assert_eq!(stderr(&printed), words);
     assert_reported(&stage, &report);
-    for args in [
-        ["study", "show", "last", "--json"],
-        ["study", "export", "1", "--format=json"],
-    ] {
-        let again = done(&stage, &args);
-        assert_eq!(stdout(&again), stdout(&printed), "{args:?}");
+    for line in ["study show last --json", "study export 1 --format=json"] {
+        let again = done(&stage, line);
+        assert_eq!(stdout(&again), stdout(&printed), "{line}");
     }
-    let page = stdout(&done(&stage, &["study", "show", "1"]));
+    let page = stdout(&done(&stage, "study show 1"));
     assert!(page.contains("round trip p99.9"), "{page}");
-    let csv = stdout(&done(&stage, &["study", "export", "1", "--format", "csv"]));
-    let trials = json(&printed)["trials"].as_array().unwrap().len();
+    let csv = stdout(&done(&stage, "study export 1 --format csv"));
+    let trials = json_of(&printed)["trials"].as_array().unwrap().len();
     assert_eq!(csv.lines().count(), 1 + trials, "{csv}");
 
-    let list = json(&done(&stage, &["study", "list", "--json"]));
+    let list = json_of(&done(&stage, "study list --json"));
     assert_described(&list, "studies");
     assert_eq!(list["studies"][0]["kind"], "demo");
     assert_eq!(list["studies"][0]["state"], "finished");
     assert_eq!(list["studies"][0]["trials_done"], trials);
     let unasked = stage.run(&["study", "delete", "1"]);
-    assert_eq!(unasked.status.code(), Some(2));
-    assert!(
-        stderr(&unasked).contains("give --yes"),
-        "{}",
-        stderr(&unasked)
-    );
-    let would = json(&done(
-        &stage,
-        &["study", "delete", "1", "--dry-run", "--json"],
-    ));
+    assert_code(&unasked, 2);
+    assert_has(stderr(&unasked), "give --yes");
+    let would = json_of(&done(&stage, "study delete 1 --dry-run --json"));
     assert_eq!(would["action"], "would_delete");
     assert_eq!(stage.run(&["study", "show", "2"]).status.code(), Some(1));
-    done(&stage, &["study", "show", "1", "--brief"]);
-    let deleted = stdout(&done(&stage, &["study", "delete", "1", "--yes"]));
+    done(&stage, "study show 1 --brief");
+    let deleted = stdout(&done(&stage, "study delete 1 --yes"));
     assert!(deleted.starts_with("Deleted from "), "{deleted}");
     assert_eq!(stage.run(&["study", "show", "last"]).status.code(), Some(1));
 }
@@ -165,11 +118,6 @@ fn interfaces_and_namespaces() -> BTreeMap<String, String> {
         |name: &str| name.contains("nicpoll-sender") || name.contains("nicpoll-receiver");
     state.retain(|name, _| !name.starts_with("/run/netns/") || is_of_a_study(name));
     state
-}
-
-fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 /// The trials are those of the plan, each once, as far as there was time for them.
@@ -220,21 +168,18 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
         let now = stored(&file);
         assert_eq!(now[..known.len()], known, "what was stored stays as it was");
         known = now;
-        let list = json(&done(&stage, &["study", "list", "--json"]));
+        let list = json_of(&done(&stage, "study list --json"));
         assert_eq!(list["studies"][0]["state"], "killed");
         assert_eq!(list["studies"][0]["trials_done"], known.len());
     }
-    let unfinished = done(&stage, &["study", "show", "last"]);
+    let unfinished = done(&stage, "study show last");
     // A kill comes when it can: one trial more may have been stored by then.
     let words = format!("is not finished: {} of 8 trials", known.len());
     assert!(stdout(&unfinished).contains(&words));
 
     let output = stage.run(&["demo", "--resume", "1", "--json"]);
-    assert_eq!(
-        output.stdout,
-        done(&stage, &["study", "show", "1", "--json"]).stdout
-    );
-    let study = json(&output);
+    assert_eq!(output.stdout, done(&stage, "study show 1 --json").stdout);
+    let study = json_of(&output);
     assert_in_order_of_the_plan(&study);
     assert_eq!(stored(&file)[..known.len()], known);
     let warnings = study["warnings"].as_array().unwrap();
@@ -246,18 +191,14 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
     wait_until("no record is left", || !stage.state().exists());
     assert_eq!(interfaces_and_namespaces(), before);
     let again = stage.run(&["demo", "--resume", "1"]);
-    assert!(
-        stderr(&again).contains("study 1 is finished"),
-        "{}",
-        stderr(&again)
-    );
+    assert_has(stderr(&again), "study 1 is finished");
 }
 
 #[test]
 fn a_file_that_cannot_be_stored_in_is_refused_before_anything_is_built() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
-    done(&stage, &["study", "list"]);
+    done(&stage, "study list");
     let folder = stage.home.path();
     let file = |name: &str| folder.join(name).display().to_string();
     fs::write(
@@ -289,11 +230,7 @@ fn a_file_that_cannot_be_stored_in_is_refused_before_anything_is_built() {
         assert!(output.stdout.is_empty());
     }
     let resumed = stage.run(&["demo", "--resume", "last"]);
-    assert!(
-        stderr(&resumed).contains("none is unfinished"),
-        "{}",
-        stderr(&resumed)
-    );
+    assert_has(stderr(&resumed), "none is unfinished");
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -305,8 +242,7 @@ fn a_program_without_postgresql_says_so_before_anything_is_built() {
     for args in [["study", "list"], ["demo", "--quick"]] {
         let output = stage.run(&[&args[..], &["--store", url]].concat());
         assert_eq!(output.status.code(), Some(1), "{args:?}");
-        let said = stderr(&output);
-        assert!(said.contains("--features postgres"), "{said}");
+        assert_has(stderr(&output), "--features postgres");
     }
     assert!(!Path::new("postgres:").exists(), "a URL is no file");
 }
@@ -336,14 +272,11 @@ fn when_the_disk_fills_up_the_study_ends_with_what_was_stored() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("the disk is full"), "{said}");
-    let list = json(&output);
+    let list = json_of(&output);
     let stored = list["studies"][0]["trials_done"].as_u64().unwrap();
     assert!((1..80).contains(&stored), "{stored}");
     assert!(said.contains(&format!("{stored} trial")), "{said}");
-    assert!(
-        said.contains("'nicpoll study run --resume 1' goes on"),
-        "{said}"
-    );
+    assert_has(&said, "'nicpoll study run --resume 1' goes on");
     assert!(!stage.state().exists());
 }
 
@@ -359,7 +292,9 @@ fn where_files_may_not_grow_the_study_ends_with_what_was_stored() {
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("(ulimit -f)"), "{said}");
-    let stored = json(&output)["studies"][0]["trials_done"].as_u64().unwrap();
+    let stored = json_of(&output)["studies"][0]["trials_done"]
+        .as_u64()
+        .unwrap();
     assert!(said.contains(&format!("{stored} trial")), "{said}");
     wait_until("no record is left", || stage.records().is_empty());
 }
@@ -378,10 +313,7 @@ fn a_read_only_folder_is_named_with_a_remedy_and_can_be_read() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(stdout(&output).matches("No studies are stored").count(), 2);
     assert!(said.contains("can be neither opened nor made"), "{said}");
-    assert!(
-        said.contains("it is read-only; name another file with --store"),
-        "{said}"
-    );
+    assert_has(&said, "it is read-only; name another file with --store");
 }
 
 #[cfg(feature = "postgres")]
@@ -391,48 +323,31 @@ fn a_teams_server_holds_what_was_stored_when_a_study_is_killed_and_it_goes_on_th
     let stage = Stage::new();
     let server = nicpoll_testkit::PostgresServer::start();
     let url = server.url();
-    let on_server = ["--store", url.as_str()];
+    let on_server = |line: &str| format!("{line} --store {url}");
     let state = || {
-        let list = stage.run(&[&["study", "list", "--json"][..], &on_server].concat());
+        let list = stage.run(&words(&on_server("study list --json")));
         let list: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
         list["studies"][0].clone()
     };
     let done_trials = || state()["trials_done"].as_u64().unwrap_or(0);
-    let child = stage
-        .nicpoll(&[&FOUR_TRIALS[..], &on_server].concat())
-        .spawn()
-        .unwrap();
+    let demo = on_server(FOUR_TRIALS);
+    let child = stage.nicpoll(&words(&demo)).spawn().unwrap();
     wait_until("a trial is stored", || done_trials() > 0);
     kill(child);
     wait_until("the server knows that it was killed", || {
         state()["state"] == "killed"
     });
     let known = done_trials();
-    let resumed = stage.run(
-        &[
-            &["study", "run", "--resume", "last", "--json"][..],
-            &on_server,
-        ]
-        .concat(),
-    );
-    let study = json(&resumed);
+    let resumed = stage.run(&words(&on_server("study run --resume last --json")));
+    let study = json_of(&resumed);
     assert!(study["trials"].as_array().unwrap().len() as u64 >= known.max(1));
     assert!(stderr(&resumed).contains("Stored as study 1 in postgres://"));
-    let shown = done(
-        &stage,
-        &[&["study", "show", "1", "--json"][..], &on_server].concat(),
-    );
+    let shown = done(&stage, &on_server("study show 1 --json"));
     assert_eq!(stdout(&shown), stdout(&resumed));
     assert_eq!(state()["state"], "finished");
-    let page = stdout(&done(
-        &stage,
-        &[&["study", "show", "1"][..], &on_server].concat(),
-    ));
+    let page = stdout(&done(&stage, &on_server("study show 1")));
     assert!(page.contains("round trip p99.9"), "{page}");
-    done(
-        &stage,
-        &[&["study", "delete", "1", "--yes"][..], &on_server].concat(),
-    );
+    done(&stage, &on_server("study delete 1 --yes"));
     assert_eq!(state(), Value::Null);
     assert!(!stage.store().exists(), "nothing goes into a file");
     wait_until("no record is left", || stage.records().is_empty());

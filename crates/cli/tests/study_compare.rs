@@ -1,12 +1,8 @@
 //! `nicpoll study compare` as a user and a CI job meet it: files in, a verdict and an exit code out.
 
-use std::fs;
-use std::process::{Command, Output};
+mod common;
 
-use nicpoll_testkit::needs;
-use tempfile::TempDir;
-
-const NICPOLL: &str = env!("CARGO_BIN_EXE_nicpoll");
+use crate::common::prelude::*;
 
 /// Numbers in two files, and the folder that they are in.
 fn files(texts: [&str; 2]) -> TempDir {
@@ -26,10 +22,7 @@ fn run(folder: &TempDir, program: &str, args: &[&str]) -> Output {
 fn compare(folder: &TempDir, options: &[&str]) -> (i32, String) {
     let args = [&["study", "compare", "before", "after"], options].concat();
     let output = run(folder, NICPOLL, &args);
-    (
-        output.status.code().unwrap(),
-        String::from_utf8(output.stdout).unwrap(),
-    )
+    (output.status.code().unwrap(), stdout(&output))
 }
 
 const FAST: &str = "100\n101\n99.5\n100.4\n98.9\n101.3\n";
@@ -44,10 +37,7 @@ fn a_loss_ends_with_3_where_it_is_forbidden() {
         text.starts_with("  worse, and it matters: after has 0.8"),
         "{text}"
     );
-    assert!(
-        text.contains("Both were read as a column of numbers."),
-        "{text}"
-    );
+    assert_has(&text, "Both were read as a column of numbers.");
     assert!(text.contains("! Not paired:"), "{text}");
     for (limit, expected) in [
         ("worse", 3),
@@ -110,7 +100,7 @@ fn ministats_output_is_ministats() {
         let folder = files(case);
         let theirs = run(&folder, "ministat", &["-w", "74", "before", "after"]);
         let (code, text) = compare(&folder, &["--ministat"]);
-        assert_eq!(text, String::from_utf8(theirs.stdout).unwrap());
+        assert_eq!(text, stdout(&theirs));
         assert_eq!(code, 0);
     }
 }
@@ -119,10 +109,6 @@ fn ministats_output_is_ministats() {
 fn a_file_that_cannot_be_read_is_named_with_its_line() {
     let folder = files([FAST, "1\n2\nthree\n"]);
     let output = run(&folder, NICPOLL, &["study", "compare", "before", "after"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("after, line 3: 'three' is no number"),
-        "{said}"
-    );
+    assert_code(&output, 2);
+    assert_has(stderr(&output), "after, line 3: 'three' is no number");
 }

@@ -1,19 +1,20 @@
 //! `nicpoll study import` as a user meets it: a text in, a study of imported trials that every other command shows.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
+
+use crate::common::prelude::*;
 
 const PAGE: &str = "../import/tests/transcripts/servers.txt";
 
 fn study(folder: &Path, args: &[&str]) -> Output {
     let store = folder.join("studies.db");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    let mut command = Command::new(NICPOLL);
     let command = command.arg("study").args(args).arg("--store").arg(store);
     command.output().unwrap()
 }
 
 fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    stdout(&output)
 }
 
 #[test]
@@ -33,12 +34,9 @@ fn an_import_is_stored_shown_compared_and_exported_and_said_to_be_one() {
 
     // One trial a setting: no verdict, and never one in pairs.
     let compared = study(folder.path(), &["compare", "1:interrupt", "1:polling"]);
-    assert_eq!(compared.status.code(), Some(4));
+    assert_code(&compared, 4);
     let words = text(&compared);
-    assert!(
-        words.contains("! Not paired:") && words.contains("imported trials"),
-        "{words}"
-    );
+    assert_has_all(&words, "! Not paired: | imported trials");
     let csv = text(&study(folder.path(), &["export", "1", "--format", "csv"]));
     assert_eq!(csv.lines().count(), 6);
     let page = text(&study(folder.path(), &["report", "1", "-o", "-"]));
@@ -51,23 +49,13 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
     let empty = folder.path().join("prose.txt");
     std::fs::write(&empty, "We saw 22.5 Mbits/sec.\n").unwrap();
     let prose = empty.to_str().unwrap();
-    for (args, code, words) in [
-        (vec!["import", prose], 1, "no test of iperf"),
-        (vec!["import", "nowhere.txt"], 2, "nowhere.txt"),
-        (
-            vec!["import", PAGE, "--map", "7:colour=red"],
-            2,
-            "is no correction",
-        ),
-        (
-            vec!["import", PAGE, "--map", "b.txt:7:host=PC1"],
-            2,
-            "not among those",
-        ),
-    ] {
-        let output = study(folder.path(), &args);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(words), "{told}");
-    }
+    let table = format!(
+        "
+        1 | import {prose} | no test of iperf
+        2 | import nowhere.txt | nowhere.txt
+        2 | import {PAGE} --map 7:colour=red | is no correction
+        2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
+        "
+    );
+    assert_refused(&table, |line| study(folder.path(), &words(line)));
 }

@@ -1,0 +1,181 @@
+//! Running nicpoll, here, in a namespace or as an ordinary user, and judging what it said.
+
+use super::prelude::*;
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+
+/// The program under test.
+pub const NICPOLL: &str = env!("CARGO_BIN_EXE_nicpoll");
+/// What has not happened by then will not.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Nobody's number.
+const NOBODY: u32 = 65_534;
+
+/// The cores for a test of this program alone, until the result is dropped.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// The program with these arguments, with no input, and both outputs kept.
+pub fn nicpoll<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
+    kept(NICPOLL, args)
+}
+
+/// The same of any program.
+pub fn kept<A: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Starts a command in a namespace.
+pub fn spawn_in(host: &NetnsThread<()>, mut command: Command) -> Child {
+    host.run(move |_| command.spawn().unwrap()).unwrap()
+}
+
+/// Runs a command in a namespace to its end.
+pub fn run_in(host: &NetnsThread<()>, command: Command) -> Output {
+    spawn_in(host, command).wait_with_output().unwrap()
+}
+
+/// A copy of the program in a folder that anybody may enter from now on: in a place where nobody may go, it would not
+/// even start.
+pub fn copy_for_anybody(folder: &Path) -> PathBuf {
+    let program = folder.join("nicpoll");
+    fs::copy(NICPOLL, &program).unwrap();
+    fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+/// A command of it by nobody, or by whoever runs this test when that is not root.
+pub fn as_nobody(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// Text that a program printed.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    text(&output.stdout)
+}
+
+pub fn stderr(output: &Output) -> String {
+    text(&output.stderr)
+}
+
+/// Both outputs.
+pub fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// The one JSON document that was printed.
+#[track_caller]
+pub fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
+}
+
+/// Fails, with all that was said, when the program ended in another way.
+#[track_caller]
+pub fn assert_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", said(output));
+}
+
+#[track_caller]
+pub fn assert_has(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(text.contains(part), "no {part:?} in:\n{text}");
+}
+
+/// The same of several parts, written with ` | ` between them.
+#[track_caller]
+pub fn assert_has_all(text: impl AsRef<str>, parts: &str) {
+    for part in parts.split(" | ") {
+        assert_has(&text, part);
+    }
+}
+
+/// The rows of a table of cases, `column | column | column` a line.
+pub fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
+    let rows = table.lines().map(str::trim).filter(|row| !row.is_empty());
+    rows.map(|row| {
+        let columns: Vec<&str> = row.split(" | ").map(str::trim).collect();
+        columns.try_into().unwrap_or_else(|_| panic!("{row}"))
+    })
+    .collect()
+}
+
+/// Runs each case of a table `exit code | arguments | what the error says`: it is refused in these words, and nothing
+/// is printed.
+#[track_caller]
+pub fn assert_refused(table: &str, mut run: impl FnMut(&str) -> Output) {
+    for [code, line, words] in cases(table) {
+        let output = run(line);
+        let case = format!("{line}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(code.parse().unwrap()), "{case}");
+        assert!(stderr(&output).contains(words), "no {words:?}: {case}");
+        assert!(output.stdout.is_empty(), "{case}");
+    }
+}
+
+pub fn send_signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Kills a program, and waits for its end.
+pub fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[track_caller]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Reads lines of a program until one contains `mark`, and returns them.
+#[track_caller]
+pub fn read_until(printed: &mut impl BufRead, mark: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(mark) {
+        let read = printed.read_line(&mut text).unwrap();
+        assert_ne!(read, 0, "no {mark:?} in {text}");
+    }
+    text
+}
+
+/// A server of iperf's words listens once it has printed its second line of dashes. Returns what it printed until then.
+pub fn read_until_it_listens(printed: &mut impl BufRead) -> String {
+    read_until(printed, "-----\n") + &read_until(printed, "-----\n")
+}
+
+/// The counters of a namespace.
+pub fn counters(host: &NetnsThread<()>) -> HostSnapshot {
+    let snapshot = host.run(|()| HostCounters::of_caller().snapshot());
+    snapshot.unwrap()
+}
+
+/// Frames that the interfaces of a namespace have received.
+pub fn frames_received(host: &NetnsThread<()>) -> u64 {
+    let interfaces = counters(host).interfaces.unwrap();
+    interfaces.values().map(|one| one.link.rx_packets).sum()
+}

@@ -1,0 +1,94 @@
+//! A command in a namespace that runs until it is ended, and what it says of itself meanwhile.
+
+use super::prelude::*;
+use std::io::Lines;
+
+/// The program, started in a namespace.
+pub fn nicpoll(host: &NetnsThread<()>, args: &[&str]) -> Child {
+    nicpoll_with(host, args, &[])
+}
+
+/// The same with environment variables.
+pub fn nicpoll_with(host: &NetnsThread<()>, args: &[&str], variables: &[(&str, &Path)]) -> Child {
+    let mut command = super::run::nicpoll(args);
+    command.envs(variables.iter().copied());
+    spawn_in(host, command)
+}
+
+/// The same, when it has ended.
+pub fn ended(host: &NetnsThread<()>, args: &[&str]) -> Output {
+    nicpoll(host, args).wait_with_output().unwrap()
+}
+
+/// The data of a line that must be of this event.
+pub fn event(line: &str, name: &str) -> Value {
+    let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+    assert_eq!(event["event"], name);
+    event["data"].clone()
+}
+
+/// A command that prints a line for each event.
+pub struct Running {
+    pub child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// What the intervals so far counted of what was waited for.
+    counted: u64,
+}
+
+impl Running {
+    /// Starts it in a namespace, and returns what it says of its start.
+    pub fn start(host: &NetnsThread<()>, args: &[&str]) -> (Self, Value) {
+        let stream = ["--json-stream", "--interval", "100ms"];
+        Self::of(nicpoll(host, &[args, &stream].concat()))
+    }
+
+    /// What was started with such a stream, and what it says of its start.
+    pub fn of(mut child: Child) -> (Self, Value) {
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut running = Running {
+            child,
+            lines,
+            counted: 0,
+        };
+        let start = running.next("start");
+        (running, start)
+    }
+
+    fn next(&mut self, name: &str) -> Value {
+        let Some(line) = self.lines.next() else {
+            let mut said = String::new();
+            let _ = self.child.stderr.take().unwrap().read_to_string(&mut said);
+            panic!("it ended with {:?}: {said}", self.child.wait());
+        };
+        event(&line.unwrap(), name)
+    }
+
+    /// Waits until a counter of the intervals has grown by so much.
+    pub fn await_counted(&mut self, counter: &str, growth: u64) {
+        let (began, aim) = (Instant::now(), self.counted + growth);
+        while self.counted < aim {
+            let interval = self.next("interval");
+            self.counted += interval[counter].as_u64().unwrap();
+            let counted = self.counted;
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{counter}: {counted} of {aim}, last {interval}"
+            );
+        }
+    }
+
+    /// Waits until so many more intervals are over.
+    pub fn await_intervals(&mut self, intervals: u32) {
+        for _ in 0..intervals {
+            self.next("interval");
+        }
+    }
+
+    /// Ends it by a signal, and returns what it says of its end.
+    pub fn interrupt(mut self) -> Value {
+        send_signal(&self.child, Signal::INT);
+        let last = self.lines.map(Result::unwrap).last().unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        event(&last, "end")
+    }
+}

@@ -1,0 +1,241 @@
+//! What the tests of `nicpoll set` share: a veth pair between two named namespaces, and everything that
+//! can be read of it.
+
+use super::prelude::*;
+use nicpoll_lab::{INTERFACE, Lab};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Control, Journal, Kernel, Knob, Owner, Target, Value};
+use nicpoll_sys::netns;
+use std::cell::RefCell;
+
+/// Everything that can be read of both ends.
+pub type Dump = BTreeMap<String, String>;
+
+/// A pair, the far end of which sends; all commands go to the near end.
+pub struct Switched {
+    pub lab: RefCell<Lab>,
+    pub veth: Arc<Veth>,
+    pub home: tempfile::TempDir,
+    names: Vec<PathBuf>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Switched {
+    pub fn new() -> Self {
+        let alone = alone();
+        let home = tempfile::tempdir().unwrap();
+        let veth = Arc::new(Veth::build().unwrap());
+        let lab = Lab::local(
+            veth.link(),
+            &Journal::at(home.path().join("lab")),
+            Owner::this_process().unwrap(),
+        )
+        .unwrap();
+        let names = [Side::Sender, Side::Receiver].map(|side| {
+            let namespace = veth.namespace(side);
+            let name = format!("nicpoll-test-{}", namespace.inode());
+            namespace.keep_as(&name).unwrap()
+        });
+        Switched {
+            lab: RefCell::new(lab),
+            veth,
+            home,
+            names: names.to_vec(),
+            _alone: alone,
+        }
+    }
+
+    /// The name of the near end's namespace.
+    pub fn netns(&self) -> String {
+        self.name(1)
+    }
+
+    /// The name of the far end's.
+    pub fn far_netns(&self) -> String {
+        self.name(0)
+    }
+
+    fn name(&self, end: usize) -> String {
+        let name = self.names[end].file_name().unwrap();
+        name.to_string_lossy().into_owned()
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    pub fn journal(&self) -> Journal {
+        Journal::at(self.state())
+    }
+
+    /// A command line, with the namespace added to it.
+    pub fn command(&self, line: &str) -> Command {
+        let mut command = nicpoll(line.split(' '));
+        if line != "restore" && !line.starts_with("study") {
+            command.args(["--netns", &self.netns()]);
+        }
+        command.env("NICPOLL_STATE_DIR", self.state());
+        command.env("XDG_DATA_HOME", self.home.path());
+        command.env_remove("SSH_CONNECTION");
+        command
+    }
+
+    pub fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs a command that must work, and returns what it said on both outputs.
+    pub fn done(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
+        said(&output)
+    }
+
+    /// Runs a command that must be refused, and returns why it was.
+    pub fn refused(&self, line: &str, code: i32) -> String {
+        let output = self.run(line);
+        let is_code = output.status.code() == Some(code);
+        assert!(is_code, "{line}: {}", said(&output));
+        assert!(output.stdout.is_empty(), "{line}: {}", said(&output));
+        said(&output)
+    }
+
+    pub fn start(&self, line: &str) -> Child {
+        self.command(line).spawn().unwrap()
+    }
+
+    /// Everything that can be read of both ends, ids and counters apart.
+    pub fn dump(&self) -> Dump {
+        let mut dump = self.lab.borrow_mut().settings().unwrap();
+        for value in dump.values_mut() {
+            // Ids come and go with the instances.
+            *value = without(value, "id: ");
+            *value = without(value, "thread_pid: ");
+        }
+        let sysctls = fs::read_dir("/proc/sys/net/core").unwrap().flatten();
+        for path in sysctls.map(|file| file.path()) {
+            if let Ok(value) = fs::read_to_string(&path) {
+                dump.insert(path.display().to_string(), value);
+            }
+        }
+        let is_history = |name: &str| {
+            ["carrier_changes", "_count", "name_assign_type"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        };
+        dump.retain(|name, _| !is_history(name));
+        dump
+    }
+
+    /// Works inside the near end's namespace, in a thread that sees it under `/sys`.
+    pub fn near<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Control, &Target) -> T + Send + 'static,
+    ) -> T {
+        let inode = self.veth.namespace(Side::Receiver).inode();
+        self.veth
+            .inside(Side::Receiver)
+            .run(move |()| {
+                let mut control = Control::new();
+                let interface = control.interface(INTERFACE).unwrap();
+                let target = Target {
+                    netns_inode: inode,
+                    interface,
+                };
+                job(&mut control, &target)
+            })
+            .unwrap()
+    }
+
+    /// An administrator's own settings: GRO on, a driver's deferral, and one instance with other values.
+    pub fn set_up_by_hand(&self) {
+        self.near(|control, target| {
+            let mut write = |knob: Knob, value: u64| {
+                control.write(target, &knob, &Value::Number(value)).unwrap();
+            };
+            write(Knob::of_feature("rx-gro").unwrap(), 1);
+            write(Knob::of_interface(&table::DEFER_HARD_IRQS), 1);
+            write(Knob::of_interface(&table::GRO_FLUSH_TIMEOUT), 20_000);
+            let id = control.napis(target.interface.ifindex).unwrap()[0].id;
+            for (knob, value) in [
+                (Knob::of_napi(&table::DEFER_HARD_IRQS, id), 7),
+                (Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id), 3_000_000),
+                (Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id), 11_000_000),
+            ] {
+                control.write(target, &knob, &Value::Number(value)).unwrap();
+            }
+        });
+    }
+
+    /// Fails unless everything is as it was, and no record is left. Says which values differ, not all of them.
+    #[track_caller]
+    pub fn assert_restored(&self, before: &Dump) {
+        assert_same(&self.dump(), before, "everything was put back");
+        assert!(self.is_clean());
+    }
+
+    /// Runs ip(8) inside the near end's namespace, once for each line between `; `.
+    pub fn ip(&self, lines: &str) {
+        lines.split("; ").for_each(|line| self.ip_once(line));
+    }
+
+    fn ip_once(&self, line: &str) {
+        let line = format!("-n {} {line}", self.netns());
+        let output = kept("ip", words(&line)).output();
+        let output = output.expect("ip(8) is needed by this test");
+        assert!(output.status.success(), "ip {line}: {}", said(&output));
+    }
+
+    /// Works while datagrams come from the far end.
+    pub fn under_traffic<T>(&self, work: impl FnOnce() -> T) -> T {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        let sending = self
+            .veth
+            .inside(Side::Sender)
+            .spawn_pinned(0, "test", move || {
+                let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+                while !asked.load(Ordering::Relaxed) {
+                    // Nobody listens, which the socket is told now and then.
+                    let _ = socket.send_to(b"one of many", "198.18.0.2:9");
+                    thread::sleep(Duration::from_micros(200));
+                }
+            });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        sending.unwrap().join().unwrap().unwrap();
+        result
+    }
+
+    pub fn is_clean(&self) -> bool {
+        !self.state().exists()
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = netns::forget(name);
+        }
+    }
+}
+
+/// `text` without the word that follows `name`.
+fn without(text: &str, name: &str) -> String {
+    let Some((before, after)) = text.split_once(name) else {
+        return String::from(text);
+    };
+    let rest = after.find([',', '}']).map_or("", |end| &after[end..]);
+    format!("{before}{rest}")
+}
+
+/// Says which values differ, not all of them.
+#[track_caller]
+pub fn assert_same(now: &Dump, before: &Dump, after_what: &str) {
+    let names = now.keys().chain(before.keys());
+    let differing: Vec<String> = names
+        .filter(|name| now.get(*name) != before.get(*name))
+        .map(|name| format!("{name}: {:?} -> {:?}", before.get(name), now.get(name)))
+        .collect();
+    assert_eq!(differing, Vec::<String>::new(), "after {after_what}");
+}

@@ -1,0 +1,81 @@
+//! `nicpoll linerate` as a user meets it.
+
+use crate::common::prelude::*;
+use nicpoll_lab::INTERFACE;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(NICPOLL);
+    command.arg("linerate").args(args);
+    command
+}
+
+/// The one object that was printed, which the schema describes.
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = json_of(&output);
+    assert_described(&document, "linerate");
+    document
+}
+
+#[test]
+fn the_published_rates_are_printed() {
+    let printed = |args: &[&str]| text(&command(args).output().unwrap().stdout);
+    assert!(printed(&["100m"]).contains("148,809"));
+    let udp = printed(&["100m", "--udp", "64"]);
+    assert!(udp.contains("96,153") && udp.contains("83,333"), "{udp}");
+    let cut = printed(&["1g", "--udp", "1473", "--ip", "4"]);
+    assert!(cut.contains("is fragmented"), "{cut}");
+}
+
+#[test]
+fn json_holds_what_the_schema_says() {
+    let args = words("1g --frame 64 --udp 64 --tcp 1460 --vlan 1");
+    let args = [&args[..], &["--rate", "70kpps", "--json"]].concat();
+    let rates = document(&command(&args).output().unwrap());
+    assert_eq!(rates["schema"], "nicpoll.linerate/1");
+    let rows = rates["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[0]["frames_per_second"], 1_420_454);
+    assert!(rows[0]["payload_bits_per_second"].is_null());
+    for row in rows {
+        let bits = 8.0 * row["line_bytes"].as_f64().unwrap();
+        let share = row["rate"]["line_ratio"].as_f64().unwrap();
+        assert!((share - 70e3 * bits / 1e9).abs() < 1e-9, "{row}");
+    }
+}
+
+#[test]
+fn a_veth_has_a_nominal_speed() {
+    needs!(Root);
+    let veth = Veth::build().unwrap();
+    let of = |options: &[&str]| {
+        let mut command = command(&[&["--interface", INTERFACE], options].concat());
+        veth.inside(Side::Sender)
+            .run(move |()| command.output().unwrap())
+            .unwrap()
+    };
+    let line = document(&of(&["--json"]))["line"].clone();
+    assert_eq!(line["bits_per_second"], 10_000_000_000_u64);
+    assert_eq!(
+        (&line["driver"], &line["is_nominal"]),
+        (&"veth".into(), &true.into())
+    );
+    assert!(text(&of(&[]).stdout).contains("nominal"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_remedy() {
+    assert_refused(
+        "
+        2 |  | <SPEED|--interface
+        2 | fast | such as 100m
+        2 | 1g --interface eth0 | cannot be used with
+        2 | 1g --frame 9018 | an MTU of 9000
+        2 | 1g --udp 65508 --ip 4 | 65507
+        2 | 1g --vlan 3 | 0..=2
+        2 | 1g --rate fast | 70kpps
+        1 | --interface nicpoll-none | 'ip link'
+        ",
+        |line| command(&words(line)).output().unwrap(),
+    );
+}

@@ -1,0 +1,108 @@
+//! A FreeBSD host that a script in the place of ssh plays, from recorded output.
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use crate::common::prelude::*;
+use std::os::unix::fs::PermissionsExt;
+
+/// The recorded outputs, which are the fuzz target's seeds, too.
+const RECORDED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../fuzz/seeds/freebsd_output"
+);
+
+/// The host, and a journal of its own.
+pub struct FreebsdHost {
+    home: TempDir,
+}
+
+impl FreebsdHost {
+    /// A host of FreeBSD 6.1 with kern.polling as it is at first.
+    pub fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let bin = home.path().join("bin");
+        let state = home.path().join("host");
+        fs::create_dir(&bin).unwrap();
+        fs::create_dir(&state).unwrap();
+        let ssh = bin.join("ssh");
+        fs::write(&ssh, include_str!("ssh.sh")).unwrap();
+        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+        for file in fs::read_dir(RECORDED).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), state.join(file.file_name())).unwrap();
+        }
+        fs::rename(state.join("rc_conf"), state.join("rc.conf")).unwrap();
+        FreebsdHost { home }
+    }
+
+    /// A file of the host's state.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join("host").join(name)
+    }
+
+    /// The journal's directory.
+    pub fn journal(&self) -> PathBuf {
+        self.home.path().join("journal")
+    }
+
+    /// Whether the journal says nothing.
+    pub fn is_clean(&self) -> bool {
+        !self.journal().exists()
+    }
+
+    /// What can be changed on the host: kern.polling, whether em0 polls, rc.conf.
+    pub fn state(&self) -> (Option<String>, bool, String) {
+        (
+            fs::read_to_string(self.file("sysctl_kern_polling")).ok(),
+            self.file("polls").exists(),
+            fs::read_to_string(self.file("rc.conf")).unwrap(),
+        )
+    }
+
+    /// Fails unless the host is as it was, and the journal says nothing.
+    #[track_caller]
+    pub fn assert_restored(&self, before: &(Option<String>, bool, String)) {
+        assert_eq!(&self.state(), before);
+        assert!(self.is_clean());
+    }
+
+    /// Each connection made so far: options, host, command.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.file("log")).unwrap_or_default()
+    }
+
+    /// A nicpoll that finds the script as ssh.
+    pub fn command(&self, line: &str) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = self.home.path().join("bin");
+        let paths = std::env::split_paths(&path);
+        let path = std::env::join_paths(std::iter::once(own).chain(paths)).unwrap();
+        let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_nicpoll")));
+        command
+            .args(line.split(' '))
+            .env("PATH", path)
+            .env("FREEBSD_HOST", self.home.path().join("host"))
+            .env("NICPOLL_STATE_DIR", self.journal());
+        command
+    }
+
+    /// Runs it.
+    pub fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs it, and returns what it printed.
+    pub fn done(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+        stdout(&output)
+    }
+
+    /// Runs what must fail with a code, and returns the error.
+    pub fn refused(&self, line: &str, code: i32) -> String {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+        assert!(output.stdout.is_empty(), "{line}: {output:?}");
+        stderr(&output)
+    }
+}

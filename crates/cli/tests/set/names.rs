@@ -1,0 +1,74 @@
+//! What names stand for: interfaces below others, single instances of several, and interfaces that are gone.
+
+use crate::common::prelude::*;
+use nicpoll_switch::{Control, Napi};
+
+#[test]
+fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    pair.ip("link add br0 type bridge; link set br0 up; addr add 203.0.113.1/24 dev br0");
+    let before = pair.dump();
+    for (is_below, warned) in [(false, false), (true, true)] {
+        if is_below {
+            pair.ip("link set em0 master br0");
+        }
+        let mut command = pair.command("set em0 polling --fix --look 0");
+        command.env("SSH_CONNECTION", "203.0.113.9 50000 203.0.113.1 22");
+        let output = command.output().unwrap();
+        assert_code(&output, 0);
+        assert_eq!(said(&output).contains("undone in 60 s"), warned);
+        pair.done("set em0 -polling");
+    }
+    pair.ip("link set em0 nomaster");
+    wait_until("it is as before", || pair.dump() == before);
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn of_several_instances_only_those_named_are_set() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    let queues = "numrxqueues 3 numtxqueues 3";
+    pair.ip(&format!(
+        "link add v0 {queues} type veth peer name v1 {queues}"
+    ));
+    pair.ip("link set v0 up; link set v1 up");
+    // What polling needs, so that only instances are changed below.
+    pair.done("set v0 --suspend 1ms --fix --look 0");
+    let timeouts = || -> Vec<(u32, Option<u64>)> {
+        let napis = pair.near(|control: &mut Control, _| {
+            let ifindex = control.interface("v0").unwrap().ifindex;
+            control.napis(ifindex).unwrap()
+        });
+        let of = |napi: &Napi| (napi.id, napi.gro_flush_timeout_ns);
+        napis.iter().map(of).collect()
+    };
+    let before = timeouts();
+    assert_eq!(before.len(), 3);
+    let [first, second, third] = [0, 1, 2].map(|at: usize| before[at].0);
+    pair.done(&format!(
+        "set v0:napi{first},{third} polling --period 90us --look 0"
+    ));
+    let during = timeouts();
+    for (id, timeout) in during {
+        let wanted = if id == second { 0 } else { 90_000 };
+        assert_eq!(timeout, Some(wanted), "{id}");
+    }
+    pair.done("set v0 -polling");
+    assert!(timeouts().iter().all(|(_, timeout)| *timeout == Some(0)));
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn the_record_of_a_removed_interface_is_closed_by_its_name() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    pair.ip("link add v0 type veth peer name v1; link set v0 up; link set v1 up");
+    pair.done("set v0 polling --fix --look 0");
+    pair.ip("link del v0");
+    // As a unit does that stops because its device is gone.
+    assert_has(pair.done("restore v0"), "v0 is gone");
+    assert!(pair.is_clean());
+    assert_has(pair.refused("restore v0", 1), "there is no interface 'v0'");
+}

@@ -1,0 +1,111 @@
+//! Live comparisons and studies in a guest: what their scripts do, and what has to come of them.
+
+use super::Console;
+use crate::common::stage::{polling, udp200};
+use nicpoll_model::ab::{AbEndCause, LiveAb};
+use nicpoll_model::{LossPlace, Study};
+
+/// Compares two settings of an interface, the second word, under pings, and tells of it under the first word. The
+/// function `values` is the other scripts'.
+pub const COMPARE: &str = r#"
+compare() {
+    ping -q -c 100000 -i 0.02 10.0.2.2 >/dev/null &
+    pings=$!
+    touch /running
+    (while [ -e /running ]; do cat /sys/class/net/eth0/gro_flush_timeout; sleep 0.05; done | sort -u | tr '\n' ' ' >/seen) &
+    nicpoll ab $2 --for 8s --block 0.5s --loss-limit 100000 --no-store --json >/compared 2>/said; echo "$1-ended: $?"
+    echo "$1-said: $(tail -n 4 /said | tr '\n' ' ')"
+    rm /running; kill $pings; wait
+    echo "$1-took-turns: $(cat /seen)"
+    echo "$1-compared: $(tr -d '\n' </compared)"
+    values $1-compared-values
+}
+"#;
+
+/// What a run of `nicpoll ab` over an interface that stands for the card has to say, and to leave.
+pub fn expect_turns(console: &Console, name: &str) {
+    let of = |what: &str| console.line(&format!("{name}-{what}"));
+    // Too few pairs for a verdict.
+    assert_eq!(of("ended"), "4", "{}", console.0);
+    assert_eq!(of("took-turns"), "0 200000");
+    assert_eq!(of("compared-values"), "0 0 0");
+    let compared: LiveAb = serde_json::from_str(of("compared")).unwrap();
+    assert_eq!(compared.end.cause, AbEndCause::Planned);
+    assert_eq!(compared.members, ["eth0"]);
+    assert!(compared.restored.iter().all(|one| one.is_as_before));
+    let pairs = compared.pairs.iter();
+    let blocks: Vec<_> = pairs.flat_map(|it| [&it.reference, &it.judged]).collect();
+    assert!(blocks.len() >= 2, "{}", console.0);
+    for block in blocks {
+        // The pings' answers arrived at the card, and their polls were counted there.
+        assert!(
+            block.window.rx_packets > 0 && block.polls > Some(0),
+            "{block:?}"
+        );
+        assert!(block.window.cpu.is_some(), "{block:?}");
+    }
+}
+
+/// A link that is slow, and late by more than an answer over a near one may take, and loses every tenth packet.
+pub fn worse() -> String {
+    let head = r#"
+question = "What does a bad link do?"
+blocks = 1
+trial = "1s"
+time = "150s"
+seed = 1
+
+[topology]
+rate = "10Mbit/s"
+delay = "60ms"
+loss = "10%"
+
+[[setting]]
+name = "as-it-comes"
+
+[[workload]]
+name = "rr"
+traffic = { kind = "rr", requests_per_second = 100 }
+"#;
+    format!("{head}{}{}", polling("polling", "1ms"), udp200(1000))
+}
+
+pub const IMPAIRED: &str = r#"
+for driver in veth sch_netem sch_tbf; do load $driver; done
+nicpoll study run /worse.toml --no-store --json >/worse.json 2>/said; echo "worse-ended: $?"
+echo "worse-said: $(tail -n 4 /said | tr '\n' ' ')"
+echo "worse: $(tr -d '\n' </worse.json)"
+ls -d /var/lib/nicpoll || echo "left-by-study: nothing"
+"#;
+
+/// Each packet is late by the delay and some are lost, and the account says where.
+pub fn expect_impaired(console: &Console) {
+    assert_eq!(console.line("worse-ended"), "0", "{}", console.0);
+    let study: Study = serde_json::from_str(console.line("worse")).unwrap();
+    assert_eq!(study.trials.len(), 4, "{:?}", study.dropped);
+    for trial in &study.trials {
+        let of = format!("{} under {}", trial.workload, trial.setting);
+        let figures = trial.result().expect(&of);
+        let ledger = &figures.ledger;
+        let queues = ledger
+            .lines
+            .iter()
+            .filter(|line| line.place == LossPlace::SendQueue);
+        let lost: u64 = queues.filter_map(|line| line.packets).sum();
+        println!(
+            "{of}: {lost} of {:?} lost, residual {:?}, {:?}, {:?}",
+            figures.offered_packets, ledger.residual_packets, trial.validity, figures.round_trip
+        );
+        assert!(
+            lost > 0 && figures.loss_ratio > Some(0.01),
+            "{of}: {ledger:?}"
+        );
+        if let Some(trip) = figures.round_trip {
+            assert!(trial.ledger().is_some(), "{of}: {:?}", trial.validity);
+            assert!(
+                trip.transactions > 0 && trip.quantiles.min_ns > Some(120_000_000),
+                "{of}: {trip:?}"
+            );
+        }
+    }
+}

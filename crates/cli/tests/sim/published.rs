@@ -1,0 +1,232 @@
+//! `nicpoll sim published` and `nicpoll sim fit` as a user meets them, and the proof that no row under polling has
+//! a part in the fit.
+
+use crate::common::prelude::*;
+use std::sync::LazyLock;
+
+const SIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim");
+
+fn sim(args: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(NICPOLL);
+    command
+        .arg("sim")
+        .args(args)
+        .arg(directory)
+        .output()
+        .unwrap()
+}
+
+/// All tables, simulated once: that takes most of the time of these tests.
+static ALL: LazyLock<Value> = LazyLock::new(|| {
+    let output = sim(&["published", "--json"], Path::new(SIM));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+});
+
+/// A directory of the same files.
+fn copied() -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for part in ["hosts", "published"] {
+        fs::create_dir(copy.path().join(part)).unwrap();
+        for entry in fs::read_dir(Path::new(SIM).join(part)).unwrap() {
+            let from = entry.unwrap().path();
+            fs::copy(
+                &from,
+                copy.path().join(part).join(from.file_name().unwrap()),
+            )
+            .unwrap();
+        }
+    }
+    fs::copy(
+        Path::new(SIM).join("fit.toml"),
+        copy.path().join("fit.toml"),
+    )
+    .unwrap();
+    copy
+}
+
+fn tables(directory: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(directory.join("published")).unwrap();
+    listed.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Takes every run under polling out of the tables. Returns how many there were.
+fn delete_polling(directory: &Path) -> usize {
+    let mut deleted = 0;
+    for path in tables(directory) {
+        let table = fs::read_to_string(&path).unwrap();
+        let mut kept = String::new();
+        for (number, part) in table.split("[[run]]").enumerate() {
+            if part.contains("\ndiscipline = \"freebsd-polling\"") {
+                deleted += 1;
+            } else {
+                if number > 0 {
+                    kept.push_str("[[run]]");
+                }
+                kept.push_str(part);
+            }
+        }
+        fs::write(&path, kept).unwrap();
+    }
+    deleted
+}
+
+/// Puts other numbers where fitted ones stood.
+fn spoil_fitted(directory: &Path) {
+    let path = directory.join("hosts/wrap.toml");
+    let host = fs::read_to_string(&path).unwrap();
+    let lines = host.lines().map(|line| match line.split_once("# fitted") {
+        Some((number, remark)) => {
+            let name = number.split('=').next().unwrap();
+            format!("{name}= 7777 # fitted{remark}\n")
+        }
+        None => format!("{line}\n"),
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+}
+
+#[test]
+fn the_fit_gives_the_committed_numbers_without_the_rows_under_polling() {
+    needs!(Time);
+    let copy = copied();
+    let deleted = delete_polling(copy.path());
+    assert!(deleted > 10, "{deleted}");
+    spoil_fitted(copy.path());
+    let output = sim(&["fit", "--write"], copy.path());
+    let told = text(&output.stdout);
+    assert!(output.status.success(), "{told}{}", text(&output.stderr));
+    for entry in fs::read_dir(Path::new(SIM).join("hosts")).unwrap() {
+        let committed = entry.unwrap().path();
+        let written = copy
+            .path()
+            .join("hosts")
+            .join(committed.file_name().unwrap());
+        assert_eq!(
+            fs::read_to_string(&written).unwrap(),
+            fs::read_to_string(&committed).unwrap(),
+            "run `nicpoll sim fit --write` and look at what changed:\n{told}"
+        );
+    }
+}
+
+#[test]
+fn every_row_tells_what_it_is() {
+    assert_described(&ALL, "sim-published");
+    let rows = ALL["rows"].as_array().unwrap();
+    assert!(rows.len() > 150, "{}", rows.len());
+    for row in rows {
+        assert!(
+            row["discipline"] != "freebsd-polling" || row["kind"] != "fitted",
+            "{row}"
+        );
+        assert!(
+            row["simulated"].is_number() || row["missing"].is_string(),
+            "{row}"
+        );
+        assert!(
+            row["error_kind"] != "unscored" || row["error"].is_null(),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn the_score_counts_what_says_something_beside_a_guess() {
+    needs!(Time);
+    let (score, rows) = (&ALL["score"], ALL["rows"].as_array().unwrap());
+    let of = |is_meant: &dyn Fn(&Value) -> bool| rows.iter().filter(|row| is_meant(row)).count();
+    let polled = |row: &Value| {
+        row["discipline"] == "freebsd-polling"
+            && row["kind"] == "predicted"
+            && row["is_restated"] == false
+            && !row["is_within_aim"].is_null()
+    };
+    assert_eq!(score["polled"]["rows"], of(&polled));
+    assert_eq!(
+        score["polled"]["simulated"],
+        of(&|row| polled(row) && row["is_within_aim"] == true)
+    );
+    let guessed = of(&|row| polled(row) && row["is_guess_within_aim"] == true);
+    assert_eq!(score["polled"]["guessed"], guessed);
+    // A guess that knows nothing of polling meets some, and fewer.
+    assert!(guessed > 0 && score["polled"]["simulated"].as_u64().unwrap() > guessed as u64);
+    // One second is a range where the ticks decide.
+    let loss = rows
+        .iter()
+        .find(|row| row["row"] == "UDP, asked 500 Mbit/s, polling" && row["quantity"] == "loss");
+    let range = loss.unwrap()["simulated_range"].as_array().unwrap();
+    assert!(range[0].as_f64() < range[1].as_f64(), "{range:?}");
+    for row in rows
+        .iter()
+        .filter(|row| row["table"] == "B" || row["quantity"] == "socket_drops")
+    {
+        assert_eq!(row["error_kind"], "unscored", "{row}");
+    }
+}
+
+#[test]
+fn parameters_are_tried_at_other_values() {
+    // Of the tables the one that is simulated fastest.
+    let output = sim(
+        &["published", "--table", "B", "--sensitivity"],
+        Path::new(SIM),
+    );
+    let told = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        told.contains("_ns +20 %") || told.contains("_ns -20 %"),
+        "{told}"
+    );
+    assert!(told.contains("Simulated, not measured"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_its_place_and_remedy() {
+    let refused = |args: &[&str], directory: &Path, words: &[&str]| {
+        let output = sim(args, directory);
+        let error = text(&output.stderr);
+        assert_ne!(output.status.code(), Some(0), "{error}");
+        for word in words {
+            assert!(error.contains(word), "{word}: {error}");
+        }
+    };
+    refused(
+        &["published", "--table", "F"],
+        Path::new(SIM),
+        &["there is no table 'F'; there are A, B, C, D, E"],
+    );
+    let empty = tempfile::tempdir().unwrap();
+    refused(
+        &["fit"],
+        empty.path(),
+        &["hosts", "run this in the project's directory"],
+    );
+
+    let copy = copied();
+    let path = copy.path().join("published/a.toml");
+    let table = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        table.replacen("unit = \"%\"", "unit = \"percent\"", 1),
+    )
+    .unwrap();
+    refused(
+        &["fit"],
+        copy.path(),
+        &["a.toml:", "'percent' is no known unit"],
+    );
+
+    let copy = copied();
+    let path = copy.path().join("hosts/wrap.toml");
+    let host = fs::read_to_string(&path).unwrap();
+    fs::write(&path, host.replacen("# fitted", "# guessed", 1)).unwrap();
+    refused(
+        &["fit"],
+        copy.path(),
+        &["wrap.toml", "is fitted; end its line with '# fitted'"],
+    );
+
+    let copy = copied();
+    fs::remove_file(copy.path().join("hosts/wrap.toml")).unwrap();
+    refused(&["published"], copy.path(), &["'wrap'", "there are asa633"]);
+}

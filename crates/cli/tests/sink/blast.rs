@@ -1,0 +1,126 @@
+//! `nicpoll blast` at one end of a veth: what it says it sent an ordinary socket received, and nothing is left.
+
+use crate::common::prelude::*;
+use crate::common::running::{ended, nicpoll};
+use nicpoll_sys::socket::set_receive_buffer;
+
+const TO: &str = "198.18.0.2:9000";
+
+/// Runs a command at the sender until it ends.
+fn at_sender(veth: &Veth, args: &[&str]) -> Output {
+    ended(veth.inside(Side::Sender), args)
+}
+
+fn receiver(veth: &Veth) -> UdpSocket {
+    let bind = |(): &mut ()| UdpSocket::bind(TO).unwrap();
+    let socket = veth.inside(Side::Receiver).run(bind).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    // All that a test sends, should its reader not run meanwhile.
+    set_receive_buffer(&socket, 8 << 20).unwrap();
+    socket
+}
+
+#[test]
+fn what_was_counted_came_and_the_document_is_as_its_schema_says() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let socket = receiver(&veth);
+    let count = 500;
+    let reading = thread::spawn(move || (0..count).all(|_| socket.recv(&mut [0; 2048]).is_ok()));
+    let args = [
+        "blast", "em0", "--to", TO, "--rate", "20k", "--count", "500", "--json",
+    ];
+    let output = at_sender(&veth, &args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(reading.join().unwrap());
+    let document = json_of(&output);
+    crate::common::schema::assert_described(&document, "blast");
+    let account = &document["end"]["links"][0]["account"];
+    for counter in ["built_frames", "handed_frames", "completed_frames"] {
+        assert_eq!(account[counter], count, "{counter}: {document}");
+    }
+    assert_eq!(account["residual_frames"], 0);
+    // 60 bytes: Ethernet, IPv4, UDP and a mark, without FCS.
+    assert_eq!(document["end"]["totals"]["built_bytes"], 500 * 60);
+    assert_eq!(document["start"]["links"][0]["path"], "af-xdp");
+}
+
+#[test]
+fn the_text_names_the_path_and_closes_the_account() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let args = [
+        "blast", "em0", "--to", TO, "--count", "1000", "--flows", "3", "--path", "af-xdp",
+    ];
+    let output = at_sender(&veth, &args);
+    let text = stdout(&output);
+    assert_has_all(
+        &text,
+        "em0: UDP from 198.18.0.1:49152 to 198.18.0.2:9000 | 3 flows, frames of 64 bytes with \
+         FCS | sent by AF_XDP | each frame is a packet of its own | as fast as they go | 1,000 \
+         frames written | 0 of these unaccounted for",
+    );
+}
+
+#[test]
+fn a_signal_ends_it_with_its_figures_and_a_kill_leaves_nothing() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let socket = receiver(&veth);
+    let before = shell(veth.inside(Side::Sender), "ip -d link show em0");
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let child = nicpoll(
+            veth.inside(Side::Sender),
+            &[
+                "blast",
+                "em0",
+                "--to",
+                TO,
+                "--rate",
+                "1000",
+                "--json-stream",
+            ],
+        );
+        socket.recv(&mut [0; 2048]).unwrap();
+        send_signal(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), code);
+        let text = stdout(&output);
+        assert_eq!(text.contains("\"event\":\"end\""), code.is_some(), "{text}");
+        assert_eq!(
+            shell(veth.inside(Side::Sender), "ip -d link show em0"),
+            before
+        );
+        while socket.set_nonblocking(true).is_ok() && socket.recv(&mut [0; 2048]).is_ok() {}
+        socket.set_nonblocking(false).unwrap();
+    }
+    // The queue can be had again, a moment after its socket was closed.
+    let began = Instant::now();
+    let again = at_sender(&veth, &["blast", "em0", "--to", TO, "--count", "1"]);
+    assert_code(&again, 0);
+    assert!(began.elapsed() < PATIENCE);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    assert_refused(
+        "
+        1 | blast em9 --to 198.18.0.2:9000 | there is no interface 'em9'
+        2 | blast em0 | --to
+        2 | blast em0 --to somewhere | an address was expected
+        2 | blast em0 --to 198.18.0.2:9000 --rate 0 | above 0
+        2 | blast em0 --to 198.18.0.2:9000 --size 63 | 64 to 9018
+        1 | blast em0 --to 198.18.0.2:9000 --size 1519 | MTU of 1500
+        2 | blast em0 --to 198.18.0.2:9000 --flows 0 | 1 to 16384
+        2 | blast em0 --to 198.18.0.2:9000 --path raw | live, af-xdp
+        2 | blast em0 em0 --to 198.18.0.2:9000 --to 198.18.0.2:9000 --to 198.18.0.2:9000 | 3 for 2
+        1 | blast em0 --to 198.18.0.1 | not the address of one other host
+        2 | blast em0 --replay no-such.pcap | cannot read no-such.pcap
+        1 | blast lo --to 198.18.0.2:9000 | no Ethernet
+        ",
+        |line| at_sender(&veth, &words(line)),
+    );
+}
