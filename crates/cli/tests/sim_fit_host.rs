@@ -11,7 +11,7 @@ fn sim(args: &[&str]) -> std::process::Output {
 
 /// What counts for nothing is not written.
 fn refused_a_busy_machine(output: &std::process::Output, file: &str) {
-    assert_code(&output, 1);
+    assert_code(output, 1);
     assert!(fs::read(file).is_err(), "{file} is there");
 }
 

@@ -14,7 +14,7 @@ fn study(folder: &Path, args: &[&str]) -> Output {
 }
 
 fn text(output: &Output) -> String {
-    stdout(&output)
+    stdout(output)
 }
 
 #[test]

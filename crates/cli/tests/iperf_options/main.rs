@@ -154,7 +154,7 @@ fn payload_comes_from_a_file_or_from_standard_input() {
     let output = iperf(&missing).output().unwrap();
     assert_code(&output, 1);
     let said = text(&output.stderr);
-    assert_has_all(&said, "cannot read the payload | No such file");
+    assert_has_all(said, "cannot read the payload | No such file");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn both_ends_tell_what_the_client_asked_for() {
     let mut client = iperf(&["-c", "127.0.0.1", "-p", &port]);
     let output = client.args(asked.split(' ')).output().unwrap();
     let printed = text(&output.stdout);
-    assert_has(&printed, "fair-queue socket pacing set to 1.00 Gbit/s");
+    assert_has(printed, "fair-queue socket pacing set to 1.00 Gbit/s");
     assert!(printed.contains("\n[SUM-1] 0.0000-"), "{printed}");
     assert!(!printed.contains("connected with"), "{printed}");
     let told = std::io::read_to_string(rest).unwrap();

@@ -12,7 +12,7 @@ fn command(args: &[&str]) -> Command {
 /// The one object that was printed, which the schema describes.
 fn document(output: &Output) -> Value {
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let document = json_of(&output);
+    let document = json_of(output);
     assert_described(&document, "linerate");
     document
 }

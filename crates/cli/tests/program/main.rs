@@ -53,7 +53,7 @@ fn stdout(args: &[&str]) -> String {
 }
 
 fn said(output: &Output) -> String {
-    stderr(&output)
+    stderr(output)
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn an_interface_is_switched_and_everything_put_back() {
     bsd.assert_restored(&before);
     let log = bsd.log();
     for line in log.lines() {
-        assert_has_all(&line, "BatchMode=yes | ConnectTimeout=");
+        assert_has_all(line, "BatchMode=yes | ConnectTimeout=");
     }
 }
 

@@ -189,7 +189,7 @@ fn one_instance_is_set_alone() {
     assert!(pair.is_clean());
     let napi = &pair.dump()["receiver: NAPI 0"];
     assert_has_all(
-        &napi,
+        napi,
         "defer_hard_irqs: Some(7) | timeout_ns: Some(3000000) | Some(11000000)",
     );
 }

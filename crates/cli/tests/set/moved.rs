@@ -25,8 +25,8 @@ fn an_interface_is_followed_into_another_namespace_and_back() {
     assert!(!pair.is_clean());
     let text = pair.done("restore v0");
     let now = format!("eth0 (netns {})", pod.0);
-    assert_has(&text, &format!("v0 was moved or renamed, and is {now} now"));
-    assert_has(&text, &format!("{now}: every value is as it was"));
+    assert_has(&text, format!("v0 was moved or renamed, and is {now} now"));
+    assert_has(&text, format!("{now}: every value is as it was"));
     assert_eq!(deferral(&pod.0, "eth0"), before);
     assert!(pair.is_clean());
 

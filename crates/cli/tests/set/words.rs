@@ -33,7 +33,7 @@ fn what_is_confirmed_is_listed_and_what_waits_is_shown() {
     assert_has(&kept, "em0: gro_flush_timeout 0 -> 200000");
     assert_has(
         &kept,
-        &format!("kept until: nicpoll set em0 {option} -polling"),
+        format!("kept until: nicpoll set em0 {option} -polling"),
     );
     let text = pair.done("show em0 --for 0");
     assert!(!text.contains("\n  pending"), "{text}");
@@ -49,7 +49,7 @@ fn what_is_confirmed_is_listed_and_what_waits_is_shown() {
     let text = unwrapped(&pair.done("show em0 --for 0"));
     assert_has(
         &text,
-        &format!("put it back: nicpoll set em0 {option} -polling"),
+        format!("put it back: nicpoll set em0 {option} -polling"),
     );
     pair.done("restore");
     assert!(pair.is_clean());
@@ -84,9 +84,9 @@ fn what_would_be_put_back_includes_the_other_end() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert_has(
         &text,
-        &format!("nicpoll restore em0 --netns {}", pair.netns()),
+        format!("nicpoll restore em0 --netns {}", pair.netns()),
     );
-    assert_has(&text, &format!("ip -n {} link set em0 up", pair.netns()));
+    assert_has(&text, format!("ip -n {} link set em0 up", pair.netns()));
     pair.ip("link set em0 up");
     pair.done("set em0 -polling");
     assert!(pair.is_clean());

@@ -148,7 +148,7 @@ fn the_fastest_device_that_works_is_taken_and_says_why_not_another() {
     assert_eq!(start["device"], "af-packet");
     assert_eq!(start["refused_devices"][0]["device"], "af-xdp");
     let why = start["refused_devices"][0]["why"].as_str().unwrap();
-    assert_has(&why, "has an XDP program of another program");
+    assert_has(why, "has an XDP program of another program");
     send(&veth, 9000, 500);
     running.await_counted("received_packets", 500);
     let end = running.interrupt();

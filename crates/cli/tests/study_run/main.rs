@@ -55,7 +55,7 @@ fn a_mistake_is_told_with_file_and_line_before_anything_is_built() {
     let refused = stage.run(&["study", "run", &file]);
     assert_code(&refused, 2);
     let told = stderr(&refused);
-    assert_has(&told, &format!("{file}, line 10: there is no knob 'groo'"));
+    assert_has(&told, format!("{file}, line 10: there is no knob 'groo'"));
     assert!(!stage.state().exists() && !stage.store().exists());
     let stream = "kind = \"udp\", payload_bytes = 200, packets_per_second = 2000";
     let tcp = written(&stage, &two_periods().replacen(stream, "kind = \"tcp\"", 1));
