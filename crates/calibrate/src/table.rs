@@ -128,7 +128,7 @@ impl RunScenario {
 
 impl Figure {
     /// The mean of what was measured; `None` when the source states no number.
-    pub fn measured_mean(&self) -> Option<f64> {
+    pub(crate) fn measured_mean(&self) -> Option<f64> {
         let runs = self.measured.len();
         (runs > 0).then(|| self.measured.iter().sum::<f64>() / runs as f64)
     }

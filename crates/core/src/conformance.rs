@@ -82,7 +82,7 @@ type Outcome = Result<(), Violation>;
 ///
 /// # Errors
 /// The first rule that one breaks.
-pub fn check<B: Bench>(mut fresh: impl FnMut() -> B) -> Outcome {
+pub fn check<B: Bench>(mut fresh: impl FnMut() -> B) -> Result<(), Violation> {
     empty_polls(fresh())?;
     for count in [1, 2, 5, 64, u32::MAX] {
         in_order(fresh(), count, Command::PollOnly)?;

@@ -105,7 +105,7 @@ pub(crate) fn parse_knob_of_cpu(name: &str) -> Result<(Option<u32>, Knob), KnobN
 
 /// One value for the knobs of all CPUs: counters add up, and so does what is per device. A setting is the same on all
 /// unless one of them was written.
-pub fn over_all_cpus(knob: Knob, values: &[u32]) -> u32 {
+pub(crate) fn over_all_cpus(knob: Knob, values: &[u32]) -> u32 {
     let mut each = values.iter().copied();
     match knob {
         Knob::ShortTicks

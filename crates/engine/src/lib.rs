@@ -24,7 +24,6 @@ mod sink;
 pub use application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish,
 };
-pub use device::packet::PacketPort;
 pub use device::port::{
     AnyPort, BusyPolling, Intake, LinkWatch, PacketInput, Port, PortDrops, QueuePort, Transmit,
 };
@@ -36,8 +35,7 @@ pub use error::{EngineEnded, EngineError, SetupError};
 pub use forward::{Forward, ForwardPath, ForwardSettings};
 pub use knob_socket::{KnobAnswer, RunningEngine};
 pub use knobs::{
-    KnobNameError, KnobRefusal, KnobSettingError, over_all_cpus, parse_knob, parse_knob_setting,
-    write_knob,
+    KnobNameError, KnobRefusal, KnobSettingError, parse_knob, parse_knob_setting, write_knob,
 };
 pub use names::{Choice, Named, UnknownName};
 pub use runner::charge::{CpuAccount, CpuAccounts, NoAccounts};

@@ -1,6 +1,6 @@
 //! Values that people choose by name: one table of names for each, and one way to look them up.
 //!
-//! What must hold: each value has one name, and the name that is told of it chooses it.
+//! Each value has one name, and the name that is shown for it chooses it.
 
 use thiserror::Error;
 

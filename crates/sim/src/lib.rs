@@ -31,7 +31,7 @@ pub use spec::host::{Field, HostModel};
 pub use spec::host_file::{EmbeddedHost, list_presets};
 pub use spec::options::{SimError, number};
 pub use spec::simulation::{PathHost, Simulation};
-pub use spec::trace::{TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TracePacket, TraceReader};
+pub use spec::trace::{TRACE_LINE_BYTES_MAX, Trace, TracePacket, TraceReader};
 pub use spec::traffic::{IperfTcp, Pattern, TrafficModel};
 pub use ticks::{Ticks, sample_ticks};
 pub use world::run::{Spread, simulate};

@@ -65,12 +65,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         .map(|margin| Margin::new(kind, margin))
         .transpose()?;
     let rule = Rule::of(contrast, margin);
-    let pairs: Vec<Pair> = contrast
-        .pairs
-        .iter()
-        .map(|pair| comparable(*pair, kind))
-        .collect();
-    let pairs = &pairs[..];
+    let pairs = &comparable(contrast.pairs, kind)[..];
     let found = rule.apply(pairs);
     let lag_one_p = lag_one_p(&found.differences, contrast.seed);
     let are_blocks_dependent = lag_one_p.is_some_and(|p| p < DEPENDENT_BELOW_P);
@@ -90,10 +85,8 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
-    let (of_ratio, of_points) = match kind {
-        MetricKind::Ratio => (shown, Shown::default()),
-        MetricKind::Points => (Shown::default(), shown),
-    };
+    let of = |wanted| [Shown::default(), shown][usize::from(kind == wanted)];
+    let (of_ratio, of_points) = (of(MetricKind::Ratio), of(MetricKind::Points));
     let ends = |interval: Option<Interval>| interval.map_or(Ends::default(), |it| it.ends(kind));
     Ok(Comparison {
         workload: contrast.workload.to_owned(),
@@ -134,17 +127,21 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     })
 }
 
-/// A pair with a ratio, or a missing one: 0 to 0 has none, nor has an endless time to another.
-fn comparable(pair: Pair, kind: MetricKind) -> Pair {
-    let is_alike = pair.setting == pair.reference;
-    let is_extreme = pair.setting.is_some_and(|it| it == 0.0 || it.is_infinite());
-    match kind {
-        MetricKind::Ratio if is_alike && is_extreme => Pair {
-            setting: None,
-            reference: None,
-        },
-        _ => pair,
-    }
+/// Pairs with a ratio, and missing ones: 0 to 0 has none, nor has an endless time to another.
+fn comparable(pairs: &[Pair], kind: MetricKind) -> Vec<Pair> {
+    let is_extreme = |value: f64| value == 0.0 || value.is_infinite();
+    let has_ratio = |pair: &Pair| {
+        let is_alike = pair.setting == pair.reference;
+        kind == MetricKind::Points || !is_alike || !pair.setting.is_some_and(is_extreme)
+    };
+    let missing = Pair {
+        setting: None,
+        reference: None,
+    };
+    let pairs = pairs.iter();
+    pairs
+        .map(|pair| if has_ratio(pair) { *pair } else { missing })
+        .collect()
 }
 
 fn count(pairs: &[Pair], missing: bool) -> u32 {

@@ -438,7 +438,7 @@ impl<'a> Iterator for Datagrams<'a> {
     }
 }
 
-/// What the kernel says beside a message.
+/// What the kernel says with a message.
 #[derive(Default)]
 struct ControlMessages {
     arrival_ns: Option<i64>,

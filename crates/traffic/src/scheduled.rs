@@ -183,7 +183,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayWorkload {
-    /// The capture: a classic pcap file of at most 64 MiB. It begins anew when it is over.
+    /// The capture: a classic pcap file of at most 64 MiB. It starts again when it is over.
     pub file: PathBuf,
     /// Receive buffer to ask for; null asks for 128 KiB, as netreceive does.
     pub receive_buffer_bytes: Option<usize>,

@@ -32,7 +32,7 @@ pub const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A UDP socket connected to `peer`, from `local` where that is given, whose sends and receives end
 /// within their timeouts.
-pub fn connected_udp(
+pub(crate) fn connected_udp(
     peer: SocketAddr,
     local: Option<SocketAddr>,
     send_buffer_bytes: Option<usize>,
@@ -167,7 +167,7 @@ pub const PACKET_HEADER_BYTES: [usize; 2] = [28, 48];
 const LINK_HEADER_BYTES: usize = 47;
 /// `struct skb_shared_info` behind each packet, on 64 bits.
 const SHARED_INFO_BYTES: usize = 320;
-/// `struct sk_buff` beside it.
+/// `struct sk_buff` of the same packet.
 const BUFFER_HEADER_BYTES: usize = 256;
 
 /// The account of what was sent and may wait.

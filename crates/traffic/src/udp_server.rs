@@ -133,7 +133,7 @@ impl BoundUdp {
     }
 
     /// The same to one of many peers.
-    pub fn answer_one(
+    pub(crate) fn answer_one(
         &self,
         peer: SocketAddr,
         bytes: &[u8],

@@ -267,7 +267,7 @@ impl Books {
 
     /// The books of traffic and of other traffic that ran at the same time. What was offered and delivered is of
     /// both, so that the account of losses closes; the other's rates and round trips are added only if they are
-    /// `counted`. Datagrams beside a stream, or a stream beside datagrams, stay out of the account.
+    /// `counted`. Where one is a stream and the other datagrams, the other stays out of the account.
     #[must_use]
     pub fn and(mut self, other: Books, counted: bool) -> Self {
         self.control.extend(other.control);

@@ -1,8 +1,8 @@
 //! What a library exports is what another crate uses.
 //!
 //! Another crate is any other of the workspace, the fuzz targets, and this crate's own tests, benches,
-//! examples, README and documented examples. Items are matched by name. A type that nobody names
-//! counts as used when something exported takes or gives it.
+//! examples, README and documented examples. Items are matched by name. A type or a constant that
+//! nobody names counts as used when something exported has it in its signature.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,6 +19,7 @@ const VALUES: [&str; 3] = ["fn", "const", "static"];
 struct Export {
     name: String,
     is_type: bool,
+    is_function: bool,
     module: Vec<String>,
     line: usize,
 }
@@ -29,6 +30,8 @@ struct Exports {
     items: Vec<Export>,
     /// The names in the signatures and fields of what is exported.
     interface: BTreeSet<String>,
+    /// Names of `pub use`: those of types that a macro defines are among them.
+    imported: BTreeSet<String>,
     /// Modules that were read.
     seen: BTreeSet<Vec<String>>,
 }
@@ -112,7 +115,7 @@ pub fn unused(of: &Crate, words: &Words) -> Vec<Finding> {
     exports.module(of, &[], None);
     exports.methods(of);
     let unused = exports.items.iter().filter(|item| {
-        let is_passed = item.is_type && exports.interface.contains(&item.name);
+        let is_passed = !item.is_function && exports.interface.contains(&item.name);
         !is_passed && !words.outside(&of.name, &item.name)
     });
     let findings = unused.map(|item| {
@@ -161,6 +164,7 @@ impl Exports {
         self.items.push(Export {
             name: name.to_string(),
             is_type,
+            is_function: !is_type && !name.to_string().starts_with(char::is_uppercase),
             module: module.to_vec(),
             line: name.span().start().line,
         });
@@ -190,6 +194,7 @@ impl Exports {
         let end = tokens.iter().position(|token| is_punct(token, ';'));
         for (mut path, alias) in leaves(&tokens[..end.unwrap_or(tokens.len())]) {
             let name = path.pop().unwrap_or_default();
+            self.imported.insert(name.clone());
             if only.is_some_and(|only| only != alias && name != "*") {
                 continue;
             }
@@ -209,6 +214,21 @@ impl Exports {
         }
     }
 
+    /// Adds the types that an implementation of a trait names, as `type Err = ...;`.
+    fn associated(&mut self, tokens: &[TokenTree]) {
+        let body = tokens
+            .iter()
+            .find(|token| is_group(token, Delimiter::Brace));
+        let Some(TokenTree::Group(body)) = body else {
+            return;
+        };
+        let body = code_tokens(body.stream());
+        let types = body.split(|token| is_punct(token, ';'));
+        for item in types.filter(|item| item.first().is_some_and(|token| is_ident(token, "type"))) {
+            self.signature(item, true);
+        }
+    }
+
     /// Adds the public functions of the exported types.
     fn methods(&mut self, of: &Crate) {
         let types: BTreeSet<_> = self
@@ -225,9 +245,10 @@ impl Exports {
                 .filter(|(_, token)| is_ident(token, "impl"))
             {
                 let Some((name, body)) = inherent(&tokens[at + 1..]) else {
+                    self.associated(&tokens[at + 1..]);
                     continue;
                 };
-                if types.contains(&name) {
+                if types.contains(&name) || self.imported.contains(&name) {
                     let body = code_tokens(body);
                     for at in public(&body) {
                         self.item(path, &body[at + 1..], None);

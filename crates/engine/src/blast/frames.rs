@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::error::EngineError;
 use crate::runner::clock::now_ns;
 
-/// A simple internet mix: 7 frames of 64 bytes, 4 of 594 and 1 of 1518, none of the longer ones beside each other.
+/// A simple internet mix: 7 frames of 64 bytes, 4 of 594 and 1 of 1518, no two of the longer ones in a row.
 const IMIX: [u32; 12] = [64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594];
 const IMIX_NAME: &str = "imix";
 

@@ -21,7 +21,7 @@ use crate::runner::idle::{Scheduling, prepare};
 const AWAKE_NS: u64 = 60_000;
 /// The longest that it sleeps without looking whether to end.
 const SLEEP_NS_MAX: u64 = 20_000_000;
-/// How often it is said how far it is, beside frames and bytes.
+/// How often progress is told, apart from frames and bytes.
 const SAY_EVERY_NS: u64 = 10_000_000;
 /// The pause before an interface that is down is tried again.
 const DOWN_PAUSE: Duration = Duration::from_millis(5);

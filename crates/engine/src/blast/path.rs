@@ -319,7 +319,7 @@ where
 const PROGRAM: &str = "blast_frame";
 /// Frames that the kernel makes before it hands them on: its default, and NAPI's budget.
 const BATCH: u32 = 64;
-/// Frames of one system call. The kernel sets memory up anew for each and waits until all of it is given back, some 30
+/// Frames of one system call. The kernel allocates memory for each call and waits until all of it is returned, some 30
 /// ms in which nothing is sent; and a call is not ended before its time. So a call takes about half a second.
 const FRAMES_A_CALL: std::ops::RangeInclusive<u32> = 8192..=1 << 21;
 const CALL_TIME: std::ops::RangeInclusive<Duration> =

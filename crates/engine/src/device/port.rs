@@ -133,7 +133,7 @@ pub trait Intake: Send {
 
 /// A device that sends frames, Ethernet header first and without FCS.
 ///
-/// What must hold: it waits for nothing. Each frame that `fill` wrote is handed to the kernel or stays in the device's
+/// Waits for nothing. Each frame that `fill` wrote is handed to the kernel or stays in the device's
 /// ring, where the next call finds it; none is lost in between. The kernel may still drop what it was handed, and
 /// counts that at the interface.
 pub trait Transmit {

@@ -222,7 +222,7 @@ pub enum Error {
 impl Error {
     /// Whether the receiver of a stream reset the connection, or closed it with data unread, after some
     /// had been sent.
-    pub fn is_reset(&self) -> bool {
+    pub(crate) fn is_reset(&self) -> bool {
         match self {
             Error::Send {
                 bytes_sent, source, ..

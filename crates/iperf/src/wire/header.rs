@@ -128,7 +128,7 @@ pub enum Amount {
 
 impl Amount {
     /// Until interrupted (-t 0).
-    pub const ENDLESS: Amount = Amount::Time(Duration::MAX);
+    pub(crate) const ENDLESS: Amount = Amount::Time(Duration::MAX);
 
     /// A number of bytes, or a number of ticks below 0.
     fn of_word(word: u32) -> Self {
@@ -462,7 +462,7 @@ impl ClientHeader {
     }
 
     /// Whether any of the extension's `upper_flags` is set.
-    pub fn asks_for(&self, upper_flags: u16) -> bool {
+    pub(crate) fn asks_for(&self, upper_flags: u16) -> bool {
         self.extension
             .is_some_and(|extension| extension.upper_flags & upper_flags != 0)
     }

@@ -434,7 +434,7 @@ const MILLION: u128 = 1_000_000;
 /// When a host's clock ticks. Two clocks drift apart by exactly what their host files say, however long the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Beside the first period, when the first tick comes.
+    /// When the first tick comes, after the first period.
     phase_ns: u64,
     /// Ticks that were set.
     ticks: u64,

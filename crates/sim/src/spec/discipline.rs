@@ -294,7 +294,7 @@ impl ReceiveDiscipline {
     }
 
     /// The host with the numbers that go with this discipline.
-    pub fn applied_to(&self, host: &HostModel) -> HostModel {
+    pub(crate) fn applied_to(&self, host: &HostModel) -> HostModel {
         let mut host = host.clone();
         for (name, value) in &self.changes {
             // `parse` has checked name and value.

@@ -96,7 +96,7 @@ host! {
         /// What a thread that was preempted takes to fetch its code and data into the caches again, once for all
         /// that ran in between.
         refill_ns: 0..=1_000_000,
-        /// What a thread or a software interrupt that begins anew takes for the same, when another one has run since
+        /// What a thread or a software interrupt that starts again takes for the same, when another one has run since
         /// it ended its work; 0 when that is counted with the switch to it.
         wake_refill_ns: 0..=1_000_000 = 0,
         /// A system call that moves a datagram, without what it copies.
@@ -138,7 +138,7 @@ host! {
         rx_kib_ns: 0..=10_000_000,
         /// The driver's copying of 1024 bytes to send; 0 when the card reads them where they are.
         tx_kib_ns: 0..=10_000_000,
-        /// Time that the card needs between two frames that it sends, beside the line's own gap.
+        /// Time that the card needs between two frames that it sends, besides the line's own gap.
         tx_gap_ns: 0..=10_000_000,
         /// The most packets that one pass of the interrupt handler takes.
         pass_packets: 1..=65_536,
@@ -157,7 +157,7 @@ host! {
         mtu_bytes: 576..=65_535,
         /// Packets that may wait at the far end for the line.
         queue_packets: 1..=65_536,
-        /// From one end to the other, beside the time of the frame itself.
+        /// From one end to the other, besides the time of the frame itself.
         delay_ns: 0..=1_000_000_000,
         /// 1 when both ways share the line, 0 when each has its own.
         half_duplex: 0..=1,
@@ -200,7 +200,7 @@ host! {
         output_ns: 0..=10_000_000,
         /// Sending an acknowledgement.
         send_ack_ns: 0..=10_000_000,
-        /// A buffer in a program's call, beside copying: each 2048 bytes written, each segment read (`sosend`,
+        /// A buffer in a program's call, besides copying: each 2048 bytes written, each segment read (`sosend`,
         /// `soreceive`).
         buffer_ns: 0..=10_000_000,
         /// The send buffer of a connection, unless the workload sets it.
@@ -212,7 +212,7 @@ host! {
     socket: Socket {
         /// What its buffer holds.
         buffer_bytes: 1..=2_147_483_648,
-        /// What a packet takes of it beside its payload.
+        /// What a packet takes of it besides its payload.
         packet_overhead_bytes: 0..=65_535,
         /// Copying 1024 bytes between kernel and program.
         copy_kib_ns: 0..=10_000_000,

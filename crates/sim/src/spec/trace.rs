@@ -15,7 +15,7 @@ use nicpoll_model::FileError;
 use super::options::{SimError, refuse};
 
 /// Packets that a trace may have. Each takes 16 bytes.
-pub const TRACE_PACKETS_MAX: usize = 4_000_000;
+pub(crate) const TRACE_PACKETS_MAX: usize = 4_000_000;
 /// Bytes that a line may have.
 pub const TRACE_LINE_BYTES_MAX: usize = 256;
 /// The most that a UDP datagram carries.
@@ -217,7 +217,7 @@ impl Trace {
     }
 
     /// Packets a second, rounded up.
-    pub fn mean_pps(&self) -> u64 {
+    pub(crate) fn mean_pps(&self) -> u64 {
         let packets = self.packets.len() as u64;
         // A few million packets.
         (packets * NS_PER_SECOND).div_ceil(self.period_ns())

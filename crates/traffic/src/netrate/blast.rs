@@ -17,7 +17,7 @@ use crate::signals::Signals;
 use crate::sockets::{Backlog, PACKET_HEADER_BYTES};
 
 /// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
-pub const BATCH_DATAGRAMS_MAX: usize = 64;
+pub(crate) const BATCH_DATAGRAMS_MAX: usize = 64;
 /// Most bytes of a batch: 65535 less the headers of UDP and IPv4, or UDP and IPv6.
 const BATCH_BYTES_MAX: [usize; 2] = [65_507, 65_487];
 

@@ -10,7 +10,7 @@ use nicpoll_stats::sequence::{Ids, Sequence};
 /// How many numbers there are.
 const ROUND: u64 = 1 << 32;
 
-/// Of one sender: a 32-bit big-endian number at the start, which counts from 0 and begins anew after the greatest.
+/// Of one sender: a 32-bit big-endian number at the start, which counts from 0 and wraps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetrateIds {
     highest: Option<u64>,

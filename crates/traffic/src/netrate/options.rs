@@ -18,7 +18,7 @@ const RECEIVE_THREADS_MAX: u64 = 64;
 /// Most threads of netblast. The original has no limit.
 const BLAST_THREADS_MAX: u64 = 1024;
 /// Exit status of every tool when it refuses its arguments or cannot begin: the original's -1.
-pub const EXIT_REFUSED: u8 = 255;
+pub(crate) const EXIT_REFUSED: u8 = 255;
 
 /// Which of the tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub struct SendOptions {
     pub json: bool,
 }
 
-/// Why a command line was refused. Printed as it stands; the exit status is [`EXIT_REFUSED`].
+/// Why a command line was refused. Printed as it stands; the exit status is 255.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
     /// Too few or too many arguments, or one that is no number in its range.

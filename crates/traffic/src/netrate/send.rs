@@ -51,7 +51,7 @@ impl Schedule {
     }
 
     /// The clock's resolution, when an interval is no longer than that.
-    pub fn finer_than_clock(&self) -> Option<Duration> {
+    pub(crate) fn finer_than_clock(&self) -> Option<Duration> {
         let resolution = clock_getres(ClockId::Realtime);
         let resolution = Duration::new(resolution.tv_sec as u64, resolution.tv_nsec as u32);
         (Duration::from_nanos(self.interval_ns) <= resolution).then_some(resolution)

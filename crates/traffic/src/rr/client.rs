@@ -476,7 +476,7 @@ pub enum Incoming {
 pub struct Channel {
     carrier: Carrier,
     pub send_buffer: SocketBuffer,
-    /// The request: its head is written anew for each, its filler is zero.
+    /// The request: its head is written for each, its filler is zero.
     request: Vec<u8>,
     received: Vec<u8>,
 }
@@ -942,7 +942,7 @@ impl Schedule {
     }
 
     /// Requests whose time came before `end`; `None` in a closed loop.
-    pub fn due_by(self, end: Duration) -> Option<u64> {
+    pub(crate) fn due_by(self, end: Duration) -> Option<u64> {
         match self.0 {
             Pacing::Closed { .. } => None,
             Pacing::Open { rate } => {

@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// The responder, for every requester that comes.
-    pub fn for_all(self) -> Self {
+    pub(crate) fn for_all(self) -> Self {
         Server {
             is_for_all: true,
             ..self

@@ -1,7 +1,6 @@
 //! A client or server from its beginning to its end, as the records that it becomes.
 //!
-//! What must hold: a record is reported as soon as it is complete, and whoever is told may end the session
-//! by failing.
+//! Reports a record as soon as it is complete. The receiver of the records may end the session by failing.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;

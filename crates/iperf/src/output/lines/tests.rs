@@ -839,6 +839,10 @@ fn rows_of_comma_separated_values() {
             "{args}"
         );
     }
+}
+
+#[test]
+fn rows_of_datagrams_have_what_was_received() {
     let relayed = IntervalRecord {
         receipt: Some(receipt(0.001, 0, 91)),
         ..until(1.020_557, 133_770)

@@ -313,7 +313,7 @@ impl Reader<'_> {
         let why = if fits.is_none() {
             "traffic of kind udp"
         } else if entry.both_ways || !entry.background.is_empty() {
-            "one stream one way, without both_ways and beside"
+            "one stream one way, without both_ways and beside" // a key
         } else if self.links > 1 {
             "one link"
         } else {
