@@ -8,9 +8,7 @@ use nicpoll_iperf::wire::ID_MAX;
 use nicpoll_iperf::wire::{Dialect, RawDatagram, ServerReport};
 
 fuzz_target!(|input: &[u8]| {
-    let mut datagrams = input
-        .chunks(24)
-        .filter_map(|head| RawDatagram::parse(head));
+    let mut datagrams = input.chunks(24).filter_map(|head| RawDatagram::parse(head));
     let Some(first) = datagrams.next() else {
         return;
     };

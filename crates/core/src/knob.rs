@@ -150,11 +150,11 @@ pub struct State {
     pub idlepoll_sleeping: u32,
     /// Cycles since the last check of status (`reg_frac_count`).
     pub reg_frac_count: u32,
-    /// Whether [`Poller::netisr_poll`] has something to do.
+    /// Whether [`Poller::netisr_poll`](crate::Poller::netisr_poll) has something to do.
     pub poll_scheduled: bool,
-    /// Whether [`Poller::netisr_pollmore`] has something to do.
+    /// Whether [`Poller::netisr_pollmore`](crate::Poller::netisr_pollmore) has something to do.
     pub pollmore_scheduled: bool,
-    /// Whether ticks are passed over ([`Poller::shutdown`]).
+    /// Whether ticks are passed over ([`Poller::shutdown`](crate::Poller::shutdown)).
     pub shutting_down: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Sending: frames of UDP, or those of a capture, by one or more interfaces at a time.
 //!
 //! Every frame that was written is in the account of its link. Nothing is left when the process ends, in whatever way: no
-//! program is attached, and no setting of an interface is changed. In order: [`target`] finds the receiver, [`frames`]
-//! makes the frames and their schedule, [`path`] opens the way out, [`link`] sends.
+//! program is attached, and no setting of an interface is changed. In order: `target` finds the receiver, `frames`
+//! makes the frames and their schedule, `path` opens the way out, `link` sends.
 
 mod frames;
 mod link;

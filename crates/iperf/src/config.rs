@@ -163,12 +163,12 @@ impl ClientConfig {
         }
     }
 
-    /// See [`StreamConfig::tcp`].
+    /// A TCP stream to a server that ends after `amount`.
     pub fn tcp(peer: SocketAddr, amount: Amount) -> Self {
         Self::new(peer, StreamConfig::tcp(amount))
     }
 
-    /// See [`StreamConfig::udp`].
+    /// A UDP stream of datagrams with so many bytes to a server, which ends after `amount`.
     pub fn udp(peer: SocketAddr, payload_bytes: usize, amount: Amount) -> Self {
         Self::new(peer, StreamConfig::udp(payload_bytes, amount))
     }

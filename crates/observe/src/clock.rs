@@ -2,7 +2,7 @@
 //!
 //! A card's clock is read several times a second and never set; others may set it (`ptp4l`, `phc2sys`). Each reading is
 //! taken between two looks at `CLOCK_MONOTONIC`. A line through the last readings converts a card's time stamps; the next
-//! reading shows its error. A line that was off by more than [`ERROR_MAX_NS`] is no longer used, and those who ask for
+//! reading shows its error. A line that was off by more than `ERROR_MAX_NS` is no longer used, and those who ask for
 //! delays are told.
 
 use std::collections::VecDeque;

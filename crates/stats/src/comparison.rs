@@ -51,7 +51,7 @@ pub struct Contrast<'a> {
 /// Compares two settings by one metric.
 ///
 /// A pair with a value that has no meaning leaves all figures null and a primary metric inconclusive;
-/// [`log_differences`] and [`point_differences`] say which pair it is. Missing pairs are left out and
+/// [`log_differences`] and `point_differences` say which pair it is. Missing pairs are left out and
 /// counted; so are pairs of which neither value has a ratio to the other, as when neither setting delivered
 /// anything. Below the fewest blocks of the method there is no interval, and so no verdict.
 ///

@@ -42,7 +42,7 @@ impl Confidence {
     }
 
     /// The level of each interval in a family of `comparisons`, so that all of them together hold at
-    /// 95 %: Bonferroni's 1 - [`FAMILY_ALPHA`] / comparisons.
+    /// 95 %: Bonferroni's 1 - `FAMILY_ALPHA` / comparisons.
     ///
     /// A study without primary comparisons has a family of 0, which is treated as 1.
     pub fn for_family(comparisons: u32) -> Self {
@@ -318,7 +318,7 @@ pub fn ratio_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interval
 ///
 /// # Errors
 ///
-/// What [`point_differences`] and [`mean_interval`] return.
+/// What `point_differences` and [`mean_interval`] return.
 pub fn points_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interval, NoInterval> {
     mean_interval(&point_differences(pairs)?, confidence)
 }

@@ -247,7 +247,7 @@ pub enum Wait {
 /// `headers` points into the other four. They are never reallocated, and pointers taken by
 /// `as_mut_ptr` stay valid when the batch moves and when its parts are only read.
 ///
-/// Payloads lie in a [`Mapping`]: places that no datagram was written to take no memory.
+/// Payloads are in mapped memory: places that no datagram was written to take none.
 pub struct ReceiveBatch {
     headers: Vec<libc::mmsghdr>,
     vectors: Vec<libc::iovec>,
@@ -405,7 +405,7 @@ pub struct Datagram<'a> {
     /// Who sent it; `None` when the family is neither IPv4 nor IPv6.
     pub source: Option<SocketAddr>,
     /// When the kernel took it from the interface, in nanoseconds since 1970 by CLOCK_REALTIME;
-    /// `None` unless [`enable_arrival_times`](enable_arrival_times) was called. The datagrams
+    /// `None` unless [`enable_arrival_times`] was called. The datagrams
     /// of one batch bear the time of the first.
     pub arrival_ns: Option<i64>,
 }

@@ -139,7 +139,7 @@ pub fn has_shared_clock(payload: &[u8]) -> bool {
 /// `--trip-times`: the header is longer by when the stream began, as a time since 1970.
 ///
 /// # Panics
-/// When the payload is shorter than [`SHARED_CLOCK_BYTES_MIN`].
+/// When the payload is shorter than `SHARED_CLOCK_BYTES_MIN`.
 pub fn mark_shared_clock(payload: &mut [u8], begun: Duration) {
     let mut change = |offset: usize, change: &dyn Fn(u32) -> u32| {
         if let Some(word) = payload[offset..].first_chunk_mut() {

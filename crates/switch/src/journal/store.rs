@@ -150,7 +150,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal of this machine: [`DIRECTORY_VARIABLE`], or [`DEFAULT_DIRECTORY`].
+    /// The journal of this machine: [`DIRECTORY_VARIABLE`], or `DEFAULT_DIRECTORY`.
     pub fn of_this_machine() -> Self {
         let directory = std::env::var_os(DIRECTORY_VARIABLE)
             .filter(|directory| !directory.is_empty())
