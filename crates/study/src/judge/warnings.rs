@@ -122,7 +122,12 @@ fn blocks_missing(study: &Study) -> Option<String> {
             |one: &ComparisonName| study.dropped.iter().any(|gone| gone.comparison == *one);
         planned.any(|one| one.workload == **workload && !is_dropped(one))
     };
-    let compared = plan.workloads.iter().filter(is_compared);
+    // One that never ran was given up for that, and its comparisons say so.
+    let has_run = |workload: &&String| {
+        let mut trials = study.trials.iter();
+        trials.any(|trial| trial.workload == **workload && trial.figures.is_some())
+    };
+    let compared = plan.workloads.iter().filter(is_compared).filter(has_run);
     let short = compared.filter_map(|workload| {
         let run = study.blocks_run(workload);
         (run < plan.blocks).then(|| format!("{run} of {} ({workload})", plan.blocks))
