@@ -7,7 +7,7 @@
 use std::fmt::Display;
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_model::time::{parse_seconds, parse_time, show_time};
+use nicpoll_model::units::{parse_seconds, parse_time, show_time};
 use nicpoll_model::{Rate, RateUnit};
 use nicpoll_switch::Name;
 use nicpoll_switch::knob::{KnobRow, Value, parse_list, table};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nicpoll_inspect::host_facts;
 use nicpoll_lab::{LabError, this_runner};
 use nicpoll_model::ab::{AB_SCHEMA, AbAnswer, AbEnd, AbEndCause, AbSetting, AbValue, LiveAb};
-use nicpoll_model::time::show_time;
+use nicpoll_model::units::show_time;
 use nicpoll_model::{Origin, SwitchRestored, SwitchWrite, Unseen};
 use nicpoll_store::{Ended, Store, StoreError};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;

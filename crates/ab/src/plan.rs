@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use nicpoll_model::ab::AbPlan;
-use nicpoll_model::time::{TimeError, parse_seconds};
+use nicpoll_model::units::{TimeError, parse_seconds};
 use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
 use nicpoll_switch::{Name, Values};
 use thiserror::Error;

@@ -5,7 +5,7 @@
 //! polling.
 
 use nicpoll_model::line::{Line, Packet};
-use nicpoll_model::sim_published::{
+use nicpoll_model::sim::{
     ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally, Sensitivity,
 };
 use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::FileError;
-use nicpoll_model::sim_published::ErrorKind;
+use nicpoll_model::sim::ErrorKind;
 use nicpoll_sim::{HostModel, SimError, workers};
 
 use crate::quantity::Quantity;

@@ -20,7 +20,7 @@ use nicpoll_iperf::UdpWorkload;
 use nicpoll_lab::{
     Doing, HostRequest, Lab, LabError, RECEIVE_BUFFER_BYTES, Running, WorkloadRequest, udp, watched,
 };
-use nicpoll_model::sim_fit_host::MeasuredCost;
+use nicpoll_model::sim::MeasuredCost;
 use nicpoll_observe::{CpuSample, ExactCpu, ExactCpuOptions, PollCounter, start_timing};
 use nicpoll_traffic::rr::RrWorkload;
 use nicpoll_traffic::workload::Books;
@@ -57,7 +57,7 @@ pub struct HostCosts {
     pub others_ratio: Option<f64>,
     /// What the hypervisor kept of them; `None` when it was not seen.
     pub steal_ratio: Option<f64>,
-    /// Every kind, in the order of [`nicpoll_model::sim_fit_host::HostCost::ALL`].
+    /// Every kind, in the order of [`nicpoll_model::sim::HostCost::ALL`].
     pub costs: Vec<MeasuredCost>,
 }
 

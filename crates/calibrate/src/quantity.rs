@@ -1,7 +1,6 @@
 //! What a published figure is of: its quantity, its unit, how its error is told, and its value in a simulated run.
 
-use nicpoll_model::sim::SimCpu;
-use nicpoll_model::sim_published::ErrorKind;
+use nicpoll_model::sim::{ErrorKind, SimCpu};
 use nicpoll_sim::initial_knob;
 
 /// A simulated run.

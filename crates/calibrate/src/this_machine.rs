@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::Trial;
-use nicpoll_model::sim::SimFigures;
-use nicpoll_model::sim_fit_host::{
-    CheckKind, CheckQuantity, HostCheck, HostCost, HostNumber, MeasuredCost, SimulatedFigure,
-    ToSimulate,
+use nicpoll_model::sim::{
+    CheckKind, CheckQuantity, HostCheck, HostCost, HostNumber, MeasuredCost, SimFigures,
+    SimulatedFigure, ToSimulate,
 };
 use nicpoll_sim::{
     DEFER_MAX, HostModel, PathHost, Pattern, ReceiveDiscipline, SimError, Simulation, TrafficModel,

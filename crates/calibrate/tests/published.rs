@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nicpoll_calibrate::{FitPlan, Job, Library, Mode, PublishedRun, Table, rows_of};
-use nicpoll_model::sim_published::{PublishedRow, RowKind};
+use nicpoll_model::sim::{PublishedRow, RowKind};
 use nicpoll_sim::HostModel;
 
 fn directory() -> PathBuf {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::blast::{
+use nicpoll_model::engine::{
     BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink,
     BlastLinkEnd, BlastStart,
 };

@@ -8,8 +8,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread::{self, JoinHandle};
 
 use nicpoll_core::Knob;
-use nicpoll_model::engine::PollingOfCpu;
-use nicpoll_model::sink::SinkVariable;
+use nicpoll_model::engine::{PollingOfCpu, SinkVariable};
 
 use crate::device::port::AnyPort;
 use crate::error::{EngineEnded, EngineError};

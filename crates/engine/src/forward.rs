@@ -19,10 +19,9 @@ use std::time::Instant;
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Origin;
-use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::forward::{
+use nicpoll_model::engine::{
     FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
-    ForwardStart, ForwardedFrom,
+    ForwardStart, ForwardedFrom, KernelSideFacts,
 };
 
 use self::path::{Path, PathEnd};

@@ -11,7 +11,7 @@ use nicpoll_engine::blast::{
     Blast, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, LinkTraffic, Receiver,
 };
 use nicpoll_engine::{Choice, EngineApplication, EngineError, Named};
-use nicpoll_model::blast::{BlastEnd, BlastFrames};
+use nicpoll_model::engine::{BlastEnd, BlastFrames};
 use nicpoll_model::{Origin, Rate};
 use nicpoll_sys::schedule;
 use nicpoll_sys::socket::set_receive_buffer;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket::TcpInfo;
 use nicpoll_traffic::sockets::SocketBuffer;
 

@@ -18,8 +18,7 @@ use nicpoll_engine::{
     KernelSide, KnobAnswer, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
 };
 use nicpoll_lab::{KernelTime, Veth};
-use nicpoll_model::blast::BlastEnd;
-use nicpoll_model::sink::SinkEnd;
+use nicpoll_model::engine::{BlastEnd, SinkEnd};
 use nicpoll_model::{Origin, Side};
 use nicpoll_switch::VETH_RING_SLOTS;
 use nicpoll_sys::{ethtool, schedule};

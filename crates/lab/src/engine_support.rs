@@ -15,8 +15,7 @@ use nicpoll_engine::{
     Sink, UnknownName,
 };
 use nicpoll_iperf::udp::ClientIds;
-use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::sink::{SinkEnd, SinkInterval, SinkStart};
+use nicpoll_model::engine::{KernelSideFacts, SinkEnd, SinkInterval, SinkStart};
 use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_model::line::Line;
-use nicpoll_model::time::parse_time;
-use nicpoll_model::units::parse_speed;
+use nicpoll_model::units::{parse_speed, parse_time};
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 

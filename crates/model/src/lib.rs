@@ -58,20 +58,6 @@ pub use study::{
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use units::{Pace, Rate, RateUnit};
 
-// Paths of earlier versions.
-pub use cpu as ticks;
-pub use engine as blast;
-pub use engine as engine_benchmark;
-pub use engine as forward;
-pub use engine as sink;
-pub use sim as sim_fit_host;
-pub use sim as sim_published;
-pub use traffic as iperf;
-pub use traffic as netrate;
-pub use traffic as repeat;
-pub use traffic as rr;
-pub use units as time;
-
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,20 +5,20 @@
 //! `cargo run -p nicpoll-report --example schemas` writes them.
 
 use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
-use nicpoll_model::blast::{BLAST_SCHEMA, BlastDocument};
-use nicpoll_model::forward::{FORWARD_SCHEMA, ForwardDocument};
-use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
-use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
-use nicpoll_model::netrate::{
-    NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA, Netblast, Netreceive, Netsend,
+use nicpoll_model::cpu::{SIM_TICKS_SCHEMA, SimTicks};
+use nicpoll_model::engine::{
+    BLAST_SCHEMA, BlastDocument, FORWARD_SCHEMA, ForwardDocument, SINK_SCHEMA, SinkDocument,
 };
-use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns, NETBLAST_RUNS_SCHEMA, NetblastRuns};
-use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
-use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
-use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
-use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
-use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument};
-use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
+use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
+use nicpoll_model::sim::{
+    SIM_FIT_HOST_SCHEMA, SIM_PUBLISHED_SCHEMA, SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimFitHost,
+    SimPublished, SimRun, SimSweep,
+};
+use nicpoll_model::traffic::{
+    IPERF_RUNS_SCHEMA, IPERF_SCHEMA, IperfEvent, IperfRun, IperfRuns, NETBLAST_RUNS_SCHEMA,
+    NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA, Netblast, NetblastRuns, Netreceive,
+    Netsend, RR_SCHEMA, RrDocument,
+};
 use nicpoll_model::{
     COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, Compared, CpuTruth, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA,
     Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies,

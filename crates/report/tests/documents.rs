@@ -6,8 +6,7 @@ mod fixture;
 use std::fs;
 
 use nicpoll_model::line::LineRates;
-use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
-use nicpoll_model::rr::RrDocument;
+use nicpoll_model::traffic::{Netblast, Netreceive, Netsend, RrDocument};
 use nicpoll_model::{CpuTruth, Doctor, Show, Study, SwitchRun, WatchEnd, WatchSample, WatchStart};
 use nicpoll_report::{
     PageForm, RR_TEXTS, RunPage, TextOptions, WatchScale, render_document, render_event,

@@ -5,7 +5,7 @@ mod fixture;
 use std::fs;
 use std::path::Path;
 
-use nicpoll_model::iperf::IPERF_SCHEMA;
+use nicpoll_model::traffic::IPERF_SCHEMA;
 use nicpoll_model::{Study, WATCH_SCHEMA};
 use nicpoll_report::{SCHEMAS, render_json, schema_file};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use drawn::beyond_the_edge;
-use nicpoll_model::engine_benchmark::EngineBenchmark;
+use nicpoll_model::engine::EngineBenchmark;
 use nicpoll_report::{chart_of_overload, plot_chart, plot_delays};
 
 /// A narrow screen, and the least height of letters on it, both in pixels.

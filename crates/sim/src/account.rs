@@ -4,8 +4,8 @@
 //! Guarantees that a datagram ends exactly once, wherever its fragments end.
 
 use nicpoll_model::LossPlace;
-use nicpoll_model::rr::Latency;
 use nicpoll_model::sim::{SimNapi, SimStorm};
+use nicpoll_model::traffic::Latency;
 use nicpoll_stats::Latencies;
 
 use crate::link::{Flow, Packet, Wire};

@@ -8,7 +8,7 @@
 //! Time is kept in whole units: the phase of the last tick is as exact as that of the first. The work of the ticks
 //! themselves is left out.
 
-use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks, TickReading, TickShares};
+use nicpoll_model::cpu::{SIM_TICKS_SCHEMA, SimTicks, TickReading, TickShares};
 
 use crate::spec::options::{SimError, refuse};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use nicpoll_model::TimeDistribution;
-use nicpoll_model::rr::Latency;
+use nicpoll_model::traffic::Latency;
 
 /// Times are recorded up to this; longer ones count as this long.
 const MAX_NS: u64 = 60_000_000_000;

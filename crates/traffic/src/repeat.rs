@@ -2,7 +2,7 @@
 //! middle is.
 
 use nicpoll_model::RateUnit;
-use nicpoll_model::repeat::RunsSummary;
+use nicpoll_model::traffic::RunsSummary;
 use nicpoll_stats::{Confidence, Interval, Summary, signed_rank_blocks_min, signed_rank_interval};
 
 /// The most runs that can be asked for.

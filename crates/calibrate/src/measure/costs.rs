@@ -5,7 +5,7 @@
 
 use nicpoll_lab::LabError;
 use nicpoll_model::CpuStates;
-use nicpoll_model::sim_fit_host::{HostCost, MeasuredCost};
+use nicpoll_model::sim::{HostCost, MeasuredCost};
 use nicpoll_stats::Summary;
 
 use crate::measure::probe::{Block, Probe};

@@ -2,7 +2,7 @@
 //! them takes.
 
 use anyhow::{Context, Result};
-use nicpoll_model::engine_benchmark::{Delays, DelaysAtLoad, DisciplineDelay};
+use nicpoll_model::engine::{Delays, DelaysAtLoad, DisciplineDelay};
 use nicpoll_model::numbers::counted;
 use nicpoll_stats::Summary;
 
@@ -128,7 +128,7 @@ impl Discipline {
     }
 
     fn delay(&self, outcomes: Vec<Outcome>) -> DisciplineDelay {
-        let percentile = |of: fn(&nicpoll_model::rr::Latency) -> Option<u64>| {
+        let percentile = |of: fn(&nicpoll_model::traffic::Latency) -> Option<u64>| {
             let known = outcomes.iter().filter_map(|it| of(it.delay.as_ref()?));
             let known: Vec<f64> = known.map(|ns| ns as f64).collect();
             Summary::of(&known).map(|summary| summary.median)

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use nicpoll_model::engine_benchmark::{EngineBenchmark, LoadCurve, LoadPoint, Overload};
+use nicpoll_model::engine::{EngineBenchmark, LoadCurve, LoadPoint, Overload};
 use nicpoll_model::numbers::counted;
-use nicpoll_model::sim_fit_host::SimFitHost;
+use nicpoll_model::sim::SimFitHost;
 use nicpoll_report::{
     chart_of_overload, delays_as_markdown, overload_as_markdown, plot_chart, plot_delays,
 };

@@ -111,7 +111,7 @@ fn hold_overload(asked: &Asked) -> Result<()> {
 /// Changes the file that keeps what was measured, if one is asked for.
 fn keep(
     asked: &Asked,
-    change: impl FnOnce(&mut nicpoll_model::engine_benchmark::EngineBenchmark),
+    change: impl FnOnce(&mut nicpoll_model::engine::EngineBenchmark),
 ) -> Result<()> {
     let Some(file) = &asked.keep else {
         return Ok(());

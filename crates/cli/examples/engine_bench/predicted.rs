@@ -7,8 +7,8 @@
 
 use anyhow::Result;
 use nicpoll_calibrate::host_of;
-use nicpoll_model::engine_benchmark::{LoadCurve, LoadPoint};
-use nicpoll_model::sim_fit_host::SimFitHost;
+use nicpoll_model::engine::{LoadCurve, LoadPoint};
+use nicpoll_model::sim::SimFitHost;
 use nicpoll_sim::{HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate};
 
 use crate::overload::WORK_NS;

@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use nicpoll_model::rr::Latency;
-use nicpoll_model::sink::{SinkDocument, SinkInterval};
+use nicpoll_model::engine::{SinkDocument, SinkInterval};
+use nicpoll_model::traffic::Latency;
 use serde::Deserialize;
 
 /// A line that comes so long after the window began may be of what was before it: intervals are no longer.

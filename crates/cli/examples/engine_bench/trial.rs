@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use nicpoll_model::rr::Latency;
+use nicpoll_model::traffic::Latency;
 use nicpoll_observe::{CpuSample, HostCounters};
 use nicpoll_sys::netns::NetnsThread;
 use rustix::process::{Pid, Signal, kill_process};

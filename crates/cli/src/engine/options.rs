@@ -10,7 +10,7 @@ use nicpoll_engine::{
     Drive, EngineApplication, EngineSettings, KernelSide, Named, RunnerSettings, parse_knob_setting,
 };
 use nicpoll_lab::{EngineSupport, HZ_DEFAULT};
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{PageForm, PageTexts, RunPage};
 use nicpoll_sys::schedule;
 use nicpoll_traffic::signals::Stop;

@@ -8,7 +8,7 @@ use clap::Args;
 use nicpoll_ab::{AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty, plan, prepare};
 use nicpoll_lab::draw_seed;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_ab_plan, render_document, render_html, render_text};
 use nicpoll_store::Store;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_model::TruthVerdict;
-use nicpoll_model::time::parse_time;
+use nicpoll_model::units::parse_time;
 use nicpoll_report::{render_document, render_json, render_text};
 
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_inspect::PollWitness;
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};

@@ -7,7 +7,7 @@ use nicpoll_inspect::{
     AskedVariables, NOT_WATCHED, STORM_THRESHOLD, ShowOptions, asked_variables, inside,
 };
 use nicpoll_model::Show;
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_document, render_polling_values, render_text};
 use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_sys::tell;

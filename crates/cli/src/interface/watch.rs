@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_inspect::{STORM_THRESHOLD, Watch, WatchOptions, inside};
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_model::{WatchSample, WatchStart};
 use nicpoll_report::{
     WatchScale, WatchView, draw_watch, render_event, render_watch_start, render_watch_text,

@@ -17,7 +17,7 @@ use nicpoll_calibrate::{
 };
 use nicpoll_inspect::host_facts;
 use nicpoll_lab::{Lab, LabError, Veth, require_lab};
-use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
+use nicpoll_model::sim::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::HostModel;
 use nicpoll_stats::order::Seed;

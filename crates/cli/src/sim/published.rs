@@ -11,7 +11,7 @@ use nicpoll_calibrate::{
     FitPlan, Job, Length, Library, Table, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::FileError;
-use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
+use nicpoll_model::sim::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_report::{render_document, render_sim_published};
 use nicpoll_sim::workers;
 

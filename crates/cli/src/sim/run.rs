@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_document, render_html, render_sim_run, sim_run_page};
 use nicpoll_sim::{
     EmbeddedHost, Need, PathHost, ReceiveDiscipline, Simulation, TRACE_LINE_BYTES_MAX, Trace,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{plot_ticks, render_document, render_html, render_sim_ticks, sim_ticks_page};
 use nicpoll_sim::{Ticks, sample_ticks};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_model::StudyKind;
-use nicpoll_model::time::{parse_seconds, parse_time};
+use nicpoll_model::units::{parse_seconds, parse_time};
 use nicpoll_study::demo::{self, POLLING, setting_name, workload_name};
 use nicpoll_study::{DemoOptions, plan};
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{predict, simulated_figures};
 use nicpoll_lab::{draw_seed, require_lab, require_state};
-use nicpoll_model::sim_fit_host::Simulated;
+use nicpoll_model::sim::Simulated;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::{render_document, render_html, render_text};
 use nicpoll_stats::order::Seed;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nicpoll_model::netrate::NetrateSender;
+use nicpoll_model::traffic::NetrateSender;
 use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::stdio;

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::{ArgGroup, Args};
-use nicpoll_model::rr::{RR_SCHEMA, RrSideStart, RrStart};
-use nicpoll_model::time::parse_seconds;
-use nicpoll_model::units::parse_count_rate;
+use nicpoll_model::traffic::{RR_SCHEMA, RrSideStart, RrStart};
+use nicpoll_model::units::{parse_count_rate, parse_seconds};
 use nicpoll_model::{Protocol, Rate};
 use nicpoll_report::{PageForm, RR_TEXTS, RunPage, finish_rr_page};
 use nicpoll_sys::tell;

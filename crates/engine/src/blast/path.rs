@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use aya::maps::{Array, MapData};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::blast::PathRefused;
+use nicpoll_model::engine::PathRefused;
 use nicpoll_sys::bpf_maps::{Blasted, Template};
 use nicpoll_sys::ethtool::{self, Feature};
 use nicpoll_sys::packet::{Joining, PacketSender};

@@ -10,7 +10,7 @@ pub mod port;
 pub mod tap;
 pub mod xdp;
 
-use nicpoll_model::sink::RefusedDevice;
+use nicpoll_model::engine::RefusedDevice;
 use nicpoll_sys::xdp::AttachMode;
 
 use crate::device::packet::PacketPort;

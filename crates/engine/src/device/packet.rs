@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use nicpoll_core::Errno;
-use nicpoll_model::sink::SinkFates;
+use nicpoll_model::engine::SinkFates;
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::packet::{
     FILTER_PORTS_MAX, FrameFilter, PacketCounts, PacketRing, PacketSender, PacketSocket,

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use nicpoll_core::{Command, Device};
-use nicpoll_model::sink::SinkFates;
+use nicpoll_model::engine::SinkFates;
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::xdp::XdpDrops;
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nicpoll_model::sink::SinkFates;
+use nicpoll_model::engine::SinkFates;
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use aya::maps::{Array, Map, MapData, MapError, PerCpuArray, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
-use nicpoll_model::sink::SinkFates;
+use nicpoll_model::engine::SinkFates;
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::xdp::{AttachMode, XdpConfig, XdpLink, XdpSocket};
 use nicpoll_wire::frame::{Frame, Packet, Transport};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use aya::maps::xdp::DevMap;
 use aya::maps::{HashMap, MapData, PerCpuArray, XskMap};
-use nicpoll_model::forward::PASSED;
+use nicpoll_model::engine::PASSED;
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 use nicpoll_wire::frame::Mac;
 

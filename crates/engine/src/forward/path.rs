@@ -15,9 +15,7 @@ use std::time::Duration;
 use aya::maps::{HashMap as BpfHashMap, MapData};
 use netlink_bindings::rt_neigh::{self, Ndmsg, NudState};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
-use nicpoll_model::forward::ForwardAccount;
-use nicpoll_model::sink::SinkVariable;
+use nicpoll_model::engine::{EngineFacts, ForwardAccount, PollingOfCpu, SinkVariable};
 use nicpoll_sys::bpf_maps::NextHop;
 
 use crate::device::interface::ask;

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::engine::EngineFacts;
-use nicpoll_model::forward::{ForwardAccount, Lost};
+use nicpoll_model::engine::{EngineFacts, ForwardAccount, Lost};
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 
 use crate::device::interface::Interface;

@@ -9,7 +9,7 @@ use aya::maps::{MapData, PerCpuHashMap, PerCpuValues};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::forward::{ForwardAccount, Lost};
+use nicpoll_model::engine::{ForwardAccount, Lost};
 use nicpoll_sys::bpf_maps::{Passage, Way};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use nicpoll_model::sink::SinkCheck;
+use nicpoll_model::engine::SinkCheck;
 use nicpoll_stats::Latencies;
 use nicpoll_stats::sequence::{Ids, Sequence};
 use nicpoll_wire::frame::{Frame, Mark};

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::Knob;
 use nicpoll_model::Origin;
-use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::sink::{
-    SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkEvents, SinkFates, SinkInterval, SinkStart,
-    SinkVariable,
+use nicpoll_model::engine::{
+    KernelSideFacts, SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkEvents, SinkFates,
+    SinkInterval, SinkStart, SinkVariable,
 };
 
 use crate::application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};

@@ -11,7 +11,7 @@ use nicpoll_testkit::golden;
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 
 use super::runs::printer;
 use crate::events::{Event, Failed, Output, Settings, StreamKey, Total};

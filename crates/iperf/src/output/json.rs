@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use nicpoll_model::iperf::{
+use nicpoll_model::traffic::{
     IPERF_SCHEMA, IperfBucket, IperfBuffer, IperfCounts, IperfDirections, IperfEnd, IperfEndOf,
     IperfEndpoint, IperfError, IperfEvent, IperfInterval, IperfIntervalOf, IperfRole, IperfRun,
     IperfServerReport, IperfSettings, IperfStart, IperfStartOf, IperfStream, IperfStreamStart,

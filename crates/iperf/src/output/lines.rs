@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 
 use jiff::civil::DateTime;
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_model::{Protocol, Rate, RateUnit};
 use nicpoll_traffic::SocketBuffer;
 use nicpoll_traffic::repeat::Outcome;

@@ -6,8 +6,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use nicpoll_model::RateUnit;
-use nicpoll_model::iperf::{IperfEndOf, IperfEvent};
-use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns};
+use nicpoll_model::traffic::{IPERF_RUNS_SCHEMA, IperfEndOf, IperfEvent, IperfRuns};
 use nicpoll_sys::stdio::StandardOutput;
 use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::repeat::Outcome;

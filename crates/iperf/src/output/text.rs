@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use nicpoll_model::Way;
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_traffic::{LOOK_EVERY, Signals, sockets};
 use rustix::event::PollFlags;
 use rustix::io::Errno;

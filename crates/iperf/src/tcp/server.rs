@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Rate;
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::ServerConfig;
 use nicpoll_traffic::{Caller, ClientRefusal, LOOK_EVERY, Signals, Spare, is_exhausted};

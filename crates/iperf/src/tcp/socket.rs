@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket;
 use nicpoll_traffic::sockets;
 use rustix::io::Errno;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_model::{Rate, RateUnit};
 use nicpoll_sys::socket;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};

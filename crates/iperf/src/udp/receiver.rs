@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::TimeDistribution;
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};

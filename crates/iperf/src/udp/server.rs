@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Rate;
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};

@@ -514,7 +514,7 @@ pub struct SettingFindings {
     pub trials: u32,
     /// Of them, those that an event from outside voids.
     pub external_trials: u32,
-    /// Those that gave no result, and count as the worst.
+    /// Those that gave no result. They have no figure, unless nothing was delivered: then their rate is 0.
     pub failed_trials: u32,
     /// Those whose setting is not proven to have been in force, or whose rhythm was off. They count.
     pub unproven_trials: u32,
@@ -536,7 +536,7 @@ pub struct SettingFindings {
     pub load_average_1min: Option<f64>,
     /// The metric that decides: a rate.
     pub metric: Metric,
-    /// Its median over the trials that count, failed ones as 0: bits or transactions, by the metric.
+    /// Its median over the trials that have a figure: bits or transactions, by the metric.
     pub median_per_second: Option<f64>,
     /// Its worst decile: a tenth of those trials, at least one, came to this or worse.
     pub worst_decile_per_second: Option<f64>,

@@ -199,8 +199,8 @@ pub struct Validity {
     /// setting, an operator took the link down. The pairs that the run belongs to are dropped.
     pub external: Option<String>,
     /// Why the run ended without a result, when its own setting may be the cause: the link lost its
-    /// carrier, the NAPI instance was replaced, nothing was delivered, an end failed. It counts for its
-    /// setting and ranks as the worst.
+    /// carrier, the NAPI instance was replaced, nothing was delivered, an end failed. The run has no figure and
+    /// takes part in no comparison, unless nothing was delivered: then its rate is 0.
     pub failure: Option<String>,
     /// Why the setting is not proven to have been in force as asked: the evidence is missing, or the
     /// rounds were not one a period. The run counts in the primary estimate all the same.

@@ -7,7 +7,7 @@ use nicpoll_iperf::UdpWorkload;
 use nicpoll_lab::{Topology, TopologyKind, WorkloadRequest};
 use nicpoll_model::Protocol;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::sim_fit_host::ToSimulate;
+use nicpoll_model::sim::ToSimulate;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
 use thiserror::Error;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nicpoll_lab::{Lab, LabError, Veth, open_existing, still_runs, this_runner};
-use nicpoll_model::sim_fit_host::Simulated;
+use nicpoll_model::sim::Simulated;
 use nicpoll_model::{
     HostFacts, Origin, Plan, SCHEMA, SettingChanges, Study, StudyKind, Trial, Warning, WarningName,
 };

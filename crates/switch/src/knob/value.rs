@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use nicpoll_model::time::{parse_time, show_time};
+use nicpoll_model::units::{parse_time, show_time};
 use nicpoll_sys::schedule::Policy;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

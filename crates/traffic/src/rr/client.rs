@@ -12,7 +12,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nicpoll_model::rr::RrClientInterval;
+use nicpoll_model::traffic::RrClientInterval;
 use nicpoll_model::{Protocol, Rate, RoundTrip, RoundTripQuantiles, TimeDistribution};
 use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::{PollFd, PollFlags, Timespec};

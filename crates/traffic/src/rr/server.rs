@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::rr::RrServed;
+use nicpoll_model::traffic::RrServed;
 use nicpoll_sys::socket;
 use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::PollFlags;

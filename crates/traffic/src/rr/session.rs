@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::rr::{
+use nicpoll_model::traffic::{
     RrClientEnd, RrClientStart, RrEnd, RrInterval, RrServerEnd, RrServerInterval, RrServerStart,
     RrSideStart,
 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
-use nicpoll_model::iperf::Direction;
+use nicpoll_model::traffic::Direction;
 
 use super::*;
 use crate::options::{Options, parse};

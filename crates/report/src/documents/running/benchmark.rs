@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::engine_benchmark::{Delays, DelaysAtLoad, DisciplineDelay, LoadCurve, Overload};
+use nicpoll_model::engine::{Delays, DelaysAtLoad, DisciplineDelay, LoadCurve, Overload};
 
 use nicpoll_model::numbers::{MISSING, count, figure_or_missing, percent};
 
@@ -202,7 +202,7 @@ pub fn overload_as_markdown(overload: &Overload) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::engine_benchmark::LoadPoint;
+    use nicpoll_model::engine::LoadPoint;
 
     use super::*;
 

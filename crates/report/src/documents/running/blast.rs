@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::blast::{
+use nicpoll_model::engine::{
     BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink,
     BlastStart,
 };

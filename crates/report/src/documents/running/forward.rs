@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::forward::{
+use nicpoll_model::engine::{
     FORWARD_SCHEMA, Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart,
     LOST, PASSED,
 };
@@ -127,7 +127,7 @@ fn meaning_of<'a>(table: &[Fate], fate: &'a ForwardFate) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::forward::{ForwardAccount, ForwardedFrom, Lost};
+    use nicpoll_model::engine::{ForwardAccount, ForwardedFrom, Lost};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! A request/response test as text, line by line as it runs.
 
 use nicpoll_model::Protocol;
-use nicpoll_model::rr::{
+use nicpoll_model::traffic::{
     Latency, RR_SCHEMA, RrClientEnd, RrClientInterval, RrClientStart, RrDocument, RrEnd,
     RrInterval, RrServed, RrServerEnd, RrServerInterval, RrServerStart, RrSideStart, RrStart,
 };

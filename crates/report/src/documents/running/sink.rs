@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::numbers::{MISSING, count, counted, duration_text, per_second};
-use nicpoll_model::sink::{
-    SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
+use nicpoll_model::engine::{
+    KernelSideFacts, SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkFates, SinkInterval,
+    SinkStart, SinkVariable,
 };
+use nicpoll_model::numbers::{MISSING, count, counted, duration_text, per_second};
 
 use super::rr::percentiles;
 use super::stream::{PageTexts, amount, list, of_the_link};

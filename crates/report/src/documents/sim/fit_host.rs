@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim_fit_host::{
+use nicpoll_model::sim::{
     CheckKind, CheckQuantity, HostCheck, HostNumber, MeasuredCost, SimFitHost,
 };
 
@@ -149,7 +149,7 @@ pub fn render_host_file(fit: &SimFitHost) -> String {
 #[cfg(test)]
 mod tests {
     use nicpoll_model::HostFacts;
-    use nicpoll_model::sim_fit_host::{HostCost, SIM_FIT_HOST_SCHEMA};
+    use nicpoll_model::sim::{HostCost, SIM_FIT_HOST_SCHEMA};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim_published::{
+use nicpoll_model::sim::{
     ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally, SimPublished,
 };
 
@@ -174,7 +174,7 @@ fn kind_aim(error: ErrorKind, kind: RowKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::sim_published::SIM_PUBLISHED_SCHEMA;
+    use nicpoll_model::sim::SIM_PUBLISHED_SCHEMA;
 
     use super::*;
 

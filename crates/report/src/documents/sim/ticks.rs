@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::ticks::{SimTicks, TickReading, TickShares};
+use nicpoll_model::cpu::{SimTicks, TickReading, TickShares};
 
 use nicpoll_model::numbers::{MISSING, figure, time_figure};
 

@@ -11,7 +11,7 @@ use nicpoll_lab::{
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::time::{TimeError, parse_length, parse_time};
+use nicpoll_model::units::{TimeError, parse_length, parse_time};
 use nicpoll_switch::{Values, did_you_mean};
 use serde::Deserialize;
 use toml::Spanned;

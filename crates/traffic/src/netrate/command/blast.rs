@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast};
-use nicpoll_model::repeat::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
+use nicpoll_model::traffic::{NETBLAST_RUNS_SCHEMA, NETBLAST_SCHEMA, Netblast, NetblastRuns};
 use nicpoll_model::{HostDelta, RateUnit};
 use nicpoll_sys::schedule;
 use nicpoll_sys::tell;

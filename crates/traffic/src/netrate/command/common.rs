@@ -10,10 +10,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nicpoll_model::netrate::{
-    Netblast, NetrateHead, NetrateSender, Netreceive, Netsend, SendErrors,
+use nicpoll_model::traffic::{
+    Netblast, NetblastRuns, NetrateHead, NetrateSender, Netreceive, Netsend, SendErrors,
 };
-use nicpoll_model::repeat::NetblastRuns;
 use nicpoll_model::{HostDelta, Side, Way};
 use nicpoll_sys::stdio::print;
 use nicpoll_sys::{stdio, tell};

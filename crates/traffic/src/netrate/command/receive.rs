@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
+use nicpoll_model::traffic::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{HostDelta, Side, Way};
 use nicpoll_sys::{socket, stdio};
 

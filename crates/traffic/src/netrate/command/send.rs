@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::Rate;
-use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
+use nicpoll_model::traffic::{NETSEND_SCHEMA, Netsend};
 use nicpoll_sys::stdio;
 
 use crate::netrate::command::common::{
