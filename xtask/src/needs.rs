@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
 
 use crate::process::{find_program, metadata, output_of, run};
 use crate::steps::Outcome;
@@ -23,85 +24,26 @@ pub enum Scope {
     All,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Peers {
+    peer: Vec<Peer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Peer {
-    program: &'static str,
-    package: &'static str,
-    used_for: &'static str,
-    scope: Scope,
+    program: String,
+    package: String,
+    used_for: String,
+    #[serde(default)]
+    for_long_tests: bool,
 }
 
-const fn peer(
-    program: &'static str,
-    package: &'static str,
-    used_for: &'static str,
-    scope: Scope,
-) -> Peer {
-    Peer {
-        program,
-        package,
-        used_for,
-        scope,
-    }
+fn peers() -> Vec<Peer> {
+    let peers: Peers = toml::from_str(include_str!("../peers.toml")).expect("a test reads it");
+    peers.peer
 }
-
-/// Programs that tests run, the packages they come in, what tests do with them, and which tests need them.
-const PEERS: [Peer; 10] = [
-    peer(
-        "iperf",
-        "iperf",
-        "the other end of a transfer, as iperf 2",
-        Scope::Quick,
-    ),
-    peer(
-        "ministat",
-        "ministat",
-        "what 'nicpoll study compare --ministat' must print",
-        Scope::Quick,
-    ),
-    peer("nft", "nftables", "known loss on a link", Scope::Quick),
-    peer(
-        "iptables-legacy-save",
-        "iptables",
-        "known loss by both kinds of iptables",
-        Scope::Quick,
-    ),
-    peer(
-        "ethtool",
-        "ethtool",
-        "a second opinion on offloads",
-        Scope::Quick,
-    ),
-    peer(
-        "ip",
-        "iproute2",
-        "a second opinion on links and namespaces",
-        Scope::Quick,
-    ),
-    peer(
-        "tc",
-        "iproute2",
-        "a second opinion on shaped links",
-        Scope::Quick,
-    ),
-    peer(
-        "iperf3",
-        "iperf3",
-        "traffic that nicpoll does not control",
-        Scope::All,
-    ),
-    peer(
-        "pg_ctlcluster",
-        "postgresql",
-        "studies of a team on a server",
-        Scope::All,
-    ),
-    peer(
-        "chromium",
-        "chromium",
-        "reports as a reader sees them",
-        Scope::All,
-    ),
-];
 
 /// Installs the missing programs where that is possible, and names them where it is not.
 pub fn ensure_peers(scope: Scope, no_install: bool) -> Result<Outcome> {
@@ -122,7 +64,7 @@ pub fn ensure_peers(scope: Scope, no_install: bool) -> Result<Outcome> {
         )));
     }
     install(&packages)?;
-    if let Some(peer) = missing.iter().find(|peer| !is_there(peer.program)) {
+    if let Some(peer) = missing.iter().find(|peer| !is_there(&peer.program)) {
         bail!("{} is still missing after installing", peer.program);
     }
     Ok(Outcome::Passed)
@@ -149,14 +91,15 @@ pub fn install(packages: &[&str]) -> Result<()> {
     run(apt_get.args(install).args(packages))
 }
 
-fn missing(scope: Scope, is_there: impl Fn(&str) -> bool) -> Vec<&'static Peer> {
-    let is_meant = |peer: &&Peer| peer.scope == Scope::Quick || scope == Scope::All;
-    let peers = PEERS.iter().filter(is_meant);
-    peers.filter(|peer| !is_there(peer.program)).collect()
+fn missing(scope: Scope, is_there: impl Fn(&str) -> bool) -> Vec<Peer> {
+    let mut peers = peers();
+    peers.retain(|peer| scope == Scope::All || !peer.for_long_tests);
+    peers.retain(|peer| !is_there(&peer.program));
+    peers
 }
 
-fn packages(peers: &[&'static Peer]) -> Vec<&'static str> {
-    let unique: BTreeSet<_> = peers.iter().map(|peer| peer.package).collect();
+fn packages(peers: &[Peer]) -> Vec<&str> {
+    let unique: BTreeSet<_> = peers.iter().map(|peer| &*peer.package).collect();
     unique.into_iter().collect()
 }
 
@@ -181,22 +124,14 @@ pub fn ensure_axe(no_install: bool) -> Result<Outcome> {
     if Path::new(AXE_SCRIPT).is_file() {
         return Ok(Outcome::Passed);
     }
-    let install = [
-        "install",
-        "--no-save",
-        "--ignore-scripts",
-        "--prefix",
-        AXE_FOLDER,
-        AXE_PACKAGE,
-    ];
+    let install = format!("install --no-save --ignore-scripts --prefix {AXE_FOLDER} {AXE_PACKAGE}");
     if no_install || find_program("npm").is_none() {
         return Ok(Outcome::Skipped(format!(
-            "tests that need axe-core will skip and say so; to run them: npm {}",
-            install.join(" ")
+            "tests that need axe-core will skip and say so; to run them: npm {install}"
         )));
     }
     fs::create_dir_all(AXE_FOLDER)?;
-    run(Command::new("npm").args(install))?;
+    run(Command::new("npm").args(install.split(' ')))?;
     if !Path::new(AXE_SCRIPT).is_file() {
         bail!("{AXE_SCRIPT} is still missing after npm installed {AXE_PACKAGE}");
     }
@@ -317,24 +252,12 @@ mod tests {
         assert!(missing(Scope::All, |_| true).is_empty());
         let without_iproute = missing(Scope::All, |program| !matches!(program, "ip" | "tc"));
         assert_eq!(packages(&without_iproute), ["iproute2"]);
-        let all = [
-            "chromium",
-            "ethtool",
-            "iperf",
-            "iperf3",
-            "iproute2",
-            "iptables",
-            "ministat",
-            "nftables",
-            "postgresql",
-        ];
-        assert_eq!(packages(&missing(Scope::All, |_| false)), all);
-        let quick = all.map(String::from).to_vec();
-        let quick: Vec<_> = quick
-            .into_iter()
-            .filter(|name| !["chromium", "iperf3", "postgresql"].contains(&name.as_str()))
-            .collect();
-        assert_eq!(packages(&missing(Scope::Quick, |_| false)), quick);
+        let all = "chromium ethtool iperf iperf3 iproute2 iptables ministat nftables postgresql";
+        let quick = "ethtool iperf iproute2 iptables ministat nftables";
+        for (scope, packages_in_order) in [(Scope::All, all), (Scope::Quick, quick)] {
+            let missing = missing(scope, |_| false);
+            assert_eq!(packages(&missing).join(" "), packages_in_order);
+        }
     }
 
     #[test]

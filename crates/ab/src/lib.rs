@@ -3,7 +3,6 @@
 //! In: an [`AbRequest`], from [`prepare`] on. Out: a [`nicpoll_model::ab::LiveAb`]. `comparison` goes from one to the
 //! other, `plan` sets the lengths, `run` alternates the blocks, `meter` reads every counter, `block` makes figures of two
 //! readings, and `alarm` ends a run that harms the traffic. The statistics are [`nicpoll_stats::ab`]'s.
-#![forbid(unsafe_code)]
 
 mod alarm;
 mod block;

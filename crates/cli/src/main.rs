@@ -2,7 +2,6 @@
 //!
 //! Standard output carries results only. Errors go to standard error and say what failed, why, and
 //! what to do; the exit codes are in each command's `--help`.
-#![forbid(unsafe_code)]
 
 mod args;
 mod engine;

@@ -6,7 +6,6 @@
 //!
 //! Everything is a pure function of a text, and no text makes it panic. A figure that a text does not give is `None`,
 //! never 0.
-#![forbid(unsafe_code)]
 
 mod cursor;
 mod formats;

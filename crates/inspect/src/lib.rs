@@ -4,7 +4,6 @@
 //! What cannot be seen is named with its remedy, and the rest is shown. Everything is read from the network namespace
 //! that the calling thread is in. Each command has a module of its name; `discipline` judges how an interface learns of
 //! packets, for both `show` and `watch`.
-#![forbid(unsafe_code)]
 
 mod cpu_truth;
 mod discipline;

@@ -7,7 +7,6 @@
 //! Every loop is bounded in time and ends soon after [`Signals::cancel`](nicpoll_traffic::Signals::cancel);
 //! nothing is allocated per packet; a server sends no more bytes to an address than it got from there, unless
 //! that has completed a handshake; untrusted input is parsed in [`wire`] alone.
-#![forbid(unsafe_code)]
 
 pub mod command;
 mod config;

@@ -8,7 +8,6 @@
 //! payload unless the name says otherwise.
 //!
 //! Read `document` first (the parts that documents share), then `study`; `units` and `line` have the arithmetic.
-#![forbid(unsafe_code)]
 
 pub mod ab;
 pub mod cpu;

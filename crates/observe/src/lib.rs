@@ -5,7 +5,6 @@
 //!
 //! `host` takes snapshots; `losses` and `ledger` make accounts of two of them. `exact_cpu`, `polls`, `delays` and
 //! `drop_reasons` count events with BPF programs, which `bpf` loads.
-#![forbid(unsafe_code)]
 
 mod bpf;
 pub mod clock;

@@ -6,7 +6,6 @@
 //!
 //! Read `page` first, then `documents`.
 
-#![forbid(unsafe_code)]
 
 mod csv;
 mod documents;

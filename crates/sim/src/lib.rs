@@ -10,7 +10,6 @@
 //! reads a clock or does I/O.
 //!
 //! Reading order: `spec` (what is simulated), `world` (how a run goes), `machine` (what a processor does), `bottleneck`.
-#![forbid(unsafe_code)]
 
 mod account;
 mod bottleneck;

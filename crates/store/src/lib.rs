@@ -4,7 +4,6 @@
 //! A trial is on disk before the next one begins. A study is read back as the very document that `--json` printed: rows
 //! hold the documents of `nicpoll_model` themselves. A file that is damaged, of another program or of a newer nicpoll is
 //! never written to. Read `store` first; `database` says what it needs of `sqlite` and `postgres`.
-#![forbid(unsafe_code)]
 
 mod database;
 mod place;

@@ -3,7 +3,6 @@
 //! The folders are the steps, in order: `design` (what is compared, from a TOML file), `plan` (how long, in which order),
 //! `run` (trials, recorded as they end), `judge` (whether trials count, and what follows from them), `results` (stored
 //! studies and other tools' files, read and compared). Start with [`StudyFile::parse`] and [`Session::run`].
-#![forbid(unsafe_code)]
 
 mod design;
 mod judge;

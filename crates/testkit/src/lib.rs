@@ -5,7 +5,6 @@
 //! fails if `NICPOLL_REQUIRE` names the need, and is skipped otherwise. A skipped test never counts as
 //! passed: libtest has no such result, so each skip goes to standard error, past libtest's capture, and
 //! to the file that `NICPOLL_SKIPPED` names, which `cargo xtask test` counts.
-#![forbid(unsafe_code)]
 
 mod chromium;
 mod golden;

@@ -7,7 +7,6 @@
 //! handshake. Start with [`workload`]; [`netrate`] and [`rr`] are the two kinds of traffic.
 //!
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
-#![forbid(unsafe_code)]
 
 mod admission;
 pub mod losses;

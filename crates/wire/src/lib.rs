@@ -2,7 +2,6 @@
 //!
 //! No I/O, no clock, no allocation per frame. It parses untrusted input: any byte string may be parsed and none panics.
 //! What is built parses back to the same.
-#![forbid(unsafe_code)]
 
 pub mod frame;
 pub mod pcap;

@@ -1,91 +1,29 @@
-//! Which crate may use which. The pure crates at the bottom use none, so that they can be tested
+//! Which crate may use which, as `xtask/crates.toml` says. The pure crates at the bottom use none, so that they can be tested
 //! without a machine; the engine and the simulator never know of each other; a report runs nothing,
 //! so an old study can always be rendered again; nothing uses the program.
 //!
 //! Dependencies of tests are not checked: they shape no program.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::source::Finding;
 
-/// Every crate of the workspace, and the crates of the workspace that it may use. A crate has to be
-/// placed here when it is created.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("core", &[]),
-    ("model", &[]),
-    ("sys", &[]),
-    ("wire", &[]),
-    ("stats", &["model"]),
-    ("observe", &["model", "sys"]),
-    ("switch", &["core", "model", "sys"]),
-    ("inspect", &["model", "observe", "switch", "sys"]),
-    ("traffic", &["model", "stats", "sys", "wire"]),
-    ("iperf", &["model", "stats", "sys", "traffic"]),
-    ("sim", &["core", "model", "stats"]),
-    (
-        "calibrate",
-        &[
-            "iperf", "lab", "model", "observe", "sim", "stats", "sys", "traffic",
-        ],
-    ),
-    ("engine", &["core", "model", "stats", "sys", "wire"]),
-    ("store", &["model", "stats"]),
-    ("import", &["model"]),
-    ("report", &["model", "stats", "store"]),
-    (
-        "lab",
-        &[
-            "core", "engine", "import", "inspect", "iperf", "model", "observe", "switch", "sys",
-            "traffic", "wire",
-        ],
-    ),
-    (
-        "ab",
-        &[
-            "inspect", "lab", "model", "observe", "stats", "store", "switch", "sys",
-        ],
-    ),
-    (
-        "study",
-        &[
-            "import", "inspect", "iperf", "lab", "model", "observe", "stats", "store", "switch",
-            "sys", "traffic",
-        ],
-    ),
-    ("serve", &["lab", "model", "report", "store", "study"]),
-    (
-        "cli",
-        &[
-            "ab",
-            "calibrate",
-            "core",
-            "engine",
-            "import",
-            "inspect",
-            "iperf",
-            "lab",
-            "model",
-            "observe",
-            "report",
-            "serve",
-            "sim",
-            "stats",
-            "store",
-            "study",
-            "switch",
-            "sys",
-            "traffic",
-            "wire",
-        ],
-    ),
-    // For tests only, so nothing may use it.
-    ("testkit", &["switch", "sys"]),
-    ("xtask", &[]),
-];
+pub const LIST: &str = "xtask/crates.toml";
 
-pub fn check(metadata: &Value) -> Vec<Finding> {
+/// The crates of the workspace that each may use.
+pub struct Order(BTreeMap<String, Vec<String>>);
+
+impl Order {
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(Self(toml::from_str(text).context(LIST)?))
+    }
+}
+
+pub fn check(metadata: &Value, order: &Order) -> Vec<Finding> {
     let packages = || metadata["packages"].as_array().into_iter().flatten();
     let members: Vec<&str> = packages().filter_map(|p| p["name"].as_str()).collect();
     let mut findings = Vec::new();
@@ -93,14 +31,17 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         let name = short_name(package);
         let manifest = manifest(metadata, package);
         let mut found = |message| findings.push(Finding::new(&manifest, 0, message));
-        let Some((_, may_use)) = MAY_USE.iter().find(|(known, _)| *known == name) else {
+        let Some(may_use) = order.0.get(name) else {
             found(format!("crate {name} has no place in the order of crates"));
             continue;
         };
         for used in package["dependencies"].as_array().into_iter().flatten() {
             let full = used["name"].as_str().unwrap_or_default();
             let for_tests = used["kind"] == "dev";
-            if members.contains(&full) && !for_tests && !may_use.contains(&short(full)) {
+            if members.contains(&full)
+                && !for_tests
+                && may_use.iter().all(|other| other != short(full))
+            {
                 found(format!(
                     "{name} must not use {}; it may use: {}",
                     short(full),
@@ -112,7 +53,7 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
     findings
 }
 
-fn list(crates: &[&str]) -> String {
+fn list(crates: &[String]) -> String {
     if crates.is_empty() {
         "no crate of the workspace".to_owned()
     } else {
@@ -145,6 +86,10 @@ mod tests {
 
     use super::*;
 
+    fn order() -> Order {
+        Order::parse(include_str!("../../crates.toml")).unwrap()
+    }
+
     fn findings(packages: &[(&str, &[&str])]) -> Vec<String> {
         let with_kind: Vec<_> = packages
             .iter()
@@ -153,7 +98,10 @@ mod tests {
                 json!({"name": name, "manifest_path": "/r/Cargo.toml", "dependencies": uses})
             })
             .collect();
-        let found = check(&json!({"workspace_root": "/r", "packages": with_kind}));
+        let found = check(
+            &json!({"workspace_root": "/r", "packages": with_kind}),
+            &order(),
+        );
         found.into_iter().map(|f| f.message).collect()
     }
 
@@ -208,6 +156,6 @@ mod tests {
             {"name": "nicpoll-report", "manifest_path": "/r/Cargo.toml", "dependencies": [used]},
             {"name": "nicpoll-study", "manifest_path": "/r/Cargo.toml", "dependencies": []},
         ]});
-        assert_eq!(check(&metadata), []);
+        assert_eq!(check(&metadata, &order()), []);
     }
 }

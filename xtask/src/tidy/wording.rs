@@ -6,13 +6,7 @@ use std::path::Path;
 use super::source::{Finding, code_lines};
 
 /// Assembled, so that this file does not find itself.
-const UNFINISHED: [&str; 5] = [
-    concat!("todo", "!"),
-    concat!("unimplemented", "!"),
-    concat!("dbg", "!"),
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-];
+const UNFINISHED: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
 const PANICKING_OUTPUT: [&str; 4] = ["println!", "print!", "eprintln!", "eprint!"];
 
@@ -28,7 +22,7 @@ const MACHINE_FOLDERS: [&str; 7] = [
     "workspace/",
 ];
 
-/// Words that say work is left to do.
+/// Words that say work is left to do. Clippy finds the macros.
 pub fn unfinished(path: &Path, text: &str) -> Vec<Finding> {
     per_line(path, text, |line| {
         let word = UNFINISHED.iter().find(|word| has_word(line, word))?;
@@ -107,8 +101,8 @@ mod tests {
 
     #[test]
     fn parts_of_other_words_are_not() {
-        let x = UNFINISHED[4];
-        let text = format!("mktemp {x}{x}\nmy_{}()\n", UNFINISHED[0]);
+        let x = UNFINISHED[1];
+        let text = format!("mktemp {x}{x}\nmy_{x}()\n");
         assert_eq!(unfinished(Path::new(PATH), &text), []);
     }
 

@@ -1,10 +1,31 @@
-//! Relative links of the documents lead to files that exist.
+//! Pages: relative links lead to files that exist, and no line of prose is over 100 columns, since people read
+//! it in terminals, too.
 //!
 //! Addresses with a scheme and anchors within a page are not looked at; code is not searched.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::source::Finding;
+
+const WIDEST_PROSE: usize = 100;
+
+/// Lines of prose that are too wide to read. Code, tables and headings are as wide as they have to be, and so
+/// is what has no blank.
+pub fn wide_prose(path: &Path, text: &str) -> Vec<Finding> {
+    let mut is_code = false;
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_prose = !is_code && !line.starts_with(['|', '#', '!', '`']);
+        let width = line.chars().count();
+        let words = line.split_whitespace().count();
+        if is_prose && width > WIDEST_PROSE && words > 1 {
+            let message = format!("{width} columns, at most {WIDEST_PROSE}");
+            findings.push(Finding::new(path, index + 1, message));
+        }
+    }
+    findings
+}
 
 pub fn broken(path: &Path, text: &str, exists: impl Fn(&Path) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -117,5 +138,21 @@ mod tests {
     fn code_is_not_searched() {
         let text = "`[a](gone.md)`\n```\n[a](gone.md)\n```\n[b](gone.md)\n";
         assert_eq!(messages("README.md", text).len(), 1);
+    }
+
+    #[test]
+    fn wide_prose_is_found_and_tables_and_code_are_not() {
+        let wide = format!("a {}", "x".repeat(99));
+        let path = Path::new("docs/page.md");
+        for (text, found) in [
+            (format!("first\n{wide}\n"), 1),
+            (format!("- {}\n", &wide[..98]), 0),
+            ("x".repeat(101), 0),
+            (format!("| {wide} |\n"), 0),
+            (format!("```text\n{wide}\n```\n"), 0),
+            (format!("```text\n```\n{wide}\n"), 1),
+        ] {
+            assert_eq!(wide_prose(path, &text).len(), found, "{text}");
+        }
     }
 }
