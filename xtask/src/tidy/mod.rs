@@ -99,7 +99,10 @@ fn in_file(root: &Path, path: &Path, text: &str) -> Vec<Finding> {
         Some("md") => {
             findings.extend(pages::wide_prose(path, text));
             findings.extend(pages::broken(path, text, |target| {
-                root.join(target).exists()
+                let target = root.join(target);
+                let text =
+                    || String::from_utf8_lossy(&fs::read(&target).unwrap_or_default()).into_owned();
+                target.exists().then(text)
             }));
         }
         _ => {}

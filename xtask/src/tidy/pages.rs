@@ -1,7 +1,7 @@
-//! Pages: relative links lead to files that exist, and no line of prose is over 100 columns, since people read
+//! Pages: relative links lead to files and headings that exist, and no line of prose is over 100 columns, since people read
 //! it in terminals, too.
 //!
-//! Addresses with a scheme and anchors within a page are not looked at; code is not searched.
+//! Addresses with a scheme are not looked at; code is not searched.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,43 +12,57 @@ const WIDEST_PROSE: usize = 100;
 /// Lines of prose that are too wide to read. Code, tables and headings are as wide as they have to be, and so
 /// is what has no blank.
 pub fn wide_prose(path: &Path, text: &str) -> Vec<Finding> {
-    let mut is_code = false;
     let mut findings = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        is_code ^= line.trim_start().starts_with("```");
-        let is_prose = !is_code && !line.starts_with(['|', '#', '!', '`']);
+    for (number, line) in prose_lines(text) {
+        let is_prose = !line.starts_with(['|', '#', '!', '`']);
         let width = line.chars().count();
         let words = line.split_whitespace().count();
         if is_prose && width > WIDEST_PROSE && words > 1 {
             let message = format!("{width} columns, at most {WIDEST_PROSE}");
-            findings.push(Finding::new(path, index + 1, message));
+            findings.push(Finding::new(path, number, message));
         }
     }
     findings
 }
 
-pub fn broken(path: &Path, text: &str, exists: impl Fn(&Path) -> bool) -> Vec<Finding> {
+/// Links to files that are not there, and to headings that their page lacks. `read` gives the text of a file.
+pub fn broken(path: &Path, text: &str, read: impl Fn(&Path) -> Option<String>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut in_fence = false;
-    for (index, line) in text.lines().enumerate() {
-        let start = line.trim_start();
-        if start.starts_with("```") || start.starts_with("~~~") {
-            in_fence = !in_fence;
-            continue;
-        }
-        if in_fence {
-            continue;
-        }
-        for target in targets(line) {
-            if let Some(file) = local_file(path, &target)
-                && !exists(&file)
-            {
-                let message = format!("link to {target}: there is no {}", file.display());
-                findings.push(Finding::new(path, index + 1, message));
-            }
+    for (line, prose) in prose_lines(text) {
+        for target in targets(prose) {
+            let Some((file, anchor)) = local(path, &target) else {
+                continue;
+            };
+            let message = match read(&file) {
+                None => format!("link to {target}: there is no {}", file.display()),
+                Some(page) if !anchor.is_empty() && !has_heading(&page, anchor) => {
+                    format!("link to {target}: {} has no such heading", file.display())
+                }
+                Some(_) => continue,
+            };
+            findings.push(Finding::new(path, line, message));
         }
     }
     findings
+}
+
+/// The numbered lines of a page outside blocks of code.
+pub fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    (1..).zip(text.lines()).filter(move |(_, line)| {
+        is_code ^= line.trim_start().starts_with("```");
+        !is_code && !line.trim_start().starts_with("```")
+    })
+}
+
+/// Whether a heading of the page gets this anchor from code hosts: lower case, dashes for blanks, no punctuation.
+fn has_heading(page: &str, anchor: &str) -> bool {
+    prose_lines(page).any(|(_, line)| {
+        let name = line.trim_start_matches('#');
+        let name = name.trim().to_lowercase().replace(' ', "-");
+        let is_kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        line.starts_with('#') && name.chars().filter(is_kept).eq(anchor.chars())
+    })
 }
 
 /// The targets of `[text](target)` and of `[name]: target`, outside inline code.
@@ -74,16 +88,16 @@ fn without_title(target: &str) -> String {
     target[..end].trim_matches(['<', '>']).to_owned()
 }
 
-/// The file that the target names, from the root of the project. A target that begins with a slash
-/// counts from there too, as code hosts show it.
-fn local_file(document: &Path, target: &str) -> Option<PathBuf> {
-    let file = target.split(['#', '?']).next().unwrap_or(target);
-    let has_scheme = file.contains("://") || file.starts_with("mailto:");
-    if file.is_empty() || has_scheme {
+/// The file that the target names, from the root of the project, and the heading. A target that begins with a
+/// slash counts from there too, as code hosts show it.
+fn local<'a>(document: &Path, target: &'a str) -> Option<(PathBuf, &'a str)> {
+    let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+    if file.contains("://") || file.starts_with("mailto:") {
         return None;
     }
     let from = match file.strip_prefix('/') {
         Some(rooted) => PathBuf::from(rooted),
+        None if file.is_empty() => document.to_owned(),
         None => document.parent().unwrap_or(Path::new("")).join(file),
     };
     let mut plain = PathBuf::new();
@@ -94,7 +108,7 @@ fn local_file(document: &Path, target: &str) -> Option<PathBuf> {
             other => plain.push(other),
         }
     }
-    Some(plain)
+    Some((plain, anchor))
 }
 
 #[cfg(test)]
@@ -102,15 +116,26 @@ mod tests {
     use super::*;
 
     fn messages(document: &str, text: &str) -> Vec<String> {
-        let there = ["README.md", "docs/method.md", "docs/plots/a.svg"];
-        let exists = |file: &Path| there.iter().any(|name| Path::new(name) == file);
-        let found = broken(Path::new(document), text, exists);
+        let there = [
+            "README.md",
+            "docs/index.md",
+            "docs/method.md",
+            "docs/plots/a.svg",
+        ];
+        let read = |file: &Path| {
+            let page = "# Words\n## The `5 %` verdict\n```\n# code\n```\n";
+            let mut there = there.iter();
+            there
+                .any(|name| Path::new(name) == file)
+                .then(|| page.to_owned())
+        };
+        let found = broken(Path::new(document), text, read);
         found.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn links_to_files_that_exist_pass() {
-        let text = "See [method](method.md#verdict \"title\"), [home](../README.md), ![](plots/a.svg)\n\
+        let text = "See [method](method.md#the-5--verdict \"title\"), [home](../README.md), ![](plots/a.svg)\n\
                     and [root](/README.md), [here](#words), [site](https://example.org/x).\n\
                     [ref]: <method.md>\n";
         assert!(messages("docs/index.md", text).is_empty());
@@ -118,13 +143,15 @@ mod tests {
 
     #[test]
     fn each_form_of_broken_link_is_found() {
-        let text = "fine\n[a](gone.md) and [b](../gone.md#x)\n[ref]: gone.svg\n";
+        let text = "fine\n[a](gone.md) and [b](../gone.md#x)\n[ref]: gone.svg\n[c](#code), [d](method.md#word)\n";
         assert_eq!(
             messages("docs/index.md", text),
             [
                 "docs/index.md:2: link to gone.md: there is no docs/gone.md",
                 "docs/index.md:2: link to ../gone.md#x: there is no gone.md",
                 "docs/index.md:3: link to gone.svg: there is no docs/gone.svg",
+                "docs/index.md:4: link to #code: docs/index.md has no such heading",
+                "docs/index.md:4: link to method.md#word: docs/method.md has no such heading",
             ]
         );
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::pages::prose_lines;
 use super::source::{Finding, code_lines};
 
 pub const LIST: &str = "xtask/words.toml";
@@ -30,7 +31,7 @@ impl Words {
         let lines: Vec<(usize, &str)> = if is_code && is_source {
             code_lines(text).collect()
         } else if path.extension().is_some_and(|end| end == "md") {
-            prose_lines(text)
+            prose_lines(text).collect()
         } else {
             Vec::new()
         };
@@ -48,15 +49,6 @@ impl Words {
         });
         findings.collect()
     }
-}
-
-fn prose_lines(text: &str) -> Vec<(usize, &str)> {
-    let mut is_code = false;
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| {
-        is_code ^= line.trim_start().starts_with("```");
-        !is_code
-    });
-    lines.collect()
 }
 
 /// Whether a line has the word, not as part of another.
