@@ -53,20 +53,24 @@ impl<'a> Cursor<'a> {
 
     /// Passes spaces and ends of lines, of which there may be none.
     pub fn gap(&mut self) -> &mut Self {
-        let rest = &self.bytes[self.at.min(self.bytes.len())..];
-        let blank = rest.iter().take(GAP_MAX);
-        self.at += blank
-            .take_while(|byte| matches!(byte, b' ' | b'\n'))
-            .count();
+        self.word(GAP_MAX, |byte| matches!(byte, b' ' | b'\n'));
         self
     }
 
     /// Passes spaces of the same line.
     pub fn spaces(&mut self) -> &mut Self {
-        let rest = &self.bytes[self.at.min(self.bytes.len())..];
-        let blank = rest.iter().take(GAP_MAX);
-        self.at += blank.take_while(|byte| **byte == b' ').count();
+        self.word(GAP_MAX, |byte| byte == b' ');
         self
+    }
+
+    /// What `read` reads here. Where it reads nothing, nothing is passed.
+    pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let began = self.at;
+        let found = read(self);
+        if found.is_none() {
+            self.at = began;
+        }
+        found
     }
 
     /// Passes this byte.
@@ -76,32 +80,33 @@ impl<'a> Cursor<'a> {
 
     /// Passes these words, also wrapped and with other spaces. On failure nothing is passed.
     pub fn words(&mut self, words: &str) -> Option<()> {
-        let began = self.at;
-        for (index, letter) in words.bytes().enumerate() {
-            if letter == b' ' {
-                self.gap();
-                continue;
-            }
-            if self.peek() != letter && self.peek() == b'\n' && index > 0 {
-                self.at += 1;
-                for _ in 0..INDENT_MAX {
-                    let _ = self.byte(b' ');
+        self.attempt(|cursor| {
+            for (index, letter) in words.bytes().enumerate() {
+                if letter == b' ' {
+                    cursor.gap();
+                    continue;
                 }
+                if cursor.peek() != letter && cursor.peek() == b'\n' && index > 0 {
+                    cursor.at += 1;
+                    cursor.word(INDENT_MAX, |byte| byte == b' ');
+                }
+                cursor.byte(letter)?;
             }
-            if self.byte(letter).is_none() {
-                self.at = began;
-                return None;
-            }
-        }
-        Some(())
+            Some(())
+        })
     }
 
     /// Passes the first of these that stands here, and tells which.
-    pub fn any<'w>(&mut self, words: &[&'w str]) -> Option<&'w str> {
-        words
-            .iter()
-            .copied()
-            .find(|words| self.words(words).is_some())
+    pub fn any<'w>(&mut self, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+        let mut words = words.into_iter();
+        words.find(|words| self.words(words).is_some())
+    }
+
+    /// Passes the words of the first row that stand here, and tells the rest of that row.
+    pub fn row<'r, T>(&mut self, rows: &'r [(&str, T)]) -> Option<&'r T> {
+        let mut rows = rows.iter();
+        let found = rows.find(|(words, _)| self.words(words).is_some());
+        found.map(|(_, rest)| rest)
     }
 
     fn digit(&self, by: usize) -> bool {
@@ -139,33 +144,26 @@ impl<'a> Cursor<'a> {
 
     /// A whole number.
     pub fn count(&mut self, by_spaces: bool) -> Option<f64> {
-        let began = self.at;
-        let number = self.whole(by_spaces).and_then(|digits| digits.parse().ok());
-        if number.is_none() {
-            self.at = began;
-        }
-        number
+        self.attempt(|cursor| cursor.whole(by_spaces)?.parse().ok())
     }
 
     /// A number, of which the decimal point may be a comma.
     pub fn number(&mut self) -> Option<f64> {
         let began = self.at;
         let mut digits = self.whole(false)?;
-        if matches!(self.peek(), b'.' | b',') {
-            let wrapped = usize::from(self.joins && self.ahead(1) == b'\n');
-            if self.digit(1 + wrapped) {
-                self.at += 1 + wrapped;
-                digits.push('.');
-                while digits.len() < 2 * DIGITS_MAX {
-                    if self.joins && self.peek() == b'\n' && self.digit(1) {
-                        self.at += 1;
-                    }
-                    if !self.digit(0) {
-                        break;
-                    }
-                    digits.push(char::from(self.peek()));
+        let wrapped = usize::from(self.joins && self.ahead(1) == b'\n');
+        if matches!(self.peek(), b'.' | b',') && self.digit(1 + wrapped) {
+            self.at += 1 + wrapped;
+            digits.push('.');
+            while digits.len() < 2 * DIGITS_MAX {
+                if self.joins && self.peek() == b'\n' && self.digit(1) {
                     self.at += 1;
                 }
+                if !self.digit(0) {
+                    break;
+                }
+                digits.push(char::from(self.peek()));
+                self.at += 1;
             }
         }
         let number = digits.parse().ok().filter(|it: &f64| it.is_finite());
@@ -213,64 +211,49 @@ pub enum Unit {
     Bytes,
 }
 
-/// A unit: how it is written behind its prefix, what it is, and what one of it is for each power of the prefix.
-type Form = (&'static str, Unit, f64, f64);
-
-/// The longer form before the shorter one that it begins with.
-const FORMS: [Form; 24] = [
-    ("bits/second", Unit::BitsPerSecond, 1.0, 1e3),
-    ("bits/sec", Unit::BitsPerSecond, 1.0, 1e3),
-    ("bit/sec", Unit::BitsPerSecond, 1.0, 1e3),
-    ("bits/s", Unit::BitsPerSecond, 1.0, 1e3),
-    ("bit/s", Unit::BitsPerSecond, 1.0, 1e3),
-    ("ib/s", Unit::BitsPerSecond, 1.0, 1e3),
-    ("b/sec", Unit::BitsPerSecond, 1.0, 1e3),
-    ("b/s", Unit::BitsPerSecond, 1.0, 1e3),
-    ("bps", Unit::BitsPerSecond, 1.0, 1e3),
-    ("Bytes/sec", Unit::BitsPerSecond, 8.0, 1024.0),
-    ("Byte/sec", Unit::BitsPerSecond, 8.0, 1024.0),
-    ("Bytes/s", Unit::BitsPerSecond, 8.0, 1024.0),
-    ("Byte/s", Unit::BitsPerSecond, 8.0, 1024.0),
-    ("B/sec", Unit::BitsPerSecond, 8.0, 1024.0),
-    ("B/s", Unit::BitsPerSecond, 8.0, 1024.0),
-    ("pkts/sec", Unit::PacketsPerSecond, 1.0, 1e3),
-    ("pkts/s", Unit::PacketsPerSecond, 1.0, 1e3),
-    ("pkt/s", Unit::PacketsPerSecond, 1.0, 1e3),
-    ("packets/s", Unit::PacketsPerSecond, 1.0, 1e3),
-    ("pps", Unit::PacketsPerSecond, 1.0, 1e3),
-    ("Bytes", Unit::Bytes, 1.0, 1024.0),
-    ("Byte", Unit::Bytes, 1.0, 1024.0),
-    ("bytes", Unit::Bytes, 1.0, 1024.0),
-    ("byte", Unit::Bytes, 1.0, 1024.0),
+/// Units: what they are, what one is without a prefix, the power of which a prefix is one, and how they are written.
+/// The longer form comes before the shorter one that it begins with.
+const FORMS: [(Unit, f64, f64, &str); 4] = [
+    (
+        Unit::BitsPerSecond,
+        1.0,
+        1e3,
+        "bits/second bits/sec bit/sec bits/s bit/s ib/s b/sec b/s bps",
+    ),
+    (
+        Unit::BitsPerSecond,
+        8.0,
+        1024.0,
+        "Bytes/sec Byte/sec Bytes/s Byte/s B/sec B/s",
+    ),
+    (
+        Unit::PacketsPerSecond,
+        1.0,
+        1e3,
+        "pkts/sec pkts/s pkt/s packets/s pps",
+    ),
+    (Unit::Bytes, 1.0, 1024.0, "Bytes Byte bytes byte"),
 ];
 
 /// The unit that stands here, and what one of it is.
 pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
-    let began = cursor.at;
-    let prefixes: [(&[u8], i32); 6] = [
-        (b"Kk", 1),
-        (b"Mm", 2),
-        (b"Gg", 3),
-        (b"Tt", 4),
-        (b"Pp", 5),
-        (b"", 0),
-    ];
-    for (letters, power) in prefixes {
-        cursor.at = began;
-        if power > 0 {
-            if !letters.contains(&cursor.peek()) {
-                continue;
-            }
+    let prefix = cursor.peek().to_ascii_lowercase();
+    let power = b"kmgtp".iter().position(|letter| *letter == prefix);
+    let prefixed = power.and_then(|power| {
+        cursor.attempt(|cursor| {
             cursor.at += 1;
-        }
-        for (word, unit, one, of_prefix) in FORMS {
-            if cursor.words(word).is_some() {
-                return Some((unit, one * of_prefix.powi(power)));
-            }
-        }
-    }
-    cursor.at = began;
-    None
+            unit(cursor, power as i32 + 1)
+        })
+    });
+    prefixed.or_else(|| unit(cursor, 0))
+}
+
+/// The unit that stands behind a prefix of this power, and what one of it is.
+fn unit(cursor: &mut Cursor, power: i32) -> Option<(Unit, f64)> {
+    FORMS.iter().find_map(|(unit, one, prefix, words)| {
+        cursor.any(words.split(' '))?;
+        Some((*unit, one * prefix.powi(power)))
+    })
 }
 
 /// A number with its unit.
@@ -293,23 +276,22 @@ impl Measured {
 
 /// A number with its unit, and how finely it is printed.
 pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
-    let began = cursor.at;
-    let number = cursor.number();
-    let digits = began..cursor.at;
-    let found = number.and_then(|number| {
-        cursor.gap();
-        let (unit, one) = read(cursor)?;
-        let printed = &cursor.bytes[digits];
+    cursor.attempt(|cursor| {
+        let began = cursor.at;
+        let number = cursor.number()?;
+        let printed = &cursor.bytes[began..cursor.at];
+        let (unit, one) = read(cursor.gap())?;
         Some(Measured {
             value: times(number, printed, one),
             unit,
             half_step: 0.5 * one * 0.1f64.powi(decimals(printed)),
         })
-    });
-    if found.is_none() {
-        cursor.at = began;
-    }
-    found
+    })
+}
+
+/// A number with this unit.
+pub fn measured_in(cursor: &mut Cursor, unit: Unit) -> Option<Measured> {
+    measured(cursor).filter(|it| it.unit == unit)
 }
 
 /// Digits behind the decimal point, which may be a comma; a comma before three digits sets thousands apart.
@@ -327,11 +309,6 @@ fn decimals(printed: &[u8]) -> i32 {
     }
 }
 
-/// A number with its unit, both as they are in the unit of the kind.
-pub fn quantity(cursor: &mut Cursor) -> Option<(f64, Unit)> {
-    measured(cursor).map(|it| (it.value, it.unit))
-}
-
 /// The nearest number to the one that is printed, which a product need not be.
 fn times(number: f64, printed: &[u8], one: f64) -> f64 {
     let power = one.log10();
@@ -345,7 +322,7 @@ fn times(number: f64, printed: &[u8], one: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod cursor_tests {
+mod tests {
     use super::*;
 
     fn at(text: &str) -> Cursor<'_> {
@@ -384,11 +361,6 @@ mod cursor_tests {
         };
         assert_eq!(wrapped.number(), Some(144.5));
     }
-}
-
-#[cfg(test)]
-mod units_tests {
-    use super::*;
 
     #[test]
     fn every_form_of_a_unit_is_read() {
@@ -411,8 +383,9 @@ mod units_tests {
             ("7244 pps", (7244.0, Unit::PacketsPerSecond)),
         ] {
             let mut cursor = Cursor::new(text.as_bytes(), 0);
-            assert_eq!(quantity(&mut cursor), Some(expected), "{text}");
+            let found = measured(&mut cursor).map(|it| (it.value, it.unit));
+            assert_eq!(found, Some(expected), "{text}");
         }
-        assert_eq!(quantity(&mut Cursor::new(b"7 apples", 0)), None);
+        assert_eq!(measured(&mut Cursor::new(b"7 apples", 0)), None);
     }
 }

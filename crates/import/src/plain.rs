@@ -1,7 +1,7 @@
 //! Plain letters of a text from a web page, a mail or a terminal, with the way back to the source.
 //!
-//! Escape sequences, entities, quote marks and typographic letters become what the tool printed. The way back takes two
-//! bits for each byte of the source.
+//! Escape sequences, entities, quote marks and typographic letters become what the tool printed. The way back takes
+//! less than two bits for each byte.
 
 use std::ops::Range;
 
@@ -12,63 +12,80 @@ pub const MOVED: u8 = 2;
 /// A longer escape sequence is none.
 const ESCAPE_MAX: usize = 16;
 
+/// Bytes of the plain text, and of the source, between two notes of where they are.
+const STEP: usize = 64;
+
 /// The text.
-pub struct Plain {
+pub struct Plain<'s> {
     /// Its bytes, all below 128.
     pub bytes: Vec<u8>,
-    /// Where in the source each of them stood.
-    kept: Bits,
-    source_bytes: usize,
-    newlines: Bits,
+    source: &'s str,
+    /// Where in the source every 64th of them stood.
+    stood: Vec<usize>,
+    /// Lines of the source that end before every 64th of its bytes.
+    lines: Vec<u32>,
 }
 
-impl Plain {
+impl<'s> Plain<'s> {
     /// Of a text of less than 4 GiB.
-    pub fn of(source: &str) -> Self {
+    pub fn of(source: &'s str) -> Self {
         let mut bytes = Vec::with_capacity(source.len());
-        let kept = Bits::of(
-            source.len(),
-            letters(source).map(|(at, byte)| {
-                bytes.push(byte);
-                at
-            }),
-        );
-        let newlines = source
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| *byte == b'\n');
+        let mut stood = Vec::new();
+        for (at, byte) in letters(source, b'\n') {
+            if bytes.len() % STEP == 0 {
+                stood.push(at);
+            }
+            bytes.push(byte);
+        }
+        let mut ended = 0;
+        let lines = source.as_bytes().chunks(STEP).map(|chunk| {
+            let before = ended;
+            ended += ends_of_lines(chunk);
+            before
+        });
         Plain {
             bytes,
-            kept,
-            source_bytes: source.len(),
-            newlines: Bits::of(source.len(), newlines.map(|(at, _)| at)),
+            source,
+            stood,
+            lines: lines.collect(),
         }
     }
 
     /// The byte of the source that became a byte here.
     pub fn source(&self, here: usize) -> usize {
-        self.kept.position(here as u32).unwrap_or(self.source_bytes)
+        let Some(from) = self.stood.get(here / STEP) else {
+            return self.source.len();
+        };
+        let first = here - here % STEP;
+        let before = first.checked_sub(1).map_or(b'\n', |at| self.bytes[at]);
+        let found = letters(&self.source[*from..], before).nth(here - first);
+        found.map_or(self.source.len(), |(at, _)| from + at)
     }
 
     /// The bytes of the source that became these.
     pub fn sources(&self, here: &Range<usize>) -> Range<usize> {
         let start = self.source(here.start);
         match here.end.checked_sub(1).filter(|last| *last >= here.start) {
-            Some(last) => start..(self.source(last) + 1).min(self.source_bytes),
+            Some(last) => start..(self.source(last) + 1).min(self.source.len()),
             None => start..start,
         }
     }
 
     /// The line of a byte of the source, from 1.
     pub fn line(&self, source: usize) -> u32 {
-        1 + self.newlines.below(source)
+        let step = (source / STEP).min(self.lines.len().saturating_sub(1));
+        let since = &self.source.as_bytes()[step * STEP..source];
+        1 + self.lines.get(step).unwrap_or(&0) + ends_of_lines(since)
     }
 }
 
-/// The plain letters of a text, each with its byte there.
-fn letters(source: &str) -> impl Iterator<Item = (usize, u8)> {
+fn ends_of_lines(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u32
+}
+
+/// The plain letters of a text that follows on a letter, each with its byte there.
+fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
     let mut rest = source.char_indices().peekable();
-    let mut last = b'\n';
     std::iter::from_fn(move || {
         loop {
             let (at, letter) = rest.next()?;
@@ -106,19 +123,10 @@ fn escape_end(text: &[u8]) -> usize {
     if text.get(1) != Some(&b'[') {
         return 1;
     }
-    let body = text.iter().take(ESCAPE_MAX).skip(2);
-    body.take_while(|byte| !(0x40..0x7f).contains(*byte))
-        .count()
-        + match text.len() {
-            0..=2 => text.len(),
-            _ => 2,
-        }
-        + usize::from(
-            text.iter()
-                .take(ESCAPE_MAX)
-                .skip(2)
-                .any(|byte| (0x40..0x7f).contains(byte)),
-        )
+    let text = &text[..text.len().min(ESCAPE_MAX)];
+    let mut body = text.iter().skip(2);
+    let last = body.position(|byte| (0x40..0x7f).contains(byte));
+    last.map_or(text.len(), |last| last + 3)
 }
 
 /// What a web page writes for letters of its own.
@@ -154,72 +162,6 @@ fn plain_letter(letter: char) -> Option<u8> {
     })
 }
 
-/// Words between two counts.
-const STEP: usize = 64;
-
-/// The set.
-pub struct Bits {
-    words: Vec<u64>,
-    /// Positions before each step.
-    before: Vec<u32>,
-}
-
-impl Bits {
-    /// Some positions of a text of this length.
-    pub fn of(length: usize, positions: impl Iterator<Item = usize>) -> Self {
-        let mut words = vec![0u64; length.div_ceil(64)];
-        for at in positions {
-            words[at / 64] |= 1u64 << (at % 64);
-        }
-        let mut count = 0;
-        let before = words.chunks(STEP).map(|step| {
-            let before = count;
-            count += ones(step);
-            before
-        });
-        Bits {
-            before: before.collect(),
-            words,
-        }
-    }
-
-    /// How many positions are below this one.
-    pub fn below(&self, at: usize) -> u32 {
-        let word = (at / 64).min(self.words.len());
-        // A text that fills its last step has no count behind it.
-        let step = (word / STEP).min(self.before.len().saturating_sub(1));
-        let before = self.before.get(step).copied().unwrap_or(0);
-        let rest = self
-            .words
-            .get(at / 64)
-            .map_or(0, |it| it & ((1u64 << (at % 64)) - 1));
-        before + ones(&self.words[(step * STEP).min(word)..word]) + rest.count_ones()
-    }
-
-    /// The position with this number, from 0, if there are so many.
-    pub fn position(&self, number: u32) -> Option<usize> {
-        let step = self.before.partition_point(|before| *before <= number);
-        let step = step.checked_sub(1)?;
-        let mut left = number - self.before[step];
-        for (word, at) in self.words[step * STEP..].iter().zip(step * STEP..) {
-            let here = word.count_ones();
-            if left < here {
-                let mut word = *word;
-                for _ in 0..left {
-                    word &= word - 1;
-                }
-                return Some(at * 64 + word.trailing_zeros() as usize);
-            }
-            left -= here;
-        }
-        None
-    }
-}
-
-fn ones(words: &[u64]) -> u32 {
-    words.iter().map(|word| word.count_ones()).sum()
-}
-
 #[cfg(test)]
 mod plain_tests {
     use super::*;
@@ -253,28 +195,5 @@ mod plain_tests {
             let expected = 1 + source[..at].matches('\n').count() as u32;
             assert_eq!(plain.line(at), expected, "{at}");
         }
-    }
-}
-
-#[cfg(test)]
-mod bits_tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_counted_and_found_across_steps() {
-        let length = 3 * 64 * STEP + 17;
-        let all: Vec<usize> = (0..length)
-            .filter(|at| at % 3 == 1 || at % 4096 < 5)
-            .collect();
-        let bits = Bits::of(length, all.iter().copied());
-        for (number, at) in all.iter().enumerate().step_by(7) {
-            assert_eq!(bits.position(number as u32), Some(*at));
-            assert_eq!(bits.below(*at), number as u32);
-            assert_eq!(bits.below(at + 1), number as u32 + 1);
-        }
-        assert_eq!(bits.position(all.len() as u32), None);
-        assert_eq!(bits.below(length), all.len() as u32);
-        let none = Bits::of(0, std::iter::empty());
-        assert_eq!((none.below(0), none.position(0)), (0, None));
     }
 }

@@ -14,20 +14,17 @@ pub fn looks_like_netblast(text: &str) -> bool {
         .any(|line| field(line) == Some(BlastField::Calls))
 }
 
-/// The lines of one run that count.
-#[derive(Default)]
-struct Block {
-    line: usize,
-    start: Option<f64>,
-    finish: Option<f64>,
-    calls: Option<f64>,
-    errors: Option<f64>,
-}
+/// The lines of a run that count, with what they are called.
+const COUNTED: [(BlastField, &str); 4] = [
+    (BlastField::Start, "start"),
+    (BlastField::Finish, "finish"),
+    (BlastField::Calls, "send calls"),
+    (BlastField::Errors, "send errors"),
+];
 
 /// Each block of counts is a run: datagrams that were sent, a second.
 pub fn parse_netblast(text: &str) -> Result<Vec<ToolRun>, FileError> {
-    let mut runs = Vec::new();
-    let mut block: Option<Block> = None;
+    let mut blocks: Vec<(usize, [Option<f64>; 4])> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
         let mut cursor = Cursor::new(line.as_bytes(), 0);
@@ -35,19 +32,11 @@ pub fn parse_netblast(text: &str) -> Result<Vec<ToolRun>, FileError> {
             continue;
         };
         if field == BlastField::Start {
-            runs.extend(block.take().map(Block::run).transpose()?);
-            block = Some(Block {
-                line: at,
-                ..Block::default()
-            });
+            blocks.push((at, [None; 4]));
         }
-        let Some(block) = &mut block else { continue };
-        let place = match field {
-            BlastField::Start => &mut block.start,
-            BlastField::Finish => &mut block.finish,
-            BlastField::Calls => &mut block.calls,
-            BlastField::Errors => &mut block.errors,
-            _ => continue,
+        let place = COUNTED.iter().position(|(counted, _)| *counted == field);
+        let (Some(place), Some((_, values))) = (place, blocks.last_mut()) else {
+            continue;
         };
         let behind = line.get(cursor.at..).unwrap_or_default().trim();
         let value = netrate::value(&mut cursor, field);
@@ -56,41 +45,26 @@ pub fn parse_netblast(text: &str) -> Result<Vec<ToolRun>, FileError> {
             let rest = line[cursor.at..].trim();
             rest.is_empty() || rest.starts_with('(')
         });
-        *place = Some(value.ok_or_else(|| error(at, format!("'{behind}' is no count or time")))?);
+        let wrong = || error(at, format!("'{behind}' is no count or time"));
+        values[place] = Some(value.ok_or_else(wrong)?);
     }
-    runs.extend(block.map(Block::run).transpose()?);
-    Ok(runs)
+    blocks.into_iter().map(run_of_block).collect()
 }
 
-impl Block {
-    fn run(self) -> Result<ToolRun, FileError> {
-        let missing = |what: &str| {
-            error(
-                self.line,
-                format!("the run that begins here has no line '{what}:'"),
-            )
-        };
-        let start = self.start.ok_or_else(|| missing("start"))?;
-        let finish = self.finish.ok_or_else(|| missing("finish"))?;
-        let calls = self.calls.ok_or_else(|| missing("send calls"))?;
-        let errors = self.errors.ok_or_else(|| missing("send errors"))?;
-        if finish <= start || errors > calls {
-            return Err(error(
-                self.line,
-                "the run that begins here finishes before it starts, or has more errors than calls",
-            ));
-        }
-        let mut run = ToolRun::new(self.line, Quantity::PacketsPerSecond);
-        run.value = Some((calls - errors) / (finish - start)).filter(|rate| rate.is_finite());
-        run.is_sent = true;
-        Ok(run)
+fn run_of_block((line, values): (usize, [Option<f64>; 4])) -> Result<ToolRun, FileError> {
+    let fails = |why: &str| error(line, format!("the run that begins here {why}"));
+    if let Some(missing) = values.iter().position(Option::is_none) {
+        return Err(fails(&format!("has no line '{}:'", COUNTED[missing].1)));
     }
-}
-
-/// One line.
-struct Line {
-    packets: f64,
-    seconds: f64,
+    let [start, finish, calls, errors] = values.map(Option::unwrap_or_default);
+    if finish <= start || errors > calls {
+        let why = "finishes before it starts, or has more errors than calls";
+        return Err(fails(why));
+    }
+    let mut run = ToolRun::new(line, Quantity::PacketsPerSecond);
+    run.value = Some((calls - errors) / (finish - start)).filter(|rate| rate.is_finite());
+    run.is_sent = true;
+    Ok(run)
 }
 
 /// Whether a line of it is there.
@@ -106,17 +80,18 @@ fn is_line(line: &str) -> bool {
 /// line of a stretch are left out where more than three are left: traffic began or ended within them.
 pub fn parse_netreceive(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
-    let mut stretch: Vec<Line> = Vec::new();
+    let mut stretch: Vec<(f64, f64)> = Vec::new();
     let mut began = 1;
     for (index, text) in text.lines().enumerate() {
         if !is_line(text) {
             continue;
         }
-        let line = line(text).ok_or_else(|| {
+        let mut cursor = Cursor::new(text.as_bytes(), 0);
+        let line = netrate::line(cursor.spaces()).ok_or_else(|| {
             let expected = "expected '{n} pps {n} Mbps - {n} pkts in {seconds} ns'";
             error(index + 1, expected)
         })?;
-        if line.packets > 0.0 {
+        if line.0 > 0.0 {
             if stretch.is_empty() {
                 began = index + 1;
             }
@@ -129,22 +104,17 @@ pub fn parse_netreceive(text: &str) -> Result<Vec<ToolRun>, FileError> {
     Ok(runs)
 }
 
-fn line(text: &str) -> Option<Line> {
-    let mut cursor = Cursor::new(text.as_bytes(), 0);
-    let (packets, seconds) = netrate::line(cursor.spaces())?;
-    Some(Line { packets, seconds })
-}
-
-fn run(began: usize, stretch: &[Line]) -> Option<ToolRun> {
+/// The run of a stretch: packets and seconds of each of its lines.
+fn run(began: usize, stretch: &[(f64, f64)]) -> Option<ToolRun> {
     if stretch.is_empty() {
         return None;
     }
     let whole = netrate::steady(stretch);
-    let packets: f64 = whole.iter().map(|line| line.packets).sum();
-    let seconds: f64 = whole.iter().map(|line| line.seconds).sum();
+    let packets: f64 = whole.iter().map(|(packets, _)| packets).sum();
+    let seconds: f64 = whole.iter().map(|(_, seconds)| seconds).sum();
     let mut run = ToolRun::new(began, Quantity::PacketsPerSecond);
     run.value = Some(packets / seconds).filter(|rate| rate.is_finite());
-    let rates = whole.iter().map(|line| line.packets / line.seconds);
+    let rates = whole.iter().map(|(packets, seconds)| packets / seconds);
     run.series = rates.collect();
     Some(run)
 }

@@ -32,10 +32,8 @@ const KNOWN: [Known; 13] = [
 ];
 
 fn is_option(word: &str) -> bool {
-    let letter = word.strip_prefix('-').map(str::as_bytes);
-    letter
-        .and_then(<[u8]>::first)
-        .is_some_and(u8::is_ascii_alphabetic)
+    let name = word.strip_prefix('-').unwrap_or_default();
+    name.starts_with(|letter: char| letter.is_ascii_alphabetic())
 }
 
 fn is_end_or_option(word: &str) -> bool {
@@ -62,15 +60,10 @@ fn is_interface_or_end(word: &str) -> bool {
 pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let mark = cursor.at;
     cursor.at += 1;
-    cursor.spaces();
-    let (tool, words) = command(cursor)?;
+    let mut command = command(cursor.spaces())?;
+    command.is_prompted = true;
     let (host, began) = prompt(cursor.bytes, mark, from);
-    let command = Command {
-        tool,
-        host,
-        is_prompted: true,
-        words,
-    };
+    command.host = host;
     Some(vec![Anchor {
         at: began..cursor.at,
         seen: Seen::Command(command),
@@ -80,83 +73,42 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
 /// A command without a prompt, as in a sentence or at the beginning of a line.
 pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
     let before = cursor.behind();
-    if before.is_ascii_alphanumeric() || matches!(before, b'.' | b'/' | b'-' | b'_') {
+    if before.is_ascii_alphanumeric() || b"./-_".contains(&before) {
         return None;
     }
-    let (tool, words) = command(cursor)?;
-    let command = Command {
-        tool,
-        host: None,
-        is_prompted: false,
-        words,
-    };
-    Some(Seen::Command(command))
+    command(cursor).map(Seen::Command)
 }
 
 /// The tool whose name stands here, and its arguments.
-fn command(cursor: &mut Cursor) -> Option<(Tool, Vec<String>)> {
+fn command(cursor: &mut Cursor) -> Option<Command> {
     let _ = cursor.words("sudo ");
-    let began = cursor.at;
-    let path = cursor.word(48, |it| {
-        it.is_ascii_alphanumeric() || matches!(it, b'/' | b'.' | b'_')
+    let whole = cursor.attempt(|cursor| {
+        let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
+        let name = path.rsplit('/').next().unwrap_or_default();
+        KNOWN.iter().find(|known| is_name(name, known))
     });
-    let name = path
-        .unwrap_or_default()
-        .rsplit('/')
-        .next()
-        .unwrap_or_default();
-    let whole = KNOWN.iter().find(|known| is_name(name, known));
-    let (tool, _, _, takes) = match whole {
-        Some(known) => known,
-        None => {
-            // The name may be wrapped.
-            cursor.at = began;
-            KNOWN
-                .iter()
-                .find(|(_, name, ..)| cursor.words(name).is_some())?
-        }
-    };
+    // The name may be wrapped.
+    let mut wrapped = KNOWN.iter();
+    let known = whole.or_else(|| wrapped.find(|(_, name, ..)| cursor.words(name).is_some()));
+    let (tool, _, _, takes) = *known?;
     // A word of prose is no command: the others behind it are not read for it.
-    let first = arguments(&mut cursor.clone(), *tool, 1);
+    let first = arguments(&mut cursor.clone(), tool, 1);
     takes(first.first().map_or("", String::as_str)).then_some(())?;
-    Some((*tool, arguments(cursor, *tool, WORDS_MAX)))
+    Some(Command {
+        tool,
+        host: None,
+        is_prompted: false,
+        words: arguments(cursor, tool, WORDS_MAX),
+    })
 }
 
 fn is_name(name: &str, (_, known, slips_max, _): &Known) -> bool {
-    let length = name.len().abs_diff(known.len());
+    let is_as_long = name.len() >= 4 && name.len().abs_diff(known.len()) <= 1;
     // Release numbers hang on: iperf2, iperf-2.0.5.
     let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    // A slip is a letter that is missing, too many, wrong or in another's place.
     plain == *known
-        || (*slips_max > 0 && length <= 1 && name.len() >= 4 && slips(name, known) <= *slips_max)
-}
-
-/// Letters that are missing, too many, wrong or in each other's place (Damerau and Levenshtein).
-fn slips(one: &str, other: &str) -> usize {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let width = other.len() + 1;
-    let mut cost = vec![0; (one.len() + 1) * width];
-    for row in 0..=one.len() {
-        for column in 0..=other.len() {
-            let at = |row: usize, column: usize| row * width + column;
-            if row == 0 || column == 0 {
-                cost[at(row, column)] = row + column;
-                continue;
-            }
-            let differs = usize::from(one[row - 1] != other[column - 1]);
-            let mut least = (cost[at(row - 1, column)] + 1)
-                .min(cost[at(row, column - 1)] + 1)
-                .min(cost[at(row - 1, column - 1)] + differs);
-            let swapped = row > 1
-                && column > 1
-                && one[row - 1] == other[column - 2]
-                && one[row - 2] == other[column - 1];
-            if swapped {
-                least = least.min(cost[at(row - 2, column - 2)] + 1);
-            }
-            cost[at(row, column)] = least;
-        }
-    }
-    cost[cost.len() - 1]
+        || (*slips_max > 0 && is_as_long && strsim::osa_distance(name, known) <= *slips_max)
 }
 
 /// Options of iperf that take a number, in letters.
@@ -195,11 +147,8 @@ fn arguments(cursor: &mut Cursor, tool: Tool, max: usize) -> Vec<String> {
 }
 
 fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Option<String> {
-    let takes = last
-        .as_bytes()
-        .get(1)
-        .copied()
-        .filter(|_| is_option(last) && last.len() == 2);
+    let letter = last.as_bytes().get(1).copied();
+    let takes = letter.filter(|_| is_option(last) && last.len() == 2);
     let is_number = match tool {
         Tool::Iperf => takes.is_some_and(|letter| NUMERIC.contains(&letter)),
         Tool::Netblast | Tool::Netsend => position > 0,
@@ -209,11 +158,8 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
     if cursor.peek() == b'-' {
         // A row of dashes begins a banner.
         let is_rule = cursor.ahead(1) == b'-' && cursor.ahead(2) == b'-';
-        let rest = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
-        return match is_rule {
-            true => None,
-            false => cursor.word(24, rest).map(|word| unglued(cursor, word)),
-        };
+        let rest = |it: u8| !is_rule && (it.is_ascii_alphanumeric() || it == b'-');
+        return cursor.word(24, rest).map(|word| unglued(cursor, word));
     }
     if is_number {
         let digits = |it: u8| it.is_ascii_digit() || it == b'.';
@@ -230,26 +176,16 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
         Tool::Netblast | Tool::Netsend => position == 0,
         _ => true,
     };
-    let is_of_word = |it: u8| {
-        it.is_ascii_alphanumeric() || matches!(it, b'.' | b':' | b'_' | b'-' | b'=' | b'/')
-    };
+    let is_of_word = |it: u8| it.is_ascii_alphanumeric() || b".:_-=/".contains(&it);
     let word = may_stand.then(|| cursor.word(64, is_of_word)).flatten()?;
     Some(unglued(cursor, word))
 }
 
 /// A word without the banner that hangs on it.
 fn unglued(cursor: &mut Cursor, word: &str) -> String {
-    let ends = [
-        "---",
-        "Client",
-        "Server",
-        "Interface",
-        "interrupt",
-        "start:",
-    ]
-    .map(|end| word.find(end));
-    let end = ends.into_iter().flatten().filter(|end| *end > 0).min();
-    let end = end.unwrap_or(word.len());
+    let banners = "--- Client Server Interface interrupt start:".split(' ');
+    let ends = banners.filter_map(|banner| word.find(banner));
+    let end = ends.filter(|end| *end > 0).min().unwrap_or(word.len());
     cursor.at -= word.len() - end;
     String::from(&word[..end])
 }
@@ -287,40 +223,14 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
 }
 
 /// Options of ifconfig(8) that are on, or with a dash off.
-const SWITCHES: [&str; 14] = [
-    "rxcsum",
-    "txcsum",
-    "rxcsum6",
-    "txcsum6",
-    "tso",
-    "tso4",
-    "tso6",
-    "lro",
-    "toe",
-    "vlanhwtag",
-    "vlanhwfilter",
-    "vlanhwcsum",
-    "vlanhwtso",
-    "vlanmtu",
-];
+const SWITCHES: &str = "rxcsum txcsum rxcsum6 txcsum6 tso tso4 tso6 lro toe vlanhwtag vlanhwfilter \
+                        vlanhwcsum vlanhwtso vlanmtu";
 /// And those that have a number behind them.
 const NUMBERS: [&str; 2] = ["mtu", "txqueuelen"];
 
 /// Options of ethtool(8) that set pairs of a name and a value.
-const ETHTOOL: [&str; 12] = [
-    "-K",
-    "--features",
-    "--offload",
-    "-C",
-    "--coalesce",
-    "-G",
-    "--set-ring",
-    "-A",
-    "--pause",
-    "-L",
-    "--set-channels",
-    "--set-priv-flags",
-];
+const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --pause -L --set-channels \
+                       --set-priv-flags";
 
 /// The variable by which old kernels poll on all interfaces.
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
@@ -349,16 +259,12 @@ fn of_ifconfig(words: &[&str]) -> Vec<(String, String)> {
     let mut set = Vec::new();
     for (at, word) in options.iter().enumerate() {
         let plain = word.strip_prefix('-').unwrap_or(word);
-        let value = if SWITCHES.contains(&plain) {
-            Some(if plain.len() < word.len() {
-                "off"
-            } else {
-                "on"
-            })
-        } else if NUMBERS.contains(word) {
-            options.get(at + 1).copied().filter(|it| is_count(it))
+        let is_off = plain.len() < word.len();
+        let value = if SWITCHES.split(' ').any(|it| it == plain) {
+            Some(if is_off { "off" } else { "on" })
         } else {
-            None
+            let number = options.get(at + 1).filter(|_| NUMBERS.contains(word));
+            number.copied().filter(|it| is_count(it))
         };
         set.extend(value.map(|value| (format!("{interface}.{plain}"), String::from(value))));
     }
@@ -369,7 +275,7 @@ fn of_ethtool(words: &[&str]) -> Vec<(String, String)> {
     let [option, interface, pairs @ ..] = words else {
         return Vec::new();
     };
-    if !ETHTOOL.contains(option) {
+    if !ETHTOOL.split(' ').any(|it| it == *option) {
         return Vec::new();
     }
     let pairs = pairs.chunks_exact(2);

@@ -14,7 +14,7 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     if cursor.behind() == b'.' {
         return None;
     }
-    let root = cursor.any(&["kern.", "hw.", "net.", "dev."])?;
+    let root = cursor.any(["kern.", "hw.", "net.", "dev."])?;
     let mut name = String::from(root);
     while name.len() < 80 {
         let part = cursor.word(40, |it| {
@@ -32,8 +32,7 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     cursor.spaces();
     let mut value = cursor.word(24, |it| it.is_ascii_digit() || it == b'-')?;
     let mut was = None;
-    if cursor.clone().spaces().words("->").is_some() {
-        cursor.spaces().words("->");
+    if cursor.attempt(|it| it.spaces().words("->")).is_some() {
         was = Some(Seen::Was(name.clone(), String::from(value)));
         value = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
     }
@@ -42,13 +41,11 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         value: String::from(value),
         is_cumulative: false,
     };
-    let at = began..cursor.at;
-    let both = std::iter::once(reading).chain(was);
-    let both = both.map(|seen| Anchor {
-        at: at.clone(),
+    let anchor = |seen| Anchor {
+        at: began..cursor.at,
         seen,
-    });
-    Some(both.collect())
+    };
+    Some([reading].into_iter().chain(was).map(anchor).collect())
 }
 
 /// `em0: flags=8843<UP,...>`, where what stands between angle brackets may be gone; Linux's `eth0 Link encap:`.
@@ -60,8 +57,7 @@ pub fn interface_head(cursor: &mut Cursor) -> Option<Seen> {
     name.ends_with(|it: char| it.is_ascii_digit())
         .then_some(())?;
     if cursor.byte(b':').is_some() {
-        cursor.gap();
-        cursor.words("flags=")?;
+        cursor.gap().words("flags=")?;
     } else {
         cursor.words(" Link encap:")?;
     }
@@ -85,9 +81,8 @@ pub fn interface_body(cursor: &mut Cursor) -> Option<Seen> {
     if !matches!(cursor.behind(), b' ' | b'\n') {
         return None;
     }
-    cursor.words("inet6").or_else(|| cursor.words("inet"))?;
-    cursor.gap();
-    let _ = cursor.words("addr:");
+    cursor.any(["inet6", "inet"])?;
+    let _ = cursor.gap().words("addr:");
     let is_of_address = |it: u8| it.is_ascii_hexdigit() || matches!(it, b'.' | b':');
     let address = cursor.gap().word(45, is_of_address)?;
     address.contains(['.', ':']).then_some(())?;
@@ -114,35 +109,23 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_alphanumeric() {
         return None;
     }
-    let (_, name) = IDENTITY
-        .iter()
-        .find(|(words, _)| cursor.words(words).is_some())?;
-    let is_release = |it: u8| it.is_ascii_digit();
+    let name = *cursor.row(&IDENTITY)?;
     // In prose FreeBSD is a word: a kernel has a release behind it.
-    let is_kernel = *name == "kernel";
-    if is_kernel && !is_release(cursor.peek()) {
+    let is_kernel = name == "kernel";
+    if is_kernel && !cursor.peek().is_ascii_digit() {
         return None;
     }
     let line = cursor.word(VALUE_MAX, |it| it != b'\n')?;
-    if is_kernel && !line.contains(['-', '#', '(']) {
+    if (is_kernel && !line.contains(['-', '#', '('])) || (name == "CPU" && !line.contains("Hz")) {
         return None;
     }
-    if *name == "CPU" && !line.contains("Hz") {
-        return None;
-    }
-    let end = if is_kernel {
-        line.find(" from ").unwrap_or(line.len())
-    } else {
-        line.len()
-    };
-    let end = ["real memory", "Origin", "avail memory"]
-        .iter()
-        .filter_map(|next| line.find(next))
-        .filter(|it| *it > 0)
-        .fold(end, usize::min);
+    let release = is_kernel.then(|| line.find(" from ")).flatten();
+    let next = ["real memory", "Origin", "avail memory"].map(|next| line.find(next));
+    let ends = next.into_iter().flatten().filter(|it| *it > 0);
+    let end = ends.chain(release).min().unwrap_or(line.len());
     cursor.at -= line.len() - end;
     let seen = Seen::Reading {
-        name: String::from(*name),
+        name: String::from(name),
         value: line[..end].trim().replace(|it: char| it.is_control(), "?"),
         is_cumulative: false,
     };
@@ -174,22 +157,15 @@ const MOST: usize = 9;
 
 /// `CPU states:`, `CPU:`, `%Cpu(s):`, and what follows.
 pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
-    cursor.any(&["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"])?;
-    let after = cursor.at;
-    cursor.gap();
-    match states(cursor) {
-        Some(Ok(states)) => Some(Seen::Cpu(states)),
-        Some(Err(why)) => Some(Seen::Spoilt(why)),
-        None => {
-            cursor.at = after;
-            // dmesg tells of the processor so.
-            let line = cursor.word(80, |byte| byte != b'\n')?;
-            let has_states = line.contains('%') && line.contains("idle");
-            let why = "a redraw has written over a line of CPU states";
-            has_states.then_some(())?;
-            Some(Seen::Spoilt(why))
-        }
-    }
+    cursor.any(["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"])?;
+    let found = cursor.attempt(|cursor| states(cursor.gap()));
+    found.or_else(|| {
+        // dmesg tells of the processor so.
+        let line = cursor.word(80, |byte| byte != b'\n')?;
+        let has_states = line.contains('%') && line.contains("idle");
+        let why = "a redraw has written over a line of CPU states";
+        has_states.then_some(Seen::Spoilt(why))
+    })
 }
 
 /// `2.7% user, 0.0% nice, ...` whose head was lost.
@@ -197,17 +173,13 @@ pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     let mut ahead = cursor.clone();
     ahead.number()?;
-    ahead.gap();
-    let _ = ahead.byte(b'%');
-    ahead.words(" user").or_else(|| ahead.words(" us,"))?;
-    match states(cursor)? {
-        Ok(states) => Some(Seen::Cpu(states)),
-        Err(why) => Some(Seen::Spoilt(why)),
-    }
+    let _ = ahead.gap().byte(b'%');
+    ahead.any([" user", " us,"])?;
+    states(cursor)
 }
 
 /// The states, in shares of 1; why they cannot be used; nothing when this is no such line.
-fn states(cursor: &mut Cursor) -> Option<Result<[f64; 5], &'static str>> {
+fn states(cursor: &mut Cursor) -> Option<Seen> {
     let mut sums = [0.0; 6];
     let mut seen: Vec<&str> = Vec::new();
     let mut ended = cursor.at;
@@ -217,8 +189,8 @@ fn states(cursor: &mut Cursor) -> Option<Result<[f64; 5], &'static str>> {
         };
         let _ = cursor.gap().byte(b'%');
         cursor.gap();
-        let Some((name, state)) = STATES.iter().find(|(name, _)| cursor.words(name).is_some())
-        else {
+        let mut names = STATES.iter();
+        let Some((name, state)) = names.find(|(name, _)| cursor.words(name).is_some()) else {
             break;
         };
         if seen.contains(name) {
@@ -237,11 +209,11 @@ fn states(cursor: &mut Cursor) -> Option<Result<[f64; 5], &'static str>> {
     // Each is rounded to a tenth.
     if (sum - 100.0).abs() > 0.05 * seen.len() as f64 + 1e-6 || seen.len() < FEWEST {
         let why = "the CPU states do not sum to 100 %: a redraw has written over some, or some are missing";
-        return Some(Err(why));
+        return Some(Seen::Spoilt(why));
     }
     // To the last digit that is printed.
     let share = |state: usize| (sums[state] * 100.0).round() / 1e4;
-    Some(Ok([0, 1, 2, 3, 4].map(share)))
+    Some(Seen::Cpu([0, 1, 2, 3, 4].map(share)))
 }
 
 #[cfg(test)]

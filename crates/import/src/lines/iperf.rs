@@ -2,8 +2,7 @@
 //!
 //! A line of figures that is broken across lines is joined only if its bytes, times and rate then agree.
 
-use crate::cursor;
-use crate::cursor::{Cursor, Unit};
+use crate::cursor::{Cursor, Unit, measured_in};
 use crate::lines::seen::{Banner, Connected, Id, IperfLine, Seen};
 
 /// Reads a line of figures: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`, and of datagrams with what is behind
@@ -55,16 +54,12 @@ fn in_brackets(
     }
     if cursor.words("Sent").is_some() {
         let count = cursor.gap().count(true)?;
-        cursor
-            .words(" datagrams")
-            .or_else(|| cursor.words(" datagram"))?;
+        cursor.any([" datagrams", " datagram"])?;
         return Some(Seen::Counted(id, "sent_datagrams", count));
     }
-    let after = cursor.at;
-    if let Some(line) = figures(cursor) {
+    if let Some(line) = cursor.attempt(figures) {
         return Some(Seen::Interval(Box::new(IperfLine { id, ..line })));
     }
-    cursor.at = after;
     times(cursor)?;
     let count = cursor.gap().count(true)?;
     cursor.words(" datagrams received out-of-order")?;
@@ -105,9 +100,7 @@ fn end(cursor: &mut Cursor) -> Option<(String, u16)> {
     // Without spaces, the word behind it hangs on.
     let length = address.find("port").unwrap_or(address.len());
     cursor.at -= address.len() - length;
-    cursor.words(" port ")?;
-    let port = cursor.count(false)?;
-    Some((String::from(&address[..length]), port as u16))
+    Some((String::from(&address[..length]), port(cursor)?))
 }
 
 fn is_of_address(byte: u8) -> bool {
@@ -118,35 +111,29 @@ fn times(cursor: &mut Cursor) -> Option<(f64, f64)> {
     let start = cursor.gap().number()?;
     cursor.gap().byte(b'-')?;
     let end = cursor.gap().number()?;
-    cursor.gap();
-    cursor.any(&["sec", "s"])?;
+    cursor.gap().any(["sec", "s"])?;
     (start <= end).then_some((start, end))
 }
 
 /// The line under the reading in which its parts agree; a line that was not wrapped has one only.
 fn figures(cursor: &mut Cursor) -> Option<IperfLine> {
     let began = cursor.clone();
-    let plain = figures_as_they_stand(cursor);
+    let plain = figures_as_they_stand(cursor).filter(IperfLine::agrees);
     let ends_at_wrap = cursor.peek() == b'\n' && cursor.ahead(1).is_ascii_digit();
-    if plain.as_ref().is_some_and(IperfLine::agrees) && !ends_at_wrap {
+    if plain.is_some() && !ends_at_wrap {
         return plain;
     }
     let mut wrapped = Cursor {
         joins: true,
         ..began
     };
+    let may_be_longer = plain.as_ref().is_none_or(|it| it.datagrams.is_some());
     let joined = figures_as_they_stand(&mut wrapped).filter(IperfLine::agrees);
-    match joined.filter(|_| {
-        plain
-            .as_ref()
-            .is_none_or(|it| !it.agrees() || it.datagrams.is_some())
-    }) {
-        Some(joined) => {
-            cursor.at = wrapped.at;
-            Some(joined)
-        }
-        None => plain.filter(IperfLine::agrees),
+    let joined = joined.filter(|_| may_be_longer);
+    if joined.is_some() {
+        cursor.at = wrapped.at;
     }
+    joined.or(plain)
 }
 
 fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
@@ -155,10 +142,8 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
     /// Tools differ in what they take for the time.
     const REST: f64 = 0.06;
     let (start, end) = times(cursor)?;
-    cursor.gap();
-    let transfer = cursor::measured(cursor).filter(|it| it.unit == Unit::Bytes)?;
-    cursor.gap();
-    let rate = cursor::measured(cursor).filter(|it| it.unit == Unit::BitsPerSecond)?;
+    let transfer = measured_in(cursor.gap(), Unit::Bytes)?;
+    let rate = measured_in(cursor.gap(), Unit::BitsPerSecond)?;
     let mut line = IperfLine {
         start,
         end,
@@ -167,13 +152,7 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
         rounding: transfer.rounding() + rate.rounding() + TIME_STEP / (end - start) + REST,
         ..IperfLine::default()
     };
-    let behind = cursor.at;
-    if let Some((jitter, datagrams)) = arrived(cursor) {
-        line.jitter_seconds = Some(jitter);
-        line.datagrams = Some(datagrams);
-    } else {
-        cursor.at = behind;
-    }
+    (line.jitter_seconds, line.datagrams) = cursor.attempt(arrived).unzip();
     Some(line)
 }
 
@@ -203,11 +182,6 @@ fn arrived(cursor: &mut Cursor) -> Option<(f64, [f64; 2])> {
     (lost <= total).then_some((jitter / 1e3, [lost, total]))
 }
 
-/// The banners, and what is wrong in them at times.
-pub fn banner_line(cursor: &mut Cursor) -> Option<Seen> {
-    banner(cursor).map(Seen::Banner)
-}
-
 /// `Client connecting to HOST, UDP port 5001`, `Server listening on TCP port 5001`.
 pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
     let is_server = cursor.words("Server listening on ").is_some();
@@ -216,21 +190,16 @@ pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
         cursor.words("Client connecting to ")?;
         // A name between angle brackets may be gone.
         peer = cursor.word(64, is_of_address).map(String::from);
-        cursor.gap();
-        let _ = cursor.byte(b',');
+        let _ = cursor.gap().byte(b',');
         cursor.gap();
     }
-    let is_udp = protocol(cursor)?;
+    let is_udp = cursor.any(["UDP", "TCP"])? == "UDP";
     Some(Banner {
         is_server,
         is_udp,
         peer,
         port: port(cursor),
     })
-}
-
-fn protocol(cursor: &mut Cursor) -> Option<bool> {
-    Some(cursor.any(&["UDP", "TCP"])? == "UDP")
 }
 
 fn port(cursor: &mut Cursor) -> Option<u16> {
@@ -244,19 +213,13 @@ pub fn size(cursor: &mut Cursor) -> Option<Seen> {
         ("TCP window size", "tcp_window_bytes"),
         ("UDP buffer size", "udp_buffer_bytes"),
     ];
-    if cursor.any(&["Sending", "Receiving"]).is_some() {
+    if cursor.any(["Sending", "Receiving"]).is_some() {
         let bytes = cursor.gap().count(false)?;
         cursor.words(" byte datagrams")?;
         return Some(Seen::Size("datagram_bytes", bytes));
     }
-    let (words, name) = BUFFERS
-        .iter()
-        .find(|(words, _)| cursor.words(words).is_some())?;
-    debug_assert!(!words.is_empty());
+    let name = cursor.row(&BUFFERS)?;
     let _ = cursor.gap().byte(b':');
-    cursor.gap();
-    let (bytes, Unit::Bytes) = cursor::quantity(cursor)? else {
-        return None;
-    };
+    let bytes = measured_in(cursor.gap(), Unit::Bytes)?.value;
     Some(Seen::Size(name, bytes))
 }

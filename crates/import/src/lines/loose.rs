@@ -1,15 +1,13 @@
 //! Prose: headings that name a setting, and rates in sentences.
 
-use crate::cursor;
-use crate::cursor::{Cursor, Unit};
+use crate::cursor::{Cursor, Unit, measured};
 use crate::lines::seen::{Anchor, Seen};
 
 /// A number with the unit of a rate.
 pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
-    let (value, unit) = cursor::quantity(cursor)?;
-    (unit != Unit::Bytes).then_some(())?;
-    Some(Seen::Loose(value, unit))
+    let rate = measured(cursor).filter(|it| it.unit != Unit::Bytes)?;
+    Some(Seen::Loose(rate.value, rate.unit))
 }
 
 /// A longer line is a sentence.

@@ -55,7 +55,7 @@ const HEADINGS: &[u8] = b"=#*ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 static RECOGNISERS: [(&[u8], Reader); 21] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
-    (b"CS", One(iperf::banner_line)),
+    (b"CS", One(|cursor| iperf::banner(cursor).map(Seen::Banner))),
     (b"TUSR", One(iperf::size)),
     (b"#$%>", Several(command::prompted)),
     (b"eins./", One(command::bare)),

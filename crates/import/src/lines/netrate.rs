@@ -1,7 +1,6 @@
 //! Lines of netblast, netsend and netreceive.
 
-use crate::cursor;
-use crate::cursor::{Cursor, Unit};
+use crate::cursor::{Cursor, Unit, measured_in};
 use crate::lines::seen::{BlastField, Seen};
 
 const FIELDS: [(&str, BlastField); 10] = [
@@ -26,21 +25,14 @@ pub fn blast_line(cursor: &mut Cursor) -> Option<Seen> {
 
 /// The label that stands here.
 pub fn field(cursor: &mut Cursor) -> Option<BlastField> {
-    let mut fields = FIELDS.iter();
-    let (_, field) = fields.find(|(words, _)| cursor.words(words).is_some())?;
-    Some(*field)
+    cursor.row(&FIELDS).copied()
 }
 
 /// What stands behind a label.
 pub fn value(cursor: &mut Cursor, field: BlastField) -> Option<f64> {
     cursor.gap();
     match field {
-        BlastField::Throughput => {
-            let (value, Unit::BitsPerSecond) = cursor::quantity(cursor)? else {
-                return None;
-            };
-            Some(value)
-        }
+        BlastField::Throughput => Some(measured_in(cursor, Unit::BitsPerSecond)?.value),
         // A time has nine decimals, which tells it from other things that start.
         BlastField::Start | BlastField::Finish => {
             let digits = cursor.at;
@@ -76,13 +68,8 @@ pub fn receive_line(cursor: &mut Cursor) -> Option<Seen> {
 
 /// The packets of a line of netreceive, and the seconds that they came in, which it calls ns.
 pub fn line(cursor: &mut Cursor) -> Option<(f64, f64)> {
-    let (_, Unit::PacketsPerSecond) = cursor::quantity(cursor)? else {
-        return None;
-    };
-    cursor.gap();
-    let (_, Unit::BitsPerSecond) = cursor::quantity(cursor)? else {
-        return None;
-    };
+    measured_in(cursor, Unit::PacketsPerSecond)?;
+    measured_in(cursor.gap(), Unit::BitsPerSecond)?;
     cursor.gap().byte(b'-')?;
     let packets = cursor.gap().count(false)?;
     cursor.words(" pkts in ")?;

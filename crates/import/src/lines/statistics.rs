@@ -1,7 +1,8 @@
 //! Counters of netstat, vmstat and systat.
 
-use crate::cursor;
-use crate::cursor::{Cursor, Unit};
+use std::sync::LazyLock;
+
+use crate::cursor::{Cursor, Unit, measured_in};
 use crate::lines::seen::{Anchor, Seen};
 
 /// Rows of a table of interrupts.
@@ -43,7 +44,7 @@ pub fn interrupt_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>>
 /// A row of that table whose header was lost.
 pub fn interrupt_row(cursor: &mut Cursor) -> Option<Seen> {
     let mut ahead = cursor.clone();
-    ahead.any(&["irq", "cpu"])?;
+    ahead.any(["irq", "cpu"])?;
     ahead.count(false)?;
     ahead.byte(b':')?;
     let (_, seen) = interrupts(cursor)?;
@@ -52,127 +53,82 @@ pub fn interrupt_row(cursor: &mut Cursor) -> Option<Seen> {
 
 /// A row: a name of several words, with colons, then its total and its rate.
 fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
+    let is_number = |word: &&&str| word.bytes().all(|it| it.is_ascii_digit());
+    let last_numbers = |words: &[&str]| words.iter().rev().take_while(is_number).count();
     let mut words: Vec<&str> = Vec::new();
     let mut ended = cursor.at;
     while words.len() < NAME_MAX + 2 {
-        cursor.gap();
         let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b":._+-/".contains(&it);
-        let Some(word) = cursor.word(32, is_of_name) else {
+        let Some(word) = cursor.gap().word(32, is_of_name) else {
             break;
         };
-        let is_number = |word: &str| word.bytes().all(|it| it.is_ascii_digit());
-        let is_done = words.len() >= 3
-            && [words.len() - 1, words.len() - 2]
-                .iter()
-                .all(|at| is_number(words[*at]));
-        if is_done && !is_number(word) {
+        let is_done = words.len() >= 3 && last_numbers(&words) >= 2;
+        if is_done && !is_number(&&word) {
             break;
         }
         words.push(word);
         ended = cursor.at;
         // The row ends where two numbers are not followed by a third.
-        let numbers = words
-            .iter()
-            .rev()
-            .take_while(|word| is_number(word))
-            .count();
         let mut next = cursor.clone();
-        let is_on_line = next.spaces().peek() != b'\n';
-        if numbers >= 2 && (!is_on_line || !next.peek().is_ascii_digit()) && numbers < words.len() {
+        let goes_on = next.spaces().peek().is_ascii_digit();
+        if (2..words.len()).contains(&last_numbers(&words)) && !goes_on {
             break;
         }
     }
     cursor.at = ended;
-    let numbers = words
-        .iter()
-        .rev()
-        .take_while(|it| it.bytes().all(|it| it.is_ascii_digit()))
-        .count();
-    if numbers < 2 || numbers == words.len() {
+    if !(2..words.len()).contains(&last_numbers(&words)) {
         return None;
     }
     let (name, counts) = words.split_at(words.len() - 2);
     let name = name.join(" ");
     let value = format!("{} at {} a second", counts[0], counts[1]);
-    Some((
-        name.clone(),
-        reading(format!("interrupts {name}"), value, true),
-    ))
+    let seen = reading(format!("interrupts {name}"), value, true);
+    Some((name, seen))
 }
 
-/// Counters of `netstat -s`: the words behind the number, in singular and plural, and what it is called here.
-const COUNTERS: [(&str, &str); 34] = [
-    ("datagrams received", "udp: datagrams received"),
-    ("datagram received", "udp: datagrams received"),
-    ("with incomplete header", "udp: with incomplete header"),
-    (
-        "with bad data length field",
-        "udp: with bad data length field",
-    ),
-    ("with bad checksum", "with bad checksum"),
-    ("with no checksum", "udp: with no checksum"),
-    ("dropped due to no socket", "udp: dropped due to no socket"),
-    (
-        "broadcast/multicast datagrams dropped due to no socket",
-        "udp: broadcast and multicast without socket",
-    ),
-    (
-        "broadcast/multicast datagram dropped due to no socket",
-        "udp: broadcast and multicast without socket",
-    ),
-    (
-        "broadcast/multicast datagrams undelivered",
-        "udp: broadcast and multicast undelivered",
-    ),
-    (
-        "broadcast/multicast datagram undelivered",
-        "udp: broadcast and multicast undelivered",
-    ),
-    (
-        "dropped due to full socket buffers",
-        "udp: dropped due to full socket buffers",
-    ),
-    ("not for hashed pcb", "udp: not for hashed pcb"),
-    ("delivered", "udp: delivered"),
-    ("datagrams output", "udp: datagrams output"),
-    ("datagram output", "udp: datagrams output"),
-    ("total packets received", "ip: total packets received"),
-    ("total packet received", "ip: total packets received"),
-    ("packets for this host", "ip: packets for this host"),
-    ("packet for this host", "ip: packets for this host"),
-    ("packets forwarded", "ip: packets forwarded"),
-    ("packet forwarded", "ip: packets forwarded"),
-    ("packets not forwardable", "ip: packets not forwardable"),
-    (
-        "packets sent from this host",
-        "ip: packets sent from this host",
-    ),
-    (
-        "packet sent from this host",
-        "ip: packets sent from this host",
-    ),
-    (
-        "output packets dropped due to no bufs",
-        "ip: output packets dropped due to no bufs",
-    ),
-    (
-        "output packet dropped due to no bufs",
-        "ip: output packets dropped due to no bufs",
-    ),
-    ("fragments received", "ip: fragments received"),
-    (
-        "incoming packets delivered",
-        "ip: incoming packets delivered",
-    ),
-    ("packet receive errors", "udp: packet receive errors"),
-    ("receive buffer errors", "udp: receive buffer errors"),
-    (
-        "packets to unknown port received",
-        "udp: packets to unknown port received",
-    ),
-    ("packets received", "packets received"),
-    ("packets sent", "packets sent"),
-];
+/// Counters of `netstat -s`: the protocol, and the words behind the number in the plural. Each is called so here, but for
+/// what stands behind a sign of equality. The longer words come before the shorter ones that they begin with.
+const COUNTERS: &str = "\
+udp: datagrams received
+udp: with incomplete header
+udp: with bad data length field
+with bad checksum
+udp: with no checksum
+udp: dropped due to no socket
+udp: broadcast/multicast datagrams dropped due to no socket=broadcast and multicast without socket
+udp: broadcast/multicast datagrams undelivered=broadcast and multicast undelivered
+udp: dropped due to full socket buffers
+udp: not for hashed pcb
+udp: delivered
+udp: datagrams output
+ip: total packets received
+ip: packets for this host
+ip: packets forwarded
+ip: packets not forwardable
+ip: packets sent from this host
+ip: output packets dropped due to no bufs
+ip: fragments received
+ip: incoming packets delivered
+udp: packet receive errors
+udp: receive buffer errors
+udp: packets to unknown port received
+packets received
+packets sent";
+
+/// What each counter of [`COUNTERS`] is called, and its words in the plural and in the singular.
+static COUNTER_ROWS: LazyLock<Vec<(String, [String; 2])>> = LazyLock::new(|| {
+    let row = |row: &str| {
+        let (protocol, words) = match row.split_once(": ") {
+            Some((protocol, words)) => (format!("{protocol}: "), words),
+            None => (String::new(), row),
+        };
+        let (words, name) = words.split_once('=').unwrap_or((words, words));
+        let one = words.replace("datagrams", "datagram");
+        let one = one.replace("packets", "packet");
+        (protocol + name, [String::from(words), one])
+    };
+    COUNTERS.lines().map(row).collect()
+});
 
 /// `18614 dropped due to full socket buffers`.
 pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
@@ -182,33 +138,21 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
     }
     let count = cursor.count(true)?;
     cursor.gap();
-    let (_, name) = COUNTERS
-        .iter()
-        .find(|(words, _)| cursor.words(words).is_some())?;
+    let mut rows = COUNTER_ROWS.iter();
+    let (name, _) =
+        rows.find(|(_, words)| cursor.any(words.each_ref().map(String::as_str)).is_some())?;
     // A word goes on: delivered becomes something else.
     (!cursor.peek().is_ascii_lowercase()).then_some(())?;
-    Some(reading(String::from(*name), count, true))
+    Some(reading(name.clone(), count, true))
 }
 
-/// What `netstat -m` says of buffers: three numbers or two.
+/// What `netstat -m` says of buffers behind three numbers or two, and what the numbers are.
 const BUFFERS: [(&str, &str); 5] = [
-    ("mbufs in use", "mbufs in use (current/cache/total)"),
-    (
-        "mbuf clusters in use",
-        "mbuf clusters in use (current/cache/total/max)",
-    ),
-    (
-        "requests for mbufs denied",
-        "requests for mbufs denied (mbufs/clusters/both)",
-    ),
-    (
-        "requests for mbufs delayed",
-        "requests for mbufs delayed (mbufs/clusters/both)",
-    ),
-    (
-        "bytes allocated to network",
-        "bytes allocated to network (current/cache/total)",
-    ),
+    ("mbufs in use", "current/cache/total"),
+    ("mbuf clusters in use", "current/cache/total/max"),
+    ("requests for mbufs denied", "mbufs/clusters/both"),
+    ("requests for mbufs delayed", "mbufs/clusters/both"),
+    ("bytes allocated to network", "current/cache/total"),
 ];
 
 /// `512/133/645 mbufs in use`.
@@ -219,10 +163,9 @@ pub fn buffers(cursor: &mut Cursor) -> Option<Seen> {
     let value = cursor.word(60, |it| it.is_ascii_digit() || it == b'/' || it == b'K')?;
     value.contains('/').then_some(())?;
     cursor.gap();
-    let (_, name) = BUFFERS
-        .iter()
-        .find(|(words, _)| cursor.words(words).is_some())?;
-    Some(reading(String::from(*name), value, false))
+    let mut rows = BUFFERS.iter();
+    let (words, numbers) = rows.find(|(words, _)| cursor.words(words).is_some())?;
+    Some(reading(format!("{words} ({numbers})"), value, false))
 }
 
 /// `vr0 in 81.250 Mb/s 81.250 Mb/s 432.560 MB`; the row `out` follows with or without its interface.
@@ -231,7 +174,7 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     if !matches!(cursor.behind(), b' ' | b'\n') {
         return None;
     }
-    let way = cursor.any(&["in", "out"])?;
+    let way = cursor.any(["in", "out"])?;
     let interface = (way == "in")
         .then(|| word_before(cursor.bytes, began, from))
         .flatten();
@@ -240,9 +183,7 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
         let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');
         cursor.word(100, bars);
         let started = cursor.at;
-        let (_, Unit::BitsPerSecond) = cursor::quantity(cursor)? else {
-            return None;
-        };
+        measured_in(cursor, Unit::BitsPerSecond)?;
         Some(Cursor::shown(cursor.bytes, started..cursor.at))
     };
     let (now, peak) = (rate(cursor)?, rate(cursor)?);
@@ -250,18 +191,13 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
         Some(interface) => format!("{interface} {way}"),
         None => String::from(way),
     };
-    let at = began..cursor.at;
-    Some(vec![
-        Anchor {
-            at: at.clone(),
-            seen: reading(format!("{name}: peak"), peak, false),
-        },
-        Anchor {
-            at,
-            // It falls as soon as the traffic ends.
-            seen: reading(format!("{name}: at the moment of the screen"), now, false),
-        },
-    ])
+    // The rate of the moment falls as soon as the traffic ends.
+    let rates = [("peak", peak), ("at the moment of the screen", now)];
+    let anchor = |(which, rate)| Anchor {
+        at: began..cursor.at,
+        seen: reading(format!("{name}: {which}"), rate, false),
+    };
+    Some(rates.map(anchor).into())
 }
 
 fn word_before(bytes: &[u8], at: usize, from: usize) -> Option<&str> {

@@ -255,8 +255,8 @@ fn figure(
 ) -> Option<ImportedFigure> {
     let plain = Plain::of(beginning(text));
     let mut cursor = Cursor::new(&plain.bytes, 0);
-    let (value, unit) = match cursor::quantity(&mut cursor) {
-        Some(found) => found,
+    let (value, unit) = match cursor::measured(&mut cursor) {
+        Some(found) => (found.value, found.unit),
         None => {
             let number = cursor.number().filter(|_| cursor.at == plain.bytes.len())?;
             let (unit, one) = unit()?;

@@ -23,7 +23,7 @@ const KNOBS_TOLD: usize = 16;
 
 /// A walk through one file.
 pub struct Walk<'a> {
-    plain: &'a Plain,
+    plain: &'a Plain<'a>,
     file: u32,
     map: &'a Map<'a>,
     out: &'a mut Found,
@@ -43,7 +43,7 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Adds what a file holds; nothing when that is more than the budget.
     pub fn through(
-        plain: &'a Plain,
+        plain: &'a Plain<'a>,
         file: u32,
         map: &'a Map<'a>,
         budget: &mut Budget,
