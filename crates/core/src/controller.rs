@@ -140,6 +140,12 @@ impl Memory {
         }
     }
 
+    /// Whether a cycle that stalls while it is under way just goes on. The original schedules another one on top. The
+    /// pollmore of the first ends both, and no tick is polled until the next stall, 100 ticks later.
+    pub(crate) fn resumes_after_stall(&self) -> bool {
+        matches!(self, Memory::Share(_))
+    }
+
     /// Ticks were missed: the burst. The original's second correction.
     pub(crate) fn after_missed_tick(&self, state: &State) -> u32 {
         match self {

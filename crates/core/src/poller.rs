@@ -188,7 +188,9 @@ impl Poller {
         if state.pending_polls > PENDING_POLLS_MAX {
             state.stalled = state.stalled.wrapping_add(1);
             state.pending_polls = 0;
-            state.phase = 0;
+            if !(state.pollmore_scheduled && self.memory.resumes_after_stall()) {
+                state.phase = 0;
+            }
         }
         let schedules = state.phase <= 2;
         if schedules {

@@ -108,6 +108,37 @@ proptest! {
     }
 }
 
+/// A chunk that outlasts a hundred ticks is a stall. Polling goes on at once when it ends, whether packets always wait or
+/// come at a rate.
+#[test]
+fn share_keeps_its_share_after_a_stall() {
+    let mut random = 1u64;
+    let mut draw = |range: core::ops::Range<u64>| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        range.start + (random >> 33) % (range.end - range.start)
+    };
+    let mut stalls = 0;
+    for step in 0..1000 {
+        let user_frac = draw(1..91) as u32;
+        let mut host = Host::new(Controller::Share, user_frac, draw(1_100..5_000));
+        host.noise_percent = [1, 5][step % 2];
+        host.arrivals = (step % 4 < 2).then_some(|_| 2 * BURST_MAX);
+        let each_burst = draw(100..1_000) as u32;
+        host.poller.write(Knob::EachBurst, each_burst).unwrap();
+        host.run(20 + draw(0..30));
+        let packet_ns = core::mem::replace(&mut host.packet_ns, draw(1..2_000) * 1000);
+        host.run(1);
+        host.packet_ns = packet_ns;
+        let ended = host.tick();
+        host.run(12 * TICKS);
+        stalls += host.poller.state().stalled;
+        keeps_its_share(&host, ended);
+    }
+    assert!(stalls > 500, "{stalls}");
+}
+
 #[test]
 fn a_late_tick_does_not_drop_the_burst_of_share() {
     let mut host = Host::new(Controller::Share, 50, 2_500);

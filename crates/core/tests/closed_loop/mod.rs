@@ -134,7 +134,9 @@ impl Host {
             self.now_ns = until_ns;
             if self.now_ns == self.next_tick_ns {
                 self.poller.hardclock(Time::from_ns(self.now_ns));
-                if self.poller.state().pending_polls > 1 {
+                let state = self.poller.state();
+                // Work under way or waiting is late. A tick for which nothing is to run is lost.
+                if state.pending_polls > 1 && (state.poll_scheduled || state.pollmore_scheduled) {
                     self.late_tick = self.now_ns / TICK_NS;
                 }
                 let arrivals = self.arrivals.map(|come| come(self.now_ns / TICK_NS));
