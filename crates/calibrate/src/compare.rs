@@ -13,7 +13,7 @@ use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 use crate::fit::{Library, ONE};
 use crate::quantity::{CpuState, Flow, FlowQuantity, Outcome, Quantity};
 use crate::scenario::{Length, SEED, simulated};
-use crate::table::{Figure, Mode, PublishedRun, RunScenario, Table};
+use crate::table::{Figure, Mode, PublishedRun, Table};
 
 /// A fifth more, a fifth less, in thousandths.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
@@ -33,7 +33,7 @@ impl Figure {
     /// How its error is told, in its run.
     fn error_kind(&self, run: &PublishedRun) -> ErrorKind {
         let is_scored = self.unscored.is_none() && run.unscored.is_none();
-        let quantity = self.quantity.filter(|_| is_scored);
+        let quantity = self.quantity().filter(|_| is_scored);
         quantity.map_or(ErrorKind::Unscored, Quantity::error_kind)
     }
 
@@ -103,10 +103,10 @@ impl<'a> Job<'a> {
             let seeds = SEED..SEED + PLACES;
             jobs.extend(seeds.map(|seed| job(Some(Change::Ticks { seed }))));
         }
-        let Some(scenario) = run.scenario.as_ref().filter(|_| has_sensitivity) else {
+        if !has_sensitivity || run.workload.is_none() {
             return jobs;
-        };
-        for variable in variables(library, run, scenario) {
+        }
+        for variable in variables(library, run) {
             for (factor, sign) in CHANGES {
                 if let Some(library) = variable.scaled(library, factor) {
                     let name = format!("{} {sign}", variable.name);
@@ -122,20 +122,20 @@ impl<'a> Job<'a> {
     /// # Errors
     /// Why its hosts cannot run it.
     pub fn simulate(&self) -> Result<Done, SimError> {
-        let Some(scenario) = &self.run.scenario else {
+        if self.run.workload.is_none() {
             return Ok(Done {
                 outcome: None,
                 values: self.run.figures.iter().map(not_run).collect(),
             });
-        };
-        let own = Length::of_comparison(scenario);
+        }
+        let own = Length::of_comparison(self.run);
         let (library, length, seed) = match &self.change {
             None => (self.library, own, SEED),
             Some(Change::Ticks { seed }) => (self.library, Length::COMPARISON, *seed),
             Some(Change::Parameter { library, .. }) => (library, own, SEED),
         };
-        let simulate = |scenario: &RunScenario| simulated(&library.hosts, scenario, length, seed);
-        let values = values(simulate, self.table, self.run, scenario);
+        let simulate = |run: &PublishedRun| simulated(&library.hosts, run, length, seed);
+        let values = values(simulate, self.table, self.run);
         let (outcome, values) = values
             .map_err(|error| format!("table {}, {}: {error}", self.table.name, self.run.name))?;
         Ok(Done {
@@ -171,22 +171,20 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
 
 /// What a run's figures come to in a simulation, in basic units.
 fn values(
-    simulate: impl Fn(&RunScenario) -> Result<Outcome, SimError>,
+    simulate: impl Fn(&PublishedRun) -> Result<Outcome, SimError>,
     table: &Table,
     run: &PublishedRun,
-    scenario: &RunScenario,
 ) -> Result<(Outcome, Vec<Option<f64>>), SimError> {
     let compared = table
         .runs
         .iter()
         .find(|other| Some(&other.name) == run.baseline.as_ref());
-    let baseline = compared.and_then(|other| other.scenario.as_ref());
+    let baseline = compared.filter(|other| other.workload.is_some());
     let baseline = baseline.map(&simulate).transpose()?;
-    let outcome = simulate(scenario)?;
+    let outcome = simulate(run)?;
     let values = run.figures.iter().map(|figure| {
-        figure
-            .quantity
-            .and_then(|quantity| quantity.of(&outcome, baseline.as_ref(), scenario.seconds))
+        let quantity = figure.quantity()?;
+        quantity.of(&outcome, baseline.as_ref(), run.seconds)
     });
     let values = values.collect();
     Ok((outcome, values))
@@ -236,7 +234,7 @@ fn note_change(row: &mut PublishedRow, name: &str, change: (&Option<f64>, &Optio
 
 /// A figure that needs no run: a knob that nothing has touched.
 fn not_run(figure: &Figure) -> Option<f64> {
-    match figure.quantity? {
+    match figure.quantity()? {
         Quantity::Knob(value) => Some(f64::from(value)),
         _ => None,
     }
@@ -300,8 +298,8 @@ fn row(
 
 /// What a run's figures depend on: the fitted parameters of its hosts, what only polling uses, and every cost of
 /// hosts to which nothing is fitted.
-fn variables(library: &Library, run: &PublishedRun, scenario: &RunScenario) -> Vec<Variable> {
-    let mut hosts = scenario.hosts.clone();
+fn variables(library: &Library, run: &PublishedRun) -> Vec<Variable> {
+    let mut hosts = run.hosts.clone();
     hosts.sort();
     hosts.dedup();
     let mut variables = Vec::new();
@@ -371,9 +369,9 @@ pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
             .iter()
             .filter(|other| !other.measured.is_empty())
     };
-    let has = |wanted: Quantity| measured().any(|other| other.quantity == Some(wanted));
+    let has = |wanted: Quantity| measured().any(|other| other.quantity() == Some(wanted));
     let says = |wanted: Option<Said>| measured().any(|other| said(other) == wanted);
-    match figure.quantity {
+    match figure.quantity() {
         // The shares of a host make a whole.
         Some(Quantity::Cpu(end, CpuState::Idle)) => {
             let others = [CpuState::User, CpuState::System, CpuState::Interrupt];
@@ -398,7 +396,7 @@ type Said = (bool, u8);
 /// What a figure says in whatever unit.
 fn said(figure: &Figure) -> Option<Said> {
     use FlowQuantity as Q;
-    let Some(Quantity::Flow(flow, way)) = figure.quantity else {
+    let Some(Quantity::Flow(flow, way)) = figure.quantity() else {
         return None;
     };
     match flow {
@@ -410,10 +408,9 @@ fn said(figure: &Figure) -> Option<Said> {
 
 /// An ideal sender sends what it is told to: without loss the same comes out.
 fn is_put_in(run: &PublishedRun, figure: &Figure) -> bool {
-    run.scenario.as_ref().is_some_and(|scenario| {
-        let rate = scenario.workload.rate_pps.map(|rate| rate as f64);
-        scenario.hosts.len() == 1 && rate.is_some() && rate == figure.measured_mean()
-    })
+    let rate = run.workload.as_ref().and_then(|workload| workload.rate_pps);
+    let rate = rate.map(|rate| rate as f64);
+    run.hosts.len() == 1 && rate.is_some() && rate == figure.measured_mean()
 }
 
 /// Whether it stands for those of its run that say the same: fitted ones do before others.
@@ -435,25 +432,21 @@ pub(crate) fn guess(
     run: &PublishedRun,
     figure: &Figure,
 ) -> Option<f64> {
-    let scenario = run
-        .scenario
-        .as_ref()
-        .filter(|_| run.mode == Mode::Polling)?;
+    let workload = run.workload.as_ref();
+    let workload = workload.filter(|_| run.mode == Mode::Polling)?;
     let is_other = |other: &&PublishedRun| {
-        let of_other = other.scenario.as_ref();
-        other.mode == Mode::Interrupt
-            && of_other
-                .is_some_and(|of| of.hosts == scenario.hosts && of.workload == scenario.workload)
+        let is_alike = other.hosts == run.hosts && other.workload == run.workload;
+        other.mode == Mode::Interrupt && is_alike
     };
     let interrupts = table.runs.iter().find(is_other);
     let same = interrupts
         .into_iter()
         .flat_map(|other| &other.figures)
-        .find(|other| other.quantity == figure.quantity);
+        .find(|other| other.quantity() == figure.quantity());
     let measured = same.and_then(|same| Some(same.measured_mean()? * same.unit.scale));
     measured.or_else(|| {
-        let line = full_line(library, &scenario.hosts, &scenario.workload)?;
-        figure.quantity?.of(&line, None, scenario.seconds)
+        let line = full_line(library, &run.hosts, workload)?;
+        figure.quantity()?.of(&line, None, run.seconds)
     })
 }
 
@@ -483,6 +476,7 @@ fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Op
             ..Flow::default()
         }],
         hosts: Vec::new(),
+        seconds: 1.0,
         bottleneck: String::new(),
     })
 }

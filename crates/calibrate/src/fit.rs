@@ -7,15 +7,17 @@
 //! the fit to the last digit; earlier fitted values do not matter.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use nicpoll_model::FileError;
 use nicpoll_model::sim::ErrorKind;
 use nicpoll_sim::{HostModel, SimError, workers};
+use serde::Deserialize;
 
 use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
 use crate::search::{SearchSpan, search};
-use crate::table::{Figure, PublishedRun, Section, Table, Text};
+use crate::table::{Figure, Mistake, PublishedRun, Table, read, wrong};
 
 /// Factors are counted in thousandths.
 pub(crate) const ONE: u64 = 1000;
@@ -30,46 +32,54 @@ const SHARE_UNIT: f64 = 0.05;
 /// five points.
 const SHARE_MIN: f64 = 0.2;
 /// A cost of more than ten milliseconds is none.
-const COST_MAX: f64 = 1e7;
-/// A clock of a published host.
-const MHZ_MAX: f64 = 10_000.0;
+const COSTS: RangeInclusive<u64> = 1..=10_000_000;
+/// Clocks of published hosts.
+const MHZ: RangeInclusive<u64> = 1..=10_000;
+const FIT_MS: RangeInclusive<u64> = 1..=1000;
+const STARTS: RangeInclusive<u64> = 1..=1000;
 
 /// What is fitted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FitPlan {
     /// The clock of the processor that the reference costs are of.
     pub reference_mhz: u64,
     /// What the factors are on: numbers of a host file.
-    pub costs: Vec<(String, u64)>,
+    pub costs: BTreeMap<String, u64>,
     /// Groups of parameters that are fitted together, in this order.
+    #[serde(default, rename = "group")]
     pub groups: Vec<Group>,
 }
 
 /// Parameters that are fitted together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Group {
     /// What tables call it.
     pub name: String,
     /// Its parameters.
+    #[serde(default, rename = "parameter")]
     pub parameters: Vec<Parameter>,
     /// How long its runs are simulated.
-    pub length: Length,
+    pub milliseconds: u64,
 }
 
 /// A factor on some costs of some hosts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// What it is called.
     pub name: String,
     /// Names of the hosts.
     pub hosts: Vec<String>,
     /// Their clocks, when their costs are in proportion to them; otherwise empty.
+    #[serde(default)]
     pub clocks_mhz: Vec<u64>,
     /// Numbers of the host files.
     pub fields: Vec<String>,
     /// The host whose numbers the factor is on, when it is not on the costs of the plan.
     pub like: Option<String>,
-    /// Where the search begins, in thousandths.
+    /// The factor that the search begins with.
     pub start: u64,
 }
 
@@ -133,83 +143,74 @@ impl FitPlan {
     /// # Errors
     /// The first thing that is wrong with it, with its line.
     pub fn parse(text: &str) -> Result<FitPlan, FileError> {
-        let text = Text(text);
-        let document = text.parse()?;
-        let document = Section::of(text, &document);
-        document.refuse_unknown("the file", &["reference_mhz", "costs", "group"])?;
-        let mhz = "give a clock in MHz, 1 to 10000";
-        let costs = "give [costs] with lines such as \"cpu.tick_ns\" = 2000, whole numbers above 0";
-        let mut plan = FitPlan {
-            reference_mhz: document.number("reference_mhz", 1.0, MHZ_MAX, mhz)? as u64,
-            costs: document.costs("costs", COST_MAX, costs)?,
-            groups: Vec::new(),
-        };
-        for section in document.sections("group", "groups are given as [[group]]")? {
-            section.refuse_unknown("a group", &["name", "milliseconds", "parameter"])?;
-            let name = section.string("name", "give the name that tables use")?;
-            let given =
-                section.sections("parameter", "parameters are given as [[group.parameter]]")?;
-            let parameters = given.iter().map(|given| parameter(given, &plan.costs));
-            let parameters: Result<Vec<_>, _> = parameters.collect();
-            let milliseconds = section.number(
-                "milliseconds",
-                1.0,
-                1000.0,
-                "give how long its runs are simulated, 1 to 1000",
-            )?;
-            plan.groups.push(Group {
-                name,
-                parameters: parameters?,
-                length: Length::of_fit(milliseconds as u64),
-            });
-        }
+        let plan: FitPlan = read(text)?;
+        plan.check().map_err(|mistake| mistake.after(text, 0))?;
         Ok(plan)
     }
-}
 
-fn parameter(section: &Section<'_>, costs: &[(String, u64)]) -> Result<Parameter, FileError> {
-    section.refuse_unknown(
-        "a parameter",
-        &["name", "hosts", "clocks_mhz", "fields", "like", "start"],
-    )?;
-    let mhz = "give clocks in MHz, 1 to 10000, one for each host";
-    let start = "give the factor that the search begins with, a whole number from 1 to 1000";
-    let parameter = Parameter {
-        name: section.string("name", "give a name")?,
-        hosts: section.strings("hosts", "give names of hosts")?,
-        clocks_mhz: section
-            .numbers("clocks_mhz", MHZ_MAX, mhz)?
-            .into_iter()
-            .map(|mhz| mhz as u64)
-            .collect(),
-        fields: section.strings("fields", "give numbers of host files, such as cpu.tick_ns")?,
-        like: section.optional_string("like", "give the name of a host that was fitted before")?,
-        start: ONE * section.number("start", 1.0, 1000.0, start)? as u64,
-    };
-    if parameter.hosts.is_empty() || parameter.fields.is_empty() {
-        let message = String::from("a parameter needs hosts and fields");
-        return Err(section.error(message));
+    fn check(&self) -> Result<(), Mistake> {
+        if !MHZ.contains(&self.reference_mhz) {
+            return wrong("reference_mhz", "give a clock in MHz, 1 to 10000");
+        }
+        if let Some((name, _)) = self.costs.iter().find(|(_, ns)| !COSTS.contains(*ns)) {
+            return wrong(
+                name,
+                format!(
+                    "{name} is wrong; give a whole number above 0, such as \"cpu.tick_ns\" = 2000"
+                ),
+            );
+        }
+        for group in &self.groups {
+            if !FIT_MS.contains(&group.milliseconds) {
+                return wrong(
+                    "milliseconds",
+                    "give how long its runs are simulated, 1 to 1000",
+                );
+            }
+            group
+                .parameters
+                .iter()
+                .try_for_each(|parameter| self.check_parameter(parameter))?;
+        }
+        Ok(())
     }
-    if parameter
-        .like
-        .as_ref()
-        .is_some_and(|like| parameter.hosts.contains(like))
-    {
-        let message =
-            String::from("like names a host that the parameter itself changes; give another");
-        return Err(section.error_at("like", message));
+
+    fn check_parameter(&self, parameter: &Parameter) -> Result<(), Mistake> {
+        let at = format!("\"{}\"", parameter.name);
+        if parameter.hosts.is_empty() || parameter.fields.is_empty() {
+            return wrong(at, "a parameter needs hosts and fields");
+        }
+        if parameter
+            .like
+            .as_ref()
+            .is_some_and(|like| parameter.hosts.contains(like))
+        {
+            return wrong(
+                at,
+                "like names a host that the parameter itself changes; give another",
+            );
+        }
+        let clocks = &parameter.clocks_mhz;
+        let has_each = clocks.is_empty() || clocks.len() == parameter.hosts.len();
+        if !has_each || !clocks.iter().all(|mhz| MHZ.contains(mhz)) {
+            return wrong(at, "give clocks in MHz, 1 to 10000, one for each host");
+        }
+        if !STARTS.contains(&parameter.start) {
+            return wrong(
+                at,
+                "give the factor that the search begins with, a whole number from 1 to 1000",
+            );
+        }
+        let is_cost =
+            |name: &&String| HostModel::field(name).is_some() && self.costs.contains_key(*name);
+        match parameter.fields.iter().find(|name| !is_cost(name)) {
+            None => Ok(()),
+            Some(name) => wrong(
+                at,
+                format!("{name} is no number of a host file with a line in [costs]"),
+            ),
+        }
     }
-    let clocks = &parameter.clocks_mhz;
-    if !clocks.is_empty() && (clocks.len() != parameter.hosts.len() || clocks.contains(&0)) {
-        return Err(section.error_at("clocks_mhz", String::from(mhz)));
-    }
-    if let Some(name) = parameter.fields.iter().find(|name| {
-        HostModel::field(name).is_none() || costs.iter().all(|(cost, _)| cost != *name)
-    }) {
-        let message = format!("{name} is no number of a host file with a line in [costs]");
-        return Err(section.error_at("fields", message));
-    }
-    Ok(parameter)
 }
 
 impl Parameter {
@@ -225,9 +226,8 @@ impl Parameter {
         for (index, host) in self.hosts.iter().enumerate() {
             let clock = self.clocks_mhz.get(index);
             for name in &self.fields {
-                let mut costs = plan.costs.iter();
                 // A parameter without a cost was refused when the file was read.
-                let cost = costs.find(|(cost, _)| cost == name).map(|(_, ns)| *ns);
+                let cost = plan.costs.get(name).copied();
                 let base = like.map_or(cost, |like| like.get(name)).unwrap_or(0);
                 let (of, by) = clock.map_or((1, 1), |mhz| (plan.reference_mhz, *mhz));
                 let parts = u128::from(base) * u128::from(factor) * u128::from(of) / u128::from(by);
@@ -252,7 +252,7 @@ pub fn fit(library: &Library) -> Result<Fit, SimError> {
     let plan = library.plan.clone();
     for group in &plan.groups {
         for parameter in &group.parameters {
-            library.apply(parameter, parameter.start);
+            library.apply(parameter, ONE * parameter.start);
         }
     }
     let mut groups = Vec::new();
@@ -275,9 +275,10 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), S
         .map(|parameter| SearchSpan {
             min: FACTOR_MIN,
             max: FACTOR_MAX,
-            start: parameter.start,
+            start: ONE * parameter.start,
         })
         .collect();
+    let length = Length::of_fit(group.milliseconds);
     let mut tried = library.clone();
     let mut failure = None;
     let mut errors = |factors: &[u64]| {
@@ -285,7 +286,7 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), S
             tried.apply(parameter, *factor);
         }
         let of_runs = workers::map(&runs, workers::count().min(runs.len()), |run| {
-            misfits(&tried, run, group.length)
+            misfits(&tried, run, length)
         });
         let of_runs: Result<Vec<Vec<f64>>, SimError> = of_runs.into_iter().collect();
         of_runs
@@ -322,15 +323,11 @@ pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
 
 /// The errors of a run's fitted figures, in units.
 fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<f64>, SimError> {
-    let Some(scenario) = &run.scenario else {
-        return Ok(Vec::new());
-    };
-    let outcome = scenario::simulated(&library.hosts, scenario, length, SEED)?;
+    let outcome = scenario::simulated(&library.hosts, run, length, SEED)?;
     let fitted = run.figures.iter().filter(|figure| figure.is_fitted);
     let misfits = fitted.map(|figure| {
-        let simulated = figure
-            .quantity
-            .and_then(|quantity| quantity.of(&outcome, None, scenario.seconds));
+        let quantity = figure.quantity();
+        let simulated = quantity.and_then(|quantity| quantity.of(&outcome, None, run.seconds));
         misfit(figure, simulated.unwrap_or(0.0))
     });
     Ok(misfits.collect())
@@ -349,7 +346,7 @@ fn softened(error: f64) -> f64 {
 /// the cost of a packet, and the cost is what is looked for.
 fn misfit(figure: &Figure, value: f64) -> f64 {
     let measured = figure.measured_mean().unwrap_or(0.0) * figure.unit.scale;
-    let is_share = figure.quantity.map(Quantity::error_kind) == Some(ErrorKind::Points);
+    let is_share = figure.quantity().map(Quantity::error_kind) == Some(ErrorKind::Points);
     if is_share {
         (value - measured) / measured.max(SHARE_MIN) / SHARE_UNIT
     } else {
@@ -380,8 +377,8 @@ impl Library {
             self.check_hosts(parameter.like.as_slice(), what)?;
         }
         for (table, run) in self.runs() {
-            if let Some(scenario) = &run.scenario {
-                self.check_hosts(&scenario.hosts, || {
+            if run.workload.is_some() {
+                self.check_hosts(&run.hosts, || {
                     format!("table {}, run '{}'", table.name, run.name)
                 })?;
             }

@@ -23,7 +23,7 @@ pub use fit::{Fit, FitPlan, Group, GroupFit, Library, Parameter, fit, fitted_fie
 pub use measure::switching::ticks_per_second;
 pub use measure::{HostCosts, PutInForce, measure_costs};
 pub use scenario::Length;
-pub use table::{Figure, Mode, PublishedRun, RunScenario, Table};
+pub use table::{Figure, Mode, PublishedRun, Table};
 pub use this_machine::{
     MeasuredMachine, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

@@ -1,21 +1,28 @@
 //! What a published figure is of: its quantity, its unit, how its error is told, and its value in a simulated run.
 
-use nicpoll_model::sim::{ErrorKind, SimCpu};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{ErrorKind, SimCpu, SimHostFigures};
 use nicpoll_sim::initial_knob;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, Error, value};
+use serde::{Deserialize, Deserializer};
 
 /// A simulated run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The flow, and the flow back if there is one.
     pub flows: Vec<Flow>,
-    /// The hosts, in the order of the path.
-    pub hosts: Vec<HostOutcome>,
+    /// The hosts, in the order of the path; the shares of each processor as the source took them.
+    pub hosts: Vec<SimHostFigures>,
+    /// Virtual time that was counted.
+    pub seconds: f64,
     /// The resource that limited it, with its host.
     pub bottleneck: String,
 }
 
 /// A host of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// The first.
     Sender,
@@ -55,32 +62,6 @@ pub struct Flow {
     pub intervals_bits: Option<(f64, f64)>,
 }
 
-/// A host in a simulated run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostOutcome {
-    /// Where its processor's time went.
-    pub cpu: SimCpu,
-    /// Packets lost for full socket buffers, of those received; `None` when none were.
-    pub socket_drop_ratio: Option<f64>,
-    /// Reports of an interrupt storm a second; `None` for disciplines without storm detection.
-    pub storm_reports_per_second: Option<f64>,
-    /// Interrupts of its cards a second.
-    pub interrupts_per_second: f64,
-    /// Switches to another thread a second.
-    pub switches_per_second: f64,
-}
-
-impl End {
-    pub(crate) fn from_name(name: &str) -> Option<End> {
-        Some(match name {
-            "sender" => End::Sender,
-            "router" => End::Router,
-            "receiver" => End::Receiver,
-            _ => return None,
-        })
-    }
-}
-
 impl Outcome {
     pub(crate) fn flow(&self, direction: Direction) -> Option<&Flow> {
         match direction {
@@ -89,8 +70,17 @@ impl Outcome {
         }
     }
 
+    /// Packets that the receiver lost for full socket buffers, of those that it received. Unknown with an ideal sender:
+    /// what they are a share of is not simulated.
+    fn socket_drop_ratio(&self) -> Option<f64> {
+        let ledger = &self.hosts.get(1..)?.last()?.ledger;
+        let dropped = ledger.lost_in(LossPlace::SocketBuffer);
+        let reached = ledger.taken + dropped;
+        (reached > 0).then(|| dropped as f64 / reached as f64)
+    }
+
     /// A host, if the path has it. The one host of a path of one receives.
-    pub(crate) fn host(&self, end: End) -> Option<&HostOutcome> {
+    pub(crate) fn host(&self, end: End) -> Option<&SimHostFigures> {
         let last = self.hosts.len().checked_sub(1)?;
         match end {
             End::Receiver => self.hosts.get(last),
@@ -121,7 +111,8 @@ pub enum Quantity {
 }
 
 /// A figure of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FlowQuantity {
     /// Calls to send, in the whole run.
     Calls,
@@ -165,7 +156,8 @@ pub enum Direction {
 }
 
 /// A state of the processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CpuState {
     /// Programs.
     User,
@@ -180,45 +172,23 @@ pub enum CpuState {
 }
 
 /// What a packet costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Cost {
     /// Processor time.
+    #[serde(rename = "cpu_saved_a_packet")]
     Cpu,
     /// Interrupts.
+    #[serde(rename = "interrupts_saved_a_packet")]
     Interrupts,
     /// Context switches.
+    #[serde(rename = "switches_saved_a_packet")]
     Switches,
 }
 
-const FLOWS: [(&str, FlowQuantity); 15] = [
-    ("calls", FlowQuantity::Calls),
-    ("send_errors", FlowQuantity::SendErrors),
-    ("sent_packets", FlowQuantity::SentPackets),
-    ("sent_rate", FlowQuantity::SentRate),
-    ("sent_payload", FlowQuantity::SentPayload),
-    ("sent_frames", FlowQuantity::SentFrames),
-    ("delivered_rate", FlowQuantity::DeliveredRate),
-    ("delivered_payload", FlowQuantity::DeliveredPayload),
-    ("received_frames", FlowQuantity::ReceivedFrames),
-    ("lost_packets", FlowQuantity::LostPackets),
-    ("loss", FlowQuantity::Loss),
-    ("jitter", FlowQuantity::Jitter),
-    ("out_of_order", FlowQuantity::OutOfOrder),
-    ("lowest_interval", FlowQuantity::LowestInterval),
-    ("highest_interval", FlowQuantity::HighestInterval),
-];
-
-const OTHERS: [(&str, Quantity); 6] = [
-    ("socket_drops", Quantity::SocketDrops),
-    ("router.storm_reports", Quantity::RouterStormReports),
-    ("ahead_of_baseline", Quantity::AheadOfBaseline),
-    ("cpu_saved_a_packet", Quantity::Saved(Cost::Cpu)),
-    (
-        "interrupts_saved_a_packet",
-        Quantity::Saved(Cost::Interrupts),
-    ),
-    ("switches_saved_a_packet", Quantity::Saved(Cost::Switches)),
-];
+/// The variant of a name in the files.
+fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
+    T::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
+}
 
 impl Quantity {
     /// Every name, for messages.
@@ -230,25 +200,23 @@ impl Quantity {
 
     /// The quantity of a name such as `sent_rate` or `receiver.interrupt`.
     pub fn from_name(name: &str) -> Option<Quantity> {
-        if let Some((_, quantity)) = OTHERS.iter().find(|(other, _)| *other == name) {
-            return Some(*quantity);
+        match name {
+            "socket_drops" => return Some(Quantity::SocketDrops),
+            "router.storm_reports" => return Some(Quantity::RouterStormReports),
+            "ahead_of_baseline" => return Some(Quantity::AheadOfBaseline),
+            _ => {}
         }
         match name.split_once('.') {
             Some(("knob", knob)) => return initial_knob(knob).map(Quantity::Knob),
-            Some((end, state)) => {
-                return Some(Quantity::Cpu(
-                    End::from_name(end)?,
-                    CpuState::from_name(state)?,
-                ));
-            }
+            Some((end, state)) => return Some(Quantity::Cpu(named(end)?, named(state)?)),
             None => {}
         }
-        let (name, direction) = match name.strip_suffix("_back") {
-            Some(name) => (name, Direction::Back),
+        let (flow, direction) = match name.strip_suffix("_back") {
+            Some(flow) => (flow, Direction::Back),
             None => (name, Direction::There),
         };
-        let (_, flow) = FLOWS.iter().find(|(flow, _)| *flow == name)?;
-        Some(Quantity::Flow(*flow, direction))
+        let flow = named(flow).map(|flow| Quantity::Flow(flow, direction));
+        flow.or_else(|| named(name).map(Quantity::Saved))
     }
 
     /// How its error is told: rates and counts by their ratio, shares by points. What varies from run to run by
@@ -280,8 +248,11 @@ impl Quantity {
         match self {
             Quantity::Flow(flow, direction) => flow.of(outcome.flow(direction)?, seconds),
             Quantity::Cpu(end, state) => Some(state.of(&outcome.host(end)?.cpu)),
-            Quantity::SocketDrops => outcome.host(End::Receiver)?.socket_drop_ratio,
-            Quantity::RouterStormReports => outcome.host(End::Router)?.storm_reports_per_second,
+            Quantity::SocketDrops => outcome.socket_drop_ratio(),
+            Quantity::RouterStormReports => {
+                let storm = outcome.host(End::Router)?.storm?;
+                Some(storm.reports as f64 / outcome.seconds)
+            }
             Quantity::AheadOfBaseline => {
                 let sent = |outcome: &Outcome| Some(outcome.flows.first()?.sent_payload_bits);
                 Some(sent(outcome)? - sent(baseline?)?)
@@ -318,17 +289,6 @@ impl FlowQuantity {
 }
 
 impl CpuState {
-    fn from_name(name: &str) -> Option<CpuState> {
-        Some(match name {
-            "user" => CpuState::User,
-            "system" => CpuState::System,
-            "interrupt" => CpuState::Interrupt,
-            "idle" => CpuState::Idle,
-            "busy" => CpuState::Busy,
-            _ => return None,
-        })
-    }
-
     fn of(self, cpu: &SimCpu) -> f64 {
         match self {
             CpuState::User => cpu.user,
@@ -346,8 +306,8 @@ impl Cost {
         let host = outcome.host(End::Receiver)?;
         let cost = match self {
             Cost::Cpu => 1.0 - host.cpu.idle,
-            Cost::Interrupts => host.interrupts_per_second,
-            Cost::Switches => host.switches_per_second,
+            Cost::Interrupts => host.interrupts as f64 / outcome.seconds,
+            Cost::Switches => host.context_switches as f64 / outcome.seconds,
         };
         (rate > 0.0).then(|| cost / rate)
     }
@@ -384,13 +344,18 @@ const fn unit(name: &'static str, scale: f64) -> Unit {
 }
 
 impl Unit {
-    pub(crate) const NAMES: &str = "\"\", Mbit/s, packets/s, reports/s, interrupts/s, packets, calls, \
+    const NAMES: &str = "\"\", Mbit/s, packets/s, reports/s, interrupts/s, packets, calls, \
         interrupts, reports, %, ppm, s, ms, us";
+}
 
-    /// The unit of a name.
-    pub fn from_name(name: &str) -> Option<Unit> {
-        UNITS.into_iter().find(|unit| unit.name == name)
-    }
+/// Reads the unit of a name.
+pub(crate) fn unit_of<'de, D: Deserializer<'de>>(from: D) -> Result<Unit, D::Error> {
+    let name = String::deserialize(from)?;
+    let found = UNITS.into_iter().find(|unit| unit.name == name);
+    found.ok_or_else(|| {
+        let known = Unit::NAMES;
+        Error::custom(format!("'{name}' is no known unit; there are {known}"))
+    })
 }
 
 #[cfg(test)]
@@ -399,17 +364,18 @@ mod tests {
 
     #[test]
     fn every_name_is_known() {
-        for (name, _) in FLOWS {
+        let (flows, others) = Quantity::NAMES.split_once(" (each").unwrap();
+        assert_eq!(flows.split(", ").count(), 15);
+        for name in flows.split(", ") {
             assert!(Quantity::from_name(name).is_some(), "{name}");
-            assert!(
-                Quantity::from_name(&format!("{name}_back")).is_some(),
-                "{name}"
-            );
-            assert!(Quantity::NAMES.contains(name), "{name}");
+            let back = format!("{name}_back");
+            assert!(Quantity::from_name(&back).is_some(), "{name}");
         }
-        for (name, quantity) in OTHERS {
-            assert_eq!(Quantity::from_name(name), Some(quantity));
-            assert!(Quantity::NAMES.contains(name), "{name}");
+        let (_, others) = others.split_once(", ").unwrap();
+        let (others, _) = others.split_once(", knob").unwrap();
+        assert_eq!(others.split(", ").count(), 6);
+        for name in others.split(", ") {
+            assert!(Quantity::from_name(name).is_some(), "{name}");
         }
         for name in ["sender.user", "router.busy", "receiver.idle", "knob.burst"] {
             assert!(Quantity::from_name(name).is_some(), "{name}");

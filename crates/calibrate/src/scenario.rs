@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimTcp};
+use nicpoll_model::sim::{SimFigures, SimFlow, SimTcp};
 use nicpoll_sim::{
     HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
-use crate::quantity::{Flow, HostOutcome, Outcome};
-use crate::table::RunScenario;
+use crate::quantity::{Flow, Outcome};
+use crate::table::PublishedRun;
 
 /// Chance decides where the ticks of several hosts lie, and nothing else of published runs; they all have this seed.
 pub(crate) const SEED: u64 = 1;
@@ -37,8 +37,8 @@ impl Length {
     };
 
     /// Of the comparison, for a run.
-    pub(crate) fn of_comparison(scenario: &RunScenario) -> Length {
-        match scenario.simulated_seconds {
+    pub(crate) fn of_comparison(run: &PublishedRun) -> Length {
+        match run.simulated_seconds {
             None => Length::COMPARISON,
             Some(seconds) => Length {
                 duration_ns: (seconds * 1e9) as u64,
@@ -60,53 +60,53 @@ impl Length {
     }
 }
 
-/// Simulates a run of these hosts.
+/// Simulates a run of these hosts that has a workload.
 ///
 /// # Errors
 /// Why the hosts cannot run it.
 pub fn simulated(
     hosts: &BTreeMap<String, HostModel>,
-    scenario: &RunScenario,
+    run: &PublishedRun,
     length: Length,
     seed: u64,
 ) -> Result<Outcome, SimError> {
-    let named = scenario.hosts.iter();
+    let workload = run.workload.clone();
+    let workload =
+        workload.ok_or_else(|| SimError::from(format!("{} has no workload", run.name)))?;
+    let named = run.hosts.iter();
     let hosts: Vec<&HostModel> = named.filter_map(|name| hosts.get(name)).collect();
-    let stop = |(number, host): (usize, &&HostModel)| PathHost {
-        host: (*host).clone(),
-        discipline: match number {
-            // The one host of a run with an ideal sender receives.
-            0 if hosts.len() > 1 => scenario.sender.clone(),
-            _ => scenario.others.clone(),
-        },
+    // The one host of a run with an ideal sender receives.
+    let is_sender = |number: usize| number == 0 && hosts.len() > 1;
+    let stop = |(number, host): (usize, &&HostModel)| {
+        Ok(PathHost {
+            host: (*host).clone(),
+            discipline: run.discipline(is_sender(number))?,
+        })
     };
+    let stops: Result<_, SimError> = hosts.iter().enumerate().map(stop).collect();
     let plan = Simulation {
-        stops: hosts.iter().enumerate().map(stop).collect(),
-        workload: scenario.workload.clone(),
-        duration_ns: length.duration_ns,
-        warmup_ns: length.warmup_ns,
-        seed,
+        stops: stops?,
         // Of several hosts only connections have parts.
-        slices: match scenario.workload.pattern {
+        slices: match workload.pattern {
             Pattern::IperfTcp(_) => (length.duration_ns / INTERVAL_NS) as u32,
             _ => 0,
         },
+        workload,
+        duration_ns: length.duration_ns,
+        warmup_ns: length.warmup_ns,
+        seed,
     };
     let figures = simulate(&plan)?;
-    let mut outcomes: Vec<_> = figures
-        .hosts
-        .iter()
-        .map(|of| host_outcome(of, scenario, length))
-        .collect();
-    if let [only] = &mut outcomes[..] {
-        // Its sender is not simulated: what the lost packets are a share of is unknown.
-        only.socket_drop_ratio = None;
-    }
-    Ok(Outcome {
+    let mut outcome = Outcome {
         flows: flows(&plan, &figures, &hosts, length),
-        hosts: outcomes,
         bottleneck: resource(&plan, &figures),
-    })
+        hosts: figures.hosts,
+        seconds: length.seconds(),
+    };
+    for host in outcome.hosts.iter_mut().filter(|_| run.is_sampled) {
+        host.cpu = host.cpu_sampled.unwrap_or(host.cpu);
+    }
+    Ok(outcome)
 }
 
 fn flows(
@@ -122,8 +122,8 @@ fn flows(
         return figures.connections.iter().map(connection_outcome).collect();
     }
     let received = figures.hosts.last().map(|host| {
-        let received = host.ledger.received;
-        received.saturating_sub(lost(host, LossPlace::RxRing)) as f64 / length.seconds()
+        let lost = host.ledger.lost_in(LossPlace::RxRing);
+        host.ledger.received.saturating_sub(lost) as f64 / length.seconds()
     });
     let frame_bits = frame_bits(&plan.workload, hosts);
     let flows = figures.flows.iter();
@@ -173,27 +173,6 @@ fn connection_outcome(connection: &SimTcp) -> Flow {
         intervals_bits: least.zip(most),
         ..Flow::default()
     }
-}
-
-fn host_outcome(host: &SimHostFigures, scenario: &RunScenario, length: Length) -> HostOutcome {
-    let sampled = host.cpu_sampled.filter(|_| scenario.is_sampled);
-    let dropped = lost(host, LossPlace::SocketBuffer);
-    let reached = host.ledger.taken + dropped;
-    HostOutcome {
-        cpu: sampled.unwrap_or(host.cpu),
-        socket_drop_ratio: (reached > 0).then(|| dropped as f64 / reached as f64),
-        storm_reports_per_second: host
-            .storm
-            .map(|storm| storm.reports as f64 / length.seconds()),
-        interrupts_per_second: host.interrupts as f64 / length.seconds(),
-        switches_per_second: host.context_switches as f64 / length.seconds(),
-    }
-}
-
-fn lost(host: &SimHostFigures, place: LossPlace) -> u64 {
-    let mut losses = host.ledger.losses.iter();
-    let found = losses.find(|loss| loss.place == place);
-    found.map_or(0, |loss| loss.packets)
 }
 
 /// Bits of a frame without FCS; `None` when a datagram is more than one.

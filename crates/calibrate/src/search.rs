@@ -267,11 +267,12 @@ fn step(slopes: &[Vec<f64>], errors: &[f64], damping: f64) -> Option<Vec<f64>> {
         row.push(-product(slope, errors));
         rows.push(row);
     }
-    solved(rows)
+    solved(rows, 1e-12)
 }
 
-/// Solves linear equations, each with its right side at its end (Gauss, with the greatest pivot).
-fn solved(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+/// Solves linear equations, each with its right side at its end (Gauss, with the greatest pivot). `None` when a pivot is
+/// below the least.
+pub(crate) fn solved(mut rows: Vec<Vec<f64>>, pivot_min: f64) -> Option<Vec<f64>> {
     let count = rows.len();
     for column in 0..count {
         let greatest = (column..count).max_by(|one, other| {
@@ -281,7 +282,7 @@ fn solved(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         })?;
         rows.swap(column, greatest);
         let pivot = rows[column].clone();
-        if pivot[column].abs() < 1e-12 || !pivot[column].is_finite() {
+        if pivot[column].abs() < pivot_min || !pivot[column].is_finite() {
             return None;
         }
         for row in rows.iter_mut().skip(column + 1) {
@@ -371,8 +372,9 @@ mod tests {
     #[test]
     fn equations_are_solved() {
         let rows = vec![vec![0.0, 2.0, 4.0], vec![3.0, 1.0, 5.0]];
-        assert_eq!(solved(rows), Some(vec![1.0, 2.0]));
-        assert_eq!(solved(vec![vec![1.0, 1.0, 1.0], vec![2.0, 2.0, 2.0]]), None);
+        assert_eq!(solved(rows, 1e-12), Some(vec![1.0, 2.0]));
+        let alike = vec![vec![1.0, 1.0, 1.0], vec![2.0, 2.0, 2.0]];
+        assert_eq!(solved(alike, 1e-12), None);
     }
 
     #[test]

@@ -1,18 +1,16 @@
-//! Published tables: what others measured, run by run, in their own units; and reading TOML with errors that name the
-//! line, for them and for the file of the fit.
+//! Published tables: what others measured, run by run, in their own units.
 //!
 //! A table is a TOML file (`sim/published/*.toml`). No number is invented: a run that the source describes without a number
 //! has figures without one, and a run that is not simulated says why. Any text is read, or refused with a line that it
 //! has.
 
-use std::ops::Range;
-
 use nicpoll_model::FileError;
-use nicpoll_sim::{ReceiveDiscipline, TrafficModel};
+use nicpoll_sim::{ReceiveDiscipline, SimError, TrafficModel};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
-use crate::quantity::{Quantity, Unit};
+use crate::quantity::{Quantity, Unit, unit_of};
 
 /// Nothing published is greater.
 const MEASURED_MAX: f64 = 1e15;
@@ -31,14 +29,34 @@ pub struct Table {
 }
 
 /// A run of a published table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PublishedRun {
     /// What was run.
     pub name: String,
     /// How the hosts learned of packets.
+    #[serde(rename = "discipline")]
     pub mode: Mode,
-    /// How it is simulated; `None` when it is not.
-    pub scenario: Option<RunScenario>,
+    /// Names of the hosts: sender, routers, receiver; one only when the sender is ideal.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// What is sent; `None` when the run is not simulated.
+    #[serde(default, deserialize_with = "workload")]
+    pub workload: Option<TrafficModel>,
+    /// Numbers of the hosts that go with the discipline, as its options.
+    pub with: Option<String>,
+    /// The sender's discipline, when it is not that of the others.
+    pub sender: Option<String>,
+    /// How long the published run was.
+    #[serde(default)]
+    pub seconds: f64,
+    /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
+    /// [`Length::COMPARISON`](crate::Length::COMPARISON).
+    pub simulated_seconds: Option<f64>,
+    /// Whether the published shares of the processors are samples that the hosts' clocks took, as top(1) shows them,
+    /// and are compared with such; otherwise exact ones stand for them.
+    #[serde(default, rename = "sampled")]
+    pub is_sampled: bool,
     /// Name of the group of parameters that is fitted to it.
     pub fit: Option<String>,
     /// Name of the run that figures of this one are compared with.
@@ -50,53 +68,39 @@ pub struct PublishedRun {
     /// Why it sits on a knife's edge, in a sentence: it is simulated with the ticks of its hosts at several places.
     pub knife_edge: Option<String>,
     /// Its figures.
+    #[serde(default)]
     pub figures: Vec<Figure>,
 }
 
 /// How the hosts of a run learned of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Mode {
     /// FreeBSD's interrupts.
+    #[serde(rename = "freebsd-interrupt")]
     Interrupt,
     /// FreeBSD's polling.
+    #[serde(rename = "freebsd-polling")]
     Polling,
     /// Linux's NAPI.
+    #[serde(rename = "napi")]
     Napi,
 }
 
-/// What is simulated.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunScenario {
-    /// Names of the hosts: sender, routers, receiver; one only when the sender is ideal.
-    pub hosts: Vec<String>,
-    /// What is sent.
-    pub workload: TrafficModel,
-    /// The sender's discipline.
-    pub sender: ReceiveDiscipline,
-    /// That of the others.
-    pub others: ReceiveDiscipline,
-    /// How long the published run was.
-    pub seconds: f64,
-    /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
-    /// [`Length::COMPARISON`](crate::Length::COMPARISON).
-    pub simulated_seconds: Option<f64>,
-    /// Whether the published shares of the processors are samples that the hosts' clocks took, as top(1) shows them,
-    /// and are compared with such; otherwise exact ones stand for them.
-    pub is_sampled: bool,
-}
-
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Figure {
     /// What it is of, as the file calls it.
+    #[serde(rename = "quantity")]
     pub name: String,
-    /// The same, when it can be simulated.
-    pub quantity: Option<Quantity>,
     /// The unit of the source.
+    #[serde(deserialize_with = "unit_of")]
     pub unit: Unit,
     /// What was measured, once for each run of it; empty when the source states no number.
+    #[serde(default)]
     pub measured: Vec<f64>,
     /// Whether the fit uses it.
+    #[serde(default, rename = "fit")]
     pub is_fitted: bool,
     /// What was chosen by looking at it, in a sentence.
     pub used: Option<String>,
@@ -104,6 +108,11 @@ pub struct Figure {
     pub unscored: Option<String>,
     /// What the simulation lacks, in a sentence.
     pub missing: Option<String>,
+}
+
+fn workload<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TrafficModel>, D::Error> {
+    let text = String::deserialize(from)?;
+    TrafficModel::parse(&text).map(Some).map_err(Error::custom)
 }
 
 impl Mode {
@@ -117,16 +126,12 @@ impl Mode {
     }
 }
 
-impl RunScenario {
-    /// Whether any of its hosts polls.
-    pub(crate) fn has_polling(&self) -> bool {
-        [&self.sender, &self.others]
-            .iter()
-            .any(|discipline| discipline.name() == Mode::Polling.name())
-    }
-}
-
 impl Figure {
+    /// What it is of, when it can be simulated.
+    pub(crate) fn quantity(&self) -> Option<Quantity> {
+        Quantity::from_name(&self.name)
+    }
+
     /// The mean of what was measured; `None` when the source states no number.
     pub(crate) fn measured_mean(&self) -> Option<f64> {
         let runs = self.measured.len();
@@ -140,401 +145,165 @@ impl Table {
     /// # Errors
     /// The first thing that is wrong with it, with its line.
     pub fn parse(text: &str) -> Result<Table, FileError> {
-        let text = Text(text);
-        let document = text.parse()?;
-        let document = Section::of(text, &document);
-        document.refuse_unknown("the file", &["table", "title", "run"])?;
-        let mut table = Table {
-            name: document.string("table", "give the table's letter, as in table = \"A\"")?,
-            title: document.string("title", "give a text of one line: what the table is of")?,
-            runs: Vec::new(),
-        };
-        for section in document.sections("run", "runs are given as [[run]]")? {
-            let run = run(&section)?;
-            if table.runs.iter().any(|other| other.name == run.name) {
-                let message = format!("there are two runs '{}'; give each its own name", run.name);
-                return Err(section.error_at("name", message));
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Document {
+            table: String,
+            title: String,
+            #[serde(default)]
+            run: Vec<Spanned<PublishedRun>>,
+        }
+        let document: Document = read(text)?;
+        let all = || document.run.iter().map(Spanned::get_ref);
+        for (number, run) in document.run.iter().enumerate() {
+            let before = &document.run[..number];
+            let is_twice = before
+                .iter()
+                .any(|of| of.get_ref().name == run.get_ref().name);
+            let checked = match run.get_ref().baseline.as_ref() {
+                _ if is_twice => wrong(
+                    "name",
+                    format!(
+                        "there are two runs '{}'; give each its own name",
+                        run.get_ref().name
+                    ),
+                ),
+                Some(name) if all().all(|other| other.name != *name) => {
+                    wrong("baseline", "baseline names no run of this table")
+                }
+                _ => run.get_ref().check(),
+            };
+            checked.map_err(|mistake| mistake.after(text, run.span().start))?;
+        }
+        Ok(Table {
+            name: document.table,
+            title: document.title,
+            runs: document.run.into_iter().map(Spanned::into_inner).collect(),
+        })
+    }
+}
+
+impl PublishedRun {
+    /// The discipline of the sender, or of the other hosts.
+    pub(crate) fn discipline(&self, is_sender: bool) -> Result<ReceiveDiscipline, SimError> {
+        let sender = self.sender.as_deref().filter(|_| is_sender);
+        let name = sender.unwrap_or(self.mode.name());
+        match &self.with {
+            Some(with) => ReceiveDiscipline::parse(&format!("{name}:{with}")),
+            None => ReceiveDiscipline::parse(name),
+        }
+    }
+
+    /// Checks what one entry requires of another.
+    fn check(&self) -> Result<(), Mistake> {
+        let mut has_polling = self.mode == Mode::Polling;
+        if self.workload.is_some() {
+            if self.hosts.is_empty() {
+                return wrong(
+                    "workload",
+                    "hosts are missing; give the sender, any routers, the receiver",
+                );
             }
-            table.runs.push(run);
-        }
-        for (section, run) in document.sections("run", "")?.iter().zip(&table.runs) {
-            let is_there = |name: &String| table.runs.iter().any(|other| other.name == *name);
-            if run.baseline.as_ref().is_some_and(|name| !is_there(name)) {
-                let message = String::from("baseline names no run of this table");
-                return Err(section.error_at("baseline", message));
+            for (is_sender, entry) in [(true, "sender"), (false, "with")] {
+                let discipline = self.discipline(is_sender);
+                let discipline = discipline.or_else(|error| wrong(entry, error.to_string()))?;
+                has_polling |= discipline.name() == Mode::Polling.name();
+            }
+            if !(1.0..=SECONDS_MAX).contains(&self.seconds) {
+                return wrong(
+                    "seconds",
+                    format!(
+                        "seconds = {} is wrong; give the seconds of the run",
+                        self.seconds
+                    ),
+                );
+            }
+            if self
+                .simulated_seconds
+                .is_some_and(|seconds| !(1.0..=60.0).contains(&seconds))
+            {
+                return wrong("simulated_seconds", "give the seconds to simulate, 1 to 60");
             }
         }
-        Ok(table)
-    }
-}
-
-const RUN_ENTRIES: [&str; 15] = [
-    "name",
-    "discipline",
-    "hosts",
-    "workload",
-    "with",
-    "sender",
-    "seconds",
-    "simulated_seconds",
-    "sampled",
-    "fit",
-    "baseline",
-    "missing",
-    "unscored",
-    "knife_edge",
-    "figures",
-];
-
-fn run(section: &Section<'_>) -> Result<PublishedRun, FileError> {
-    section.refuse_unknown("a run", &RUN_ENTRIES)?;
-    let mode = match section
-        .string(
-            "discipline",
-            "give freebsd-interrupt, freebsd-polling or napi",
-        )?
-        .as_str()
-    {
-        "freebsd-interrupt" => Mode::Interrupt,
-        "freebsd-polling" => Mode::Polling,
-        "napi" => Mode::Napi,
-        _ => {
-            let message = String::from("discipline is freebsd-interrupt, freebsd-polling or napi");
-            return Err(section.error_at("discipline", message));
+        if self.fit.is_some() && (has_polling || self.workload.is_none()) {
+            return wrong(
+                "fit",
+                "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
+            );
         }
-    };
-    let run = PublishedRun {
-        name: section.string("name", "give a text of one line: what was run")?,
-        mode,
-        scenario: scenario(section, mode)?,
-        fit: section.optional_string("fit", "give the name of a group of the fit")?,
-        baseline: section.optional_string("baseline", "give the name of a run of this table")?,
-        missing: section.optional_string("missing", "give a sentence on what is missing")?,
-        unscored: section.optional_string("unscored", "give a sentence on why it is not scored")?,
-        knife_edge: section.optional_string("knife_edge", "give a sentence on what decides")?,
-        figures: Vec::new(),
-    };
-    let is_polled =
-        mode == Mode::Polling || run.scenario.as_ref().is_some_and(RunScenario::has_polling);
-    if run.fit.is_some() && (is_polled || run.scenario.is_none()) {
-        let message = String::from(
-            "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
-        );
-        return Err(section.error_at("fit", message));
+        self.figures
+            .iter()
+            .try_for_each(|figure| self.check_figure(figure))
     }
-    figures(section, run)
-}
 
-fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<RunScenario>, FileError> {
-    let Some(text) = section.optional_string("workload", "give a workload of `sim run`")? else {
-        return Ok(None);
-    };
-    let workload = TrafficModel::parse(&text)
-        .map_err(|error| section.error_at("workload", error.to_string()))?;
-    let hosts = section.strings("hosts", "give the names of the hosts on the path")?;
-    if hosts.is_empty() {
-        let message = String::from("hosts are missing; give the sender, any routers, the receiver");
-        return Err(section.error(message));
-    }
-    let with =
-        section.optional_string("with", "give numbers of the host, as discipline options")?;
-    let discipline = |name: &str, entry| {
-        let text = match &with {
-            Some(with) => format!("{name}:{with}"),
-            None => String::from(name),
-        };
-        ReceiveDiscipline::parse(&text).map_err(|error| section.error_at(entry, error.to_string()))
-    };
-    let is_long = section.has("simulated_seconds");
-    let sender = section.optional_string("sender", "give the sender's discipline")?;
-    Ok(Some(RunScenario {
-        hosts,
-        workload,
-        sender: discipline(sender.as_deref().unwrap_or(mode.name()), "sender")?,
-        others: discipline(mode.name(), "with")?,
-        seconds: section.number("seconds", 1.0, SECONDS_MAX, "give the seconds of the run")?,
-        simulated_seconds: is_long
-            .then(|| {
-                let wanted = "give the seconds to simulate, 1 to 60";
-                section.number("simulated_seconds", 1.0, 60.0, wanted)
-            })
-            .transpose()?,
-        is_sampled: section.flag("sampled", "give true or false")?,
-    }))
-}
-
-fn figures(section: &Section<'_>, mut run: PublishedRun) -> Result<PublishedRun, FileError> {
-    for entry in section.sections("figures", "figures are given as tables in an array")? {
-        entry.refuse_unknown(
-            "a figure",
-            &[
-                "quantity", "unit", "measured", "fit", "used", "unscored", "missing",
-            ],
-        )?;
-        let name = entry.string("quantity", "give what the figure is of")?;
-        let figure = Figure {
-            quantity: Quantity::from_name(&name),
-            name,
-            unit: unit(&entry)?,
-            measured: entry.numbers(
-                "measured",
-                MEASURED_MAX,
-                "give the measured numbers, none for none: measured = [221]",
-            )?,
-            is_fitted: entry.flag("fit", "give true or false")?,
-            used: entry.optional_string("used", "give a sentence on what it was used for")?,
-            unscored: entry
-                .optional_string("unscored", "give a sentence on why it is not scored")?,
-            missing: entry.optional_string("missing", "give a sentence on what is missing")?,
-        };
-        if figure.is_fitted && (run.fit.is_none() || figure.measured.is_empty()) {
-            let message = String::from(
+    fn check_figure(&self, figure: &Figure) -> Result<(), Mistake> {
+        let at = format!("\"{}\"", figure.name);
+        if !figure
+            .measured
+            .iter()
+            .all(|number| (0.0..=MEASURED_MAX).contains(number))
+        {
+            return wrong(
+                at,
+                format!(
+                    "measured = {:?} is wrong; give the measured numbers, none for none: measured = [221]",
+                    figure.measured
+                ),
+            );
+        }
+        if figure.is_fitted && (self.fit.is_none() || figure.measured.is_empty()) {
+            return wrong(
+                at,
                 "fit = true needs a measured number, and the name of a group in the run's fit",
             );
-            return Err(entry.error_at("fit", message));
         }
-        let is_explained = figure.missing.is_some() || run.missing.is_some();
-        if figure.quantity.is_none() && !is_explained {
-            let message = format!(
-                "'{}' cannot be simulated; give one of {}, or a sentence missing = \"...\"",
-                figure.name,
-                Quantity::NAMES
+        let is_explained = figure.missing.is_some() || self.missing.is_some();
+        if figure.quantity().is_none() && !is_explained {
+            return wrong(
+                at,
+                format!(
+                    "'{}' cannot be simulated; give one of {}, or a sentence missing = \"...\"",
+                    figure.name,
+                    Quantity::NAMES
+                ),
             );
-            return Err(entry.error_at("quantity", message));
         }
-        run.figures.push(figure);
+        Ok(())
     }
-    Ok(run)
 }
 
-fn unit(entry: &Section<'_>) -> Result<Unit, FileError> {
-    let name = entry.string(
-        "unit",
-        "give the unit of the source; \"\" for a number alone",
-    )?;
-    Unit::from_name(&name).ok_or_else(|| {
-        let message = format!("'{name}' is no known unit; there are {}", Unit::NAMES);
-        entry.error_at("unit", message)
+/// What is wrong with a part of a file that reads well, and the word that its line has.
+pub(crate) struct Mistake {
+    at: String,
+    message: String,
+}
+
+/// A mistake in the line of a word.
+pub(crate) fn wrong<T>(at: impl Into<String>, message: impl Into<String>) -> Result<T, Mistake> {
+    Err(Mistake {
+        at: at.into(),
+        message: message.into(),
     })
 }
 
-/// Longer texts than this are none of a table.
-const CHARS_MAX: usize = 400;
-
-/// A text, to tell where things stand in it.
-#[derive(Clone, Copy)]
-pub(crate) struct Text<'a>(pub(crate) &'a str);
-
-/// A table of the text and where it stands.
-#[derive(Clone, Copy)]
-pub(crate) struct Section<'a> {
-    text: Text<'a>,
-    span: (usize, usize),
-    table: &'a DeTable<'a>,
-}
-
-impl<'a> Text<'a> {
-    pub(crate) fn parse(self) -> Result<Spanned<DeTable<'a>>, FileError> {
-        DeTable::parse(self.0).map_err(|error| {
-            let message = format!("this is no TOML: {}", error.message());
-            self.error(error.span().unwrap_or_default(), message)
-        })
-    }
-
-    pub(crate) fn error(self, span: Range<usize>, message: String) -> FileError {
-        FileError::at(self.0, span, message)
+impl Mistake {
+    /// The mistake with its line: that of its word after a place in the text, or of the place itself.
+    pub(crate) fn after(self, text: &str, place: usize) -> FileError {
+        let rest = text.get(place..).unwrap_or_default();
+        let at = place + rest.find(&self.at).unwrap_or(0);
+        FileError::at(text, at..at, self.message)
     }
 }
 
-impl<'a> Section<'a> {
-    pub(crate) fn of(text: Text<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
-        Section {
+/// Reads the text of a TOML file.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, FileError> {
+    toml::from_str(text).map_err(|error| {
+        FileError::at(
             text,
-            span: (0, 0),
-            table: document.get_ref(),
-        }
-    }
-
-    /// An error at the section itself.
-    pub(crate) fn error(&self, message: String) -> FileError {
-        self.text.error(self.span.0..self.span.1, message)
-    }
-
-    /// An error at one of its entries.
-    pub(crate) fn error_at(&self, name: &str, message: String) -> FileError {
-        let value = self.table.get(name);
-        let span = value.map_or(self.span.0..self.span.1, Spanned::span);
-        self.text.error(span, message)
-    }
-
-    /// Refuses entries of other names.
-    pub(crate) fn refuse_unknown(&self, what: &str, known: &[&str]) -> Result<(), FileError> {
-        let unknown = self
-            .table
-            .keys()
-            .find(|key| !known.contains(&&**key.get_ref()));
-        match unknown {
-            None => Ok(()),
-            Some(key) => {
-                let message = format!(
-                    "{what} has no {}; it has {}",
-                    shortened(key.get_ref()),
-                    known.join(", ")
-                );
-                Err(self.text.error(key.span(), message))
-            }
-        }
-    }
-
-    fn wrong(&self, name: &str, wanted: &str) -> FileError {
-        let given = self.table.get(name).and_then(|value| {
-            let text = self.text.0.get(value.span())?;
-            Some(shortened(text.lines().next().unwrap_or_default()))
-        });
-        let message = match given {
-            Some(given) => format!("{name} = {given} is wrong; {wanted}"),
-            None => format!("{name} is missing; {wanted}"),
-        };
-        self.error_at(name, message)
-    }
-
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.table.contains_key(name)
-    }
-
-    /// A text of one line that must be there.
-    pub(crate) fn string(&self, name: &str, wanted: &str) -> Result<String, FileError> {
-        let value = self.table.get(name).map(Spanned::get_ref);
-        text_of(value).ok_or_else(|| self.wrong(name, wanted))
-    }
-
-    pub(crate) fn optional_string(
-        &self,
-        name: &str,
-        wanted: &str,
-    ) -> Result<Option<String>, FileError> {
-        let is_there = self.has(name);
-        is_there.then(|| self.string(name, wanted)).transpose()
-    }
-
-    pub(crate) fn flag(&self, name: &str, wanted: &str) -> Result<bool, FileError> {
-        match self.table.get(name).map(Spanned::get_ref) {
-            None => Ok(false),
-            Some(DeValue::Boolean(value)) => Ok(*value),
-            Some(_) => Err(self.wrong(name, wanted)),
-        }
-    }
-
-    /// Texts; none when there is no such entry.
-    pub(crate) fn strings(&self, name: &str, wanted: &str) -> Result<Vec<String>, FileError> {
-        self.array(name, wanted, |value| text_of(Some(value)))
-    }
-
-    /// Numbers from 0 to `max`; none when there is no such entry.
-    pub(crate) fn numbers(
-        &self,
-        name: &str,
-        max: f64,
-        wanted: &str,
-    ) -> Result<Vec<f64>, FileError> {
-        let in_range = |number: &f64| (0.0..=max).contains(number);
-        self.array(name, wanted, |value| number_of(value).filter(in_range))
-    }
-
-    /// A number from `min` to `max` that must be there.
-    pub(crate) fn number(
-        &self,
-        name: &str,
-        min: f64,
-        max: f64,
-        wanted: &str,
-    ) -> Result<f64, FileError> {
-        let value = self.table.get(name).map(Spanned::get_ref);
-        let number = value.and_then(number_of);
-        number
-            .filter(|number| (min..=max).contains(number))
-            .ok_or_else(|| self.wrong(name, wanted))
-    }
-
-    fn array<T>(
-        &self,
-        name: &str,
-        wanted: &str,
-        read: impl Fn(&DeValue<'a>) -> Option<T>,
-    ) -> Result<Vec<T>, FileError> {
-        let items = match self.table.get(name).map(Spanned::get_ref) {
-            None => return Ok(Vec::new()),
-            Some(DeValue::Array(items)) => items,
-            Some(_) => return Err(self.wrong(name, wanted)),
-        };
-        let read = items.iter().map(|item| read(item.get_ref()));
-        let all: Option<Vec<T>> = read.collect();
-        all.ok_or_else(|| self.wrong(name, wanted))
-    }
-
-    /// Whole numbers from 1 to `max` by name, of a table that must be there.
-    pub(crate) fn costs(
-        &self,
-        name: &str,
-        max: f64,
-        wanted: &str,
-    ) -> Result<Vec<(String, u64)>, FileError> {
-        let Some(DeValue::Table(table)) = self.table.get(name).map(Spanned::get_ref) else {
-            return Err(self.wrong(name, wanted));
-        };
-        let whole = |number: &f64| (1.0..=max).contains(number) && number.fract() == 0.0;
-        let mut costs = Vec::new();
-        for (name, value) in table {
-            let Some(cost) = number_of(value.get_ref()).filter(whole) else {
-                let message = format!("{} is wrong; {wanted}", shortened(name.get_ref()));
-                return Err(self.text.error(value.span(), message));
-            };
-            costs.push((name.get_ref().to_string(), cost as u64));
-        }
-        Ok(costs)
-    }
-
-    /// Tables in an array; none when there is no such entry.
-    pub(crate) fn sections(&self, name: &str, wanted: &str) -> Result<Vec<Section<'a>>, FileError> {
-        let items = match self.table.get(name).map(Spanned::get_ref) {
-            None => return Ok(Vec::new()),
-            Some(DeValue::Array(items)) => items,
-            Some(_) => return Err(self.wrong(name, wanted)),
-        };
-        let section = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
-            DeValue::Table(table) => Some(Section {
-                text: self.text,
-                span: (item.span().start, item.span().end),
-                table,
-            }),
-            _ => None,
-        };
-        let all: Option<Vec<_>> = items.iter().map(section).collect();
-        all.ok_or_else(|| self.wrong(name, wanted))
-    }
-}
-
-fn text_of(value: Option<&DeValue<'_>>) -> Option<String> {
-    match value {
-        Some(DeValue::String(text))
-            if text.chars().count() <= CHARS_MAX && !text.contains(char::is_control) =>
-        {
-            Some(text.to_string())
-        }
-        _ => None,
-    }
-}
-
-fn number_of(value: &DeValue<'_>) -> Option<f64> {
-    match value {
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
-        DeValue::Float(number) => number.as_str().parse().ok(),
-        _ => None,
-    }
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(40).collect()
+            error.span().unwrap_or_default(),
+            error.message().to_owned(),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -581,8 +350,8 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
         assert_eq!(figures[0].measured_mean(), Some(5.75));
         assert!(figures[0].is_fitted);
         assert_eq!(figures[1].measured_mean(), None);
-        assert_eq!(table.runs[1].figures[0].quantity, None);
-        assert!(table.runs[1].scenario.is_none());
+        assert_eq!(table.runs[1].figures[0].quantity(), None);
+        assert!(table.runs[1].workload.is_none());
     }
 
     #[test]
@@ -604,13 +373,13 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
                 "[5, 6.5]",
                 "[5, -6.5]",
                 "loss",
-                "measured = [5, -6.5] is wrong; give the measured numbers",
+                "measured = [5.0, -6.5] is wrong; give the measured numbers",
             ),
             (
                 "discipline = \"freebsd-interrupt\"",
                 "discipline = \"fast\"",
                 "\"freebsd-interrupt\"",
-                "discipline is freebsd-interrupt, freebsd-polling or napi",
+                "unknown variant `fast`, expected one of `freebsd-interrupt`, `freebsd-polling`, `napi`",
             ),
             ("rate=5k", "rate=0", "workload", "give 1 to"),
             (
@@ -623,7 +392,7 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
                 "hosts = [\"a\"]",
                 "host = [\"a\"]",
                 "hosts",
-                "a run has no host; it has name, discipline",
+                "unknown field `host`, expected one of `name`, `discipline`",
             ),
             (
                 "baseline = \"interrupts\"",

@@ -11,18 +11,16 @@ use nicpoll_model::sim::{
     SimulatedFigure, ToSimulate,
 };
 use nicpoll_sim::{
-    DEFER_MAX, HostModel, PathHost, Pattern, ReceiveDiscipline, SimError, Simulation, TrafficModel,
-    simulate as run,
+    DEFER_MAX, Field, HostModel, PathHost, Pattern, ReceiveDiscipline, SimError, Simulation,
+    TrafficModel, simulate as run,
 };
 use nicpoll_stats::Summary;
+use serde::Deserialize;
 
 /// Payload of the small packets, in KiB: costs a packet are theirs.
 const SMALL_KIB: f64 = 64.0 / 1024.0;
-/// The least that the driver's part can be; the rest of it is in that of the protocols.
+/// The least that the driver's part can be (`card.tx_packet_ns`); the rest of it is in that of the protocols.
 const DRIVER_NS: f64 = 1.0;
-const UNUSED: &str = "no part of a veth pair";
-const WITHIN_UDP: &str = "within network.udp_ns: IP and UDP were measured together";
-const NOT_MEASURED: &str = "not measured: the demo's traffic has none";
 
 /// The measured machine, apart from its costs.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +31,16 @@ pub struct MeasuredMachine<'a> {
     pub kernel: &'a str,
     /// Its clock's ticks a second.
     pub ticks_per_second: f64,
-    /// Packets that an end of its veth pairs holds.
-    pub veth_ring_slots: u64,
+}
+
+/// Where a number of the host file is from.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Source {
+    /// It was measured, and how.
+    Measured(String),
+    /// It is the same for every machine, and why.
+    Fixed(u64, String),
 }
 
 /// Every number of the host file.
@@ -45,33 +51,49 @@ pub fn numbers_of(
     costs: &[MeasuredCost],
     machine: &MeasuredMachine<'_>,
 ) -> Result<Vec<HostNumber>, SimError> {
-    let kernel = machine.kernel;
-    let release = kernel.split_whitespace().nth(1).unwrap_or(kernel);
-    let date = machine.started_at.split('T').next();
-    let date = date.unwrap_or(machine.started_at);
-    let mut numbers = Numbers {
-        costs,
-        measured: format!("measured on this machine, {date}, {release}"),
-        found: BTreeMap::new(),
+    let cost = |cost| costs.iter().find(|of| of.cost == cost)?.ns;
+    let mut measured = programs(cost);
+    measured.extend(receiving(cost));
+    measured.insert("cpu.hz", Some(machine.ticks_per_second));
+    let host = host_of(&numbers(&measured, machine));
+    // What a round trip takes beyond work, half of it each way.
+    let round_trips = cost(HostCost::RoundTrip).zip(simulated_round_trip_ns(&host)?);
+    let delay_ns = round_trips.map(|(took, worked)| (took - worked) / 2.0);
+    measured.insert("veth.wake_delay_ns", delay_ns);
+    Ok(numbers(&measured, machine))
+}
+
+/// Numbers by name; `None` when a cost cannot be told from nothing.
+type Measured = BTreeMap<&'static str, Option<f64>>;
+
+/// Every number, those that were measured as near to that as their range allows.
+fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber> {
+    let sources: BTreeMap<String, BTreeMap<String, Source>> =
+        toml::from_str(include_str!("this_machine.toml")).expect("a test reads it");
+    let release = machine.kernel.split_whitespace().nth(1);
+    let release = release.unwrap_or(machine.kernel);
+    let date = machine.started_at.split('T').next().unwrap_or_default();
+    let number = |field: &Field| {
+        let (section, name) = field.name.split_once('.')?;
+        let (value, source) = match sources.get(section)?.get(name)? {
+            Source::Fixed(value, why) => (*value, why.clone()),
+            Source::Measured(how) => {
+                let value = measured.get(field.name).copied().flatten();
+                let source = match value {
+                    Some(_) => format!("measured on this machine, {date}, {release}: {how}"),
+                    None => String::from("not to be told from nothing on this machine"),
+                };
+                let value = value.unwrap_or(0.0).max(0.0).round() as u64;
+                (value.clamp(field.min, field.max), source)
+            }
+        };
+        Some(HostNumber {
+            name: String::from(field.name),
+            value,
+            source,
+        })
     };
-    numbers.programs();
-    numbers.receiving(machine.ticks_per_second);
-    numbers.fixed(machine.veth_ring_slots);
-    numbers.not_simulated();
-    let round_trip_ns = numbers.cost(HostCost::RoundTrip);
-    let delay_ns = wake_delay_ns(&numbers.host(), round_trip_ns)?;
-    let source = "so that a simulated round trip with a poll a packet is as long as a measured one";
-    numbers.measure("veth.wake_delay_ns", delay_ns, source);
-    let number = |(name, (value, source)): (&str, (u64, String))| HostNumber {
-        name: String::from(name),
-        value,
-        source,
-    };
-    let in_order = HostModel::FIELDS.iter().filter_map(|field| {
-        let found = numbers.found.remove(field.name)?;
-        Some(number((field.name, found)))
-    });
-    Ok(in_order.collect())
+    HostModel::FIELDS.iter().filter_map(number).collect()
 }
 
 /// The host that the numbers make.
@@ -87,261 +109,55 @@ pub fn host_of(numbers: &[HostNumber]) -> HostModel {
     host
 }
 
-/// What a round trip takes beyond work, half of it each way.
-fn wake_delay_ns(host: &HostModel, round_trip_ns: Option<f64>) -> Result<Option<f64>, SimError> {
-    let worked_ns = simulated_round_trip_ns(host)?;
-    Ok(round_trip_ns
-        .zip(worked_ns)
-        .map(|(took, worked)| (took - worked) / 2.0))
-}
-
-struct Numbers<'a> {
-    costs: &'a [MeasuredCost],
-    measured: String,
-    found: BTreeMap<&'static str, (u64, String)>,
-}
-
-impl Numbers<'_> {
-    fn cost(&self, cost: HostCost) -> Option<f64> {
-        self.costs.iter().find(|of| of.cost == cost)?.ns
-    }
-
-    fn or_0(&self, cost: HostCost) -> f64 {
-        self.cost(cost).unwrap_or(0.0)
-    }
-
-    /// A number that was measured, as near to that as its range allows.
-    fn measure(&mut self, name: &'static str, value: Option<f64>, how: &str) {
-        let Some(field) = HostModel::field(name) else {
-            return;
-        };
-        let source = match value {
-            Some(_) => format!("{}: {how}", self.measured),
-            None => String::from("not to be told from nothing on this machine"),
-        };
-        let value = (value.unwrap_or(0.0).max(0.0).round() as u64).clamp(field.min, field.max);
-        self.found.insert(name, (value, source));
-    }
-
-    fn fix(&mut self, name: &'static str, value: u64, source: &str) {
-        self.found.insert(name, (value, String::from(source)));
-    }
-
-    /// The host so far; what is missing is 0.
-    fn host(&self) -> HostModel {
-        let mut host = HostModel::default();
-        for (name, (value, _)) in &self.found {
-            // Names and ranges are those of the fields.
-            let _ = host.set(name, *value);
-        }
-        host
-    }
-
-    /// What both programs and their calls take.
-    fn programs(&mut self) {
-        use HostCost as C;
-        // Both copy for the same price here; the dearer one's rest is its own.
-        let copy = self.or_0(C::SendKib).min(self.or_0(C::ReadKib));
-        let has_both = self.cost(C::SendKib).and(self.cost(C::ReadKib)).is_some();
-        let less_copy = |ns: f64| ns - copy * SMALL_KIB;
-        let own = self.or_0(C::SendUser);
-        let read = self.cost(C::Read).map(|ns| (less_copy(ns) - own).max(1.0));
-        let called = read.unwrap_or(0.0) + DRIVER_NS;
-        let send = self.cost(C::Send).map(|ns| less_copy(ns) - called);
-        let take_up = self.cost(C::TakeUp).or(self.cost(C::ThreadSwitch));
-        self.measure(
+/// What both programs and their calls take.
+fn programs(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
+    use HostCost as C;
+    let or_0 = |of| cost(of).unwrap_or(0.0);
+    // Both copy for the same price here; the dearer one's rest is its own.
+    let copy = or_0(C::SendKib).min(or_0(C::ReadKib));
+    let has_both = cost(C::SendKib).and(cost(C::ReadKib)).is_some();
+    let less_copy = |ns: f64| ns - copy * SMALL_KIB;
+    let own = or_0(C::SendUser);
+    let read = cost(C::Read).map(|ns| (less_copy(ns) - own).max(1.0));
+    let called = read.unwrap_or(0.0) + DRIVER_NS;
+    let send = cost(C::Send).map(|ns| less_copy(ns) - called);
+    BTreeMap::from([
+        (
             "cpu.context_switch_ns",
-            take_up,
-            "what the receiver takes for each time that it waits",
-        );
-        self.measure(
-            "cpu.syscall_ns",
-            read,
-            "a packet of the receiver's, its own work and copying left out",
-        );
-        self.measure(
-            "card.tx_kib_ns",
-            self.cost(C::SendKib).map(|ns| ns - copy),
-            "what 1024 bytes more take the sender above socket.copy_kib_ns",
-        );
-        self.measure("network.output6_ns", send, "taken for network.output_ns");
-        self.measure(
-            "network.output_ns",
-            send,
-            "the sender's call in the kernel, cpu.syscall_ns and copying left out",
-        );
-        self.measure(
-            "socket.copy_kib_ns",
-            has_both.then_some(copy),
-            "the less of what 1024 bytes more take sender and receiver",
-        );
-        self.measure(
-            "application.packet_ns",
-            self.cost(C::SendUser),
-            "the sender's program outside the kernel",
-        );
-    }
+            cost(C::TakeUp).or(cost(C::ThreadSwitch)),
+        ),
+        ("cpu.syscall_ns", read),
+        ("card.tx_kib_ns", cost(C::SendKib).map(|ns| ns - copy)),
+        ("network.output_ns", send),
+        ("network.output6_ns", send),
+        ("socket.copy_kib_ns", has_both.then_some(copy)),
+        ("application.packet_ns", cost(C::SendUser)),
+    ])
+}
 
-    /// What the processor takes that packets are taken in by.
-    fn receiving(&mut self, ticks_per_second: f64) {
-        use HostCost as C;
-        let timer = self.cost(C::TimerInterrupt);
-        let tick = self.cost(C::Tick).map(|ns| ns - timer.unwrap_or(0.0));
-        let batched = self.cost(C::BatchedPacket);
-        let delivery = self
-            .cost(C::Delivery)
-            .zip(batched)
-            .map(|(some, all)| some.min(all));
-        let taken = batched.map(|ns| ns - delivery.unwrap_or(0.0));
-        for (name, value, how) in [
-            (
-                "cpu.hz",
-                Some(ticks_per_second),
-                "the step of the coarse clock",
-            ),
-            ("cpu.tick_ns", tick, "a clock tick without its entry"),
-            (
-                "cpu.interrupt_entry_ns",
-                timer,
-                "the polling timer's interrupt",
-            ),
-            (
-                "card.poll_ns",
-                self.cost(C::LoadedPoll),
-                "a poll under load, its packets left out",
-            ),
-            (
-                "card.rx_packet_ns",
-                taken,
-                "a packet in a batch, network.udp_ns left out",
-            ),
-            (
-                "card.rx_kib_ns",
-                self.cost(C::BatchedKib),
-                "1024 bytes more in a software interrupt",
-            ),
-            ("network.udp_ns", delivery, "IP, UDP and the socket"),
-            (
-                "veth.wake_ns",
-                self.cost(C::Wake),
-                "a thread that wakes one on the other processor",
-            ),
-            (
-                "veth.timer_delay_ns",
-                self.cost(C::TimerDelay),
-                "from round to round beyond the timeout",
-            ),
-        ] {
-            self.measure(name, value, how);
-        }
-    }
-
-    fn fixed(&mut self, veth_ring_slots: u64) {
-        for (name, value, source) in [
-            (
-                "card.rx_ring",
-                veth_ring_slots,
-                "VETH_RING_SIZE of the driver",
-            ),
-            ("card.tx_ring", 1, UNUSED),
-            ("card.moderation_ns", 0, UNUSED),
-            ("card.interrupt_ns", 0, UNUSED),
-            ("card.status_ns", 0, UNUSED),
-            (
-                "card.tx_packet_ns",
-                DRIVER_NS as u64,
-                "within network.output_ns: both were measured together",
-            ),
-            ("card.tx_done_ns", 0, UNUSED),
-            ("card.tx_gap_ns", 0, UNUSED),
-            ("card.pass_packets", 64, "no part of NAPI"),
-            ("link.bits_per_second", 10_000_000_000, UNUSED),
-            ("link.mtu_bytes", 1500, "of a veth pair as it comes up"),
-            ("link.queue_packets", 1, UNUSED),
-            ("link.delay_ns", 0, UNUSED),
-            ("link.half_duplex", 0, UNUSED),
-            (
-                "network.ip_queue_packets",
-                0,
-                "NAPI hands packets on at once",
-            ),
-            ("network.ipv4_ns", 0, WITHIN_UDP),
-            (
-                "network.ipv6_ns",
-                0,
-                "not measured, and taken for IPv4's: within network.udp_ns",
-            ),
-            ("network.forward_ns", 0, NOT_MEASURED),
-            ("network.fragment_ns", 0, NOT_MEASURED),
-            (
-                "network.checksum_kib_ns",
-                0,
-                "veth carries packets without checksums",
-            ),
-            ("network.send_queue_packets", 1, UNUSED),
-            (
-                "socket.buffer_bytes",
-                16 << 20,
-                "granted to the demo's receivers, who ask for half of it",
-            ),
-            (
-                "socket.packet_overhead_bytes",
-                704,
-                "truesize 768 of a small packet, less 64",
-            ),
-            ("application.clock_ns", 0, "within application.packet_ns"),
-            ("background.interrupt_ns", 0, UNUSED),
-            ("background.queue_events", 0, UNUSED),
-            ("storm.threshold", 0, "no part of Linux"),
-            (
-                "veth.pair",
-                1,
-                "both ends of a veth pair, on a processor each",
-            ),
-        ] {
-            self.fix(name, value, source);
-        }
-    }
-
-    fn not_simulated(&mut self) {
-        self.fix("cpu.tick_slow_ppm", 0, NOT_MEASURED);
-        self.fix(
-            "cpu.refill_ns",
-            0,
-            "not told apart: within what was measured, which softirqs preempt",
-        );
-        self.fix(
-            "cpu.wake_refill_ns",
-            0,
-            "not told apart: within what waking costs, as it was measured",
-        );
-        self.fix("cpu.stat_hz", 0, "the sampled account goes by the tick");
-        self.fix("cpu.netisr_ns", 0, "no part of Linux");
-        self.fix("card.hands_over", 0, UNUSED);
-        self.fix("card.rearm_ns", 0, UNUSED);
-        self.fix("background.at_once_ns", 0, UNUSED);
-        for (name, value) in [
-            ("cpu.cpus", 1),
-            ("cpu.wake_other_ns", 0),
-            ("card.queues", 1),
-            ("application.cpu", 0),
-        ] {
-            self.fix(name, value, "each end of a veth pair has one processor");
-        }
-        for (name, value) in [
-            ("network.gro", 0),
-            ("network.gro_ns", 0),
-            ("tcp.segment_ns", 0),
-            ("tcp.ack_ns", 0),
-            ("tcp.output_ns", 0),
-            ("tcp.send_ack_ns", 0),
-            ("tcp.buffer_ns", 0),
-            ("tcp.send_buffer_bytes", 16_384),
-            ("tcp.receive_buffer_bytes", 131_072),
-        ] {
-            self.fix(name, value, "TCP over a veth pair is not simulated");
-        }
-    }
+/// What the processor takes that packets are taken in by.
+fn receiving(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
+    use HostCost as C;
+    let timer = cost(C::TimerInterrupt);
+    let batched = cost(C::BatchedPacket);
+    let delivery = cost(C::Delivery).zip(batched);
+    let delivery = delivery.map(|(some, all)| some.min(all));
+    BTreeMap::from([
+        (
+            "cpu.tick_ns",
+            cost(C::Tick).map(|ns| ns - timer.unwrap_or(0.0)),
+        ),
+        ("cpu.interrupt_entry_ns", timer),
+        ("card.poll_ns", cost(C::LoadedPoll)),
+        (
+            "card.rx_packet_ns",
+            batched.map(|ns| ns - delivery.unwrap_or(0.0)),
+        ),
+        ("card.rx_kib_ns", cost(C::BatchedKib)),
+        ("network.udp_ns", delivery),
+        ("veth.wake_ns", cost(C::Wake)),
+        ("veth.timer_delay_ns", cost(C::TimerDelay)),
+    ])
 }
 
 const DATAGRAMS: &[CheckQuantity] = &[
@@ -534,7 +350,6 @@ mod tests {
         started_at: "2026-01-02T03:04:05Z",
         kernel: "Linux 6.18.1 #1",
         ticks_per_second: 250.0,
-        veth_ring_slots: 256,
     };
 
     fn costs(ns: impl Fn(HostCost) -> Option<f64>) -> Vec<MeasuredCost> {

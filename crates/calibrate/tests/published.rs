@@ -84,7 +84,7 @@ fn every_table_is_there_and_polling_is_fitted_to_nothing() {
             table.name,
             run.name
         );
-        let is_explained = run.missing.is_some() || run.scenario.is_some();
+        let is_explained = run.missing.is_some() || run.workload.is_some();
         let is_of_the_core = run
             .figures
             .iter()
@@ -142,10 +142,7 @@ fn what_was_looked_at_under_polling_is_no_prediction_and_what_has_no_base_no_sco
 #[test]
 fn what_only_polling_uses_is_the_same_on_all_hosts() {
     let library = library();
-    let cost = |name: &str| {
-        let mut costs = library.plan.costs.iter();
-        costs.find(|(other, _)| other == name).unwrap().1
-    };
+    let cost = |name: &str| library.plan.costs[name];
     // Linux has no status check, and its costs are of another source.
     let is_freebsd = |host: &&HostModel| host.card.status_ns > 0;
     let of_freebsd: Vec<&HostModel> = library.hosts.values().filter(is_freebsd).collect();
@@ -168,8 +165,7 @@ fn what_only_polling_uses_is_the_same_on_all_hosts() {
 #[test]
 fn a_refill_is_no_more_than_the_caches_hold() {
     let library = library();
-    let mut costs = library.plan.costs.iter();
-    let (_, reference_ns) = costs.find(|(name, _)| name == "cpu.refill_ns").unwrap();
+    let reference_ns = library.plan.costs["cpu.refill_ns"];
     for name in ["asa633", "poweredge"] {
         // The reference is a quarter of the first-level caches.
         assert!(

@@ -9,7 +9,7 @@
 use nicpoll_core::Knob;
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{
-    SimBottleneck, SimCpu, SimFigures, SimLoss, SimMove, SimPathLoss, SimPolling, SimStorm, SimTcp,
+    SimBottleneck, SimCpu, SimFigures, SimMove, SimPathLoss, SimPolling, SimStorm, SimTcp,
 };
 
 use crate::spec::discipline::ReceiveDiscipline;
@@ -62,11 +62,6 @@ struct Evidence<'a> {
     cards: u64,
 }
 
-fn lost_at(losses: &[SimLoss], place: LossPlace) -> u64 {
-    let there = losses.iter().find(|loss| loss.place == place);
-    there.map_or(0, |loss| loss.packets)
-}
-
 impl<'a> Evidence<'a> {
     /// What speaks for a host of a path; of one alone all its lines count.
     fn of(figures: &'a SimFigures, host: usize) -> Self {
@@ -79,8 +74,7 @@ impl<'a> Evidence<'a> {
             let reached = ledger.offered.saturating_sub(lost(LossPlace::FarQueue));
             (reached, lost(LossPlace::RxRing))
         } else {
-            let ring_lost = lost_at(&of.ledger.losses, LossPlace::RxRing);
-            (of.ledger.received, ring_lost)
+            (of.ledger.received, of.ledger.lost_in(LossPlace::RxRing))
         };
         Evidence {
             // What the fullest of several processors has no time for is lost, whatever the others have.

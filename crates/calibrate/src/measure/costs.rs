@@ -9,6 +9,7 @@ use nicpoll_model::sim::{HostCost, MeasuredCost};
 use nicpoll_stats::Summary;
 
 use crate::measure::probe::{Block, Probe};
+use crate::search::solved;
 
 /// From 64 to 1470 bytes.
 const MORE_KIB: f64 = (1470.0 - 64.0) / 1024.0;
@@ -214,55 +215,29 @@ pub struct Row<const N: usize> {
     pub ns: f64,
 }
 
-/// Below this share of the largest pivot a kind of work cannot be told apart from the others.
+/// With a smaller pivot a kind of work cannot be told apart from the others.
 const PIVOT_MIN: f64 = 1e-9;
 
 /// What each kind of work costs, in nanoseconds, with the least sum of squared relative errors. `None` when the
 /// runs do not tell the kinds apart, or hold no time.
 pub fn costs<const N: usize>(rows: &[Row<N>]) -> Option<[f64; N]> {
-    let mut matrix = [[0.0; N]; N];
-    let mut right = [0.0; N];
-    for row in rows.iter().filter(|row| row.ns > 0.0) {
-        let of = row.counts.map(|count| count / row.ns);
-        for i in 0..N {
-            for j in 0..N {
-                matrix[i][j] += of[i] * of[j];
-            }
-            right[i] += of[i];
-        }
-    }
-    solve(matrix, right)
-}
-
-/// Gauss's elimination, of a symmetric matrix whose columns are first brought to one scale.
-fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> Option<[f64; N]> {
-    let scale: [f64; N] = std::array::from_fn(|i| matrix[i][i].sqrt());
+    let timed = rows.iter().filter(|row| row.ns > 0.0);
+    let rates: Vec<_> = timed
+        .map(|row| row.counts.map(|count| count / row.ns))
+        .collect();
+    let product = |i: usize, j: usize| rates.iter().map(|of| of[i] * of[j]).sum::<f64>();
+    // Columns are brought to one scale first.
+    let scale: [f64; N] = std::array::from_fn(|i| product(i, i).sqrt());
     if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {
         return None;
     }
-    for i in 0..N {
-        for j in 0..N {
-            matrix[i][j] /= scale[i] * scale[j];
-        }
-        right[i] /= scale[i];
-    }
-    for i in 0..N {
-        let pivot = (i..N).max_by(|a, b| matrix[*a][i].abs().total_cmp(&matrix[*b][i].abs()))?;
-        matrix.swap(i, pivot);
-        right.swap(i, pivot);
-        if matrix[i][i].abs() < PIVOT_MIN {
-            return None;
-        }
-        let (pivot_row, pivot_right) = (matrix[i], right[i]);
-        for j in (0..N).filter(|j| *j != i) {
-            let part = matrix[j][i] / pivot_row[i];
-            for (value, of_pivot) in matrix[j].iter_mut().zip(pivot_row) {
-                *value -= part * of_pivot;
-            }
-            right[j] -= part * pivot_right;
-        }
-    }
-    Some(std::array::from_fn(|i| right[i] / matrix[i][i] / scale[i]))
+    let equation = |i: usize| {
+        let left = (0..N).map(|j| product(i, j) / (scale[i] * scale[j]));
+        let right = rates.iter().map(|of| of[i]).sum::<f64>() / scale[i];
+        left.chain([right]).collect()
+    };
+    let found = solved((0..N).map(equation).collect(), PIVOT_MIN)?;
+    Some(std::array::from_fn(|i| found[i] / scale[i]))
 }
 
 /// What other programs may take of the two processors in a probe; beyond that its repeat is measured again.

@@ -111,7 +111,6 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
             started_at: &started_at,
             kernel: &facts.kernel,
             ticks_per_second: ticks_per_second(),
-            veth_ring_slots: nicpoll_switch::VETH_RING_SLOTS.into(),
         },
     )?;
     let checks = if args.check {

@@ -347,6 +347,12 @@ impl SimHostFigures {
 }
 
 impl SimHostLedger {
+    /// Packets lost at one place.
+    pub fn lost_in(&self, place: LossPlace) -> u64 {
+        let there = self.losses.iter().find(|loss| loss.place == place);
+        there.map_or(0, |loss| loss.packets)
+    }
+
     /// Whether every packet is accounted for.
     pub fn is_closed(&self) -> bool {
         let lost: u64 = self.losses.iter().map(|loss| loss.packets).sum();
