@@ -18,97 +18,88 @@ use rustix::net::{
 
 use crate::block::lost;
 
-/// Losses in a stretch of traffic.
+/// What is lost: the cause that it ends a run for, and its words.
+const KINDS: [(AbEndCause, &str); 2] = [
+    (AbEndCause::Drops, "packets were lost"),
+    (AbEndCause::Retransmissions, "segments were sent again"),
+];
+
+/// Losses in a stretch of traffic, of each of [`KINDS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Lost {
-    drops: Losses,
-    retransmissions: Losses,
-}
+pub struct Lost([Losses; 2]);
 
 impl Lost {
     /// Between two readings, so many seconds apart.
     pub fn between(before: &HostSnapshot, after: &HostSnapshot, seconds: f64) -> Lost {
         let packets = packets(after).saturating_sub(packets(before)) as f64;
-        let losses = |lost: u64| Losses {
+        let again =
+            |host: &HostSnapshot| host.protocols.get("Tcp.RetransSegs").copied().unwrap_or(0);
+        let lost = [
+            lost(&Account { before, after }.drops()),
+            again(after).saturating_sub(again(before)),
+        ];
+        Lost(lost.map(|lost| Losses {
             seconds,
             lost: lost as f64,
             packets,
-        };
-        let again =
-            |host: &HostSnapshot| host.protocols.get("Tcp.RetransSegs").copied().unwrap_or(0);
-        Lost {
-            drops: losses(lost(&Account { before, after }.drops())),
-            retransmissions: losses(again(after).saturating_sub(again(before))),
-        }
+        }))
     }
 
     /// Packets received and sent each second.
     pub fn packets_per_second(&self) -> f64 {
-        self.drops.packets / self.drops.seconds
+        self.0[0].packets / self.0[0].seconds
     }
 }
 
-/// The limits of a run: packets lost, and segments sent again.
+/// The limits of a run, of each of [`KINDS`].
 #[derive(Clone, Debug)]
-pub struct Limits {
-    drops: LossLimit,
-    retransmissions: LossLimit,
-}
+pub struct Limits([LossLimit; 2]);
 
 impl Limits {
     /// Allows `factor` times the usual losses; `usual` is a stretch under the reference before the first block.
     pub fn new(factor: f64, longest_seconds: f64, usual: &Lost) -> Self {
-        Limits {
-            drops: LossLimit::new(factor, longest_seconds, usual.drops),
-            retransmissions: LossLimit::new(factor, longest_seconds, usual.retransmissions),
-        }
+        let limit = |usual| LossLimit::new(factor, longest_seconds, usual);
+        Limits(usual.0.map(limit))
     }
 
     /// Whether a running block has lost too much to go on.
     pub fn at_once(&self, so_far: &Lost) -> Option<AbEnd> {
-        ended(
-            self.drops.at_once(&so_far.drops),
-            self.retransmissions.at_once(&so_far.retransmissions),
-        )
+        ended([0, 1].map(|kind| self.0[kind].at_once(&so_far.0[kind])))
     }
 
     /// Whether a stretch lost more than a block may.
     pub fn alone(&self, stretch: &Lost) -> Option<AbEnd> {
-        ended(
-            self.drops.alone(&stretch.drops),
-            self.retransmissions.alone(&stretch.retransmissions),
-        )
+        ended([0, 1].map(|kind| self.0[kind].alone(&stretch.0[kind])))
     }
 
     /// Adds a pair. Whether the run has lost too much with it.
     pub fn pair(&mut self, reference: &Lost, judged: &Lost) -> Option<AbEnd> {
-        let drops = self.drops.pair(reference.drops, judged.drops);
-        let again = self
-            .retransmissions
-            .pair(reference.retransmissions, judged.retransmissions);
-        ended(drops, again)
+        ended([0, 1].map(|kind| self.0[kind].pair(reference.0[kind], judged.0[kind])))
     }
 }
 
-fn ended(drops: Option<TooMany>, retransmissions: Option<TooMany>) -> Option<AbEnd> {
-    let end = |cause, what: &str, many: TooMany| {
+fn ended(many: [Option<TooMany>; 2]) -> Option<AbEnd> {
+    let mut many = many.into_iter().zip(KINDS);
+    many.find_map(|(many, (cause, what))| {
+        let many = many?;
         let blocks = match many.blocks {
             1 => String::from("one block"),
             more => format!("{more} blocks of the judged setting"),
         };
-        AbEnd {
-            cause,
-            text: Some(format!(
-                "{:.0} {what} in {blocks}, where {:.0} are allowed; a greater --loss-limit allows more",
-                many.lost, many.allowed
-            )),
-        }
-    };
-    let drops = drops.map(|many| end(AbEndCause::Drops, "packets were lost", many));
-    drops.or_else(|| {
-        let what = "segments were sent again";
-        retransmissions.map(|many| end(AbEndCause::Retransmissions, what, many))
+        let text = format!(
+            "{:.0} {what} in {blocks}, where {:.0} are allowed; a greater --loss-limit allows more",
+            many.lost, many.allowed
+        );
+        Some(end_of(cause, text))
     })
+}
+
+/// The end of a run.
+pub fn end_of(cause: AbEndCause, text: String) -> AbEnd {
+    AbEnd {
+        cause,
+        text: Some(text),
+    }
 }
 
 fn packets(host: &HostSnapshot) -> u64 {
@@ -120,32 +111,25 @@ fn packets(host: &HostSnapshot) -> u64 {
 
 /// A change of an interface that ends a comparison; `None` without one.
 pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Option<AbEnd> {
-    let end = |cause, text: String| {
-        Some(AbEnd {
-            cause,
-            text: Some(text),
-        })
+    use AbEndCause::{CarrierLost, InterfaceChanged};
+    let (cause, what) = match now {
+        None => (InterfaceChanged, GONE),
+        Some(now) if !now.is_up => (CarrierLost, "was taken down"),
+        Some(now) if !now.has_carrier && then.has_carrier => (CarrierLost, "lost its carrier"),
+        Some(now) if now.carrier_changes != then.carrier_changes => {
+            (CarrierLost, "lost its carrier for a moment")
+        }
+        Some(now) if now.napi_ids != then.napi_ids => {
+            let what = "recreated its NAPI instances, so its queues were restarted";
+            (InterfaceChanged, what)
+        }
+        Some(_) => return None,
     };
-    let Some(now) = now else {
-        let text = format!("{name} is no more, or no longer in this network namespace");
-        return end(AbEndCause::InterfaceChanged, text);
-    };
-    if !now.is_up {
-        return end(AbEndCause::CarrierLost, format!("{name} was taken down"));
-    }
-    if !now.has_carrier && then.has_carrier {
-        return end(AbEndCause::CarrierLost, format!("{name} lost its carrier"));
-    }
-    if now.carrier_changes != then.carrier_changes {
-        let text = format!("{name} lost its carrier for a moment");
-        return end(AbEndCause::CarrierLost, text);
-    }
-    if now.napi_ids != then.napi_ids {
-        let text = format!("{name} recreated its NAPI instances, so its queues were restarted");
-        return end(AbEndCause::InterfaceChanged, text);
-    }
-    None
+    Some(end_of(cause, format!("{name} {what}")))
 }
+
+/// What became of an interface that is not found.
+pub const GONE: &str = "is no more, or no longer in this network namespace";
 
 /// Bytes of an echo message before its data: type, code, checksum, identifier, number (RFC 792).
 const HEADER_BYTES: usize = 8;

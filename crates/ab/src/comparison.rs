@@ -23,7 +23,7 @@ use nicpoll_switch::{
 use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace, NetnsThread};
 use thiserror::Error;
 
-use crate::meter::Meter;
+use crate::meter::{Meter, unseen};
 use crate::plan::AbRequest;
 use crate::run::{AS_IT_IS, AbProgress, Bracket, PairRecording, Run, look};
 
@@ -292,12 +292,12 @@ impl Prepared {
         let targets = self.orders.iter().map(|order| &order.target.interface);
         let joined = targets.filter(|interface| interface.driver == "veth");
         joined
-            .map(|interface| Unseen {
-                what: format!(
-                    "segments of packets that {} sends joined (TSO)",
-                    interface.name
-                ),
-                why: String::from("a veth counts such a packet once"),
+            .map(|interface| {
+                let name = &interface.name;
+                unseen(
+                    format!("segments of packets that {name} sends joined (TSO)"),
+                    "a veth counts such a packet once",
+                )
             })
             .collect()
     }

@@ -7,12 +7,35 @@
 mod alarm;
 mod block;
 mod comparison;
-mod help;
 mod meter;
 mod plan;
 mod run;
 
 pub use comparison::{AbError, Prepared, prepare};
-pub use help::{ABOUT, EXAMPLES};
-pub use plan::{AbRequest, BlockError, Duty, DutyError, parse_block, parse_duty, plan};
+pub use plan::{AbRequest, Duty, parse_block, parse_duty, plan};
 pub use run::AbProgress;
+
+/// What `nicpoll ab` is.
+pub const ABOUT: &str = include_str!("help/about.txt");
+
+/// How it is called, and how it ends.
+pub const EXAMPLES: &str = include_str!("help/examples.txt");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_says_what_may_keep_a_verdict_back() {
+        let help = EXAMPLES.replace('\n', " ");
+        for reason in [
+            "too few blocks",
+            "no traffic",
+            "cannot be counted",
+            "below what counting costs",
+            "carry-over",
+        ] {
+            assert!(help.contains(reason), "{reason}");
+        }
+    }
+}

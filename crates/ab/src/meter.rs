@@ -6,6 +6,7 @@
 //! restart their queues for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -15,15 +16,14 @@ use nicpoll_lab::{KERNEL_RECEIVERS, LabError, own_process};
 use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
-    BpfError, CardClock, CardClockError, CpuSample, ExactCpu, ExactCpuOptions, ExactSample,
-    Histogram, HostCounters, HostSnapshot, InterruptLine, PacketDelays, PollRhythm, RhythmWatch,
-    RunQueue, Stamped, ThreadTimes, TimedPrograms, parse_interrupts, queue_counters,
+    BpfError, CardClock, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram,
+    HostCounters, HostSnapshot, InterruptLine, PacketDelays, PollRhythm, RhythmWatch, RunQueue,
+    Stamped, ThreadTimes, TimedPrograms, parse_interrupts, queue_counters,
 };
 use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
 use nicpoll_sys::ethtool::{ReceiveStamps, receive_stamps};
 use nicpoll_sys::link;
-use thiserror::Error;
 
 /// A NAPI instance of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Meter {
         };
         match begin_exact() {
             Ok(exact) => meter.exact = Some(exact),
-            Err(error) => meter.cannot_see("exact CPU time", &error.to_string()),
+            Err(error) => meter.cannot_see("exact CPU time", &error),
         }
         meter.watch_instances();
         meter
@@ -122,10 +122,10 @@ impl Meter {
             .collect();
         match RhythmWatch::begin(&all) {
             Ok(watch) => self.rhythms = Some(watch),
-            Err(error) => self.cannot_see("polls", &error.to_string()),
+            Err(error) => self.cannot_see("polls", &error),
         }
         if let Err(error) = self.delays.watch(self.instances.iter()) {
-            self.cannot_see("delays of packets", &error.to_string());
+            self.cannot_see("delays of packets", &error);
         }
     }
 
@@ -251,11 +251,8 @@ impl Meter {
         }
     }
 
-    fn cannot_see(&mut self, what: &str, why: &str) {
-        self.unseen.push(Unseen {
-            what: String::from(what),
-            why: String::from(why),
-        });
+    fn cannot_see(&mut self, what: &str, error: &dyn Error) {
+        self.unseen.push(unseen(what, error.to_string()));
     }
 }
 
@@ -330,13 +327,8 @@ impl Delays {
         packets_per_second: f64,
         own: Option<u32>,
     ) -> (Self, Vec<Unseen>) {
-        let (stamps, clocks, mut unseen) = Stamps::of(instances);
-        let mut seen = |what: &str, error: BpfError| {
-            unseen.push(Unseen {
-                what: String::from(what),
-                why: error.to_string(),
-            });
-        };
+        let (stamps, clocks, mut missing) = Stamps::of(instances);
+        let mut seen = |what: &str, error: BpfError| missing.push(unseen(what, error.to_string()));
         let one_in = (packets_per_second / FOLLOWED_PER_SECOND).ceil() as u32;
         let packets = PacketDelays::begin(&stamps.by_instance(instances.iter()), one_in, clocks);
         let packets = packets.map_err(|error| seen("delays of packets", error));
@@ -348,8 +340,8 @@ impl Delays {
             stamps,
             waits: waits.ok(),
         };
-        unseen.extend(delays.packets.iter().flat_map(PacketDelays::unseen));
-        (delays, unseen)
+        missing.extend(delays.packets.iter().flat_map(PacketDelays::unseen));
+        (delays, missing)
     }
 
     /// Follows packets of these instances from now on.
@@ -396,94 +388,42 @@ impl Delays {
     }
 }
 
-/// Why the stamps of a card are of no use.
-#[derive(Debug, Error)]
-enum NoStamps {
-    #[error("{member} has no time stamps for all of them")]
-    None { member: String },
-    #[error(
-        "{member} could stamp them and does not (`hwstamp_ctl -i {member} -r 1` has it do so, and begins the queues of \
-         some cards again)"
-    )]
-    Off { member: String },
-    #[error("{member} stamps them, but {source}")]
-    Clock {
-        member: String,
-        source: CardClockError,
-    },
-}
-
-/// Clocks of cards, each once.
-#[derive(Default)]
-struct Clocks {
-    open: Vec<CardClock>,
-    /// The place of each, by its number.
-    places: BTreeMap<u32, usize>,
-}
-
-impl Clocks {
-    /// The place of the clock by which a member stamps its packets.
-    fn of_member(&mut self, ifindex: u32) -> Result<usize, NoStamps> {
-        let name = link::control_socket().and_then(|socket| link::name_of(socket, ifindex));
-        let member = name.unwrap_or_else(|_| format!("interface {ifindex}"));
-        let number = clock_of(&member, receive_stamps(&member).ok())?;
-        if let Some(place) = self.places.get(&number) {
-            return Ok(*place);
-        }
-        let clock = CardClock::open(number);
-        self.open
-            .push(clock.map_err(|source| NoStamps::Clock { member, source })?);
-        let place = self.open.len() - 1;
-        self.places.insert(number, place);
-        Ok(place)
-    }
-}
-
-/// The number of the clock by which every packet is stamped.
-fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, NoStamps> {
-    let member = String::from(member);
-    match stamps {
-        Some(ReceiveStamps {
-            clock: Some(clock),
-            stamps_all: true,
-            ..
-        }) => Ok(clock),
-        Some(ReceiveStamps {
-            clock: Some(_),
-            can_stamp_all: true,
-            ..
-        }) => Err(NoStamps::Off { member }),
-        _ => Err(NoStamps::None { member }),
-    }
-}
-
 /// The members whose packets are stamped: by index, the place of the clock.
 #[derive(Default)]
 pub struct Stamps(BTreeMap<u32, usize>);
 
 impl Stamps {
-    /// Queries the cards of the instances, in the caller's namespace. Also returns their clocks, and what is not
-    /// measured.
+    /// Queries the cards of the instances, in the caller's namespace. Also returns their clocks, each once, and what is
+    /// not measured.
     pub fn of(instances: &[Instance]) -> (Self, Vec<CardClock>, Vec<Unseen>) {
-        let mut clocks = Clocks::default();
+        let (mut clocks, mut places) = (Vec::new(), BTreeMap::new());
         let mut stamps = Stamps::default();
-        let mut unseen = Vec::new();
+        let mut missing = Vec::new();
         let members: BTreeSet<u32> = instances.iter().map(|one| one.ifindex).collect();
         for ifindex in members {
-            match clocks.of_member(ifindex) {
+            let place = clock_of(ifindex).and_then(|(member, number)| {
+                if let Some(place) = places.get(&number) {
+                    return Ok(*place);
+                }
+                let clock = CardClock::open(number);
+                clocks.push(clock.map_err(|error| format!("{member} stamps them, but {error}"))?);
+                places.insert(number, clocks.len() - 1);
+                Ok(clocks.len() - 1)
+            });
+            match place {
                 Ok(place) => {
                     stamps.0.insert(ifindex, place);
                 }
-                Err(why) => unseen.push(Unseen {
-                    what: String::from("what packets wait in the card until a poll takes them"),
-                    why: format!(
+                Err(why) => missing.push(unseen(
+                    "what packets wait in the card until a poll takes them",
+                    format!(
                         "no event tells when they came, and {why}; it is half a period on average, where packets come \
                          independently of the polls"
                     ),
-                }),
+                )),
             }
         }
-        (stamps, clocks.open, unseen)
+        (stamps, clocks, missing)
     }
 
     /// Each instance with the place of the clock by which its packets are stamped.
@@ -493,6 +433,36 @@ impl Stamps {
     ) -> BTreeMap<u32, Option<usize>> {
         let place = |instance: &Instance| self.0.get(&instance.ifindex).copied();
         instances.map(|one| (one.napi_id, place(one))).collect()
+    }
+}
+
+/// A member's name and the number of the clock by which every packet of it is stamped, or why there is none.
+fn clock_of(ifindex: u32) -> Result<(String, u32), String> {
+    let name = link::control_socket().and_then(|socket| link::name_of(socket, ifindex));
+    let member = name.unwrap_or_else(|_| format!("interface {ifindex}"));
+    match receive_stamps(&member).ok() {
+        Some(ReceiveStamps {
+            clock: Some(clock),
+            stamps_all: true,
+            ..
+        }) => Ok((member, clock)),
+        Some(ReceiveStamps {
+            clock: Some(_),
+            can_stamp_all: true,
+            ..
+        }) => Err(format!(
+            "{member} could stamp them and does not (`hwstamp_ctl -i {member} -r 1` has it do so, and begins the \
+             queues of some cards again)"
+        )),
+        _ => Err(format!("{member} has no time stamps for all of them")),
+    }
+}
+
+/// What cannot be measured, and why.
+pub fn unseen(what: impl Into<String>, why: impl Into<String>) -> Unseen {
+    Unseen {
+        what: what.into(),
+        why: why.into(),
     }
 }
 

@@ -2,16 +2,17 @@
 //!
 //! What is left out at the start of a block never exceeds a quarter of the shortest block.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use nicpoll_lab::Refused;
 use nicpoll_model::ab::AbPlan;
-use nicpoll_model::units::{TimeError, parse_seconds};
+use nicpoll_model::units::parse_seconds;
 use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
 use nicpoll_switch::{Name, Values};
-use thiserror::Error;
 
 /// Range of the mean block length. Of shorter blocks too much is left out.
-const BLOCK: [Duration; 2] = [Duration::from_millis(400), Duration::from_secs(600)];
+const BLOCK: RangeInclusive<Duration> = Duration::from_millis(400)..=Duration::from_secs(600);
 
 /// Shortest and longest block, relative to the mean.
 const SPREAD: [f64; 2] = [0.5, 1.5];
@@ -94,52 +95,36 @@ pub struct Duty {
     pub every: Duration,
 }
 
-/// Why a text is not a duty.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DutyError {
-    /// It has not two times.
-    #[error("give two times, as in 5m/1h: measure for 5 minutes of each hour")]
-    Form,
-    /// One of them is no time.
-    #[error(transparent)]
-    Time(#[from] TimeError),
-    /// Nothing would be left to pause.
-    #[error("the first time has to be the shorter one, and 1s or more")]
-    Range,
-}
-
 /// The least measured time of a period: a pair of the shortest blocks.
 const MEASURED_MIN: Duration = Duration::from_secs(1);
 
 /// Reads how much of each period is measured.
-pub fn parse_duty(text: &str) -> Result<Duty, DutyError> {
-    let (measured, every) = text.split_once('/').ok_or(DutyError::Form)?;
-    let [measured, every] = [parse_seconds(measured)?, parse_seconds(every)?];
+pub fn parse_duty(text: &str) -> Result<Duty, Refused> {
+    let refused = |why: &str| Refused(String::from(why));
+    let two = text.split_once('/');
+    let (measured, every) = two.ok_or_else(|| {
+        refused("give two times, as in 5m/1h: measure for 5 minutes of each hour")
+    })?;
+    let [measured, every] = [seconds(measured)?, seconds(every)?];
     match MEASURED_MIN <= measured && measured < every {
         true => Ok(Duty { measured, every }),
-        false => Err(DutyError::Range),
+        false => Err(refused(
+            "the first time has to be the shorter one, and 1s or more",
+        )),
     }
-}
-
-/// Why a text is not the length of a block.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BlockError {
-    /// It is no time.
-    #[error(transparent)]
-    Time(#[from] TimeError),
-    /// It is too short or too long.
-    #[error("a block lasts from 0.4s to 10m")]
-    Range,
 }
 
 /// Reads the mean length of a block.
-pub fn parse_block(text: &str) -> Result<Duration, BlockError> {
-    let block = parse_seconds(text)?;
-    let [shortest, longest] = BLOCK;
-    match (shortest..=longest).contains(&block) {
+pub fn parse_block(text: &str) -> Result<Duration, Refused> {
+    let block = seconds(text)?;
+    match BLOCK.contains(&block) {
         true => Ok(block),
-        false => Err(BlockError::Range),
+        false => Err(Refused(String::from("a block lasts from 0.4s to 10m"))),
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, Refused> {
+    parse_seconds(text).map_err(|error| Refused(error.to_string()))
 }
 
 #[cfg(test)]
@@ -161,11 +146,12 @@ mod tests {
         assert_eq!(without(1_792.0), Next::Pair);
         assert_eq!(without(1_792.1), Next::End);
         for (wrong, why) in [
-            ("5m", DutyError::Form),
-            ("1h/5m", DutyError::Range),
-            ("0.5s/1m", DutyError::Range),
+            ("5m", "give two times"),
+            ("1h/5m", "the shorter one"),
+            ("0.5s/1m", "1s or more"),
         ] {
-            assert_eq!(parse_duty(wrong), Err(why), "{wrong}");
+            let error = parse_duty(wrong).unwrap_err().to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
         }
     }
 

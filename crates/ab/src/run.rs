@@ -20,9 +20,9 @@ use nicpoll_store::{Ended, Recording, Store, StoreError};
 use nicpoll_switch::{Alternation, Arm, LinkHealth, Owner, Switch, SwitchError, Target};
 use nicpoll_sys::netns::NetnsThread;
 
-use crate::alarm::{Limits, Lost, disturbed, is_answered};
+use crate::alarm::{GONE, Limits, Lost, disturbed, end_of, is_answered};
 use crate::block::{Member, Readings, Times, block, window};
-use crate::meter::Meter;
+use crate::meter::{Meter, unseen};
 use crate::plan::{AbRequest, Next, most_left_out, next};
 
 /// Name of the present setting.
@@ -82,10 +82,7 @@ impl<E: Into<LabError>> From<E> for Halt {
 }
 
 fn end(cause: AbEndCause, text: String) -> Halt {
-    Halt::End(AbEnd {
-        cause,
-        text: Some(text),
-    })
+    Halt::End(end_of(cause, text))
 }
 
 /// A run: the interfaces that it takes, and what is known of them.
@@ -199,11 +196,7 @@ impl Run<'_> {
             let (pair, end_of_run) = self.pair(drawn, document.pairs.len(), progress)?;
             document.pairs.push(pair);
             let taken = Duration::from_secs_f64(drawn.seconds());
-            if let Err(error) = self.recording.pair(document, taken) {
-                let text = format!("it can no longer be stored: {error}");
-                self.recording.failed_with(error);
-                return Err(end(AbEndCause::Interrupted, text));
-            }
+            self.recording.pair(document, taken)?;
             if let Some(end) = end_of_run {
                 return Err(Halt::End(end));
             }
@@ -243,35 +236,30 @@ impl Run<'_> {
             false => [Arm::Reference, Arm::Judged],
         };
         let mut set_aside_because = None;
-        let mut blocks = Vec::new();
+        let mut blocks = [None, None];
         for (arm, seconds) in order.into_iter().zip(drawn.block_seconds) {
+            let is_judged = arm == Arm::Judged;
             let all = Duration::from_secs_f64(self.plan().duration_seconds);
             progress(AbProgress::Block {
                 pairs,
-                is_judged: arm == Arm::Judged,
+                is_judged,
                 left: all.saturating_sub(self.begin.elapsed()),
             });
-            blocks.push((arm, self.block(arm, seconds)?));
-            if let Some(words) = self.drift()? {
-                set_aside_because = Some(words);
-            }
+            blocks[usize::from(is_judged)] = Some(self.block(arm, seconds)?);
+            set_aside_because = self.drift()?.or(set_aside_because);
         }
-        blocks.sort_by_key(|(arm, _)| *arm == Arm::Judged);
-        let mut blocks = blocks.into_iter().map(|(_, block)| block);
-        match (blocks.next(), blocks.next()) {
-            (Some((reference, lost)), Some((judged, lost_judged))) => {
-                let limits = self.limits.as_mut();
-                let end = limits.and_then(|limits| limits.pair(&lost, &lost_judged));
-                let pair = AbPair {
-                    is_judged_first: drawn.is_judged_first,
-                    reference,
-                    judged,
-                    set_aside_because,
-                };
-                Ok((pair, end))
-            }
-            _ => Err(LabError::Unexpected(String::from("a pair has two blocks")).into()),
-        }
+        let [Some((reference, lost)), Some((judged, lost_judged))] = blocks else {
+            unreachable!("the order has both settings");
+        };
+        let limits = self.limits.as_mut();
+        let end = limits.and_then(|limits| limits.pair(&lost, &lost_judged));
+        let pair = AbPair {
+            is_judged_first: drawn.is_judged_first,
+            reference,
+            judged,
+            set_aside_because,
+        };
+        Ok((pair, end))
     }
 
     fn block(&mut self, arm: Arm, seconds: f64) -> Result<Block, Halt> {
@@ -358,10 +346,8 @@ impl Run<'_> {
 
     /// External changes in the last block, in words.
     fn drift(&mut self) -> Result<Option<String>, Halt> {
-        let drift = match self.alternation.drift(self.switch) {
-            Ok(drift) => drift,
-            Err(error) => return Err(self.explained(error)),
-        };
+        let drift = self.alternation.drift(self.switch);
+        let drift = drift.map_err(|error| self.explained(error))?;
         let words: Vec<String> = drift
             .iter()
             .map(|(target, drift)| drift.describe(&target.interface.name))
@@ -381,13 +367,11 @@ impl Run<'_> {
     /// Waits and checks meanwhile. Losses count from `before`, the start of a block.
     fn wait_until(&mut self, until: Instant, before: Option<&Counted>) -> Result<(), Halt> {
         loop {
+            self.check_cancel()?;
             let look = (Instant::now() + LOOK).min(until);
-            while let Some(left) = look.checked_duration_since(Instant::now()) {
+            while Instant::now() < look {
+                thread::sleep(look.saturating_duration_since(Instant::now()).min(NAP));
                 self.check_cancel()?;
-                thread::sleep(left.min(NAP));
-                if left.is_zero() {
-                    break;
-                }
             }
             self.look(before)?;
             if Instant::now() >= until {
@@ -397,11 +381,9 @@ impl Run<'_> {
     }
 
     fn check_cancel(&self) -> Result<(), Halt> {
+        let text = "it was stopped before its time was over";
         match self.cancel.load(Ordering::Relaxed) {
-            true => {
-                let text = String::from("it was stopped before its time was over");
-                Err(end(AbEndCause::Interrupted, text))
-            }
+            true => Err(end(AbEndCause::Interrupted, String::from(text))),
             false => Ok(()),
         }
     }
@@ -423,10 +405,8 @@ impl Run<'_> {
         };
         let lost = before.lost_until(&self.counters()?);
         let limits = self.limits.as_ref();
-        match limits.and_then(|limits| limits.at_once(&lost)) {
-            Some(end) => Err(Halt::End(end)),
-            None => Ok(()),
-        }
+        let too_many = limits.and_then(|limits| limits.at_once(&lost));
+        too_many.map_or(Ok(()), |end| Err(Halt::End(end)))
     }
 
     fn read_health(&mut self) -> Result<Vec<Option<LinkHealth>>, Halt> {
@@ -444,15 +424,12 @@ impl Run<'_> {
 
     /// The state of every member, each of which has to be there.
     fn ask_health(&mut self) -> Result<Vec<LinkHealth>, Halt> {
-        let now = self.read_health()?.into_iter();
-        let names = self.members.iter();
-        now.zip(names)
-            .map(|(health, member)| {
-                let name = &member.interface.name;
-                let gone = || format!("{name} is no more, or no longer in this network namespace");
-                health.ok_or_else(|| end(AbEndCause::InterfaceChanged, gone()))
-            })
-            .collect()
+        let now = self.read_health()?.into_iter().zip(&self.members);
+        let found = now.map(|(health, member)| {
+            let gone = || format!("{} {GONE}", member.interface.name);
+            health.ok_or_else(|| end(AbEndCause::InterfaceChanged, gone()))
+        });
+        found.collect()
     }
 }
 
@@ -508,13 +485,11 @@ impl Run<'_> {
         for (what, unit, times, seconds) in wanted {
             let wanted = times * seconds;
             if wanted > most {
-                document.unseen.push(Unseen {
-                    what: String::from(what),
-                    why: format!(
-                        "{times:.0} {unit} last {wanted:.1} s, and only {most:.1} s of a block are left out; give a \
-                         longer --block"
-                    ),
-                });
+                let why = format!(
+                    "{times:.0} {unit} last {wanted:.1} s, and only {most:.1} s of a block are left out; give a \
+                     longer --block"
+                );
+                document.unseen.push(unseen(what, why));
             }
             left_out = left_out.max(wanted.min(most));
         }
@@ -538,16 +513,16 @@ impl Run<'_> {
     }
 
     /// Stops asking a host that does not answer under the reference.
-    fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
+    fn try_echo(&mut self, missing: &mut Vec<Unseen>) -> Result<(), Halt> {
         let Some(client) = self.client else {
             return Ok(());
         };
         if !self.is_echo_answered(client)? {
             self.client = None;
-            unseen.push(Unseen {
-                what: String::from("whether your connection goes on under the other setting"),
-                why: format!("{client}, which you came from by ssh, answers no echo request"),
-            });
+            missing.push(unseen(
+                "whether your connection goes on under the other setting",
+                format!("{client}, which you came from by ssh, answers no echo request"),
+            ));
         }
         Ok(())
     }
@@ -568,7 +543,7 @@ struct Turn {
 impl Run<'_> {
     /// Changes to the judged setting and back a few times. Returns the settling time of polls in seconds; `None` if
     /// unknown.
-    fn first_turns(&mut self, unseen: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
+    fn first_turns(&mut self, missing: &mut Vec<Unseen>) -> Result<Option<f64>, Halt> {
         let [shortest, _] = self.plan().block_seconds;
         let time = TURN_MAX.min(Duration::from_secs_f64(shortest));
         let mut turns = [Vec::new(), Vec::new()];
@@ -586,24 +561,22 @@ impl Run<'_> {
                 return Err(self.disturbing(Halt::End(end)));
             }
         }
-        unseen.extend(self.tried().into_iter().map(|name| Unseen {
-            what: format!("what changes of {name} do to packets in the card"),
-            why: String::from(
-                "the first changes showed no loss of carrier, no new queues and no drops",
-            ),
+        let why = "the first changes showed no loss of carrier, no new queues and no drops";
+        let tried = self.tried().into_iter();
+        missing.extend(tried.map(|name| {
+            let what = format!("what changes of {name} do to packets in the card");
+            unseen(what, why)
         }));
         let polls = turns.map(|turns| turns.into_iter().map(|turn| turn.polls).collect::<Vec<_>>());
         let is_seen = polls.iter().flatten().all(|polls| !polls.is_empty());
         let [judged, reference] = polls.map(|polls| settling_seconds(&polls));
         let settling = judged.zip(reference).map(|(one, other)| one.max(other));
         if is_seen && settling.is_none() {
-            unseen.push(Unseen {
-                what: String::from("how long polls take to settle after a change of setting"),
-                why: format!(
-                    "they had not settled after {:.1} s",
-                    time.as_secs_f64() / 2.0
-                ),
-            });
+            let half = time.as_secs_f64() / 2.0;
+            missing.push(unseen(
+                "how long polls take to settle after a change of setting",
+                format!("they had not settled after {half:.1} s"),
+            ));
         }
         Ok(settling)
     }
@@ -650,10 +623,7 @@ impl Run<'_> {
                 let what = text.unwrap_or_default();
                 let remedy = "add --disruptive if the traffic may suffer that at every block";
                 let text = format!("a first change of {names} disturbs it: {what}; {remedy}");
-                Halt::End(AbEnd {
-                    cause,
-                    text: Some(text),
-                })
+                end(cause, text)
             }
             other => other,
         }
@@ -746,17 +716,17 @@ impl PairRecording {
         }
     }
 
-    /// Stores the last pair.
-    pub fn pair(&mut self, document: &LiveAb, taken: Duration) -> Result<(), StoreError> {
-        match (&mut self.recording, document.pairs.last()) {
-            (Some(recording), Some(last)) => recording.trial(&head(document), last, taken),
-            _ => Ok(()),
-        }
-    }
-
-    /// Remembers why a pair could not be stored.
-    pub fn failed_with(&mut self, error: StoreError) {
-        self.failed = Some(error);
+    /// Stores the last pair, or remembers why it could not be stored: the run ends then.
+    fn pair(&mut self, document: &LiveAb, taken: Duration) -> Result<(), Halt> {
+        let (Some(recording), Some(last)) = (&mut self.recording, document.pairs.last()) else {
+            return Ok(());
+        };
+        let stored = recording.trial(&head(document), last, taken);
+        stored.map_err(|error| {
+            let text = format!("it can no longer be stored: {error}");
+            self.failed = Some(error);
+            end(AbEndCause::Interrupted, text)
+        })
     }
 }
 

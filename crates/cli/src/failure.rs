@@ -5,9 +5,9 @@ use std::fmt;
 use nicpoll_ab::AbError;
 use nicpoll_engine::EngineError;
 use nicpoll_inspect::InspectError;
-use nicpoll_lab::LabError;
+use nicpoll_lab::{LabError, Refused};
 use nicpoll_store::StoreError;
-use nicpoll_study::{Gate, ImportError, ResultError, StudyError, StudyFileError};
+use nicpoll_study::{Gate, ResultError, StudyError};
 use nicpoll_switch::freebsd::{FreebsdError, TargetError};
 use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
@@ -106,7 +106,6 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         match error {
             LabError::Missing(what) => Failure::Missing(what),
-            LabError::OneCpu => Failure::Missing(error.to_string()),
             LabError::Switch(error) => error.into(),
             LabError::Set(error) => error.into(),
             other => Failure::Failed(other.into()),
@@ -132,33 +131,16 @@ impl From<AbError> for Failure {
     }
 }
 
-impl From<StudyFileError> for Failure {
-    fn from(error: StudyFileError) -> Self {
-        match error {
-            StudyFileError::Machine(_) => Failure::Failed(error.into()),
-            StudyFileError::Read { .. } | StudyFileError::Mistake { .. } => {
-                Failure::Usage(error.to_string())
-            }
-        }
-    }
-}
-
-impl From<ImportError> for Failure {
-    fn from(error: ImportError) -> Self {
-        match error {
-            ImportError::Nothing { .. } => Failure::Failed(error.into()),
-            ImportError::File { .. } | ImportError::Text(_) => Failure::Usage(error.to_string()),
-        }
+impl From<Refused> for Failure {
+    fn from(error: Refused) -> Self {
+        Failure::Usage(error.to_string())
     }
 }
 
 impl From<ResultError> for Failure {
     fn from(error: ResultError) -> Self {
         match error {
-            ResultError::NoSuch(_)
-            | ResultError::Same(_)
-            | ResultError::File { .. }
-            | ResultError::Unreadable { .. } => Failure::Usage(error.to_string()),
+            ResultError::Named(why) => Failure::Usage(why),
             other => Failure::Failed(other.into()),
         }
     }

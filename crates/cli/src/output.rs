@@ -6,9 +6,12 @@ use std::{env, fs};
 
 use anyhow::Context;
 use nicpoll_model::{Origin, Study};
-use nicpoll_report::{TextOptions, brief_page, render_json, render_text, with_micros};
+use nicpoll_report::{
+    Document, TextOptions, brief_page, render_document, render_json, render_text, with_micros,
+};
 use nicpoll_sys::{stdio, tell};
 use ratatui::crossterm::terminal;
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -33,6 +36,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         return Ok(stdio::print(text)?);
     }
     Ok(stdio::print(&in_locale(text))?)
+}
+
+/// Prints a document as JSON or as its page.
+pub fn print_document<T: Document + Serialize>(document: &T, json: bool) -> Result<(), Failure> {
+    Ok(print(&match json {
+        true => render_document(document),
+        false => render_text(document, &text_options()),
+    })?)
 }
 
 /// Prints a study: as JSON, as its first screen, or as the whole page.

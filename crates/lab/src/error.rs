@@ -21,9 +21,6 @@ pub enum LabError {
     /// A privilege or a kernel feature is missing.
     #[error("{0}")]
     Missing(String),
-    /// The machine has too few CPUs.
-    #[error("two CPUs are needed, one for each end of the link; this process may use one")]
-    OneCpu,
     /// CPU time is not accounted for exactly, where nothing else will do.
     #[error("CPU time cannot be accounted for exactly here: {0}")]
     NoExactCpu(String),
@@ -62,9 +59,6 @@ pub enum LabError {
     /// A namespace cannot be entered.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// Interfaces of this machine cannot be a study's link.
-    #[error("{0}")]
-    Existing(String),
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -14,15 +14,16 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::{HostFacts, Side, SwitchWrite};
-use nicpoll_observe::{CpuSample, FlowReading, HostSnapshot, PollCounts, RunTime};
+use nicpoll_model::{HostFacts, Side};
+use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts, RunTime};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::Changes;
-use crate::host::cpu::CoreTime;
 use crate::receive::{EngineRequest, XdpProgram};
 use crate::workload::WorkloadRequest;
 
@@ -53,21 +54,21 @@ pub struct HostMessage {
     pub request: HostRequest,
 }
 
-/// Requests to a host.
+/// Requests to a host. Those that have an answer name its type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostRequest {
-    /// Describe the host.
+    /// Describe the host: [`Facts`].
     Facts,
-    /// Read every value of the interface that affects receiving.
+    /// Read every value of the interface that affects receiving: a map of texts by name.
     Values,
-    /// Report changes to the interface or its namespace since the last request.
+    /// Report changes to the interface or its namespace since the last request: [`Changes`].
     Changes,
-    /// List the NAPI instances of the interface.
+    /// List the NAPI instances of the interface: their numbers.
     Napis,
     /// Change settings of the interface, in one transaction with what is in force already.
     Apply(Request),
-    /// Report these changes, with the values before them.
+    /// Report these changes, with the values before them: a list of [`nicpoll_model::SwitchWrite`].
     Writes,
     /// Attach an XDP program to every interface while settings are in force.
     AttachXdp(XdpProgram),
@@ -87,7 +88,7 @@ pub enum HostRequest {
         /// The hardware address.
         mac: [u8; 6],
     },
-    /// Load the BPF programs that count.
+    /// Load the BPF programs that count. The answer is why CPU time cannot be accounted for exactly; null when it can.
     LoadCounters,
     /// Attach or detach a counter's programs.
     Count {
@@ -101,11 +102,11 @@ pub enum HostRequest {
         /// The instance.
         napi_id: Option<u32>,
     },
-    /// Read the polls.
+    /// Read the polls: [`Polls`].
     Polls,
-    /// Read the counters of an edge of the measured window.
+    /// Read the counters of an edge of the measured window: [`Edge`].
     Edge,
-    /// Read the counters of the interface, its queues and protocols.
+    /// Read the counters of the interface, its queues and protocols: [`HostSnapshot`].
     Counters,
     /// Start periodic readings of what passes.
     OpenSeries {
@@ -116,11 +117,11 @@ pub enum HostRequest {
         /// Cores whose time is read as well; if empty, nothing of the machine is read.
         cores: Vec<u32>,
     },
-    /// End it.
+    /// End it: a list of [`nicpoll_observe::FlowReading`].
     CloseSeries,
     /// Begin a window of exact CPU time.
     OpenCpuWindow,
-    /// End it.
+    /// End it: a list of [`cpu::CoreTime`].
     CloseCpuWindow {
         /// The cores to report: the sender's and the receiver's.
         cpus: Vec<u32>,
@@ -134,14 +135,14 @@ pub enum HostRequest {
         /// For how long.
         duration: Duration,
     },
-    /// Wait for its end, and report its share of the core.
+    /// Wait for its end, and report its share of the core, 0 to 1.
     EndSpinner,
     /// Have the kernel time a counter's programs.
     OpenTiming {
         /// The counter.
         counter: Counter,
     },
-    /// End it.
+    /// End it: [`Timed`].
     CloseTiming {
         /// The counter.
         counter: Counter,
@@ -179,8 +180,8 @@ pub enum HostEvent {
     Answered {
         /// The request's number.
         id: u64,
-        /// The answer.
-        answer: Result<Answer, HostFailure>,
+        /// The answer, which [`HostRequest`] names.
+        answer: Result<Value, HostFailure>,
     },
     /// An end of a workload has finished, or failed.
     Ended {
@@ -189,43 +190,6 @@ pub enum HostEvent {
         /// What it counted.
         books: Result<Box<EndBooks>, HostFailure>,
     },
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// Done.
-    Done,
-    /// Of [`HostRequest::Facts`].
-    Facts(Box<Facts>),
-    /// Of [`HostRequest::Values`], by name.
-    Values(BTreeMap<String, String>),
-    /// Of [`HostRequest::Writes`].
-    Writes(Vec<SwitchWrite>),
-    /// Of [`HostRequest::Napis`].
-    Napis(Vec<u32>),
-    /// Of [`HostRequest::LoadCounters`]: why CPU time cannot be accounted for exactly; null when it can.
-    Loaded {
-        /// The kernel's reason.
-        exact_cpu_refused: Option<String>,
-    },
-    /// Of [`HostRequest::Polls`].
-    Polls(Polls),
-    /// Of [`HostRequest::Edge`].
-    Edge(Box<Edge>),
-    /// Of [`HostRequest::Counters`].
-    Counters(Box<HostSnapshot>),
-    /// Of [`HostRequest::Changes`].
-    Changes(Changes),
-    /// Of [`HostRequest::CloseSeries`].
-    Series(Vec<FlowReading>),
-    /// Of [`HostRequest::CloseCpuWindow`].
-    CpuTimes(Vec<CoreTime>),
-    /// Of [`HostRequest::EndSpinner`], 0 to 1.
-    Spun(f64),
-    /// Of [`HostRequest::CloseTiming`].
-    Timed(Timed),
 }
 
 /// One of a host's counters.
@@ -309,122 +273,38 @@ impl HostClient {
 
     /// Its description.
     pub fn facts(&mut self) -> Result<Facts, LabError> {
-        self.ask(HostRequest::Facts, |answer| match answer {
-            Answer::Facts(facts) => Some(*facts),
-            _ => None,
-        })
-    }
-
-    /// Every value of its interface that affects receiving, by name.
-    pub fn values(&mut self) -> Result<BTreeMap<String, String>, LabError> {
-        self.ask(HostRequest::Values, |answer| match answer {
-            Answer::Values(values) => Some(values),
-            _ => None,
-        })
+        self.ask(HostRequest::Facts)
     }
 
     /// Changes there since the last call.
     pub fn changes(&mut self) -> Result<Changes, LabError> {
-        self.ask(HostRequest::Changes, |answer| match answer {
-            Answer::Changes(changes) => Some(changes),
-            _ => None,
-        })
+        self.ask(HostRequest::Changes)
     }
 
     /// The NAPI instances of its interface.
     pub fn napis(&mut self) -> Result<Vec<u32>, LabError> {
-        self.ask(HostRequest::Napis, |answer| match answer {
-            Answer::Napis(ids) => Some(ids),
-            _ => None,
-        })
+        self.ask(HostRequest::Napis)
     }
 
-    /// The writes of its settings, with the values before them.
-    pub fn writes(&mut self) -> Result<Vec<SwitchWrite>, LabError> {
-        self.ask(HostRequest::Writes, |answer| match answer {
-            Answer::Writes(writes) => Some(writes),
-            _ => None,
-        })
+    /// Polls so far.
+    pub fn polls(&mut self) -> Result<Polls, LabError> {
+        self.ask(HostRequest::Polls)
+    }
+
+    /// Counters at an edge of the measured window.
+    pub fn edge(&mut self) -> Result<Edge, LabError> {
+        self.ask(HostRequest::Edge)
+    }
+
+    /// The counters of its interface, queues and protocols.
+    pub fn counters(&mut self) -> Result<HostSnapshot, LabError> {
+        self.ask(HostRequest::Counters)
     }
 
     /// Ends its traffic and restores its settings.
     pub fn restore(&mut self) -> Result<(), LabError> {
         self.ended.clear();
         self.tell(HostRequest::Restore)
-    }
-
-    /// Loads its counters; returns why CPU time cannot be accounted for exactly, if it cannot.
-    pub(crate) fn load_counters(&mut self) -> Result<Option<String>, LabError> {
-        self.ask(HostRequest::LoadCounters, |answer| match answer {
-            Answer::Loaded { exact_cpu_refused } => Some(exact_cpu_refused),
-            _ => None,
-        })
-    }
-
-    /// Polls so far.
-    pub fn polls(&mut self) -> Result<Polls, LabError> {
-        self.ask(HostRequest::Polls, |answer| match answer {
-            Answer::Polls(polls) => Some(polls),
-            _ => None,
-        })
-    }
-
-    /// Counters at an edge of the measured window.
-    pub fn edge(&mut self) -> Result<Edge, LabError> {
-        self.ask(HostRequest::Edge, |answer| match answer {
-            Answer::Edge(edge) => Some(*edge),
-            _ => None,
-        })
-    }
-
-    /// The counters of its interface, queues and protocols.
-    pub fn counters(&mut self) -> Result<HostSnapshot, LabError> {
-        self.ask(HostRequest::Counters, |answer| match answer {
-            Answer::Counters(counters) => Some(*counters),
-            _ => None,
-        })
-    }
-
-    /// Ends periodic readings and returns them.
-    pub fn close_series(&mut self) -> Result<Vec<FlowReading>, LabError> {
-        self.ask(HostRequest::CloseSeries, |answer| match answer {
-            Answer::Series(readings) => Some(readings),
-            _ => None,
-        })
-    }
-
-    /// Ends a window of exact CPU time: what `cpus` did. The time of `programs` counts as the study's.
-    pub fn close_cpu_window(
-        &mut self,
-        cpus: Vec<u32>,
-        programs: Vec<String>,
-    ) -> Result<Vec<CoreTime>, LabError> {
-        self.ask(
-            HostRequest::CloseCpuWindow { cpus, programs },
-            |answer| match answer {
-                Answer::CpuTimes(times) => Some(times),
-                _ => None,
-            },
-        )
-    }
-
-    /// The share of the core that the spinner got, 0 to 1.
-    pub fn end_spinner(&mut self) -> Result<f64, LabError> {
-        self.ask(HostRequest::EndSpinner, |answer| match answer {
-            Answer::Spun(share) => Some(share),
-            _ => None,
-        })
-    }
-
-    /// Ends the timing of a counter's programs.
-    pub fn close_timing(&mut self, counter: Counter) -> Result<Timed, LabError> {
-        self.ask(
-            HostRequest::CloseTiming { counter },
-            |answer| match answer {
-                Answer::Timed(timed) => Some(timed),
-                _ => None,
-            },
-        )
     }
 
     /// What an end counted; `None` if it still runs after `timeout`.
@@ -444,26 +324,20 @@ impl HostClient {
         }
     }
 
-    /// Makes a request whose answer is [`Answer::Done`].
+    /// Makes a request that has no answer but that it is done.
     pub fn tell(&mut self, request: HostRequest) -> Result<(), LabError> {
-        self.ask(request, |answer| (answer == Answer::Done).then_some(()))
+        self.ask(request)
     }
 
-    fn ask<T>(
-        &mut self,
-        request: HostRequest,
-        pick: impl FnOnce(Answer) -> Option<T>,
-    ) -> Result<T, LabError> {
-        let answer = self
-            .answer(request)
-            .doing(|| format!("at the {}", self.name))?;
-        pick(answer).ok_or_else(|| {
-            let what = format!("the {} answered another question", self.name);
-            LabError::Host(HostFailure::new(what))
-        })
+    /// Makes a request; its answer is of the type that [`HostRequest`] names.
+    pub fn ask<T: DeserializeOwned>(&mut self, request: HostRequest) -> Result<T, LabError> {
+        let answer = self.answer(request).and_then(|answer| {
+            serde_json::from_value(answer).map_err(|error| HostFailure::of(&error))
+        });
+        answer.doing(|| format!("at the {}", self.name))
     }
 
-    fn answer(&mut self, request: HostRequest) -> Result<Answer, HostFailure> {
+    fn answer(&mut self, request: HostRequest) -> Result<Value, HostFailure> {
         self.last_id += 1;
         let asked = self.last_id;
         self.host.send(HostMessage { id: asked, request })?;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side};
+use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side, SwitchWrite};
 use nicpoll_switch::{Guard, Journal, Owner};
 use nicpoll_sys::netns::NetNamespace;
 
@@ -112,7 +112,10 @@ impl Lab {
     ) -> Result<Self, LabError> {
         let [sender_cpu, receiver_cpu] = two_cpus()?;
         let mut receiver = HostClient::new(&Side::Receiver.to_string(), receiver);
-        let exact_cpu_refused = router.as_mut().unwrap_or(&mut receiver).load_counters()?;
+        let exact_cpu_refused = router
+            .as_mut()
+            .unwrap_or(&mut receiver)
+            .ask(HostRequest::LoadCounters)?;
         Ok(Lab {
             sender: HostClient::new(&Side::Sender.to_string(), sender),
             router,
@@ -171,50 +174,34 @@ impl Lab {
     /// Ends traffic that still runs and restores every setting, the receiver's first: its NAPI must be fed as before
     /// until it is gone.
     pub fn restore(&mut self) -> Result<(), LabError> {
-        self.receiver.restore()?;
-        if let Some(router) = &mut self.router {
-            router.restore()?;
-        }
-        self.sender.restore()?;
-        self.machine.as_mut().map_or(Ok(()), HostClient::restore)
+        let hosts: Vec<_> = self.hosts().collect();
+        hosts.into_iter().rev().try_for_each(HostClient::restore)
     }
 
     /// Every host that a setting may concern, in the order of application: the machine, then the hosts on a packet's
     /// path.
     pub fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
         let machine = self.machine.iter_mut();
-        let way = [
-            Some(&mut self.sender),
-            self.router.as_mut(),
-            Some(&mut self.receiver),
-        ];
-        machine.chain(way.into_iter().flatten())
+        let way = [&mut self.sender].into_iter().chain(&mut self.router);
+        machine.chain(way).chain([&mut self.receiver])
     }
 
     /// The hosts on a packet's path.
     pub fn way(&mut self) -> impl Iterator<Item = &mut HostClient> {
-        let way = [
-            Some(&mut self.sender),
-            self.router.as_mut(),
-            Some(&mut self.receiver),
-        ];
-        way.into_iter().flatten()
+        self.hosts().filter(|host| host.name() != MACHINE)
     }
 
     /// Changes at any host since the last call.
     pub fn changes(&mut self) -> Result<Changes, LabError> {
-        let changes = self.sender.changes()?.and(self.receiver.changes()?);
-        match &mut self.router {
-            Some(router) => Ok(changes.and(router.changes()?)),
-            None => Ok(changes),
-        }
+        self.way()
+            .try_fold(Changes::default(), |all, host| Ok(all.and(host.changes()?)))
     }
 
     /// The writes of a setting in force, by host.
     pub fn changed_by(&mut self, setting: &str) -> Result<Vec<SettingChanges>, LabError> {
         let mut all = Vec::new();
         for host in self.hosts() {
-            let writes = host.writes()?;
+            let writes: Vec<SwitchWrite> = host.ask(HostRequest::Writes)?;
             if !writes.is_empty() {
                 all.push(SettingChanges {
                     setting: String::from(setting),
@@ -231,8 +218,8 @@ impl Lab {
         let mut all = BTreeMap::new();
         for host in self.way() {
             let name = String::from(host.name());
-            let values = host
-                .values()
+            let values: BTreeMap<String, String> = host
+                .ask(HostRequest::Values)
                 .doing(|| format!("reading the {name}'s settings"))?;
             let values = values.into_iter();
             all.extend(values.map(|(value, text)| (format!("{name}: {value}"), text)));

@@ -27,8 +27,8 @@ pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::local::LocalHost;
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{
-    Answer, Counter, Cpus, Edge, Facts, Host, HostClient, HostEvent, HostMessage, HostRequest,
-    INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
+    Counter, Cpus, Edge, Facts, Host, HostClient, HostEvent, HostMessage, HostRequest, INTERFACE,
+    MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
 };
 pub use lab::{Lab, watched};
 pub use link::existing::open_existing;

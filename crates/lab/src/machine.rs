@@ -75,7 +75,9 @@ pub fn require_state(journal: &Journal) -> Result<(), LabError> {
 pub fn two_cpus() -> Result<[u32; 2], LabError> {
     match schedule::allowed_cpus()?[..] {
         [sender, receiver, ..] => Ok([sender, receiver]),
-        _ => Err(LabError::OneCpu),
+        _ => Err(LabError::Missing(String::from(
+            "two CPUs are needed, one for each end of the link; this process may use one",
+        ))),
     }
 }
 

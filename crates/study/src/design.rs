@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Cpus, EngineRequest, MACHINE, ROUTER, Topology, Traffic, TrafficOptions, WorkloadRequest,
-    XdpProgram,
+    Cpus, EngineRequest, MACHINE, ROUTER, Refused, Topology, Traffic, TrafficOptions,
+    WorkloadRequest, XdpProgram,
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
@@ -23,7 +23,6 @@ use nicpoll_model::{
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value, did_you_mean};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 impl<'a> From<&'a NamedWorkload> for Traffic<'a> {
     fn from(workload: &'a NamedWorkload) -> Self {
@@ -135,27 +134,6 @@ impl Versus {
     }
 }
 
-/// A workload that a study does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no workload '{name}'; known are {known}{meant}")]
-pub struct UnknownWorkload {
-    name: String,
-    known: String,
-    /// A suggestion.
-    meant: String,
-}
-
-impl UnknownWorkload {
-    fn among(name: &str, mut known: Vec<&str>) -> Self {
-        known.dedup();
-        UnknownWorkload {
-            name: String::from(name),
-            known: known.join(", "),
-            meant: did_you_mean(name, known),
-        }
-    }
-}
-
 impl Design {
     /// A workload by its name.
     pub fn workload(&self, name: &str) -> Option<&NamedWorkload> {
@@ -172,11 +150,16 @@ impl Design {
     /// The design with some of its workloads only. The name of a swept one stands for all its rates.
     ///
     /// # Errors
-    /// [`UnknownWorkload`] for a name that no workload has.
-    pub fn with_workloads(mut self, names: &[String]) -> Result<Self, UnknownWorkload> {
-        let known: Vec<&str> = self.workloads.iter().map(NamedWorkload::asked_as).collect();
+    /// For a name that no workload has.
+    pub fn with_workloads(mut self, names: &[String]) -> Result<Self, Refused> {
+        let mut known: Vec<&str> = self.workloads.iter().map(NamedWorkload::asked_as).collect();
         if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(UnknownWorkload::among(name, known));
+            known.dedup();
+            return Err(Refused(format!(
+                "there is no workload '{name}'; known are {}{}",
+                known.join(", "),
+                did_you_mean(name, known.iter().copied())
+            )));
         }
         self.workloads
             .retain(|workload| names.iter().any(|name| name == workload.asked_as()));

@@ -4,12 +4,12 @@ pub mod durations;
 
 use std::time::Duration;
 
+use nicpoll_lab::Refused;
 use nicpoll_model::Plan;
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
-use thiserror::Error;
 
-use crate::design::{Design, NamedSetting, UnknownWorkload};
+use crate::design::{Design, NamedSetting};
 use crate::plan::durations::{
     BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, limit_seconds, trials,
 };
@@ -80,88 +80,27 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    pub(crate) fn check(&self) -> Result<(), PlanError> {
-        if !(1..=BLOCKS_MAX).contains(&self.blocks) {
-            return Err(PlanError::Blocks { asked: self.blocks });
-        }
-        if !(TRIAL_MIN..=TRIAL_MAX).contains(&self.trial) {
-            return Err(PlanError::Trial { asked: self.trial });
-        }
-        if let Some(asked) = self
-            .drain
-            .filter(|drain| !(DRAIN_MIN..=DRAIN_MAX).contains(drain))
-        {
-            return Err(PlanError::Drain { asked });
-        }
-        Ok(())
+    pub(crate) fn check(&self) -> Result<(), Refused> {
+        let Lengths { blocks, trial, .. } = *self;
+        let drain = self.drain.unwrap_or(DRAIN_MIN);
+        let why = if !(1..=BLOCKS_MAX).contains(&blocks) {
+            format!("{blocks} repeats are out of range; ask for 1 to {BLOCKS_MAX}")
+        } else if !(TRIAL_MIN..=TRIAL_MAX).contains(&trial) {
+            format!("trials of {trial:?} are out of range; ask for {TRIAL_MIN:?} to {TRIAL_MAX:?}")
+        } else if !(DRAIN_MIN..=DRAIN_MAX).contains(&drain) {
+            format!("a drain of {drain:?} is out of range; ask for {DRAIN_MIN:?} to {DRAIN_MAX:?}")
+        } else {
+            return Ok(());
+        };
+        Err(Refused(why))
     }
-}
-
-/// Why a plan cannot be carried out.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PlanError {
-    /// There is no such workload.
-    #[error(transparent)]
-    Workload(#[from] UnknownWorkload),
-    /// The period is too short for the kernel's timers.
-    #[error(
-        "a period of {asked:?} cannot be met: the kernel's timer alone takes about that long; ask for \
-         {PERIOD_MIN:?} or more"
-    )]
-    PeriodTooShort {
-        /// What was asked for.
-        asked: Duration,
-    },
-    /// The period is too long for the trial.
-    #[error(
-        "a period of {asked:?} cannot be proven in trials of {trial:?}: they would hold fewer than \
-         {ROUNDS_MIN} rounds; ask for a period of {max:?} or less, or for longer trials"
-    )]
-    PeriodTooLong {
-        /// What was asked for.
-        asked: Duration,
-        /// Length of a trial.
-        trial: Duration,
-        /// The longest period that such a trial can prove.
-        max: Duration,
-    },
-    /// The trial length is out of range.
-    #[error("trials of {asked:?} are out of range; ask for {TRIAL_MIN:?} to {TRIAL_MAX:?}")]
-    Trial {
-        /// What was asked for.
-        asked: Duration,
-    },
-    /// The drain is out of range.
-    #[error("a drain of {asked:?} is out of range; ask for {DRAIN_MIN:?} to {DRAIN_MAX:?}")]
-    Drain {
-        /// What was asked for.
-        asked: Duration,
-    },
-    /// No interval would have an end by then.
-    #[error(
-        "at_most {asked:?} is too short for a stop rule: an interval takes {needed} blocks here, and they take {least:?}"
-    )]
-    StopTooEarly {
-        /// What was asked for.
-        asked: Duration,
-        /// Blocks that an interval takes.
-        needed: u32,
-        /// The shortest limit.
-        least: Duration,
-    },
-    /// The number of blocks is out of range.
-    #[error("{asked} repeats are out of range; ask for 1 to {BLOCKS_MAX}")]
-    Blocks {
-        /// What was asked for.
-        asked: u32,
-    },
 }
 
 /// Makes a plan of a design, or says what is wrong with its lengths.
 ///
 /// # Errors
-/// [`PlanError`] when blocks, trials or a period are out of range.
-pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, PlanError> {
+/// When blocks, trials or a period are out of range.
+pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, Refused> {
     lengths.check()?;
     let Lengths { blocks, trial, .. } = *lengths;
     let mut period_ns = None;
@@ -218,7 +157,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
 }
 
 /// The blocks that fill the time of a study with a stop rule.
-fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, PlanError> {
+fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, Refused> {
     let limit = lengths.limit.unwrap_or_default();
     let workloads: f64 = plan.estimated_trial_seconds.iter().sum();
     let block = design.settings.len() as f64 * workloads;
@@ -227,11 +166,11 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     let needed = blocks_for_interval(plan.family);
     if blocks < needed {
         let seconds = BASE.as_secs_f64() + f64::from(needed) * block;
-        return Err(PlanError::StopTooEarly {
-            asked: limit,
-            needed,
-            least: Duration::from_secs(seconds.ceil() as u64),
-        });
+        let least = Duration::from_secs(seconds.ceil() as u64);
+        return Err(Refused(format!(
+            "at_most {limit:?} is too short for a stop rule: an interval takes {needed} blocks here, and they take \
+             {least:?}"
+        )));
     }
     Ok(blocks.min(BLOCKS_MAX))
 }
@@ -243,16 +182,19 @@ fn blocks_for_interval(family: u32) -> u32 {
 }
 
 /// Refuses a period that cannot be met, or not be proven in a trial.
-pub fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
+pub fn check_period(period: Duration, trial: Duration) -> Result<(), Refused> {
     if period < PERIOD_MIN {
-        return Err(PlanError::PeriodTooShort { asked: period });
+        return Err(Refused(format!(
+            "a period of {period:?} cannot be met: the kernel's timer alone takes about that long; ask for \
+             {PERIOD_MIN:?} or more"
+        )));
     }
-    if period * ROUNDS_MIN > trial {
-        return Err(PlanError::PeriodTooLong {
-            asked: period,
-            trial,
-            max: trial / ROUNDS_MIN,
-        });
+    let longest = trial / ROUNDS_MIN;
+    if period > longest {
+        return Err(Refused(format!(
+            "a period of {period:?} cannot be proven in trials of {trial:?}: they would hold fewer than {ROUNDS_MIN} \
+             rounds; ask for a period of {longest:?} or less, or for longer trials"
+        )));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_lab::{
-    Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost,
+    Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost,
 };
 use nicpoll_model::{Origin, Side, Study};
 use nicpoll_stats::order::Seed;
@@ -31,7 +31,7 @@ impl Host for Hanging {
         if is_start && self.hangs.load(Ordering::Relaxed) {
             self.said.push_back(HostEvent::Answered {
                 id: message.id,
-                answer: Ok(Answer::Done),
+                answer: Ok(serde_json::Value::Null),
             });
             return Ok(());
         }

@@ -9,7 +9,7 @@ use nicpoll_ab::{AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty,
 use nicpoll_lab::draw_seed;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::units::parse_seconds;
-use nicpoll_report::{render_ab_plan, render_document, render_html, render_text};
+use nicpoll_report::{render_ab_plan, render_document, render_html};
 use nicpoll_store::Store;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
@@ -103,11 +103,7 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     })?;
     drop(spinner);
     let compared = ended.outcome?;
-    let text = match args.json {
-        true => render_document(&compared),
-        false => render_text(&compared, &output::text_options()),
-    };
-    output::print(&text)?;
+    output::print_document(&compared, args.json)?;
     if let Some(place) = ended.place {
         tell!("{}", place.sentence(true));
     }

@@ -3,7 +3,6 @@
 use clap::{Args, ValueEnum};
 use nicpoll_model::Compared;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
-use nicpoll_report::{render_document, render_text};
 use nicpoll_store::Store;
 use nicpoll_study::{FailOn, ResultSource, compare_results};
 
@@ -68,10 +67,7 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
         return ministat(args, &reference, &judged, edition);
     }
     let compared = compare_results(&reference, &judged, args.less_is_better, &output::origin())?;
-    output::print(&match args.json {
-        true => render_document(&compared),
-        false => render_text(&compared, &output::text_options()),
-    })?;
+    output::print_document(&compared, args.json)?;
     Ok(match &args.fail_on {
         Some(limit) => gated(limit.of_results(&compared)),
         None if is_decided(&compared) => 0,

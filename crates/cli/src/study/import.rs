@@ -6,9 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_lab::this_runner;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
-use nicpoll_report::{render_document, render_text};
 use nicpoll_store::Store;
-use nicpoll_study::{Correction, ImportError, import_transcripts};
+use nicpoll_study::{Correction, import_transcripts};
 use nicpoll_sys::tell;
 
 use crate::failure::Failure;
@@ -43,29 +42,24 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
     let mut imported = import_transcripts(&args.files, &args.map, &output::origin())?;
     let is_empty = imported.trials.is_empty();
     if is_empty && !args.dry_run {
-        return Err(nothing(&imported).into());
+        let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();
+        return Err(Failure::Failed(anyhow::anyhow!(
+            "no test of iperf, netblast or netreceive was found in {}; {} figures without a place are shown by \
+             --dry-run",
+            files.join(", "),
+            imported.unplaced.len()
+        )));
     }
     let id = match args.dry_run {
         true => None,
         false => Some(stored(args, &mut imported)?),
     };
-    output::print(&match args.json {
-        true => render_document(&imported),
-        false => render_text(&imported, &output::text_options()),
-    })?;
+    output::print_document(&imported, args.json)?;
     match id {
         Some(id) => tell!("Stored as study {id}: 'nicpoll study show {id}' shows it again."),
         None => tell!("Nothing was stored (--dry-run)."),
     }
     Ok(())
-}
-
-fn nothing(imported: &Imported) -> ImportError {
-    let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();
-    ImportError::Nothing {
-        files: files.join(", "),
-        unplaced: imported.unplaced.len(),
-    }
 }
 
 /// Stores it, and returns its number.

@@ -1,21 +1,19 @@
 //! `nicpoll study run`: runs a study that a file describes, or goes on with a stored one. `demo` runs its built-in
 //! study the same way.
 
-use std::error::Error;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{predict, simulated_figures};
-use nicpoll_lab::{draw_seed, require_lab, require_state};
+use nicpoll_lab::{Refused, draw_seed, require_lab, require_state};
 use nicpoll_model::sim::Simulated;
 use nicpoll_model::{Plan, StudyKind};
-use nicpoll_report::{render_document, render_html, render_text};
+use nicpoll_report::render_html;
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
 use nicpoll_study::{
-    Design, FailOn, Identity, PlanError, Session, StudyFile, SweepRates, is_decided, plan_of,
+    Design, FailOn, Identity, Session, StudyFile, SweepRates, is_decided, plan_of,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 use nicpoll_sys::tell;
@@ -108,12 +106,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let seed = args.options.seed.or(file.seed);
     if args.dry_run {
-        let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)));
-        let plan = plan.map_err(|error| Failure::Usage(error.to_string()))?;
-        output::print(&match args.options.json {
-            true => render_document(&plan),
-            false => render_text(&plan, &output::text_options()),
-        })?;
+        let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)))?;
+        output::print_document(&plan, args.options.json)?;
         return Ok(0);
     }
     let command = format!("nicpoll study run {}", path.display());
@@ -125,7 +119,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 /// The study with what the options ask of it.
-fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Box<dyn Error>> {
+fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Refused> {
     if args.full {
         file = file.at_full_length()?;
     }
@@ -146,13 +140,13 @@ pub fn run_planned(
     seed: Option<u64>,
     what: &str,
     command: &str,
-    planned: impl FnOnce(Seed) -> Result<(Design, Plan), PlanError>,
+    planned: impl FnOnce(Seed) -> Result<(Design, Plan), Refused>,
 ) -> Result<u8, Failure> {
     if args.resume.is_some() {
         return resume(args);
     }
     let seed = seed.unwrap_or_else(draw_seed);
-    let (design, plan) = planned(Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
+    let (design, plan) = planned(Seed(seed))?;
     let simulated = args.simulate.as_deref();
     let identity = Identity {
         simulated: simulated
@@ -172,9 +166,7 @@ pub fn run_planned(
 /// What a host file's machine would do with a study's traffic.
 fn simulated_on(path: &Path, design: &Design) -> Result<Simulated, Failure> {
     let host = read_host(path)?;
-    let rows = design
-        .to_simulate()
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let rows = design.to_simulate()?;
     let predictions =
         predict(&host, &rows).with_context(|| format!("simulating {}", path.display()))?;
     Ok(Simulated {

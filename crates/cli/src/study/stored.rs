@@ -8,8 +8,8 @@ use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
 use nicpoll_report::{
-    blocks_as_csv, imported_as_csv, render_document, render_html, render_json, render_markdown,
-    render_studies_text, render_text, series_as_csv, trials_as_csv,
+    Document, blocks_as_csv, imported_as_csv, render_document, render_html, render_json,
+    render_markdown, render_studies_text, render_text, series_as_csv, trials_as_csv,
 };
 use nicpoll_store::{Place, Store, StoreError, Which};
 use nicpoll_study::{ready_studies, shown};
@@ -159,7 +159,7 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
         },
         opened => opened?.list(still_runs)?,
     };
-    let ready = ready_studies().map_err(anyhow::Error::from)?;
+    let ready = ready_studies();
     print(&Studies { ready, ..studies }, args.json)
 }
 
@@ -178,23 +178,22 @@ fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
 
 /// Runs `nicpoll study show`.
 pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
-    let store = open(&args.file)?;
-    if store.entry(args.study, still_runs)?.kind == StudyKind::Ab {
-        let compared = store.read::<LiveAb>(args.study, still_runs)?.document;
-        return Ok(output::print(&match args.json {
-            true => render_document(&compared),
-            false => render_text(&compared, &output::text_options()),
-        })?);
+    let (store, which) = (open(&args.file)?, args.study);
+    match store.entry(which, still_runs)?.kind {
+        StudyKind::Ab => {
+            let compared: LiveAb = store.read(which, still_runs)?.document;
+            output::print_document(&compared, args.json)
+        }
+        StudyKind::Imported => {
+            let imported: Imported = store.read(which, still_runs)?.document;
+            output::print_document(&imported, args.json)
+        }
+        _ => output::print_study(
+            &shown(store.read(which, still_runs)?)?,
+            args.json,
+            args.brief,
+        ),
     }
-    if store.entry(args.study, still_runs)?.kind == StudyKind::Imported {
-        let imported = store.read::<Imported>(args.study, still_runs)?.document;
-        return Ok(output::print(&match args.json {
-            true => render_document(&imported),
-            false => render_text(&imported, &output::text_options()),
-        })?);
-    }
-    let kept = store.read::<Study>(args.study, still_runs)?;
-    output::print_study(&shown(kept)?, args.json, args.brief)
 }
 
 /// Runs `nicpoll study delete`.
@@ -251,56 +250,42 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
 }
 
 fn written(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
-    let entry = store.entry(which, still_runs)?;
-    if entry.kind == StudyKind::Ab {
-        return of_ab(store, which, format);
-    }
-    if entry.kind == StudyKind::Imported {
-        return of_imported(store, which, format);
-    }
-    let kept = match store.read::<Study>(which, still_runs) {
-        // Of another version: as it is.
-        Err(StoreError::Layout { .. }) if format == Format::Json => {
-            return Ok(render_document(&store.document(which)?));
-        }
-        kept => kept?,
-    };
-    Ok(match format {
-        Format::Json => render_json(&kept.document),
-        Format::Csv => trials_as_csv(&kept.document),
-        Format::SeriesCsv => series_as_csv(&kept.document),
-        Format::Html => render_html(&shown(kept)?),
-        Format::Md => render_markdown(&shown(kept)?),
-        Format::Text => render_text(&shown(kept)?, &output::text_options()),
-    })
-}
-
-fn of_imported(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
     if format == Format::Json {
-        // Also one of another version: as it is.
-        return Ok(render_document(&store.document(which)?));
+        return Ok(match store.read::<Study>(which, still_runs) {
+            Ok(kept) => render_json(&kept.document),
+            // Of another kind or version: as it is.
+            Err(StoreError::Layout { .. }) => render_document(&store.document(which)?),
+            Err(error) => return Err(error.into()),
+        });
     }
-    let imported = store.read::<Imported>(which, still_runs)?.document;
-    Ok(match format {
-        Format::Csv => imported_as_csv(&imported),
-        Format::Html => render_html(&imported),
-        Format::Md => render_markdown(&imported),
-        _ => render_text(&imported, &output::text_options()),
-    })
-}
-
-fn of_ab(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
-    let read = || {
-        store
-            .read::<LiveAb>(which, still_runs)
-            .map(|kept| kept.document)
+    let is_csv = matches!(format, Format::Csv | Format::SeriesCsv);
+    let page = match store.entry(which, still_runs)?.kind {
+        StudyKind::Ab => {
+            let compared: LiveAb = store.read(which, still_runs)?.document;
+            if is_csv {
+                return Ok(blocks_as_csv(&compared));
+            }
+            compared.page()
+        }
+        StudyKind::Imported => {
+            let imported: Imported = store.read(which, still_runs)?.document;
+            if is_csv {
+                return Ok(imported_as_csv(&imported));
+            }
+            imported.page()
+        }
+        _ => {
+            let kept = store.read::<Study>(which, still_runs)?;
+            match format {
+                Format::Csv => return Ok(trials_as_csv(&kept.document)),
+                Format::SeriesCsv => return Ok(series_as_csv(&kept.document)),
+                _ => shown(kept)?.page(),
+            }
+        }
     };
     Ok(match format {
-        // Also one of another version: as it is.
-        Format::Json => render_document(&store.document(which)?),
-        Format::Csv | Format::SeriesCsv => blocks_as_csv(&read()?),
-        Format::Html => render_html(&read()?),
-        Format::Md => render_markdown(&read()?),
-        Format::Text => render_text(&read()?, &output::text_options()),
+        Format::Html => render_html(&page),
+        Format::Md => render_markdown(&page),
+        _ => render_text(&page, &output::text_options()),
     })
 }

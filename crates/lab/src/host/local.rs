@@ -4,7 +4,6 @@
 //! same name in another namespace can never be touched.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::mpsc;
@@ -22,16 +21,16 @@ use nicpoll_switch::{
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_traffic::workload::End;
 use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
-use crate::host::changes::Listener;
-use crate::host::cpu::{of_study, own_process, split};
+use crate::host::changes::{Changes, Listener};
+use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
     ENGINE_THREAD, Ends, RECEIVER_THREAD, SENDER_THREAD, Sampling, Spinner,
 };
-use crate::host::{
-    Answer, Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed,
-};
+use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed};
 use crate::link::veth::add_neighbour;
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
 
@@ -99,7 +98,7 @@ impl LocalHost {
         })
     }
 
-    fn answer(&mut self, request: HostRequest) -> Result<Answer, HostFailure> {
+    fn answer(&mut self, request: HostRequest) -> Result<Value, HostFailure> {
         match request {
             HostRequest::Prepare {
                 end,
@@ -133,7 +132,7 @@ impl LocalHost {
                     .map_err(|error| HostFailure::of(&error));
             }
         }
-        Ok(Answer::Done)
+        Ok(Value::Null)
     }
 }
 
@@ -190,74 +189,68 @@ struct Timing {
 }
 
 impl Resident {
-    fn answer(&mut self, request: HostRequest) -> Result<Answer, LabError> {
+    fn answer(&mut self, request: HostRequest) -> Result<Value, LabError> {
         match request {
-            HostRequest::Facts => return self.facts(),
-            HostRequest::Values => {
-                let values = interface_values(&mut self.control, &self.interfaces)?;
-                return Ok(Answer::Values(values));
+            HostRequest::Facts => answer(self.facts()?),
+            HostRequest::Values => answer(interface_values(&mut self.control, &self.interfaces)?),
+            HostRequest::Changes => answer(self.changes()?),
+            HostRequest::Napis => answer(self.napis()?),
+            HostRequest::Apply(request) => answer(self.apply(&request)?),
+            HostRequest::Writes => answer(self.held.as_ref().map_or_else(Vec::new, Held::writes)),
+            HostRequest::AttachXdp(program) => answer(self.attach_xdp(&program)?),
+            HostRequest::ReceiveBy { engine, cpu } => answer(self.receive_by(&engine, cpu)?),
+            HostRequest::Restore => answer(self.restore()?),
+            HostRequest::Neighbour { address, mac } => {
+                answer(add_neighbour(self.first()?.ifindex, address, &mac)?)
             }
-            HostRequest::Changes => return self.changes(),
-            HostRequest::Napis => return Ok(Answer::Napis(self.napis()?)),
-            HostRequest::Writes => {
-                let held = self.held.as_ref();
-                return Ok(Answer::Writes(held.map_or_else(Vec::new, Held::writes)));
+            HostRequest::LoadCounters => answer(self.load_counters()?),
+            HostRequest::Count { counter, is_on } => answer(self.count(counter, is_on)?),
+            HostRequest::WatchPolls { napi_id } => {
+                let netns_inode = self.netns_inode;
+                answer(self.poll_counter()?.watch(netns_inode, napi_id)?)
             }
-            HostRequest::Polls => return Ok(Answer::Polls(self.polls()?)),
-            HostRequest::Edge => return Ok(Answer::Edge(Box::new(self.edge()?))),
-            HostRequest::Counters => {
-                let counters = self.counters.snapshot();
-                return Ok(Answer::Counters(Box::new(counters)));
-            }
-            HostRequest::LoadCounters => return self.load_counters(),
-            HostRequest::CloseCpuWindow { cpus, programs } => {
-                return self.close_cpu_window(&cpus, &programs);
-            }
-            HostRequest::CloseTiming { counter } => return self.close_timing(counter),
-            HostRequest::CloseSeries => return self.close_series(),
+            HostRequest::Polls => answer(self.polls()?),
+            HostRequest::Edge => answer(self.edge()?),
+            HostRequest::Counters => answer(self.counters.snapshot()),
             HostRequest::OpenSeries { step, ip, cores } => {
                 let polls = self.polls.as_ref().map(PollCounter::reader);
                 let reader = FlowReader::of_caller(ip, polls, &cores)?;
                 self.sampling = Some(Sampling::start(reader, step)?);
+                answer(())
             }
-            HostRequest::Apply(request) => self.apply(&request)?,
-            HostRequest::AttachXdp(program) => self.attach_xdp(&program)?,
-            HostRequest::ReceiveBy { engine, cpu } => self.receive_by(&engine, cpu)?,
-            HostRequest::Restore => self.restore()?,
-            HostRequest::Neighbour { address, mac } => self.add_neighbour(address, mac)?,
-            HostRequest::Count { counter, is_on } => self.count(counter, is_on)?,
-            HostRequest::WatchPolls { napi_id } => {
-                let netns_inode = self.netns_inode;
-                self.poll_counter()?.watch(netns_inode, napi_id)?;
+            HostRequest::CloseSeries => {
+                answer(begun(self.sampling.take(), "a series of readings")?.end()?)
             }
             HostRequest::OpenCpuWindow => {
                 let threads = self.exact_cpu()?.threads()?;
                 self.cpu_window = Some((self.exact_cpu()?.read()?, threads));
+                answer(())
+            }
+            HostRequest::CloseCpuWindow { cpus, programs } => {
+                answer(self.close_cpu_window(&cpus, &programs)?)
             }
             HostRequest::StartSpinner { cpu, duration } => {
                 self.spinner = Some(Spinner::start(cpu, duration)?);
+                answer(())
             }
-            HostRequest::EndSpinner => {
-                let spinner = self.spinner.take().ok_or_else(|| not_loaded("a spinner"))?;
-                return Ok(Answer::Spun(spinner.end()?));
-            }
-            HostRequest::OpenTiming { counter } => self.open_timing(counter)?,
+            HostRequest::EndSpinner => answer(begun(self.spinner.take(), "a spinner")?.end()?),
+            HostRequest::OpenTiming { counter } => answer(self.open_timing(counter)?),
+            HostRequest::CloseTiming { counter } => answer(self.close_timing(counter)?),
             HostRequest::Prepare { .. }
             | HostRequest::Start { .. }
             | HostRequest::SenderDone { .. } => {
                 let what = "traffic does not run on the thread in the namespace";
-                return Err(LabError::Unexpected(String::from(what)));
+                Err(LabError::Unexpected(String::from(what)))
             }
         }
-        Ok(Answer::Done)
     }
 
-    fn facts(&mut self) -> Result<Answer, LabError> {
-        Ok(Answer::Facts(Box::new(Facts {
+    fn facts(&mut self) -> Result<Facts, LabError> {
+        Ok(Facts {
             machine: nicpoll_inspect::host_facts()?,
             netns_inode: self.netns_inode,
             driver: self.first()?.driver,
-        })))
+        })
     }
 
     /// The studied interface.
@@ -293,12 +286,6 @@ impl Resident {
         let held = self.switch.hold(&orders, Needs::Trust, self.owner)?;
         self.held = Some(held);
         Ok(())
-    }
-
-    fn close_series(&mut self) -> Result<Answer, LabError> {
-        let sampling = self.sampling.take();
-        let sampling = sampling.ok_or_else(|| not_loaded("a series of readings"))?;
-        Ok(Answer::Series(sampling.end()?))
     }
 
     /// Keeps the program when a setting is applied again to change its timeout.
@@ -344,23 +331,19 @@ impl Resident {
         }
     }
 
-    fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) -> Result<(), LabError> {
-        let ifindex = self.first()?.ifindex;
-        Ok(add_neighbour(ifindex, address, &mac)?)
-    }
-
-    fn load_counters(&mut self) -> Result<Answer, LabError> {
+    /// Returns why CPU time cannot be accounted for exactly, if it cannot.
+    fn load_counters(&mut self) -> Result<Option<String>, LabError> {
         self.polls = Some(PollCounter::load()?);
         let loaded = ExactCpu::load(&ExactCpuOptions {
             has_threads: true,
             ..ExactCpuOptions::default()
         });
-        let exact_cpu_refused = loaded.as_ref().err().map(ToString::to_string);
+        let refused = loaded.as_ref().err().map(ToString::to_string);
         self.exact_cpu = loaded.ok();
-        Ok(Answer::Loaded { exact_cpu_refused })
+        Ok(refused)
     }
 
-    fn changes(&mut self) -> Result<Answer, LabError> {
+    fn changes(&mut self) -> Result<Changes, LabError> {
         let mut ifindexes = Vec::new();
         for interface in &self.interfaces {
             ifindexes.push(self.control.interface(interface)?.ifindex);
@@ -369,19 +352,15 @@ impl Resident {
             Some(listener) => listener,
             None => Listener::new()?,
         };
-        let changes = listener.changes(&ifindexes)?;
-        self.listener = Some(listener);
-        Ok(Answer::Changes(changes))
+        Ok(self.listener.insert(listener).changes(&ifindexes)?)
     }
 
     fn poll_counter(&mut self) -> Result<&mut PollCounter, LabError> {
-        let counter = self.polls.as_mut();
-        counter.ok_or_else(|| not_loaded("the counter of polls"))
+        begun(self.polls.as_mut(), "the counter of polls")
     }
 
     fn exact_cpu(&mut self) -> Result<&mut ExactCpu, LabError> {
-        let exact = self.exact_cpu.as_mut();
-        exact.ok_or_else(|| not_loaded("the account of CPU time"))
+        begun(self.exact_cpu.as_mut(), "the account of CPU time")
     }
 
     fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
@@ -410,11 +389,14 @@ impl Resident {
         })
     }
 
-    fn close_cpu_window(&mut self, cpus: &[u32], programs: &[String]) -> Result<Answer, LabError> {
+    fn close_cpu_window(
+        &mut self,
+        cpus: &[u32],
+        programs: &[String],
+    ) -> Result<Vec<CoreTime>, LabError> {
         let after = self.exact_cpu()?.read()?;
         let threads = self.exact_cpu()?.threads()?;
-        let before = self.cpu_window.take();
-        let (before, threads_before) = before.ok_or_else(|| not_loaded("a window of CPU time"))?;
+        let (before, threads_before) = begun(self.cpu_window.take(), "a window of CPU time")?;
         let process = match self.own_process {
             Some(process) => process,
             None => own_process(self.exact_cpu()?)?,
@@ -430,8 +412,7 @@ impl Resident {
             _ if name.starts_with(RECEIVER_THREAD) => cpus.get(1).copied(),
             _ => None,
         };
-        let cores = after.since(&before, cpus);
-        Ok(Answer::CpuTimes(split(cores, &study, core_of)))
+        Ok(split(after.since(&before, cpus), &study, core_of))
     }
 
     fn timed_runs(&mut self, counter: Counter) -> Result<TimedRuns, LabError> {
@@ -450,12 +431,12 @@ impl Resident {
         Ok(())
     }
 
-    fn close_timing(&mut self, counter: Counter) -> Result<Answer, LabError> {
-        let timing = self.timing.take();
-        let timing = timing.ok_or_else(|| not_loaded("a timing of counters"))?;
-        let seconds = timing.since.elapsed().as_secs_f64();
-        let runs = self.timed_runs(counter)?.since(timing.before);
-        Ok(Answer::Timed(Timed { runs, seconds }))
+    fn close_timing(&mut self, counter: Counter) -> Result<Timed, LabError> {
+        let timing = begun(self.timing.take(), "a timing of counters")?;
+        Ok(Timed {
+            seconds: timing.since.elapsed().as_secs_f64(),
+            runs: self.timed_runs(counter)?.since(timing.before),
+        })
     }
 }
 
@@ -466,8 +447,13 @@ impl Drop for Resident {
     }
 }
 
-fn not_loaded(what: &str) -> LabError {
-    LabError::Unexpected(format!("{what} was asked for and is not there"))
+fn answer(value: impl Serialize) -> Result<Value, LabError> {
+    Ok(serde_json::to_value(value).map_err(io::Error::from)?)
+}
+
+/// What an earlier request began.
+fn begun<T>(begun: Option<T>, what: &str) -> Result<T, LabError> {
+    begun.ok_or_else(|| LabError::Unexpected(format!("{what} was asked for and is not there")))
 }
 
 fn load_average() -> Option<f64> {

@@ -4,6 +4,7 @@
 //! outside; it ends with the process.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -30,6 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Time for all ends together to finish after they were told to.
 const GRACE: Duration = Duration::from_secs(1);
+
+const PANICKED: &str = "the traffic's thread panicked";
 
 /// Prefix of the sending threads' names, by which the CPU account finds them. The kernel keeps 15 characters.
 pub const SENDER_THREAD: &str = "nicpoll-send";
@@ -78,11 +81,7 @@ impl Ends {
         let signals = Arc::new(Signals::default());
         let (go, may_go) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
-        let report = Report {
-            end,
-            events: self.events.clone(),
-            is_due: false,
-        };
+        let events = self.events.clone();
         // The account of CPU time of `fit` knows the threads by these names.
         let name = match at {
             Side::Sender => "send",
@@ -91,7 +90,10 @@ impl Ends {
         let shared = Arc::clone(&signals);
         let thread = place
             .spawn_pinned(cpu, name, move || {
-                run(workload, &terms, &shared, &ready, &may_go, report);
+                if let Some(books) = run(workload, &terms, &shared, &ready, &may_go) {
+                    // Nobody may be there to hear it any more.
+                    let _ = events.send(HostEvent::Ended { end, books });
+                }
             })
             .map_err(|error| HostFailure::of(&error))?;
         match is_ready.recv_timeout(READY_MAX) {
@@ -104,7 +106,7 @@ impl Ends {
             Err(RecvTimeoutError::Disconnected) => {
                 let failure = match thread.join() {
                     Ok(Err(error)) => HostFailure::of(&error),
-                    _ => HostFailure::new("the traffic's thread panicked"),
+                    _ => HostFailure::new(PANICKED),
                 };
                 return Err(failure);
             }
@@ -163,59 +165,28 @@ impl Drop for Ends {
     }
 }
 
+/// Prepares an end and runs it once it may. `None` where nobody waits for it: it could not be made ready, or was
+/// cancelled before its start.
 fn run(
     workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError>,
     terms: &End,
     signals: &Signals,
     ready: &mpsc::Sender<Result<(), HostFailure>>,
     may_go: &mpsc::Receiver<()>,
-    mut report: Report,
-) {
-    let prepared = match workload(terms) {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            let _ = ready.send(Err(HostFailure::of(&error)));
-            return;
-        }
+) -> Option<Result<Box<EndBooks>, HostFailure>> {
+    let prepared = workload(terms).map_err(|error| HostFailure::of(&error));
+    let (prepared, is_ready) = match prepared {
+        Ok(prepared) => (Some(prepared), Ok(())),
+        Err(failure) => (None, Err(failure)),
     };
-    let _ = ready.send(Ok(()));
-    // Without a start it was cancelled, and nobody waits for it.
-    if may_go.recv().is_ok() {
-        report.is_due = true;
-        report.send(prepared.run(signals));
-    }
-}
-
-/// Sends the result of an end, and reports a panic.
-struct Report {
-    end: u32,
-    events: mpsc::Sender<HostEvent>,
-    is_due: bool,
-}
-
-impl Report {
-    fn send(&mut self, books: Result<EndBooks, WorkloadError>) {
-        let books = books.map(Box::new);
-        let books = books.map_err(|error| HostFailure::of(&error));
-        self.event(books);
-    }
-
-    fn event(&mut self, books: Result<Box<EndBooks>, HostFailure>) {
-        self.is_due = false;
-        // Nobody may be there to hear it any more.
-        let _ = self.events.send(HostEvent::Ended {
-            end: self.end,
-            books,
-        });
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        if self.is_due {
-            self.event(Err(HostFailure::new("the traffic's thread panicked")));
-        }
-    }
+    let _ = ready.send(is_ready);
+    let prepared = prepared?;
+    may_go.recv().ok()?;
+    let books = catch_unwind(AssertUnwindSafe(|| prepared.run(signals)));
+    Some(match books {
+        Ok(books) => books.map(Box::new).map_err(|error| HostFailure::of(&error)),
+        Err(_) => Err(HostFailure::new(PANICKED)),
+    })
 }
 
 /// Limit of readings, for a run that takes longer than planned.

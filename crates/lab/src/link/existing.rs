@@ -14,7 +14,7 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
-use crate::error::LabError;
+use crate::error::{LabError, Refused};
 use crate::host::{RECEIVER, SENDER};
 use crate::link::{ExistingInterfaces, Link, LinkEnd, OwnInterface};
 
@@ -41,7 +41,6 @@ struct End {
 /// # Errors
 /// When they are not there, cannot reach each other, or one of them carries the user's ssh connection.
 pub fn open_existing(asked: &ExistingInterfaces) -> Result<Link, LabError> {
-    let refused = |why: String| Err(LabError::Existing(why));
     let mut sender = End::open(&asked.sender)?;
     let mut receiver = End::open(&asked.receiver)?;
     if sender.namespace.inode() == receiver.namespace.inode() {
@@ -93,8 +92,12 @@ pub fn open_existing(asked: &ExistingInterfaces) -> Result<Link, LabError> {
     })
 }
 
+fn refused<T>(why: String) -> Result<T, LabError> {
+    Err(Refused(why).into())
+}
+
 fn looking(error: io::Error) -> LabError {
-    LabError::Existing(format!("looking at the interfaces: {error}"))
+    Refused(format!("looking at the interfaces: {error}")).into()
 }
 
 impl End {
@@ -122,9 +125,9 @@ impl End {
         let (link, addresses, ring_slots, bits_per_second) = looked?;
         let interface = asked.interface.clone();
         if !link.is_up {
-            return Err(LabError::Existing(format!(
+            return refused(format!(
                 "{interface} is down; bring it up: ip link set {interface} up"
-            )));
+            ));
         }
         let is_global = |address: &IpAddr| match address {
             IpAddr::V4(_) => true,

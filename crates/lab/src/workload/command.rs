@@ -19,9 +19,8 @@ use nicpoll_traffic::workload::{End, EndBooks, Payload, PreparedEnd, Workload, W
 use nicpoll_traffic::{Signals, SocketBuffer};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::error::Refused;
+use crate::error::{HostFailure, Refused};
 
 /// Words of a command, and letters of one.
 const WORDS_MAX: usize = 64;
@@ -69,27 +68,22 @@ impl CommandWorkload {
     /// # Errors
     /// With what is missing or wrong.
     pub fn check(&self) -> Result<(), Refused> {
-        let refused = |why: String| Err(Refused(why));
-        if self.sender.is_empty() {
-            return refused(String::from(
-                "sender = [...] needs a program and its arguments",
-            ));
-        }
-        for words in [&self.sender, &self.receiver] {
-            if words.len() > WORDS_MAX || words.iter().any(|word| word.len() > WORD_MAX) {
-                return refused(format!(
-                    "a command has at most {WORDS_MAX} words of {WORD_MAX} letters"
-                ));
-            }
-            if words.iter().any(|word| word.contains('\0')) {
-                return refused(String::from("a word of a command cannot hold a NUL"));
-            }
-        }
-        if self.output == Side::Receiver && self.receiver.is_empty() {
-            let why = "output = \"receiver\" needs a receiver = [...] to read it from";
-            return refused(String::from(why));
-        }
-        check_parser(self)
+        let both = [&self.sender, &self.receiver];
+        let words = || both.into_iter().flatten();
+        let why = if self.sender.is_empty() {
+            String::from("sender = [...] needs a program and its arguments")
+        } else if both.iter().any(|words| words.len() > WORDS_MAX)
+            || words().any(|word| word.len() > WORD_MAX)
+        {
+            format!("a command has at most {WORDS_MAX} words of {WORD_MAX} letters")
+        } else if words().any(|word| word.contains('\0')) {
+            String::from("a word of a command cannot hold a NUL")
+        } else if self.output == Side::Receiver && self.receiver.is_empty() {
+            String::from("output = \"receiver\" needs a receiver = [...] to read it from")
+        } else {
+            return wrong_parser(self).map_or(Ok(()), |why| Err(Refused(why)));
+        };
+        Err(Refused(why))
     }
 
     /// The command with a setting's variant in its words.
@@ -171,15 +165,11 @@ impl Workload for CommandWorkload {
 
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         let words = self.words(end);
-        let child = match (end.side, &words[..]) {
-            (Side::Receiver, []) => None,
-            (Side::Receiver, words) => {
-                let mut child = Child::start(words)?;
-                child.wait_for_port(end.receiver.port())?;
-                Some(child)
-            }
-            (Side::Sender, _) => None,
-        };
+        let mut child = None;
+        if end.side == Side::Receiver && !words.is_empty() {
+            let started = child.insert(Child::start(&words)?);
+            started.wait_for_port(end.receiver.port())?;
+        }
         Ok(Box::new(Prepared {
             workload: self.clone(),
             words,
@@ -245,60 +235,8 @@ pub enum FigureUnit {
     Transactions,
 }
 
-/// Why a program's run has no figure.
-#[derive(Debug, Error)]
-pub enum CommandOutputError {
-    /// It did not start.
-    #[error("'{program}' cannot be run: {source}")]
-    Start {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It ended with an error.
-    #[error("'{program}' ended with {status}, and said: {said}")]
-    Ended {
-        /// The program.
-        program: String,
-        /// How.
-        status: String,
-        /// Its last line.
-        said: String,
-    },
-    /// It did not end.
-    #[error(
-        "'{program}' was to send for {seconds} s and had not ended {beyond:?} later; it was ended"
-    )]
-    Slow {
-        /// The program.
-        program: String,
-        /// What it was told.
-        seconds: u64,
-        /// What it was given beyond.
-        beyond: Duration,
-    },
-    /// What was looked for is not in its output.
-    #[error("{why}; the output of '{program}', {bytes} bytes, begins with: {shown}")]
-    NotFound {
-        /// The program.
-        program: String,
-        /// What was looked for.
-        why: String,
-        /// Length of the output.
-        bytes: usize,
-        /// Its beginning.
-        shown: String,
-    },
-}
-
-/// Whether the parser of a command is one, and has what it needs.
-pub fn check_parser(command: &CommandWorkload) -> Result<(), Refused> {
-    wrong(command).map_or(Ok(()), |why| Err(Refused(why)))
-}
-
 /// What is wrong with the parser of a command.
-fn wrong(command: &CommandWorkload) -> Option<String> {
+fn wrong_parser(command: &CommandWorkload) -> Option<String> {
     let parser = command.parser.as_str();
     let is_regex = parser == REGEX;
     let has_transactions = command.unit == Some(FigureUnit::Transactions);
@@ -359,17 +297,6 @@ fn wrong(command: &CommandWorkload) -> Option<String> {
     }
 }
 
-/// What is not in an output.
-#[derive(Debug, Error)]
-#[error("{0}")]
-struct Absent(String);
-
-impl<T: Into<String>> From<T> for Absent {
-    fn from(what: T) -> Self {
-        Absent(what.into())
-    }
-}
-
 /// A figure that was read.
 struct Figure {
     /// Payload.
@@ -383,25 +310,20 @@ struct Figure {
 }
 
 impl CommandWorkload {
-    /// What an output says.
-    fn figure(&self, output: &str) -> Result<Figure, Absent> {
+    /// What an output says, or what is not in it.
+    fn figure(&self, output: &str) -> Result<Figure, String> {
         let payload_bits = 8.0 * f64::from(self.payload_bytes.unwrap_or(0));
         let of_packets = |rate: f64| (rate * payload_bits, Some(rate));
         if let (Some(pattern), Some(unit)) = (&self.pattern, self.unit) {
             let pattern_of = Regex::new(pattern).map_err(|error| error.to_string())?;
             let found = pattern_of.captures(output).and_then(|found| found.get(1));
             let found = found.ok_or_else(|| format!("the pattern '{pattern}' is nowhere in it"))?;
-            let number: f64 = found
-                .as_str()
-                .parse()
-                .ok()
-                .filter(|number: &f64| number.is_finite() && *number >= 0.0)
-                .ok_or_else(|| {
-                    format!(
-                        "the pattern '{pattern}' found '{}', which is no rate",
-                        found.as_str()
-                    )
-                })?;
+            let found = found.as_str();
+            let number = found.parse().ok();
+            let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
+            let number = number.ok_or_else(|| {
+                format!("the pattern '{pattern}' found '{found}', which is no rate")
+            })?;
             let (bits_per_second, packets_per_second) = match unit {
                 FigureUnit::Bits => (number, None),
                 FigureUnit::Kilobits => (1e3 * number, None),
@@ -456,13 +378,13 @@ impl CommandWorkload {
 }
 
 /// One end of a command that can run at once.
-pub struct Prepared {
-    pub workload: CommandWorkload,
-    pub words: Vec<String>,
-    pub side: Side,
-    pub seconds: u64,
+struct Prepared {
+    workload: CommandWorkload,
+    words: Vec<String>,
+    side: Side,
+    seconds: u64,
     /// Of a receiver: it runs already.
-    pub child: Option<Child>,
+    child: Option<Child>,
 }
 
 impl PreparedEnd for Prepared {
@@ -483,10 +405,6 @@ impl PreparedEnd for Prepared {
 }
 
 impl Prepared {
-    fn program(&self) -> String {
-        self.words.first().cloned().unwrap_or_default()
-    }
-
     fn send(&self, signals: &Signals) -> Result<Ended, WorkloadError> {
         let deadline = Instant::now() + Duration::from_secs(self.seconds) + BEYOND;
         let mut child = Child::start(&self.words)?;
@@ -495,18 +413,17 @@ impl Prepared {
                 return Err(WorkloadError::Cancelled);
             }
             if Instant::now() > deadline {
-                return Err(WorkloadError::failed(CommandOutputError::Slow {
-                    program: self.program(),
-                    seconds: self.seconds,
-                    beyond: BEYOND,
-                }));
+                return Err(failed(format!(
+                    "'{}' was to send for {} s and had not ended {BEYOND:?} later; it was ended",
+                    child.name, self.seconds
+                )));
             }
             thread::sleep(LOOK_AT_CHILD_EVERY);
         }
         let ended = child.end()?;
         match ended.status.success() {
             true => Ok(ended),
-            false => Err(ended.failed(&self.program())),
+            false => Err(ended.failed(&child.name)),
         }
     }
 
@@ -530,13 +447,12 @@ impl Prepared {
     }
 
     fn books(&self, output: &str) -> Result<EndBooks, WorkloadError> {
-        let figure = self.workload.figure(output).map_err(|Absent(why)| {
-            WorkloadError::failed(CommandOutputError::NotFound {
-                program: self.program(),
-                why,
-                bytes: output.len(),
-                shown: output.chars().take(SHOWN).collect(),
-            })
+        let figure = self.workload.figure(output).map_err(|why| {
+            let (program, bytes) = (&self.words[0], output.len());
+            let shown: String = output.chars().take(SHOWN).collect();
+            failed(format!(
+                "{why}; the output of '{program}', {bytes} bytes, begins with: {shown}"
+            ))
         })?;
         let seconds = self.seconds as f64;
         let payload = Payload {
@@ -567,7 +483,7 @@ impl Prepared {
 }
 
 /// Bytes of a program's output that are kept.
-const OUTPUT_MAX: usize = 1 << 20;
+const OUTPUT_MAX: u64 = 1 << 20;
 
 /// How long a receiver may take until it listens.
 const LISTEN_MAX: Duration = Duration::from_secs(1);
@@ -581,37 +497,34 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
 
 /// A program that runs.
-pub struct Child {
+struct Child {
     name: String,
     process: std::process::Child,
     output: Option<[JoinHandle<Vec<u8>>; 2]>,
 }
 
 /// What a program ended with.
-pub struct Ended {
-    pub status: ExitStatus,
-    pub output: String,
-    pub errors: String,
+struct Ended {
+    status: ExitStatus,
+    output: String,
+    errors: String,
 }
 
 impl Child {
     /// Starts a program with its arguments, in the calling thread's namespace and on its core.
-    pub fn start(words: &[String]) -> Result<Self, WorkloadError> {
-        let (program, arguments) = words
-            .split_first()
-            .ok_or_else(|| WorkloadError::failed(io::Error::from(io::ErrorKind::InvalidInput)))?;
+    fn start(words: &[String]) -> Result<Self, WorkloadError> {
+        let [program, arguments @ ..] = words else {
+            return Err(failed(String::from("there is no program to run")));
+        };
         let started = Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        let mut process = started.map_err(|source| {
-            WorkloadError::failed(CommandOutputError::Start {
-                program: program.clone(),
-                source,
-            })
-        })?;
+        let started =
+            started.map_err(|error| failed(format!("'{program}' cannot be run: {error}")));
+        let mut process = started?;
         let stdout = process.stdout.take();
         let stderr = process.stderr.take();
         Ok(Child {
@@ -625,11 +538,10 @@ impl Child {
     }
 
     /// Waits until something listens at a port of this namespace, or the program has had its time for that.
-    pub fn wait_for_port(&mut self, port: u16) -> Result<(), WorkloadError> {
+    fn wait_for_port(&mut self, port: u16) -> Result<(), WorkloadError> {
         let begin = Instant::now();
         while begin.elapsed() < LISTEN_MAX {
-            let is_over = self.process.try_wait().map_err(WorkloadError::failed)?;
-            if is_over.is_some() {
+            if self.has_ended()? {
                 let ended = self.end()?;
                 return Err(ended.failed(&self.name));
             }
@@ -644,29 +556,25 @@ impl Child {
     }
 
     /// Whether it has ended.
-    pub fn has_ended(&mut self) -> Result<bool, WorkloadError> {
+    fn has_ended(&mut self) -> Result<bool, WorkloadError> {
         let status = self.process.try_wait().map_err(WorkloadError::failed)?;
         Ok(status.is_some())
     }
 
     /// Asks it to end, ends it if it does not, and returns what it said.
-    pub fn end(&mut self) -> Result<Ended, WorkloadError> {
-        let pid = rustix::process::Pid::from_child(&self.process);
+    fn end(&mut self) -> Result<Ended, WorkloadError> {
         let begin = Instant::now();
-        let mut is_asked = false;
-        let status = loop {
-            if let Some(status) = self.process.try_wait().map_err(WorkloadError::failed)? {
-                break status;
-            }
-            if !is_asked {
-                is_asked = true;
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            }
+        if !self.has_ended()? {
+            let pid = rustix::process::Pid::from_child(&self.process);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        while !self.has_ended()? {
             if begin.elapsed() > GRACE {
                 let _ = self.process.kill();
             }
             thread::sleep(LOOK_EVERY);
-        };
+        }
+        let status = self.process.wait().map_err(WorkloadError::failed)?;
         let [output, errors] = match self.output.take() {
             Some(readers) => readers.map(|reader| reader.join().unwrap_or_default()),
             None => Default::default(),
@@ -688,38 +596,34 @@ impl Drop for Child {
 
 impl Ended {
     /// That a program ended with an error, in its own last words.
-    pub fn failed(&self, name: &str) -> WorkloadError {
+    fn failed(&self, name: &str) -> WorkloadError {
         let said = [&self.errors, &self.output];
         let last = said.iter().find_map(|text| {
             let mut lines = text.lines().map(str::trim);
             lines.rfind(|line| !line.is_empty())
         });
-        WorkloadError::failed(CommandOutputError::Ended {
-            program: String::from(name),
-            status: self.status.to_string(),
-            said: String::from(last.unwrap_or("nothing")),
-        })
+        failed(format!(
+            "'{name}' ended with {}, and said: {}",
+            self.status,
+            last.unwrap_or("nothing")
+        ))
     }
+}
+
+/// Why a program's run has no figure.
+fn failed(why: String) -> WorkloadError {
+    WorkloadError::failed(HostFailure::new(why))
 }
 
 /// Reads to the end, and keeps the beginning.
 fn kept(pipe: Option<impl Read>) -> Vec<u8> {
     let mut kept = Vec::new();
-    let Some(mut pipe) = pipe else {
-        return kept;
-    };
-    let mut buffer = [0; 8192];
-    loop {
-        match pipe.read(&mut buffer) {
-            Ok(0) => return kept,
-            Ok(length) => {
-                let room = OUTPUT_MAX - kept.len();
-                kept.extend(&buffer[..length.min(room)]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return kept,
-        }
+    if let Some(mut pipe) = pipe {
+        // What cannot be read is not there.
+        let _ = (&mut pipe).take(OUTPUT_MAX).read_to_end(&mut kept);
+        let _ = io::copy(&mut pipe, &mut io::sink());
     }
+    kept
 }
 
 /// Whether a socket of this namespace has a port: the second column of the kernel's tables ends with it.

@@ -2,49 +2,20 @@
 
 use std::time::Duration;
 
+use nicpoll_lab::Refused;
 use nicpoll_model::Plan;
 use nicpoll_stats::order::Seed;
-use thiserror::Error;
 
 use crate::design::file::StudyFile;
 use crate::design::ready::READY;
-use crate::design::{Design, NamedSetting, UnknownWorkload, Versus, demo};
-use crate::plan::{
-    DEFAULT_PERIOD, DEFAULT_WARMUP, Lengths, PlanError, check_period, plan_of, warmup,
-};
+use crate::design::{Design, NamedSetting, Versus};
+use crate::plan::{DEFAULT_PERIOD, DEFAULT_WARMUP, Lengths, check_period, plan_of, warmup};
 
 /// What `nicpoll demo` is.
-pub const ABOUT: &str = "\
-Measure interrupts against polling on this machine, in namespaces of its own
-
-Builds two network namespaces joined by a veth pair and sends TCP, large and small UDP datagrams and
-request/response traffic through the kernel's receive path in three settings: as the link comes up
-(default), with NAPI woken by arrivals (interrupt), and with NAPI woken by a timer (polling). Reports
-what changes: rates, loss and where it happens, latency, CPU time.
-
-Needs root, two CPUs and Linux 6.12 or later. Touches no interface of this machine and leaves nothing
-behind. The link is virtual: it shows the kernel's receive path, not a card's interrupts.";
+pub const ABOUT: &str = include_str!("demo-about.txt");
 
 /// How it is called, and how it ends.
-pub const EXAMPLES: &str = "\
-Examples:
-  nicpoll demo                            all workloads, 16 blocks, within 150 s
-  nicpoll demo --quick                    polling against interrupt, 11 blocks, within 40 s
-  nicpoll demo --report demo.html         also write a page with plots, for a browser
-  nicpoll demo --period 100us --workload udp64,rr
-  nicpoll demo --repeats 40 --json > study.json
-  nicpoll demo --quick --seed 7           repeat the order of trials of seed 7
-  nicpoll demo --null --quick             compare polling with itself, to check the instrument
-  nicpoll demo --resume last              go on with a demo that was stopped or killed
-
-A demo ends in its time, however busy the machine is: what does not fit is left out. Comparisons with
-default are left out first, then those with interrupt, under udp1470, tcp, rr and udp64 in this order.
-Each trial is stored as it ends, in a file of yours; 'nicpoll study --help' says more.
-With --repeats, --duration, a long --period or --workload the time is computed and shown at the start.
-
-Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 no comparison was decided
-(no difference proven, or too few trials count), 5 a privilege or kernel feature is missing, 130 and
-143 ended by a signal.";
+pub const EXAMPLES: &str = include_str!("demo-examples.txt");
 
 /// The receiver's NAPI, woken by each arrival.
 pub const INTERRUPT: &str = "interrupt";
@@ -55,20 +26,14 @@ pub const POLLING: &str = "polling";
 /// The link as it comes up.
 pub const DEFAULT: &str = "default";
 
-/// A setting that the demo does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no setting '{name}'; known are {DEFAULT}, {INTERRUPT}, {POLLING}")]
-pub struct UnknownSetting {
-    name: String,
-}
-
 /// The name of one of the demo's settings, if it is one.
-pub fn setting_name(name: &str) -> Result<String, UnknownSetting> {
-    let name = String::from(name);
-    if [DEFAULT, INTERRUPT, POLLING].contains(&name.as_str()) {
-        return Ok(name);
+pub fn setting_name(name: &str) -> Result<String, Refused> {
+    match [DEFAULT, INTERRUPT, POLLING].contains(&name) {
+        true => Ok(String::from(name)),
+        false => Err(Refused(format!(
+            "there is no setting '{name}'; known are {DEFAULT}, {INTERRUPT}, {POLLING}"
+        ))),
     }
-    Err(UnknownSetting { name })
 }
 
 /// The workloads of a quick demo: one that many packets decide, and one that each packet's delay does.
@@ -123,7 +88,7 @@ pub fn null(design: Design, setting: &str) -> Design {
 }
 
 /// The name of one of the demo's workloads, if it is one.
-pub fn workload_name(name: &str) -> Result<String, UnknownWorkload> {
+pub fn workload_name(name: &str) -> Result<String, Refused> {
     let name = String::from(name);
     file()
         .design
@@ -172,20 +137,20 @@ impl DemoOptions {
 }
 
 /// Makes the demo's design and plan of options, or says what is wrong with them.
-pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), PlanError> {
-    let demo = demo::file();
+pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), Refused> {
+    let demo = file().lengths;
     let (blocks, limit) = if options.quick {
         (QUICK_BLOCKS, Some(QUICK_LIMIT))
     } else {
-        (demo.lengths.blocks, demo.lengths.limit)
+        (demo.blocks, demo.limit)
     };
     let period = options.period.unwrap_or(DEFAULT_PERIOD);
     let lengths = Lengths {
         quick: options.quick,
         blocks: options.blocks.unwrap_or(blocks),
-        trial: options.trial.unwrap_or(demo.lengths.trial),
-        warmup: demo.lengths.warmup,
-        drain: demo.lengths.drain,
+        trial: options.trial.unwrap_or(demo.trial),
+        warmup: demo.warmup,
+        drain: demo.drain,
         limit: limit.filter(|_| !options.has_own_time()),
         stop_width: None,
     };
@@ -197,15 +162,15 @@ pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), PlanErr
 }
 
 /// What is compared: the demo's design, as far as it was asked for.
-fn design_of(options: &DemoOptions, period: Duration) -> Result<Design, UnknownWorkload> {
-    let design = demo::design(period);
+fn design_of(options: &DemoOptions, period: Duration) -> Result<Design, Refused> {
+    let design = design(period);
     let design = match (&options.null, options.quick) {
-        (Some(setting), _) => demo::null(design, setting),
-        (None, true) => demo::polling_against_interrupt(design),
+        (Some(setting), _) => null(design, setting),
+        (None, true) => polling_against_interrupt(design),
         (None, false) => design,
     };
     match (&options.workloads[..], options.quick) {
-        ([], true) => design.with_workloads(&demo::QUICK_WORKLOADS.map(String::from)),
+        ([], true) => design.with_workloads(&QUICK_WORKLOADS.map(String::from)),
         ([], false) => Ok(design),
         (asked, _) => design.with_workloads(asked),
     }

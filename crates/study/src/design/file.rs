@@ -14,15 +14,14 @@ use std::io;
 use nicpoll_lab::{Refused, Topology, TrafficOptions, WorkloadRequest};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
-use thiserror::Error;
 use toml::Spanned;
 
 use crate::design::file::compared::Compared;
 use crate::design::file::needs::{Here, Need, Resource, check};
 use crate::design::file::reader::{Document, LengthsEntry, Reader, WorkloadEntry};
-use crate::design::sweep::{SweepError, SweepRates};
-use crate::design::{Design, NamedSetting, NamedWorkload, UnknownWorkload, drop_order};
-use crate::plan::{Lengths, PlanError, plan_of};
+use crate::design::sweep::SweepRates;
+use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
+use crate::plan::{Lengths, plan_of};
 
 /// Bytes of a file.
 const BYTES_MAX: usize = 1 << 20;
@@ -41,14 +40,6 @@ pub struct StudyFile {
     /// What the machine must have.
     needs: Vec<Need>,
 }
-
-/// The file says nothing of a full length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the study has one length only; leave out --full, or say in its file what is full: \
-     full = {{ blocks = 16, trial = \"60s\" }}"
-)]
-pub struct OneLength;
 
 impl StudyFile {
     /// Reads a file's text.
@@ -96,9 +87,12 @@ impl StudyFile {
     /// The study at full length.
     ///
     /// # Errors
-    /// [`OneLength`] where the file names none.
-    pub fn at_full_length(self) -> Result<Self, OneLength> {
-        let lengths = self.full.clone().ok_or(OneLength)?;
+    /// Where the file names none.
+    pub fn at_full_length(self) -> Result<Self, Refused> {
+        let why = "the study has one length only; leave out --full, or say in its file what is full: \
+                   full = { blocks = 16, trial = \"60s\" }";
+        let lengths = self.full.clone();
+        let lengths = lengths.ok_or_else(|| Refused(String::from(why)))?;
         Ok(StudyFile { lengths, ..self })
     }
 
@@ -106,7 +100,7 @@ impl StudyFile {
     ///
     /// # Errors
     /// As [`Design::with_workloads`].
-    pub fn with_workloads(self, names: &[String]) -> Result<Self, UnknownWorkload> {
+    pub fn with_workloads(self, names: &[String]) -> Result<Self, Refused> {
         let design = self.design.with_workloads(names)?;
         Ok(StudyFile { design, ..self })
     }
@@ -115,7 +109,7 @@ impl StudyFile {
     ///
     /// # Errors
     /// When none has a rate, or the file has a sweep of its own.
-    pub fn swept_over(self, rates: &SweepRates) -> Result<Self, SweepError> {
+    pub fn swept_over(self, rates: &SweepRates) -> Result<Self, Refused> {
         let design = self.design.swept_over(rates)?;
         Ok(StudyFile { design, ..self })
     }
@@ -124,7 +118,7 @@ impl StudyFile {
     ///
     /// # Errors
     /// As [`plan_of`].
-    pub fn plan(&self, seed: Seed) -> Result<StudyPlan, PlanError> {
+    pub fn plan(&self, seed: Seed) -> Result<StudyPlan, Refused> {
         let design = &self.design;
         Ok(StudyPlan {
             schema: String::from(STUDY_PLAN_SCHEMA),
@@ -243,14 +237,19 @@ impl Reader<'_> {
 
     /// The design with the sweeps of the file.
     fn swept(&self, design: Design, sweeps: &[Swept]) -> Result<Design, FileError> {
-        let of = |workload: &NamedWorkload| {
+        for (name, rates) in sweeps {
+            if !design.workload(name).is_none_or(NamedWorkload::has_rate) {
+                let message =
+                    format!("{name} cannot be sent at a rate; udp, rr and pulses can be swept");
+                return Err(self.error(rates.span(), message));
+            }
+        }
+        let swept = design.swept(|workload| {
             let sweep = sweeps.iter().find(|(name, _)| *name == workload.name)?;
             Some(sweep.1.get_ref().clone())
-        };
-        let swept = design.swept(of);
+        });
         swept.map_err(|error| {
-            let is_of = |(name, _): &&Swept| error.of_workload().is_none_or(|own| own == name);
-            let span = sweeps.iter().find(is_of).map(|(_, rates)| rates.span());
+            let span = sweeps.first().map(|(_, rates)| rates.span());
             self.error(span.unwrap_or_default(), error.to_string())
         })
     }

@@ -2,121 +2,73 @@
 //!
 //! A file of the user's takes precedence over a ready study of the same name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
+use nicpoll_lab::Refused;
 use nicpoll_model::{FileError, ReadyStudy};
-use thiserror::Error;
 
 use crate::design::file::StudyFile;
 
-/// Names and texts of the ready studies: what `studies/` holds.
-pub const READY: [(&str, &str); 11] = [
-    ("demo", include_str!("../../../../studies/demo.toml")),
-    (
-        "disciplines",
-        include_str!("../../../../studies/disciplines.toml"),
-    ),
-    (
-        "market-data-2011",
-        include_str!("../../../../studies/market-data-2011.toml"),
-    ),
-    (
-        "netblast-sizes",
-        include_str!("../../../../studies/netblast-sizes.toml"),
-    ),
-    ("period", include_str!("../../../../studies/period.toml")),
-    (
-        "responsiveness",
-        include_str!("../../../../studies/responsiveness.toml"),
-    ),
-    (
-        "router-2011",
-        include_str!("../../../../studies/router-2011.toml"),
-    ),
-    (
-        "servers-2006",
-        include_str!("../../../../studies/servers-2006.toml"),
-    ),
-    (
-        "sysctl-2012",
-        include_str!("../../../../studies/sysctl-2012.toml"),
-    ),
-    (
-        "thin-clients-2011",
-        include_str!("../../../../studies/thin-clients-2011.toml"),
-    ),
-    (
-        "wan-2009",
-        include_str!("../../../../studies/wan-2009.toml"),
-    ),
-];
-
-/// Why a study cannot be had.
-#[derive(Debug, Error)]
-pub enum StudyFileError {
-    /// There is no such file, or it cannot be read.
-    #[error("cannot read {}: {source}; ready studies are {}", .path.display(), ready_names())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file has a mistake.
-    #[error("{}, {source}", .path.display())]
-    Mistake {
-        /// The file.
-        path: PathBuf,
-        /// Where, and what would be right.
-        source: FileError,
-    },
-    /// The machine does not say what it has.
-    #[error("asking what this machine has")]
-    Machine(#[source] io::Error),
+/// A ready study's name and text.
+macro_rules! ready {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../../studies/", $name, ".toml")))),+]
+    };
 }
+
+/// Names and texts of the ready studies: what `studies/` holds.
+pub const READY: [(&str, &str); 11] = ready![
+    "demo",
+    "disciplines",
+    "market-data-2011",
+    "netblast-sizes",
+    "period",
+    "responsiveness",
+    "router-2011",
+    "servers-2006",
+    "sysctl-2012",
+    "thin-clients-2011",
+    "wan-2009",
+];
 
 impl StudyFile {
     /// Reads a file, or takes the ready study of that name, to be run on this machine.
     ///
     /// # Errors
     /// When there is neither, the file has a mistake, or this machine lacks what it asks for.
-    pub fn find(path: &Path) -> Result<Self, StudyFileError> {
+    pub fn find(path: &Path) -> Result<Self, Refused> {
         let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(source) => match ready(path) {
-                Some(text) if source.kind() == io::ErrorKind::NotFound => String::from(text),
-                _ => {
-                    let path = path.to_owned();
-                    return Err(StudyFileError::Read { path, source });
-                }
-            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                ready(path).map(String::from).ok_or(error)
+            }
+            read => read,
         };
-        let mistake = |source| StudyFileError::Mistake {
-            path: path.to_owned(),
-            source,
-        };
+        let text = text.map_err(|error| {
+            let known = READY.map(|(name, _)| name).join(", ");
+            let path = path.display();
+            Refused(format!(
+                "cannot read {path}: {error}; ready studies are {known}"
+            ))
+        })?;
+        let mistake = |error: FileError| Refused(format!("{}, {error}", path.display()));
         let file = StudyFile::parse(&text).map_err(mistake)?;
-        let here = file.look().map_err(StudyFileError::Machine)?;
+        let here = file.look();
+        let here =
+            here.map_err(|error| Refused(format!("asking what this machine has: {error}")))?;
         file.check(&text, &here).map_err(mistake)?;
         Ok(file)
     }
 }
 
 /// The ready studies with the question that each answers.
-///
-/// # Errors
-/// When a file that was compiled in has a mistake.
-pub fn ready_studies() -> Result<Vec<ReadyStudy>, StudyFileError> {
+pub fn ready_studies() -> Vec<ReadyStudy> {
     let ready = READY.iter().map(|(name, text)| {
-        let study = StudyFile::parse(text).map_err(|source| StudyFileError::Mistake {
-            path: PathBuf::from(name),
-            source,
-        })?;
-        Ok(ReadyStudy {
+        let study = StudyFile::parse(text).expect("the program's own files are read by its tests");
+        ReadyStudy {
             name: String::from(*name),
             question: study.design.question,
-        })
+        }
     });
     ready.collect()
 }
@@ -124,10 +76,6 @@ pub fn ready_studies() -> Result<Vec<ReadyStudy>, StudyFileError> {
 fn ready(name: &Path) -> Option<&'static str> {
     let named = |(known, _): &&(&str, &str)| name.as_os_str() == *known;
     READY.iter().find(named).map(|(_, text)| *text)
-}
-
-fn ready_names() -> String {
-    READY.map(|(name, _)| name).join(", ")
 }
 
 #[cfg(test)]

@@ -4,31 +4,27 @@
 //! learns of packets, and the period; other values are not in its figures.
 
 use nicpoll_iperf::UdpWorkload;
-use nicpoll_lab::{Topology, TopologyKind, WorkloadRequest};
+use nicpoll_lab::{Refused, Topology, TopologyKind, WorkloadRequest};
 use nicpoll_model::Protocol;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::ToSimulate;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
-use thiserror::Error;
 
 use crate::design::{Design, Evidence, NamedWorkload};
 
-/// A design of which the simulator can do nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "nothing of this study can be simulated: the simulator knows UDP one way, and request and response of one client \
-     over UDP, over one link without shaping, under settings whose NAPI is woken by each arrival or by a timer; leave \
-     out --simulate"
-)]
-pub struct NothingToSimulate;
+/// Why a design of which the simulator can do nothing is refused.
+const NOTHING_TO_SIMULATE: &str = "\
+nothing of this study can be simulated: the simulator knows UDP one way, and request and response of one client over \
+UDP, over one link without shaping, under settings whose NAPI is woken by each arrival or by a timer; leave out \
+--simulate";
 
 impl Design {
     /// Every workload under every setting that the simulator can run.
     ///
     /// # Errors
     /// When it can run none.
-    pub fn to_simulate(&self) -> Result<Vec<ToSimulate>, NothingToSimulate> {
+    pub fn to_simulate(&self) -> Result<Vec<ToSimulate>, Refused> {
         let mut all = Vec::new();
         for workload in self.workloads.iter().filter(|_| is_plain(&self.topology)) {
             let Some(traffic) = traffic(workload) else {
@@ -49,7 +45,7 @@ impl Design {
             }
         }
         match all.is_empty() {
-            true => Err(NothingToSimulate),
+            true => Err(Refused(String::from(NOTHING_TO_SIMULATE))),
             false => Ok(all),
         }
     }
@@ -162,7 +158,8 @@ mod tests {
         ] {
             let text = file.replacen(find, replace, 1);
             assert_ne!(text, file);
-            assert_eq!(of(&text), Err(NothingToSimulate), "{replace}");
+            let why = of(&text).unwrap_err().to_string();
+            assert!(why.starts_with("nothing of this study"), "{replace}: {why}");
         }
     }
 }

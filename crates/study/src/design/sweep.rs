@@ -5,9 +5,9 @@
 
 use std::str::FromStr;
 
-use nicpoll_model::SweptLoad;
+use nicpoll_lab::Refused;
+use nicpoll_model::{ComparisonName, SweptLoad};
 use serde::Deserialize;
-use thiserror::Error;
 
 use crate::design::{Design, NamedWorkload};
 
@@ -47,60 +47,10 @@ enum RateEntry {
     Text(String),
 }
 
-/// Why rates cannot be swept.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SweepError {
-    /// No rate, or one out of range.
-    #[error(
-        "'{0}' is no rate of a sweep; give packets a second from 1 to {RATE_MAX}, such as 20000, or a share of the \
-         knee up to {SHARE_MAX}%, such as 50%"
-    )]
-    Rate(String),
-    /// Too few to see a difference, or too many to run.
-    #[error("{asked} rates are out of range; a sweep has {least} to {most}", least = RATES.start(), most = RATES.end())]
-    Count {
-        /// Rates that were given.
-        asked: usize,
-    },
-    /// Two rates are one.
-    #[error("the rate {0} stands twice in the sweep")]
-    Twice(String),
-    /// Rates of both kinds, whose order is not known before the knee is.
-    #[error("a sweep has rates a second or shares of the knee, not both")]
-    Mixed,
-    /// An option that sweeps nothing known.
-    #[error("'{0}' cannot be swept; write rate=20000,40000,80000 or rate=50%,100%,150%")]
-    Option(String),
-    /// The traffic has no rate.
-    #[error("{0} cannot be sent at a rate; udp, rr and pulses can be swept")]
-    Closed(String),
-    /// Nothing in the file has a rate.
-    #[error("no workload of the study can be sent at a rate; udp, rr and pulses can be swept")]
-    NothingOpen,
-    /// The file has its own sweep.
-    #[error("the study sweeps {0} by itself; leave out --sweep, or the workload's key sweep")]
-    Already(String),
-    /// More than a study can run.
-    #[error(
-        "the sweep makes {0} workloads, and a study has at most {WORKLOADS_MAX}; give fewer rates"
-    )]
-    Workloads(usize),
-}
-
-impl SweepError {
-    /// The workload that it is about, where it is about one.
-    pub(crate) fn of_workload(&self) -> Option<&str> {
-        match self {
-            SweepError::Closed(workload) | SweepError::Already(workload) => Some(workload),
-            _ => None,
-        }
-    }
-}
-
 impl TryFrom<RateEntry> for SweepRate {
-    type Error = SweepError;
+    type Error = Refused;
 
-    fn try_from(entry: RateEntry) -> Result<Self, SweepError> {
+    fn try_from(entry: RateEntry) -> Result<Self, Refused> {
         match entry {
             RateEntry::Number(number) => number.to_string().parse(),
             RateEntry::Text(text) => text.parse(),
@@ -109,9 +59,9 @@ impl TryFrom<RateEntry> for SweepRate {
 }
 
 impl FromStr for SweepRate {
-    type Err = SweepError;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, SweepError> {
+    fn from_str(text: &str) -> Result<Self, Refused> {
         let rate = match text.trim().strip_suffix('%') {
             Some(share) => share
                 .parse()
@@ -125,7 +75,12 @@ impl FromStr for SweepRate {
                 .filter(|rate| (1..=RATE_MAX).contains(rate))
                 .map(SweepRate::PerSecond),
         };
-        rate.ok_or_else(|| SweepError::Rate(String::from(text)))
+        rate.ok_or_else(|| {
+            Refused(format!(
+                "'{text}' is no rate of a sweep; give packets a second from 1 to {RATE_MAX}, such as 20000, or a share \
+                 of the knee up to {SHARE_MAX}%, such as 50%"
+            ))
+        })
     }
 }
 
@@ -145,20 +100,28 @@ impl SweepRate {
 pub struct SweepRates(Vec<SweepRate>);
 
 impl TryFrom<Vec<SweepRate>> for SweepRates {
-    type Error = SweepError;
+    type Error = Refused;
 
-    fn try_from(mut rates: Vec<SweepRate>) -> Result<Self, SweepError> {
+    fn try_from(mut rates: Vec<SweepRate>) -> Result<Self, Refused> {
         if !RATES.contains(&rates.len()) {
-            let asked = rates.len();
-            return Err(SweepError::Count { asked });
+            return Err(Refused(format!(
+                "{} rates are out of range; a sweep has {} to {}",
+                rates.len(),
+                RATES.start(),
+                RATES.end()
+            )));
         }
         rates.sort();
         if let Some(twice) = rates.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(SweepError::Twice(twice[0].word()));
+            let rate = twice[0].word();
+            return Err(Refused(format!(
+                "the rate {rate} stands twice in the sweep"
+            )));
         }
         let is_share = |rate: &SweepRate| matches!(rate, SweepRate::KneePercent(_));
         if rates.iter().any(is_share) && !rates.iter().all(is_share) {
-            return Err(SweepError::Mixed);
+            let why = "a sweep has rates a second or shares of the knee, not both";
+            return Err(Refused(String::from(why)));
         }
         Ok(SweepRates(rates))
     }
@@ -166,79 +129,91 @@ impl TryFrom<Vec<SweepRate>> for SweepRates {
 
 /// What `--sweep` says: `rate=20000,40000`.
 impl FromStr for SweepRates {
-    type Err = SweepError;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, SweepError> {
+    fn from_str(text: &str) -> Result<Self, Refused> {
         let rates = text.strip_prefix("rate=");
-        let rates = rates.ok_or_else(|| SweepError::Option(String::from(text)))?;
+        let rates = rates.ok_or_else(|| {
+            Refused(format!(
+                "'{text}' cannot be swept; write rate=20000,40000,80000 or rate=50%,100%,150%"
+            ))
+        })?;
         let rates: Result<Vec<SweepRate>, _> = rates.split(',').map(str::parse).collect();
         rates?.try_into()
     }
 }
 
 impl Design {
-    /// The design with each workload that `rates_of` has rates for at each of them, in its place.
+    /// The design with each workload that `rates_of` has rates for at each of them, in its place. A workload without a
+    /// rate stays as it is.
     ///
     /// # Errors
-    /// When that is too much; when one of them has no rate.
+    /// When that is too much.
     pub(crate) fn swept(
         self,
         rates_of: impl Fn(&NamedWorkload) -> Option<SweepRates>,
-    ) -> Result<Design, SweepError> {
+    ) -> Result<Design, Refused> {
         let mut workloads = Vec::new();
         let mut drop_order = self.drop_order;
         for workload in self.workloads {
-            let Some(rates) = rates_of(&workload) else {
+            let Some(rates) = rates_of(&workload).filter(|_| workload.has_rate()) else {
                 workloads.push(workload);
                 continue;
             };
             let streams = u64::from(self.topology.links()) * workload.options.ways();
-            let rated: Result<Vec<NamedWorkload>, SweepError> = rates
-                .0
-                .iter()
-                .map(|rate| at(&workload, *rate, streams))
-                .collect();
-            let rated = rated?;
-            drop_order = drop_order
-                .into_iter()
-                .flat_map(|one| match one.workload == workload.name {
-                    true => {
-                        let each = rated.iter().map(|rated| {
-                            let mut one = one.clone();
-                            one.workload = rated.name.clone();
-                            one
-                        });
-                        each.collect()
-                    }
-                    false => vec![one],
-                })
-                .collect();
+            let rates = rates.0.iter();
+            let rated: Vec<NamedWorkload> =
+                rates.map(|rate| at(&workload, *rate, streams)).collect();
+            let each = |one: ComparisonName| match one.workload == workload.name {
+                true => {
+                    let each = rated.iter().map(|rated| ComparisonName {
+                        workload: rated.name.clone(),
+                        ..one.clone()
+                    });
+                    each.collect()
+                }
+                false => vec![one],
+            };
+            drop_order = drop_order.into_iter().flat_map(each).collect();
             workloads.extend(rated);
         }
-        if workloads.len() > WORKLOADS_MAX {
-            return Err(SweepError::Workloads(workloads.len()));
+        match workloads.len() {
+            ..=WORKLOADS_MAX => Ok(Design {
+                workloads,
+                drop_order,
+                ..self
+            }),
+            made => Err(Refused(format!(
+                "the sweep makes {made} workloads, and a study has at most {WORKLOADS_MAX}; give fewer rates"
+            ))),
         }
-        Ok(Design {
-            workloads,
-            drop_order,
-            ..self
-        })
     }
 
     /// The design with every workload that has a rate swept over these.
     ///
     /// # Errors
     /// When none has a rate, or the file has a sweep of its own.
-    pub(crate) fn swept_over(self, rates: &SweepRates) -> Result<Design, SweepError> {
+    pub(crate) fn swept_over(self, rates: &SweepRates) -> Result<Design, Refused> {
         let mut workloads = self.workloads.iter();
         if let Some(load) = workloads.find_map(|workload| workload.load.as_ref()) {
-            return Err(SweepError::Already(load.sweep.clone()));
+            return Err(Refused(format!(
+                "the study sweeps {} by itself; leave out --sweep, or the workload's key sweep",
+                load.sweep
+            )));
         }
-        let is_open = |workload: &NamedWorkload| workload.request.clone().at_rate(1).is_some();
-        if !self.workloads.iter().any(is_open) {
-            return Err(SweepError::NothingOpen);
+        if !self.workloads.iter().any(NamedWorkload::has_rate) {
+            let why =
+                "no workload of the study can be sent at a rate; udp, rr and pulses can be swept";
+            return Err(Refused(String::from(why)));
         }
-        self.swept(|workload| is_open(workload).then(|| rates.clone()))
+        self.swept(|_| Some(rates.clone()))
+    }
+}
+
+impl NamedWorkload {
+    /// Whether it can be sent at a rate.
+    pub(crate) fn has_rate(&self) -> bool {
+        self.request.clone().at_rate(1).is_some()
     }
 }
 
@@ -253,32 +228,27 @@ pub(crate) fn searches(design: &Design) -> u32 {
     sought.len() as u32
 }
 
-/// A workload at one of its rates, `streams` of it at once.
-fn at(
-    workload: &NamedWorkload,
-    rate: SweepRate,
-    streams: u64,
-) -> Result<NamedWorkload, SweepError> {
+/// A workload that has a rate at one of its rates, `streams` of it at once.
+fn at(workload: &NamedWorkload, rate: SweepRate, streams: u64) -> NamedWorkload {
     let per_second = match rate {
         SweepRate::PerSecond(per_second) => per_second,
         // Until the knee is known.
         SweepRate::KneePercent(_) => 1,
     };
-    let request = workload.request.clone().at_rate(per_second);
-    let request = request.ok_or_else(|| SweepError::Closed(workload.name.clone()))?;
-    let asked_per_second = request.asked_per_second().map(|rate| rate * streams);
+    let request = workload.request.clone();
+    let request = request.clone().at_rate(per_second).unwrap_or(request);
+    let asked = request.asked_per_second().map(|rate| rate * streams);
     let (asked_per_second, knee_ratio, words) = match rate {
         SweepRate::PerSecond(_) => {
-            let words =
-                asked_per_second.map_or_else(String::new, |rate| format!("{rate} a second"));
-            (asked_per_second, None, words)
+            let words = asked.map_or_else(String::new, |rate| format!("{rate} a second"));
+            (asked, None, words)
         }
         SweepRate::KneePercent(share) => {
             let words = format!("{share} % of the knee");
             (None, Some(f64::from(share) / 100.0), words)
         }
     };
-    Ok(NamedWorkload {
+    NamedWorkload {
         name: format!("{}@{}", workload.name, rate.word()),
         description: format!("{}; in this sweep at {words}", workload.description),
         request,
@@ -288,7 +258,7 @@ fn at(
             asked_per_second,
             knee_ratio,
         }),
-    })
+    }
 }
 
 #[cfg(test)]

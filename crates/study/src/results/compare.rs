@@ -40,7 +40,10 @@ pub fn compare_results(
         (ResultSource::Study(one), ResultSource::Study(other)) if one.id == other.id => {
             let (setting, against) = (other.setting()?, one.setting()?);
             if setting == against {
-                return Err(ResultError::Same(other.name.to_string()));
+                return Err(ResultError::Named(format!(
+                    "{} is both results; name another to hold it against",
+                    other.name
+                )));
             }
             match &one.study {
                 Some(study) => paired(study, one, other, Versus::of(&setting, &against))?,
@@ -94,7 +97,7 @@ fn paired(
             metric,
             Seed(study.seed),
         );
-        let compared = compared.map_err(|error| ResultError::Study(error.to_string()))?;
+        let compared = compared.map_err(|error| ResultError::Unfit(error.to_string()))?;
         let side = |source: &StudySource, setting: &str| {
             let values = source.values(&workload.workload, setting);
             side(source.name.to_string(), values)
@@ -106,9 +109,14 @@ fn paired(
         ));
     }
     match sets.is_empty() {
-        true => Err(ResultError::NothingInCommon),
+        true => Err(nothing_in_common()),
         false => Ok(sets),
     }
+}
+
+fn nothing_in_common() -> ResultError {
+    let why = "the two studies have no workload with a setting of one name; name settings, as in 7:polling 8:interrupt";
+    ResultError::Unfit(String::from(why))
 }
 
 fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide) -> ComparedSets {
@@ -165,7 +173,7 @@ fn studies(
         .filter(|(cell, own)| !matched.contains(cell) && is_asked(own));
     alone.extend(rest.map(|((_, setting), own)| reference.alone(own, setting)));
     if found.is_empty() {
-        return Err(ResultError::NothingInCommon);
+        return Err(nothing_in_common());
     }
     let family = found.len() as u32;
     let compared = found.into_iter().map(|(workload, own, setting, against)| {
@@ -195,14 +203,16 @@ pub fn unpaired(
     family: u32,
 ) -> Result<ComparedSets, ResultError> {
     if reference.quantity != judged.quantity {
-        return Err(ResultError::Quantities {
-            reference: format!("{reference_name} has {}", reference.quantity),
-            judged: format!("{judged_name} has {}", judged.quantity),
-        });
+        return Err(ResultError::Unfit(format!(
+            "{reference_name} has {}, and {judged_name} has {}: only figures of one kind can be compared",
+            reference.quantity, judged.quantity
+        )));
     }
     for (name, set) in [(reference_name, &reference), (judged_name, &judged)] {
         if set.values.iter().any(|it| *it < 0.0) {
-            return Err(ResultError::Negative(String::from(name)));
+            return Err(ResultError::Unfit(format!(
+                "{name} has values below 0, which have no ratio; --ministat compares differences"
+            )));
         }
     }
     let confidence = family_confidence(family);

@@ -5,8 +5,8 @@
 
 use std::str::FromStr;
 
+use nicpoll_lab::Refused;
 use nicpoll_model::{Compared, Study, Verdict};
-use thiserror::Error;
 
 /// What must not be proven: `worse`, `worse:5%`, `different`, `different:5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,18 +28,16 @@ pub enum Gate {
     Blind,
 }
 
-/// A word that names no limit.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "'{0}' is no limit: give 'worse', 'different', or either with a share of more than 0 and less than 100 %, as in worse:5%"
-)]
-pub struct NoLimit(String);
-
 impl FromStr for FailOn {
-    type Err = NoLimit;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, NoLimit> {
-        let wrong = || NoLimit(String::from(text));
+    fn from_str(text: &str) -> Result<Self, Refused> {
+        let wrong = || {
+            Refused(format!(
+                "'{text}' is no limit: give 'worse', 'different', or either with a share of more than 0 and less than \
+                 100 %, as in worse:5%"
+            ))
+        };
         let (word, share) = match text.split_once(':') {
             Some((word, share)) => (word, Some(share)),
             None => (text, None),

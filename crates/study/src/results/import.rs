@@ -5,59 +5,36 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nicpoll_import::{Correction, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
+use nicpoll_import::{Correction, TRANSCRIPT_MAX_BYTES, read_transcripts};
+use nicpoll_lab::Refused;
 use nicpoll_model::{Imported, ImportedTrial, Origin};
-use thiserror::Error;
 
 use crate::plan::MARGIN;
 use crate::results::compare::unpaired;
 use crate::results::read::values_of_trials;
 
-/// Why files cannot be imported.
-#[derive(Debug, Error)]
-pub enum ImportError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The texts cannot be put together.
-    #[error(transparent)]
-    Text(#[from] TranscriptError),
-    /// There is nothing in them.
-    #[error(
-        "no test of iperf, netblast or netreceive was found in {files}; {unplaced} figures without a place are shown by \
-         --dry-run"
-    )]
-    Nothing {
-        /// The files.
-        files: String,
-        /// Figures without a place.
-        unplaced: usize,
-    },
-}
-
 /// Reads transcripts, and compares their settings.
 ///
 /// # Errors
-/// [`ImportError`] when a file cannot be read or is too long. Without a trial the result is empty.
+/// When a file cannot be read or is too long. Without a trial the result is empty.
 pub fn import_transcripts(
     paths: &[PathBuf],
     map: &[Correction],
     origin: &Origin,
-) -> Result<Imported, ImportError> {
+) -> Result<Imported, Refused> {
     let mut files = Vec::new();
     for path in paths {
-        files.push((path.display().to_string(), text_of(path)?));
+        let name = path.display().to_string();
+        let text = text_of(path);
+        let text = text.map_err(|error| Refused(format!("cannot read {name}: {error}")))?;
+        files.push((name, text));
     }
-    let mut imported = read_transcripts(&files, map, origin)?;
+    let imported = read_transcripts(&files, map, origin);
+    let mut imported = imported.map_err(|error| Refused(error.to_string()))?;
     drop(files);
     imported.margin_ratio = MARGIN;
     compare_settings(&mut imported);
@@ -65,17 +42,13 @@ pub fn import_transcripts(
 }
 
 /// The text of a file. A byte that is not UTF-8 becomes one `?`, so that every other byte keeps its place.
-fn text_of(path: &Path) -> Result<String, ImportError> {
-    let unread = |source| ImportError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(unread)?;
+fn text_of(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
     // One more, so that a longer one is seen to be.
     let most = TRANSCRIPT_MAX_BYTES as u64 + 1;
-    let length = file.metadata().map_err(unread)?.len().min(most);
+    let length = file.metadata()?.len().min(most);
     let mut bytes = Vec::with_capacity(length as usize + 1);
-    file.take(most).read_to_end(&mut bytes).map_err(unread)?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(with_every_byte(bytes))
 }
 

@@ -67,7 +67,11 @@ impl FromStr for ResultName {
     fn from_str(text: &str) -> Result<Self, ResultError> {
         let mut parts = text.split(':');
         let which = parts.next().unwrap_or_default().parse();
-        let which: Which = which.map_err(|_| ResultError::NoSuch(String::from(text)))?;
+        let which: Which = which.map_err(|_| {
+            ResultError::Named(format!(
+                "there is no file '{text}', and it names no study: give a file, or a study as in 7, 7:polling or last"
+            ))
+        })?;
         let mut part = || parts.next().filter(|it| !it.is_empty()).map(String::from);
         Ok(ResultName {
             text: String::from(text),
@@ -163,9 +167,11 @@ impl StudySource {
     pub(crate) fn setting(&self) -> Result<String, ResultError> {
         let named = self.name.setting.clone();
         let named = named.filter(|it| self.settings.contains(it));
-        named.ok_or_else(|| ResultError::Setting {
-            name: self.name.text.clone(),
-            known: self.settings.join(", "),
+        named.ok_or_else(|| {
+            let (name, known) = (&self.name.text, self.settings.join(", "));
+            ResultError::Unfit(format!(
+                "{name} names no setting of the study; name one as in 7:{{SETTING}}, where it is {known}"
+            ))
         })
     }
 
@@ -224,74 +230,15 @@ pub struct FileSource {
 /// Why results cannot be compared.
 #[derive(Debug, Error)]
 pub enum ResultError {
-    /// Neither a file nor a study.
-    #[error(
-        "there is no file '{0}', and it names no study: give a file, or a study as in 7, 7:polling or last"
-    )]
-    NoSuch(String),
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is not what it looks like.
-    #[error("{}, {source} (read as {format})", path.display())]
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// What it was read as.
-        format: &'static str,
-        /// Where, and what was expected.
-        source: FileError,
-    },
+    /// A name is wrong, or a file that it names.
+    #[error("{0}")]
+    Named(String),
+    /// What was read cannot be compared.
+    #[error("{0}")]
+    Unfit(String),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A study does not have the setting that is named, or none is named where one must be.
-    #[error(
-        "{name} names no setting of the study; name one as in 7:{{SETTING}}, where it is {known}"
-    )]
-    Setting {
-        /// What was named.
-        name: String,
-        /// The settings that there are.
-        known: String,
-    },
-    /// A study with several workloads is held against a file.
-    #[error(
-        "{name} has several workloads; name one as in 7:polling:{{WORKLOAD}}, where it is {known}"
-    )]
-    Workload {
-        /// What was named.
-        name: String,
-        /// The workloads that there are.
-        known: String,
-    },
-    /// One result twice.
-    #[error("{0} is both results; name another to hold it against")]
-    Same(String),
-    /// No workload or setting is in both studies.
-    #[error(
-        "the two studies have no workload with a setting of one name; name settings, as in 7:polling 8:interrupt"
-    )]
-    NothingInCommon,
-    /// Figures that are not of one kind.
-    #[error("{reference}, and {judged}: only figures of one kind can be compared")]
-    Quantities {
-        /// What the reference has.
-        reference: String,
-        /// What the other has.
-        judged: String,
-    },
-    /// Values that have no ratio.
-    #[error("{0} has values below 0, which have no ratio; --ministat compares differences")]
-    Negative(String),
-    /// The statistics refuse.
-    #[error("{0}")]
-    Study(String),
 }
 
 impl fmt::Display for ResultSource {
@@ -355,10 +302,10 @@ impl ResultSource {
         let workloads = study.workloads.iter();
         let chosen: Vec<&String> = workloads.filter(|it| study.name.takes(it)).collect();
         let [workload] = chosen[..] else {
-            return Err(ResultError::Workload {
-                name: study.name.to_string(),
-                known: study.workloads.join(", "),
-            });
+            let (name, known) = (&study.name, study.workloads.join(", "));
+            return Err(ResultError::Unfit(format!(
+                "{name} has several workloads; name one as in 7:polling:{{WORKLOAD}}, where it is {known}"
+            )));
         };
         // What files call it.
         let quantity = Quantity::BitsPerSecond.name();
@@ -368,23 +315,21 @@ impl ResultSource {
 
 impl FileSource {
     fn read(path: &Path, column: usize) -> Result<Self, ResultError> {
-        let unread = |source| ResultError::File {
-            path: path.to_owned(),
-            source,
-        };
-        if fs::metadata(path).map_err(unread)?.len() > FILE_MAX_BYTES {
-            let why = "the file is larger than 256 MiB, which no tool's results are";
-            return Err(unread(std::io::Error::other(why)));
-        }
-        let text = fs::read_to_string(path).map_err(unread)?;
+        let shown = path.display();
+        let text = fs::metadata(path).and_then(|facts| match facts.len() {
+            ..=FILE_MAX_BYTES => fs::read_to_string(path),
+            _ => {
+                let why = "the file is larger than 256 MiB, which no tool's results are";
+                Err(std::io::Error::other(why))
+            }
+        });
+        let text =
+            text.map_err(|error| ResultError::Named(format!("cannot read {shown}: {error}")))?;
         let format = ResultFormat::of(&text);
-        let values = format
-            .read(&text, column)
-            .and_then(|runs| values_of(&runs, format));
-        let values = values.map_err(|source| ResultError::Unreadable {
-            path: path.to_owned(),
-            format: format.name,
-            source,
+        let runs = format.read(&text, column);
+        let values = runs.and_then(|runs| values_of(&runs, format));
+        let values = values.map_err(|error| {
+            ResultError::Named(format!("{shown}, {error} (read as {})", format.name))
         })?;
         Ok(FileSource {
             path: path.to_owned(),

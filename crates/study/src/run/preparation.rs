@@ -107,7 +107,7 @@ impl Load<'_> {
             .studied()
             .tell(HostRequest::OpenTiming { counter })?;
         self.delivered()?;
-        self.lab.studied().close_timing(counter)
+        self.lab.studied().ask(HostRequest::CloseTiming { counter })
     }
 
     /// Runs with and without the poll counter, in pairs of alternating order, until the deadline.

@@ -33,10 +33,8 @@ impl Readings {
 
     /// Ends them. `None` if there was no time for a step.
     pub fn close(self, lab: &mut Lab, unit: WorkUnit) -> Result<Option<TrialSeries>, LabError> {
-        let mut hosts = Vec::new();
-        for host in lab.way() {
-            hosts.push(host.close_series()?);
-        }
+        let hosts = lab.way().map(|host| host.ask(HostRequest::CloseSeries));
+        let hosts: Vec<Vec<FlowReading>> = hosts.collect::<Result<_, LabError>>()?;
         Ok(series(&hosts, unit, self.step, self.duration))
     }
 }

@@ -308,7 +308,8 @@ impl<'a> Trials<'a> {
         running.wait_for_sender(self.lab, self.cancel)?;
         let cpus = self.lab.cpus().to_vec();
         let programs = subject.workload.request.programs();
-        let cores = self.lab.studied().close_cpu_window(cpus, programs)?;
+        let cores = HostRequest::CloseCpuWindow { cpus, programs };
+        let cores = self.lab.studied().ask(cores)?;
         let closed = self.lab.studied().edge()?;
         let window = self.end_window(running, before, [opened, closed])?;
         let napis = &window.quiet[0].napis;
@@ -439,7 +440,7 @@ pub fn spinner_run(
     let duration = SPINNER_RUN;
     lab.receiver
         .tell(HostRequest::StartSpinner { cpu, duration })?;
-    let cpu_ratio = lab.receiver.end_spinner()?;
+    let cpu_ratio = lab.receiver.ask(HostRequest::EndSpinner)?;
     running.wait_for_sender(lab, cancel)?;
     let books = running.drain(lab, quiet)?;
     thread::sleep(quiet);
