@@ -401,7 +401,10 @@ impl Stamps {
         let mut missing = Vec::new();
         let members: BTreeSet<u32> = instances.iter().map(|one| one.ifindex).collect();
         for ifindex in members {
-            let place = clock_of(ifindex).and_then(|(member, number)| {
+            let name = link::control_socket().and_then(|socket| link::name_of(socket, ifindex));
+            let member = name.unwrap_or_else(|_| format!("interface {ifindex}"));
+            let number = clock_of(&member, receive_stamps(&member).ok());
+            let place = number.and_then(|number| {
                 if let Some(place) = places.get(&number) {
                     return Ok(*place);
                 }
@@ -436,16 +439,14 @@ impl Stamps {
     }
 }
 
-/// A member's name and the number of the clock by which every packet of it is stamped, or why there is none.
-fn clock_of(ifindex: u32) -> Result<(String, u32), String> {
-    let name = link::control_socket().and_then(|socket| link::name_of(socket, ifindex));
-    let member = name.unwrap_or_else(|_| format!("interface {ifindex}"));
-    match receive_stamps(&member).ok() {
+/// The number of the clock by which every packet of a member is stamped, or why there is none.
+fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, String> {
+    match stamps {
         Some(ReceiveStamps {
             clock: Some(clock),
             stamps_all: true,
             ..
-        }) => Ok((member, clock)),
+        }) => Ok(clock),
         Some(ReceiveStamps {
             clock: Some(_),
             can_stamp_all: true,
@@ -574,7 +575,7 @@ mod stamps_tests {
             stamps_all: false,
             ..all
         };
-        let why = clock_of("eth0", Some(off)).unwrap_err().to_string();
+        let why = clock_of("eth0", Some(off)).unwrap_err();
         assert!(why.contains("`hwstamp_ctl -i eth0 -r 1`"), "{why}");
         let of_none = ReceiveStamps { clock: None, ..all };
         let of_some = ReceiveStamps {
