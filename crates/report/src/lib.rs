@@ -9,6 +9,7 @@
 
 mod csv;
 mod documents;
+mod fields;
 mod html;
 mod json;
 mod markdown;

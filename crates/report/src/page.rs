@@ -111,6 +111,16 @@ impl Part {
         self.item("", ink, text);
     }
 
+    /// Running text in plain ink.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.paragraph(Ink::Plain, text);
+    }
+
+    /// Running text on what is not proven, or needs care.
+    pub fn warn(&mut self, text: impl Into<String>) {
+        self.paragraph(Ink::Unsure, text);
+    }
+
     /// Running text behind a lead: a name, a number, a bullet.
     pub fn item(&mut self, lead: impl Into<String>, ink: Ink, text: impl Into<String>) {
         self.blocks.push(Block::Item(lead.into(), ink, text.into()));

@@ -45,7 +45,7 @@ fn write(part: &mut Part, compared: &Compared) {
         part.blank();
         part.table(table(sets));
         part.blank();
-        part.paragraph(Ink::Plain, method(sets, comparisons.len()));
+        part.say(method(sets, comparisons.len()));
         for note in notes(sets, compared.margin_ratio) {
             part.item("! ", Ink::Unsure, note);
         }

@@ -10,16 +10,13 @@ use serde::Serialize;
 use serde_json::{Value, json as object};
 
 use crate::csv::{table, with};
-use crate::page::{Block, Ink, Medium, Part, Saved};
+use crate::page::{Block, Medium, Part, Saved};
 
 /// The part of a page with files to save: the document itself, to the last figure.
 pub(super) fn saved() -> Part {
     let mut part = Part::linked(Medium::Html, "data", "Data");
     part.heading("The data");
-    part.paragraph(
-        Ink::Plain,
-        "This page holds what it is made of. A link saves it as a file; nothing is loaded.",
-    );
+    part.say("This page holds what it is made of. A link saves it as a file; nothing is loaded.");
     part
 }
 

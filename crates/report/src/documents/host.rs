@@ -1,13 +1,13 @@
 //! What interfaces and a machine can do and do: the pages of `show` and `doctor`, FreeBSD's variables, and the proof of
 //! the CPU account.
 
-use nicpoll_model::numbers::{MISSING, count, duration_text, figure, plain_number};
+use nicpoll_model::numbers::{MISSING, count, figure, plain_number};
 use nicpoll_model::{
-    Ceiling, Check, CheckGroup, CheckStatus, CpuTruth, Doctor, DriftShow, EventCost, Finding,
-    FoldBin, FoldedPulses, InterfaceShow, InterruptShow, NapiShow, PendingShow, PollingVariable,
-    Show, TruthPhase, TruthVerdict, Unseen,
+    Check, CheckGroup, CheckStatus, CpuTruth, Doctor, Finding, FoldBin, FoldedPulses,
+    InterfaceShow, NapiShow, PendingShow, PollingVariable, Show, TruthPhase, TruthVerdict,
 };
 
+use crate::fields::{filled, told};
 use crate::page::{Align, Document, Ink, Page, Part, Row, Table};
 
 /// Width of the names before each line.
@@ -43,90 +43,117 @@ impl Document for CpuTruth {
 
 fn write_show(part: &mut Part, show: &Show) {
     if show.interfaces.is_empty() {
-        part.paragraph(Ink::Plain, "There is no interface here but the loopback.");
+        part.say("There is no interface here but the loopback.");
     }
     for interface in &show.interfaces {
         write_interface(part, interface, show.netns.as_deref());
     }
-    if has_storm(show) {
+    let mut below = |ink: Ink, text: String| {
         part.blank();
-        part.paragraph(Ink::Unsure, storm_text(show.storm_threshold));
+        part.paragraph(ink, text);
+    };
+    let mut interrupts = show.interfaces.iter().flat_map(|one| &one.interrupts);
+    if interrupts.any(|interrupt| interrupt.is_storm == Some(true)) {
+        let storm = "STORM: {storm_threshold_entries} or more entries of its handlers back to back, with no task in \
+                     between; an approximation of FreeBSD's interrupt storm.";
+        below(Ink::Unsure, filled(storm, show));
     }
     if let Some(cost) = &show.look_cost {
-        part.blank();
-        part.paragraph(Ink::Faint, cost_text(cost));
+        let events =
+            "Watching cost {ns_per_event} ns for each of {events_per_second} events a second";
+        let core_share = cost.ns_per_event * cost.events_per_second / 1e9;
+        let share = figure(100.0 * core_share);
+        below(
+            Ink::Faint,
+            format!("{}: {share} % of one core.", filled(events, cost)),
+        );
     }
     for unseen in &show.unseen {
-        write_unseen(part, unseen);
+        below(Ink::Unsure, filled("Not seen: {what}: {why}.", unseen));
     }
 }
 
 fn write_interface(part: &mut Part, interface: &InterfaceShow, netns: Option<&str>) {
     part.heading(format!("{}: {}", interface.name, summary(interface)));
-    let mut line = |name: &str, text: String| part.fact(name, LEAD, text);
+    let mut line = |name: &str, ink: Ink, text: String| {
+        part.item(format!("{name:<LEAD$}"), ink, text);
+    };
     let evidence = interface.evidence.as_ref();
-    line("discipline", finding(evidence, "not looked at"));
+    line("discipline", Ink::Plain, finding(evidence, "not looked at"));
     let setting = interface.setting.as_ref();
-    line("setting", finding(setting, "cannot be read"));
+    line("setting", Ink::Plain, finding(setting, "cannot be read"));
     if let Some(pending) = &interface.pending {
-        let name = format!("{:<LEAD$}", "pending");
-        part.item(name, Ink::Unsure, waits(pending, &interface.name, netns));
+        let waits = waits(pending, &interface.name, netns);
+        line("pending", Ink::Unsure, waits);
     }
     for drift in interface.drift.iter().flatten() {
-        let name = format!("{:<LEAD$}", "drift");
-        part.item(name, Ink::Unsure, changed(drift));
+        let now = told(drift, &["is {now}"]).pop();
+        let now = now.unwrap_or(String::from("is gone"));
+        let set = "nicpoll had set it to {written}, and somebody else changed it since";
+        let changed = format!("{} {now}; {}", drift.name, filled(set, drift));
+        line("drift", Ink::Unsure, changed);
     }
-    let mut line = |name: &str, text: String| part.fact(name, LEAD, text);
-    line("queues", queues(interface));
+    line("queues", Ink::Plain, queues(interface));
     for napi in interface.napis.iter().flatten() {
-        line(&format!("NAPI {}", napi.id), instance(napi));
+        line(&format!("NAPI {}", napi.id), Ink::Plain, instance(napi));
     }
     for interrupt in &interface.interrupts {
-        line(&format!("IRQ {}", interrupt.irq), source(interrupt));
+        let rates = [", on CPU {cpus}", ", {interrupts_per_second}/s"];
+        let is_storm = interrupt.is_storm == Some(true);
+        let storm = if is_storm { ", STORM" } else { "" };
+        let rates = told(interrupt, &rates).concat();
+        let text = format!("{}{rates}{storm}", interrupt.description);
+        line(&format!("IRQ {}", interrupt.irq), Ink::Plain, text);
     }
     if !interface.moderation.is_empty() {
         let values = interface.moderation.iter();
         let values: Vec<String> = values
             .map(|(name, value)| format!("{name} {value}"))
             .collect();
-        line("moderation", values.join(", "));
+        line("moderation", Ink::Plain, values.join(", "));
     }
-    if let Some(packets) = interface.rx_packets_per_second {
-        line("received", format!("{} packets/s", figure(packets)));
+    for received in told(interface, &["{rx_packets_per_second} packets/s"]) {
+        line("received", Ink::Plain, received);
     }
     if let Some(ceiling) = &interface.ceiling {
-        line("ceiling", limit(ceiling));
+        let how = match ceiling.is_measured {
+            true => "measured",
+            false => "predicted from the timeout",
+        };
+        let limit = format!(
+            "{{slots}} slots x {{rounds_per_second}} rounds/s ({how}) = {{packets_per_second}} packets/s, and what comes \
+             while a round runs"
+        );
+        line("ceiling", Ink::Plain, filled(&limit, ceiling));
     }
-    if interface.napis.as_ref().is_none_or(Vec::is_empty) {
-        return;
+    if interface.napis.as_ref().is_some_and(|it| !it.is_empty()) {
+        write_variables(part, &interface.kern_polling);
     }
+}
+
+/// FreeBSD's variables with their values and where these come from.
+fn write_variables(part: &mut Part, variables: &[PollingVariable]) {
     part.blank();
-    for variable in &interface.kern_polling {
+    for variable in variables {
         let name = format!("kern.polling.{}", variable.name);
         let value = plain_number(variable.value);
-        let from = variable.source.to_string();
-        let lead = format!("{name:<VARIABLE$}{value:>VALUE$}  {from:<SOURCE$}");
-        let ink = if variable.value.is_some() {
-            Ink::Plain
-        } else {
-            Ink::Faint
+        let from = variable.source.name();
+        let ink = match variable.value {
+            Some(_) => Ink::Plain,
+            None => Ink::Faint,
         };
+        let lead = format!("{name:<VARIABLE$}{value:>VALUE$}  {from:<SOURCE$}");
         part.item(lead, ink, &variable.note);
     }
 }
 
 fn summary(interface: &InterfaceShow) -> String {
-    let mut parts = vec![
-        interface
-            .driver
-            .clone()
-            .unwrap_or(String::from("no driver")),
-    ];
-    parts.push(String::from(if interface.is_up { "up" } else { "down" }));
-    if let Some(speed) = interface.link_bits_per_second {
-        parts.push(format!("{} Gbit/s", plain_number(Some(speed as f64 / 1e9))));
-    }
-    parts.join(", ")
+    let driver = interface.driver.as_deref().unwrap_or("no driver");
+    let up = if interface.is_up { "up" } else { "down" };
+    let speed = interface.link_bits_per_second;
+    let speed = speed.map(|bits| plain_number(Some(bits as f64 / 1e9)));
+    let speed = speed.map_or(String::new(), |speed| format!(", {speed} Gbit/s"));
+    format!("{driver}, {up}{speed}")
 }
 
 fn finding(finding: Option<&Finding>, without: &str) -> String {
@@ -136,35 +163,25 @@ fn finding(finding: Option<&Finding>, without: &str) -> String {
     }
 }
 
-fn changed(drift: &DriftShow) -> String {
-    let now = match &drift.now {
-        Some(now) => format!("is {now}"),
-        None => String::from("is gone"),
-    };
-    format!(
-        "{} {now}; nicpoll had set it to {}, and somebody else changed it since",
-        drift.name, drift.written
-    )
-}
-
 /// What becomes of a change that does not stand, and what can be done about it.
 fn waits(pending: &PendingShow, interface: &str, netns: Option<&str>) -> String {
     let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
     let back = format!("put it back: nicpoll set {interface}{netns} -polling");
     let owner = pending.owner_pid;
-    match (pending.is_owner_alive, pending.undone_in_seconds) {
-        (true, Some(left)) if left > 0.0 => format!(
+    let left = pending.undone_in_seconds;
+    match (pending.is_owner_alive, left.unwrap_or_default()) {
+        (true, left) if left > 0.0 => format!(
             "its settings are undone in {left:.0} s; keep them: nicpoll set {interface}{netns} --confirm"
         ),
-        (true, Some(_)) => format!("process {owner} is putting its settings back"),
-        (true, None) => {
+        (true, _) if left.is_some() => {
+            format!("process {owner} is putting its settings back")
+        }
+        (true, _) => {
             format!("its settings last as long as the program that process {owner} watches over")
         }
-        (false, Some(left)) if left > 0.0 => {
-            format!(
-                "its settings were to be undone, and process {owner}, which would do it, is gone; {back}"
-            )
-        }
+        (false, left) if left > 0.0 => format!(
+            "its settings were to be undone, and process {owner}, which would do it, is gone; {back}"
+        ),
         (false, _) => format!(
             "its settings should have been undone by process {owner}, which is gone; {back}"
         ),
@@ -201,13 +218,11 @@ pub fn render_polling_values<'a>(
             let Some(variable) = all.find(|one| one.name == *name) else {
                 continue;
             };
-            if is_named {
-                values
-                    .text
-                    .push_str(&format!("{whose}kern.polling.{name}: "));
-            }
-            values.text.push_str(&plain_number(variable.value));
-            values.text.push('\n');
+            let name = match is_named {
+                true => format!("{whose}kern.polling.{name}: "),
+                false => String::new(),
+            };
+            values.text += &format!("{name}{}\n", plain_number(variable.value));
             if variable.value.is_none() {
                 values.missing.push((&interface.name, variable));
             }
@@ -217,123 +232,42 @@ pub fn render_polling_values<'a>(
 }
 
 fn queues(interface: &InterfaceShow) -> String {
-    let number = |queues: Option<u32>| queues.map_or_else(|| String::from("?"), |n| n.to_string());
-    let mut text = format!(
-        "{} to receive, {} to send",
-        number(interface.rx_queues),
-        number(interface.tx_queues)
-    );
-    if let Some(slots) = interface.rx_ring_slots {
-        text.push_str(&format!(", receive rings of {} slots", count(slots)));
-    }
-    if let Some(has_gro) = interface.has_gro {
-        text.push_str(if has_gro { ", GRO on" } else { ", GRO off" });
-    }
-    text
+    let number = |queues: Option<u32>| queues.map_or(String::from("?"), |n| n.to_string());
+    let [receive, send] = [interface.rx_queues, interface.tx_queues].map(number);
+    let rings = told(interface, &[", receive rings of {rx_ring_slots} slots"]).concat();
+    let gro = match interface.has_gro {
+        Some(true) => ", GRO on",
+        Some(false) => ", GRO off",
+        None => "",
+    };
+    format!("{receive} to receive, {send} to send{rings}{gro}")
 }
 
 fn instance(napi: &NapiShow) -> String {
-    let mut parts = vec![format!(
-        "defer-hard-irqs {}, gro-flush-timeout {}",
-        napi.defer_hard_irqs,
-        duration_text(napi.gro_flush_timeout_ns)
-    )];
-    if let Some(suspend) = napi.irq_suspend_timeout_ns {
-        parts.push(format!("irq-suspend-timeout {}", duration_text(suspend)));
-    }
-    if let Some(threaded) = napi.threaded {
-        parts.push(format!("threaded {threaded}"));
-    }
-    if let Some(irq) = napi.irq {
-        parts.push(format!("IRQ {irq}"));
-    }
-    if !napi.rx_queues.is_empty() {
-        let queues: Vec<String> = napi.rx_queues.iter().map(u32::to_string).collect();
-        parts.push(format!("receive queue {}", queues.join(", ")));
-    }
-    if let Some(thread) = &napi.thread {
+    let known = [
+        "defer-hard-irqs {defer_hard_irqs:raw}, gro-flush-timeout {gro_flush_timeout_ns:duration}",
+        "irq-suspend-timeout {irq_suspend_timeout_ns:duration}",
+        "threaded {threaded:raw}",
+        "IRQ {irq:raw}",
+        "receive queue {rx_queues:raw}",
+    ];
+    let mut parts = told(napi, &known);
+    parts.extend(napi.thread.as_ref().map(|thread| {
         let cpus = thread.cpus.as_deref().unwrap_or("?");
-        parts.push(format!(
-            "thread {} ({}) on CPUs {cpus}",
-            thread.pid, thread.name
-        ));
-    }
+        format!("thread {} ({}) on CPUs {cpus}", thread.pid, thread.name)
+    }));
     let mut text = parts.join(", ");
     if let Some(rhythm) = napi.rhythm.as_ref().filter(|rhythm| rhythm.polls > 0) {
-        let cpus: Vec<String> = rhythm
-            .polls_by_cpu
-            .iter()
-            .map(|(cpu, _)| cpu.to_string())
-            .collect();
-        text.push_str(&format!(
-            "; {}: polls {}, rounds {}, packets {}, on CPU {}",
+        let cpus = rhythm.polls_by_cpu.iter();
+        let cpus: Vec<String> = cpus.map(|(cpu, _)| cpu.to_string()).collect();
+        text += &format!(
+            "; {}: {}, on CPU {}",
             rhythm.evidence.discipline,
-            count(rhythm.polls),
-            count(rhythm.rounds),
-            count(rhythm.packets),
+            filled("polls {polls}, rounds {rounds}, packets {packets}", rhythm),
             cpus.join(", ")
-        ));
+        );
     }
     text
-}
-
-fn source(interrupt: &InterruptShow) -> String {
-    let mut text = interrupt.description.clone();
-    if let Some(cpus) = &interrupt.cpus {
-        text.push_str(&format!(", on CPU {cpus}"));
-    }
-    if let Some(rate) = interrupt.per_second {
-        text.push_str(&format!(", {}/s", figure(rate)));
-    }
-    if interrupt.is_storm == Some(true) {
-        text.push_str(", STORM");
-    }
-    text
-}
-
-fn limit(ceiling: &Ceiling) -> String {
-    let how = if ceiling.is_measured {
-        "measured"
-    } else {
-        "predicted from the timeout"
-    };
-    format!(
-        "{} slots x {} rounds/s ({how}) = {} packets/s, and what comes while a round runs",
-        count(ceiling.slots),
-        figure(ceiling.rounds_per_second),
-        figure(ceiling.packets_per_second)
-    )
-}
-
-fn has_storm(show: &Show) -> bool {
-    let mut interrupts = show.interfaces.iter().flat_map(|one| &one.interrupts);
-    interrupts.any(|interrupt| interrupt.is_storm == Some(true))
-}
-
-fn storm_text(threshold: u64) -> String {
-    format!(
-        "STORM: {} or more entries of its handlers back to back, with no task in between; an approximation of \
-         FreeBSD's interrupt storm.",
-        count(threshold)
-    )
-}
-
-fn cost_text(cost: &EventCost) -> String {
-    let core_share = cost.ns_per_event * cost.events_per_second / 1e9;
-    format!(
-        "Watching cost {} ns for each of {} events a second: {} % of one core.",
-        figure(cost.ns_per_event),
-        figure(cost.events_per_second),
-        figure(100.0 * core_share)
-    )
-}
-
-fn write_unseen(part: &mut Part, unseen: &Unseen) {
-    part.blank();
-    part.paragraph(
-        Ink::Unsure,
-        format!("Not seen: {}: {}.", unseen.what, unseen.why),
-    );
 }
 
 /// Width of the word for how a check came out.
@@ -358,18 +292,18 @@ fn write_doctor(part: &mut Part, doctor: &Doctor) {
     }
     part.blank();
     let bad = doctor.checks.iter().filter(|it| it.status.is_bad());
-    let (bad, ink) = match bad.count() {
+    let (ink, bad) = match bad.count() {
         0 => (
-            String::from("Nothing is missing, and nothing found disturbs measurements."),
             Ink::Good,
+            "Nothing is missing, and nothing found disturbs measurements.",
         ),
         1 => (
-            String::from("One thing is missing or disturbs measurements."),
             Ink::Unsure,
+            "One thing is missing or disturbs measurements.",
         ),
         count => (
-            format!("{count} things are missing or disturb measurements."),
             Ink::Unsure,
+            &*format!("{count} things are missing or disturb measurements."),
         ),
     };
     part.paragraph(ink, bad);
@@ -399,27 +333,22 @@ fn write_check(part: &mut Part, check: &Check) {
 
 fn write_cpu_truth(part: &mut Part, truth: &CpuTruth) {
     part.heading("Is the account of CPU time right?");
-    part.paragraph(
-        Ink::Plain,
-        format!(
-            "A load on CPU {} is busy for {} of every {} us, in step with the kernel's clock tick, at {} \
-             phases of it. It measures itself by looking at the clock all the time.",
-            truth.core,
-            figure(truth.pulse_ns as f64 / 1e3),
-            figure(truth.tick_ns as f64 / 1e3),
-            truth.phases.len()
-        ),
+    let load = "A load on CPU {core:raw} is busy for {pulse_ns:/1e3} of every {tick_ns:/1e3} us, in step with the kernel's \
+                clock tick";
+    let load = format!(
+        "{}, at {} phases of it. It measures itself by looking at the clock all the time.",
+        filled(load, truth),
+        truth.phases.len()
     );
+    part.say(load);
     part.blank();
     part.table(phases(&truth.phases));
     part.blank();
-    part.paragraph(
-        Ink::Plain,
-        "Shares of one core in %. Exact: the load's thread in user mode, where it is busy; \"+ kernel\", where \
+    part.say("Shares of one core in %. Exact: the load's thread in user mode, where it is busy; \"+ kernel\", where \
          it goes to sleep and wakes up; and the whole core. What /proc/stat sampled is off by what lies below the \
          load's own measure, or above that and all else that ran.",
     );
-    part.paragraph(Ink::Plain, cost(truth));
+    part.say(cost(truth));
     if let Some(fold) = &truth.fold {
         write_fold(part, fold);
     }
@@ -456,32 +385,28 @@ fn phases(phases: &[TruthPhase]) -> Table {
 }
 
 fn cost(truth: &CpuTruth) -> String {
-    let residual = truth.phases.iter().map(|phase| phase.residual_ratio);
-    let residual = residual.fold(0.0, f64::max);
-    let steal = truth.phases.iter().map(|phase| phase.steal_ratio);
-    let steal = steal.fold(0.0, f64::max);
+    let most = |ratio: fn(&TruthPhase) -> f64| {
+        let ratios = truth.phases.iter().map(ratio);
+        figure(100.0 * ratios.fold(0.0, f64::max))
+    };
+    let (residual, steal) = (most(|it| it.residual_ratio), most(|it| it.steal_ratio));
     let cost = truth.cost.map_or(String::from(MISSING), |cost| {
-        format!(
-            "{} ns an event at {} events/s, {} % of one core",
-            figure(cost.ns_per_event),
-            figure(cost.events_per_second),
-            figure(cost.ns_per_event * cost.events_per_second / 1e7)
-        )
+        let share = figure(cost.ns_per_event * cost.events_per_second / 1e7);
+        let events = filled(
+            "{ns_per_event} ns an event at {events_per_second} events/s",
+            &cost,
+        );
+        format!("{events}, {share} % of one core")
     });
     format!(
-        "The core's states add up to wall time but for {} %; steal was {} %. The account itself takes {cost}.",
-        figure(100.0 * residual),
-        figure(100.0 * steal)
+        "The core's states add up to wall time but for {residual} %; steal was {steal} %. The account itself takes {cost}."
     )
 }
 
 fn write_fold(part: &mut Part, fold: &FoldedPulses) {
-    part.heading(format!(
-        "CPU time by phase of a pulse: {} datagrams every {} us, {} pulses",
-        fold.datagrams_per_pulse,
-        figure(fold.period_ns as f64 / 1e3),
-        count(fold.pulses)
-    ));
+    let pulses = "{datagrams_per_pulse:raw} datagrams every {period_ns:/1e3} us, {pulses} pulses";
+    let pulses = filled(pulses, fold);
+    part.heading(format!("CPU time by phase of a pulse: {pulses}"));
     let per_pulse = |ns: u64| ns as f64 / fold.pulses.max(1) as f64 / 1e3;
     let greatest = fold.bins.iter().map(|bin| bin.kernel_ns() + bin.user_ns);
     let greatest = greatest.max().unwrap_or(0).max(1);
@@ -496,9 +421,7 @@ fn write_fold(part: &mut Part, fold: &FoldedPulses) {
     }
     let phase =
         |phase_ns: Option<u64>| phase_ns.map_or(String::from(MISSING), |ns| count(ns / 1_000));
-    part.paragraph(
-        Ink::Plain,
-        format!(
+    part.say(format!(
             "k: kernel (system calls of the load, hard and soft interrupts), u: the load in user mode, in us of \
              CPU time a pulse, of all CPUs. The kernel is busiest from {} us on, user mode from {} us on.",
             phase(fold.kernel_peak_phase_ns()),

@@ -61,9 +61,7 @@ fn title(imported: &Imported) -> String {
 
 fn write_answer(part: &mut Part, imported: &Imported) {
     part.title(Level::Title, title(imported));
-    part.paragraph(
-        Ink::Unsure,
-        "Imported: other people measured these trials, and a text reports them. They took no turns, so nothing here is \
+    part.warn("Imported: other people measured these trials, and a text reports them. They took no turns, so nothing here is \
          paired: whatever changed between two settings besides the setting is in the figures.",
     );
     for comparison in &imported.comparisons {
@@ -72,16 +70,12 @@ fn write_answer(part: &mut Part, imported: &Imported) {
         part.paragraph(ink, sentence);
     }
     if imported.comparisons.is_empty() && !imported.trials.is_empty() {
-        part.paragraph(
-            Ink::Plain,
-            "No two settings have trials of one workload: nothing is compared. --map says what the text does not.",
+        part.say("No two settings have trials of one workload: nothing is compared. --map says what the text does not.",
         );
     }
     if imported.comparisons_left_out > 0 {
         let left_out = counted(imported.comparisons_left_out, "comparison");
-        part.paragraph(
-            Ink::Unsure,
-            format!(
+        part.warn(format!(
                 "{left_out} of more settings are left out here; 'nicpoll study compare ID:ONE ID:OTHER' makes each of them."
             ),
         );
@@ -225,9 +219,7 @@ fn cpu(trial: &ImportedTrial, side: Side) -> String {
 
 fn write_notes(part: &mut Part, imported: &Imported) {
     part.heading("What to know");
-    part.paragraph(
-        Ink::Plain,
-        "'?' marks what follows from what stands near: a setting from a heading or from one of the hosts, two ends that \
+    part.say("'?' marks what follows from what stands near: a setting from a heading or from one of the hosts, two ends that \
          agree. CPU shares are always tied to a trial by nearness: busy time, and that in interrupts, in % of all.",
     );
     for trial in &imported.trials {
@@ -295,9 +287,7 @@ fn write_differences(part: &mut Part, imported: &Imported) {
     }
     if !table.rows.is_empty() {
         part.heading("What counters counted during a test");
-        part.paragraph(
-            Ink::Plain,
-            "Counters that count from a host's start, before the test and after it. Whatever else the host did in between \
+        part.say("Counters that count from a host's start, before the test and after it. Whatever else the host did in between \
              is in them.",
         );
         part.table(table);
@@ -321,6 +311,6 @@ fn write_unplaced(part: &mut Part, imported: &Imported) {
     }
     if imported.unplaced.len() > UNPLACED_SHOWN {
         let more = imported.unplaced.len() - UNPLACED_SHOWN;
-        part.paragraph(Ink::Plain, format!("{more} more are in the JSON."));
+        part.say(format!("{more} more are in the JSON."));
     }
 }

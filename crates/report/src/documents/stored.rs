@@ -100,7 +100,7 @@ impl Document for Studies {
         page.part(Part::new(Medium::Html), |part| {
             if self.studies.is_empty() {
                 let none = "None yet. 'nicpoll demo' or 'nicpoll study run' makes one.";
-                return part.paragraph(Ink::Plain, none);
+                return part.say(none);
             }
             let names = ["against", "started (UTC)", "state", "trials", "command"];
             let mut table = Table::new("study", names, Align::Left);

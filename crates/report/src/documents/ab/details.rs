@@ -229,7 +229,7 @@ fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
     }
     part.table(table);
     for counted in counters {
-        part.paragraph(Ink::Plain, counted);
+        part.say(counted);
     }
 }
 
@@ -272,7 +272,7 @@ fn write_bracket(part: &mut Part, compared: &LiveAb) {
     part.heading("What it costs to have what both settings need");
     let Some(bracket) = &compared.prerequisites_cost else {
         let none = "It is not known: the run ended early. It is in no figure above.";
-        return part.paragraph(Ink::Unsure, none);
+        return part.warn(none);
     };
     let heads = ["without", "with it"];
     let mut table = Table::new("at the beginning : at the end", heads, Align::Right);
@@ -291,14 +291,14 @@ fn write_bracket(part: &mut Part, compared: &LiveAb) {
 fn write_changes(part: &mut Part, compared: &LiveAb) {
     for (place, turns) in turns(compared) {
         let text = format!("To and fro, {place}: {}.", turns.join(", "));
-        part.paragraph(Ink::Plain, text);
+        part.say(text);
     }
     for (place, writes) in once(compared) {
         let text = format!("Once, under both settings, {place}: {}.", writes.join(", "));
-        part.paragraph(Ink::Plain, text);
+        part.say(text);
     }
     for unseen in compared.not_alternated.iter().chain(&compared.unseen) {
-        part.paragraph(Ink::Unsure, format!("{}: {}.", unseen.what, unseen.why));
+        part.warn(format!("{}: {}.", unseen.what, unseen.why));
     }
     for restored in &compared.restored {
         let (ink, how) = match restored.is_as_before {
@@ -321,7 +321,7 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
             "{} set aside for an event from outside.",
             counted(aside, "pair")
         );
-        part.paragraph(Ink::Unsure, text);
+        part.warn(text);
     }
     let below = compared
         .answer
@@ -332,7 +332,7 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
             "{} with a block in which counting probably costs more than all that was counted: it counts as 0 cores.",
             counted(below, "pair")
         );
-        part.paragraph(Ink::Unsure, text);
+        part.warn(text);
     }
     let plan = &compared.plan;
     let time = |seconds: f64| duration_text((seconds * 1e9).round() as u64);

@@ -1,14 +1,12 @@
 //! What a blast sent, as text, line by line as it runs.
 
-use std::fmt::Write;
-
 use nicpoll_model::engine::{
-    BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink,
-    BlastStart,
+    BLAST_SCHEMA, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
 };
-use nicpoll_model::numbers::{MISSING, count, counted, figure, per_second};
+use nicpoll_model::numbers::{counted, per_second};
 
-use super::stream::{PageTexts, list};
+use super::stream::{Column, PageTexts, amounts, heads, line};
+use crate::fields::{filled, told};
 
 /// How its parts read.
 pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageTexts {
@@ -20,86 +18,65 @@ pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageText
 
 /// What is sent and how, and the names of the columns.
 fn render_blast_start(start: &BlastStart) -> String {
-    let mut text = String::new();
-    for link in &start.links {
-        link_lines(link, &mut text);
-    }
-    let is_replay = start
-        .links
-        .iter()
-        .any(|link| matches!(link.frames, BlastFrames::Replay { .. }));
-    let pace = match start.rate_frames_per_second {
-        Some(rate) if start.burst_frames > 1 => {
-            format!(
-                "{} frames/s in bursts of {}",
-                figure(rate),
-                start.burst_frames
-            )
-        }
-        Some(rate) => format!("{} frames/s", figure(rate)),
-        None if is_replay => String::from("as they were recorded"),
-        None => String::from("as fast as they go"),
-    };
-    let each = if start.links.len() > 1 {
-        ", each link"
-    } else {
-        ""
-    };
-    let _ = writeln!(
-        text,
-        "{pace}{each}\n\n{:>8} {:>12} {:>10} {:>6}",
-        "seconds", "frames/s", "Mbit/s", "CPU %"
+    let mut text: String = start.links.iter().map(link_lines).collect();
+    let mut links = start.links.iter();
+    let is_replay = links.any(|link| matches!(link.frames, BlastFrames::Replay { .. }));
+    text += &filled(
+        match start.rate_frames_per_second {
+            Some(_) if start.burst_frames > 1 => {
+                "{rate_frames_per_second} frames/s in bursts of {burst_frames:raw}"
+            }
+            Some(_) => "{rate_frames_per_second} frames/s",
+            None if is_replay => "as they were recorded",
+            None => "as fast as they go",
+        },
+        start,
     );
-    text
+    text += match start.links.len() {
+        0 | 1 => "\n",
+        _ => ", each link\n",
+    };
+    text + &heads(&COLUMNS)
 }
 
-fn link_lines(link: &BlastLink, text: &mut String) {
-    let _ = match &link.frames {
+fn link_lines(link: &BlastLink) -> String {
+    let mut text = match &link.frames {
         BlastFrames::Datagrams {
-            source,
-            destination,
-            destination_mac,
-            flows,
-            frame_bytes,
-            ..
-        } => writeln!(
-            text,
-            "{}: UDP from {source} to {destination} at {destination_mac}, {}, {}",
-            link.interface,
-            counted(u32::from(*flows), "flow"),
-            lengths(frame_bytes)
-        ),
-        BlastFrames::Replay {
-            file,
-            cut_off_frames,
+            flows, frame_bytes, ..
         } => {
-            let left_out = match cut_off_frames {
-                0 => String::new(),
-                frames => format!(", without {} that the recording cut off", count(frames)),
+            let flows = counted(u32::from(*flows), "flow");
+            let turns = if frame_bytes.len() > 1 {
+                " in turn"
+            } else {
+                ""
             };
-            writeln!(text, "{}: the frames of {file}{left_out}", link.interface)
+            let udp = "{interface}: UDP from {datagrams/source} to {datagrams/destination} at \
+                       {datagrams/destination_mac}";
+            let frames = "frames of {datagrams/frame_bytes:raw} bytes with FCS";
+            let [udp, frames] = [udp, frames].map(|template| filled(template, link));
+            format!("{udp}, {flows}, {frames}{turns}\n")
+        }
+        BlastFrames::Replay { .. } => {
+            let left_out = ", without {replay/cut_off_frames:+} that the recording cut off";
+            let left_out = told(link, &[left_out]).concat();
+            filled("{interface}: the frames of {replay/file}", link) + &left_out + "\n"
         }
     };
-    let _ = writeln!(
-        text,
-        "sent by {}{}, on CPU {}; {}",
-        words(&link.path),
-        match link.is_cut_by_kernel {
-            true => " in long datagrams, which the kernel cuts up",
-            false => "",
-        },
-        link.cpu,
-        match link.is_singly {
-            true => "each frame is a packet of its own for the receiver",
-            false => "the receiver may see several frames as one packet",
-        }
-    );
-    if let Some(why) = &link.not_joined {
-        let _ = writeln!(text, "not in long datagrams: {why}");
-    }
+    let joined = match link.is_cut_by_kernel {
+        true => " in long datagrams, which the kernel cuts up",
+        false => "",
+    };
+    let singly = match link.is_singly {
+        true => "each frame is a packet of its own for the receiver",
+        false => "the receiver may see several frames as one packet",
+    };
+    let path = words(&link.path);
+    text += &format!("sent by {path}{joined}, on CPU {}; {singly}\n", link.cpu);
+    text.extend(told(link, &["not in long datagrams: {not_joined}\n"]));
     for refused in &link.refused_paths {
-        let _ = writeln!(text, "not by {}: {}", words(&refused.path), refused.why);
+        text += &format!("not by {}: {}\n", words(&refused.path), refused.why);
     }
+    text
 }
 
 fn words(path: &str) -> &str {
@@ -111,76 +88,46 @@ fn words(path: &str) -> &str {
     }
 }
 
-fn lengths(frame_bytes: &[u32]) -> String {
-    let turns = if frame_bytes.len() > 1 {
-        " in turn"
-    } else {
-        ""
-    };
-    format!("frames of {} bytes with FCS{turns}", list(frame_bytes))
-}
+const COLUMNS: [Column<BlastCounts>; 3] = [
+    ("frames/s", 12, |it, seconds| {
+        per_second(it.built_frames as f64, seconds)
+    }),
+    ("Mbit/s", 10, |it, seconds| {
+        per_second(it.built_bytes as f64 * 8.0 / 1e6, seconds)
+    }),
+    ("CPU %", 6, |it, seconds| {
+        per_second(it.cpu_ns as f64 / 1e7, seconds)
+    }),
+];
 
-/// An interval as one line.
 fn render_blast_interval(interval: &BlastInterval) -> String {
-    let seconds = interval.end_seconds - interval.start_seconds;
-    line(interval.end_seconds, seconds, &interval.counts)
-}
-
-fn line(end_seconds: f64, seconds: f64, counts: &BlastCounts) -> String {
-    format!(
-        "{end_seconds:>8.1} {:>12} {:>10} {:>6}\n",
-        per_second(counts.built_frames as f64, seconds),
-        per_second(counts.built_bytes as f64 * 8.0 / 1e6, seconds),
-        per_second(counts.cpu_ns as f64 / 1e7, seconds),
-    )
+    let ends = [interval.start_seconds, interval.end_seconds];
+    line(&COLUMNS, &interval.counts, ends)
 }
 
 /// What it came to.
 fn render_blast_end(end: &BlastEnd) -> String {
-    let mut text = String::from("\nall of it\n");
-    text.push_str(&line(
-        end.duration_seconds,
-        end.duration_seconds,
-        &end.totals,
-    ));
+    let all = line(&COLUMNS, &end.totals, [0.0, end.duration_seconds]);
+    let mut text = format!("\nall of it\n{all}");
     for link in &end.links {
-        let _ = writeln!(text, "\n{}, by {}", link.interface, words(&link.path));
-        account_lines(&link.account, &mut text);
+        text += &format!("\n{}, by {}\n", link.interface, words(&link.path));
+        let account = [
+            "{built_frames:>14} frames written",
+            "{handed_frames:>14} taken by the kernel",
+            "{refused_frames:>14} of these dropped by the interface: its queue was full",
+            "{completed_frames:>14} of these sent by the interface",
+            "{residual_frames:>14} of these unaccounted for",
+        ];
+        text += &amounts(&link.account, &account);
+        let unfinished = "{unfinished_frames:+>14} written and not taken until the end\n";
+        text.extend(told(&link.account, &[unfinished]));
         if link.link_loss_events > 0 {
             let times = counted(link.link_loss_events as u32, "time");
-            let _ = writeln!(text, "The interface was found down {times}.");
+            text += &format!("The interface was found down {times}.\n");
         }
-        if let Some(failure) = &link.failure {
-            let _ = writeln!(text, "It ended early: {failure}.");
-        }
+        text.extend(told(link, &["It ended early: {failure}.\n"]));
     }
     text
-}
-
-fn account_lines(account: &BlastAccount, text: &mut String) {
-    let unfinished = Some(account.unfinished_frames).filter(|frames| *frames > 0);
-    let unfinished =
-        unfinished.map(|frames| (Some(count(frames)), "written and not taken until the end"));
-    let lines = [
-        (Some(count(account.built_frames)), "frames written"),
-        (Some(count(account.handed_frames)), "taken by the kernel"),
-        (
-            account.refused_frames.map(count),
-            "of these dropped by the interface: its queue was full",
-        ),
-        (
-            account.completed_frames.map(count),
-            "of these sent by the interface",
-        ),
-        (
-            account.residual_frames.map(count),
-            "of these unaccounted for",
-        ),
-    ];
-    for (frames, what) in lines.into_iter().chain(unfinished) {
-        let frames = frames.unwrap_or_else(|| String::from(MISSING));
-        let _ = writeln!(text, "{frames:>14} {what}");
-    }
 }
 
 #[cfg(test)]
@@ -202,17 +149,12 @@ mod tests {
                 cut_off_frames: 0,
             },
         };
-        let lines = |link: BlastLink| {
-            let mut text = String::new();
-            link_lines(&link, &mut text);
-            text
-        };
-        let joined = lines(link(true, None));
+        let joined = link_lines(&link(true, None));
         assert!(
             joined.contains("sent by AF_PACKET in long datagrams"),
             "{joined}"
         );
-        let apart = lines(link(false, Some("this is Linux 6.1")));
+        let apart = link_lines(&link(false, Some("this is Linux 6.1")));
         assert!(apart.contains("sent by AF_PACKET, on CPU 1"), "{apart}");
         assert!(
             apart.ends_with("not in long datagrams: this is Linux 6.1\n"),

@@ -1,14 +1,13 @@
 //! What a router forwarded, as text, line by line as it runs.
 
-use std::fmt::Write;
-
 use nicpoll_model::engine::{
     FORWARD_SCHEMA, Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart,
     LOST, PASSED,
 };
 use nicpoll_model::numbers::{count, per_second};
 
-use super::stream::{PageTexts, amount, list, of_the_link};
+use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};
+use crate::fields::{filled, told};
 
 /// How its parts read.
 pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {
@@ -21,101 +20,70 @@ pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = 
 /// What is forwarded and how, and the names of the columns.
 fn render_forward_start(start: &ForwardStart) -> String {
     let names: Vec<&str> = start.interfaces.iter().map(|i| i.name.as_str()).collect();
-    let mut text = format!(
-        "{}: forwarding IPv4 and IPv6 by the kernel's routes; everything else goes to the kernel\n\
-         path {}: {}\n\
-         Forwarded packets do not come to nftables, iptables, traffic control or rp_filter.\n",
-        names.join(", "),
-        start.path,
-        start.path_reason
-    );
-    if let Some(engine) = &start.engine {
-        let _ = writeln!(
-            text,
-            "{} at {} Hz, controller {}, on CPU {}",
-            engine.discipline,
-            engine.hz,
-            engine.controller,
-            list(&engine.cpus)
-        );
-    }
+    let path = ": forwarding IPv4 and IPv6 by the kernel's routes; everything else goes to the kernel\n\
+                path {path}: {path_reason}\n\
+                Forwarded packets do not come to nftables, iptables, traffic control or rp_filter.\n";
+    let engine = "{engine/discipline} at {engine/hz:raw} Hz, controller {engine/controller}, on CPU {engine/cpus:raw}\n";
+    let mut text = names.join(", ") + &filled(path, start) + &told(start, &[engine]).concat();
     for interface in &start.interfaces {
-        let changes = &interface.kernel_side.changes;
-        if !changes.is_empty() {
-            let _ = writeln!(
-                text,
-                "{}: kernel's side {}; changed for that, and put back at the end: {}",
-                interface.name,
-                interface.kernel_side.name,
-                changes.join(", ")
-            );
-        }
+        let changed = "{name}: kernel's side {kernel_side/name}; changed for that, and put back at the end: \
+                       {kernel_side/changes}\n";
+        text.extend(told(interface, &[changed]));
     }
-    for note in &start.notes {
-        let _ = writeln!(text, "{note}");
-    }
-    let _ = writeln!(
-        text,
-        "\n{:>8} {:>12} {:>12} {:>12} {:>10}",
-        "seconds", "received/s", "forwarded/s", "to kernel/s", "lost"
-    );
-    text
+    text.extend(start.notes.iter().map(|note| format!("{note}\n")));
+    text + &heads(&COLUMNS)
 }
 
-/// An interval as one line.
+const COLUMNS: [Column<ForwardCounts>; 4] = [
+    ("received/s", 12, |it, seconds| {
+        per_second(it.received_packets as f64, seconds)
+    }),
+    ("forwarded/s", 12, |it, seconds| {
+        per_second(it.forwarded_packets as f64, seconds)
+    }),
+    ("to kernel/s", 12, |it, seconds| {
+        per_second(it.passed_packets as f64, seconds)
+    }),
+    ("lost", 10, |it, _| count(it.lost_packets)),
+];
+
 fn render_forward_interval(interval: &ForwardInterval) -> String {
-    let seconds = interval.end_seconds - interval.start_seconds;
-    line(interval.end_seconds, seconds, &interval.counts)
-}
-
-fn line(end_seconds: f64, seconds: f64, counts: &ForwardCounts) -> String {
-    format!(
-        "{end_seconds:>8.1} {:>12} {:>12} {:>12} {:>10}\n",
-        per_second(counts.received_packets as f64, seconds),
-        per_second(counts.forwarded_packets as f64, seconds),
-        per_second(counts.passed_packets as f64, seconds),
-        count(counts.lost_packets),
-    )
+    let ends = [interval.start_seconds, interval.end_seconds];
+    line(&COLUMNS, &interval.counts, ends)
 }
 
 /// What it came to.
 fn render_forward_end(end: &ForwardEnd) -> String {
     let account = &end.account;
-    let seconds = end.duration_seconds;
-    let mut text = String::from("\nall of it\n");
-    text.push_str(&line(seconds, seconds, &account.counts()));
-    text.push('\n');
-    text += &amount(account.received_packets, "packets received");
-    text += &amount(account.forwarded_packets, "forwarded");
+    let all = line(&COLUMNS, &account.counts(), [0.0, end.duration_seconds]);
+    let mut text = format!("\nall of it\n{all}\n");
+    let came = [
+        "{received_packets:>14} packets received",
+        "{forwarded_packets:>14} forwarded",
+    ];
+    text += &amounts(account, &came);
     for (what, table, fates) in [
         ("left to the kernel", &PASSED[..], &account.passed),
         ("lost", &LOST[..], &account.lost),
     ] {
         for fate in fates.iter().filter(|fate| fate.packets > 0) {
             let meaning = meaning_of(table, fate);
-            text += &amount(fate.packets, &format!("{what}: {meaning}"));
+            text += &format!("{:>14} {what}: {meaning}\n", count(fate.packets));
         }
     }
-    text += &amount(account.residual_packets, "unaccounted for\n");
+    text += &filled("{residual_packets:>14} unaccounted for\n\n", account);
     for from in &end.interfaces {
-        let counts = from.account.counts();
-        let _ = writeln!(
-            text,
-            "from {}: received {}, forwarded {}, left to the kernel {}, lost {}",
+        let counts = "received {received_packets}, forwarded {forwarded_packets}, left to the kernel {passed_packets}, \
+                      lost {lost_packets}\n";
+        text += &format!(
+            "from {}: {}",
             from.name,
-            count(counts.received_packets),
-            count(counts.forwarded_packets),
-            count(counts.passed_packets),
-            count(counts.lost_packets)
+            filled(counts, &from.account.counts())
         );
     }
     let [losses, mtu_changes] =
         [end.link_loss_events, end.mtu_changes].map(Option::unwrap_or_default);
-    text.push_str(&of_the_link("An interface", losses, mtu_changes));
-    for variable in &end.polling {
-        let _ = writeln!(text, "kern.polling.{}: {}", variable.name, variable.value);
-    }
-    text
+    text + &of_the_link("An interface", losses, mtu_changes) + &variables("", &end.polling)
 }
 
 /// What a row means; one that another version wrote is shown by its name.

@@ -1,15 +1,14 @@
 //! A request/response test as text, line by line as it runs.
 
-use nicpoll_model::Protocol;
+use nicpoll_model::numbers::{MISSING, count, figure};
 use nicpoll_model::traffic::{
-    Latency, RR_SCHEMA, RrClientEnd, RrClientInterval, RrClientStart, RrDocument, RrEnd,
-    RrInterval, RrServed, RrServerEnd, RrServerInterval, RrServerStart, RrSideStart, RrStart,
+    Latency, RR_SCHEMA, RrClientEnd, RrClientStart, RrDocument, RrEnd, RrInterval, RrServed,
+    RrServerEnd, RrServerStart, RrSideStart, RrStart,
 };
-
-use nicpoll_model::numbers::{MISSING, count, figure, time_figure};
-use serde::Serialize;
+use serde_json::json;
 
 use super::stream::{PageForm, PageTexts, RunPage};
+use crate::fields::filled;
 use crate::json::{render_document, render_event};
 use crate::text::named;
 
@@ -27,8 +26,8 @@ pub const RR_TEXTS: PageTexts<RrStart, RrInterval, RrEnd> = PageTexts {
         RrSideStart::Receiver(start) => server_start(start),
     },
     interval: |interval| match interval {
-        RrInterval::Sender(interval) => client_interval(interval),
-        RrInterval::Receiver(interval) => server_interval(interval),
+        RrInterval::Sender(interval) => filled(CLIENT_INTERVAL, interval),
+        RrInterval::Receiver(interval) => filled(SERVER_INTERVAL, interval),
     },
     end: |end| match end {
         RrEnd::Sender(end) => client_end(end),
@@ -36,17 +35,20 @@ pub const RR_TEXTS: PageTexts<RrStart, RrInterval, RrEnd> = PageTexts {
     },
 };
 
-/// The last event of a stream that failed.
-#[derive(Serialize)]
-struct StreamError {
-    error: String,
-}
+const CLIENT_INTERVAL: &str = "{start_seconds:>8.2}..{end_seconds:.2} s  {transactions_per_second:>9} transactions/s  \
+    p50 {latency/p50_ns:time}  p99 {latency/p99_ns:time}  max {latency/max_ns:time}  lost {lost_requests}\n";
+const SERVER_INTERVAL: &str = "{start_seconds:>8.2}..{end_seconds:.2} s  \
+    UDP {udp/requests_received} requests, {udp/responses_sent} responses; \
+    TCP {tcp/requests_received} requests, {tcp/responses_sent} responses\n";
+/// The percentiles of a latency on one line.
+pub const PERCENTILES: &str = "min {min_ns:time}  p50 {p50_ns:time}  p90 {p90_ns:time}  p99 {p99_ns:time}  \
+    p99.9 {p999_ns:time}  max {max_ns:time}  mean {mean_ns:time}";
 
 /// Nothing more happens; `error` says what went wrong. Text leaves that to standard error.
 pub fn finish_rr_page(page: RrPage, error: Option<String>) -> String {
     match (page.form(), error) {
         (PageForm::Text, _) | (PageForm::JsonStream, None) => String::new(),
-        (PageForm::JsonStream, Some(error)) => render_event("error", &StreamError { error }),
+        (PageForm::JsonStream, Some(error)) => render_event("error", &json!({ "error": error })),
         (PageForm::Json, error) => render_document(&RrDocument {
             schema: String::from(RR_SCHEMA),
             start: page.start,
@@ -58,18 +60,14 @@ pub fn finish_rr_page(page: RrPage, error: Option<String>) -> String {
 }
 
 fn client_start(start: &RrClientStart) -> String {
-    let protocol = match start.protocol {
-        Protocol::Udp => "UDP",
-        Protocol::Tcp => "TCP",
-    };
     let pacing = match (start.depth, start.scheduled_per_second) {
         (_, Some(rate)) => format!("open loop, {} requests/s scheduled", figure(rate)),
         (Some(depth), None) => format!("closed loop, {depth} at a time"),
         (None, None) => String::from(MISSING),
     };
     format!(
-        "asking {} over {protocol}: {pacing}; requests of {} bytes, responses of {}\n",
-        start.server, start.request_bytes, start.response_bytes
+        "asking {} over {}: {pacing}; requests of {} bytes, responses of {}\n",
+        start.server, start.protocol, start.request_bytes, start.response_bytes
     )
 }
 
@@ -81,68 +79,23 @@ fn server_start(start: &RrServerStart) -> String {
     format!("answering at {} over UDP and TCP {end}\n", start.address)
 }
 
-fn span(start_seconds: f64, end_seconds: f64) -> String {
-    format!("{start_seconds:>8.2}..{end_seconds:.2} s")
-}
-
-fn client_interval(interval: &RrClientInterval) -> String {
-    let latency = &interval.latency;
-    format!(
-        "{}  {:>9} transactions/s  p50 {}  p99 {}  max {}  lost {}\n",
-        span(interval.start_seconds, interval.end_seconds),
-        figure(interval.transactions_per_second),
-        time_figure(latency.p50_ns),
-        time_figure(latency.p99_ns),
-        time_figure(latency.max_ns),
-        count(interval.lost_requests)
-    )
-}
-
-fn server_interval(interval: &RrServerInterval) -> String {
-    let served = |name, served: &RrServed| {
-        format!(
-            "{name} {} requests, {} responses",
-            count(served.requests_received),
-            count(served.responses_sent)
-        )
-    };
-    format!(
-        "{}  {}; {}\n",
-        span(interval.start_seconds, interval.end_seconds),
-        served("UDP", &interval.udp),
-        served("TCP", &interval.tcp)
-    )
-}
-
 fn client_end(end: &RrClientEnd) -> String {
-    let mut text = named(
+    let line = |name: &str, template: &str| named(name, NAME, &filled(template, end));
+    let mut text = line(
         "transactions",
-        NAME,
-        &format!(
-            "{} in {:.2} s: {}/s",
-            count(end.transactions),
-            end.seconds,
-            figure(end.transactions_per_second)
-        ),
+        "{transactions} in {seconds:.2} s: {transactions_per_second}/s",
     );
-    if let (Some(scheduled), Some(unsent)) = (end.scheduled_requests, end.unsent_requests) {
-        let parts = format!(
-            "{} = {} sent + {} refused by the kernel + {} not sent in time",
-            count(scheduled),
-            count(end.requests_sent),
-            count(end.refused_sends),
-            count(unsent)
+    if end.scheduled_requests.is_some() && end.unsent_requests.is_some() {
+        text += &line(
+            "scheduled",
+            "{scheduled_requests} = {requests_sent} sent + {refused_sends} refused by the kernel + {unsent_requests} not \
+             sent in time",
         );
-        text += &named("scheduled", NAME, &parts);
     }
-    let parts = format!(
-        "{} sent = {} answered + {} lost ({} answered too late)",
-        count(end.requests_sent),
-        count(end.transactions),
-        count(end.lost_requests),
-        count(end.late_responses)
+    text += &line(
+        "requests",
+        "{requests_sent} sent = {transactions} answered + {lost_requests} lost ({late_responses} answered too late)",
     );
-    text += &named("requests", NAME, &parts);
     for (number, what) in [
         (end.refused_sends, "sends refused by the kernel"),
         (end.foreign_messages, "messages that answer no request"),
@@ -151,9 +104,9 @@ fn client_end(end: &RrClientEnd) -> String {
             text += &named("", NAME, &format!("{} {what}", count(number)));
         }
     }
-    text += &named("latency", NAME, &percentiles(&end.latency));
+    text += &named("latency", NAME, &filled(PERCENTILES, &end.latency));
     if let Some(lag) = &end.send_lag {
-        text += &named("send lag", NAME, &percentiles(lag));
+        text += &named("send lag", NAME, &filled(PERCENTILES, lag));
         text.push_str(
             "Latency counts from the scheduled time; send lag is the part of it until the sending.\n",
         );
@@ -172,44 +125,22 @@ pub fn without_percentiles(latency: &Latency) -> String {
 }
 
 fn server_end(end: &RrServerEnd) -> String {
+    let line = |name: &str, template: &str, served: &RrServed| {
+        named(name, NAME, &filled(template, served))
+    };
+    let counts = "{requests_received} requests, {responses_sent} responses, {foreign_messages} foreign messages; \
+                  {bytes_received} bytes in, {bytes_sent} out";
     let mut text = String::new();
     for (name, served) in [("UDP", &end.udp), ("TCP", &end.tcp)] {
-        let counts = format!(
-            "{} requests, {} responses, {} foreign messages; {} bytes in, {} out",
-            count(served.requests_received),
-            count(served.responses_sent),
-            count(served.foreign_messages),
-            count(served.bytes_received),
-            count(served.bytes_sent)
-        );
-        text += &named(name, NAME, &counts);
+        text += &line(name, counts, served);
         if served.refused_sends > 0 {
-            let refused = count(served.refused_sends);
-            let refused = format!("{refused} responses refused by the kernel");
-            text += &named("", NAME, &refused);
+            text += &line(
+                "",
+                "{refused_sends} responses refused by the kernel",
+                served,
+            );
         }
     }
-    let connections = format!(
-        "{} served, {} refused; {:.2} s",
-        count(end.connections),
-        count(end.refused_connections),
-        end.seconds
-    );
-    text + &named("connections", NAME, &connections)
-}
-
-/// The percentiles of a latency on one line.
-pub fn percentiles(latency: &Latency) -> String {
-    let mean = latency.mean_ns.map(|ns| ns.round() as u64);
-    [
-        ("min", latency.min_ns),
-        ("p50", latency.p50_ns),
-        ("p90", latency.p90_ns),
-        ("p99", latency.p99_ns),
-        ("p99.9", latency.p999_ns),
-        ("max", latency.max_ns),
-        ("mean", mean),
-    ]
-    .map(|(name, ns)| format!("{name} {}", time_figure(ns)))
-    .join("  ")
+    let connections = "{connections} served, {refused_connections} refused; {seconds:.2} s";
+    text + &named("connections", NAME, &filled(connections, end))
 }

@@ -2,14 +2,13 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::engine::{
-    KernelSideFacts, SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkFates, SinkInterval,
-    SinkStart, SinkVariable,
-};
-use nicpoll_model::numbers::{MISSING, count, counted, duration_text, per_second};
+use nicpoll_model::engine::KernelSideFacts;
+use nicpoll_model::numbers::{MISSING, count, counted, per_second};
+use nicpoll_model::engine::{SINK_SCHEMA, SinkCheck, SinkEnd, SinkInterval, SinkStart, SinkVariable};
 
-use super::rr::percentiles;
-use super::stream::{PageTexts, amount, list, of_the_link};
+use super::rr::PERCENTILES;
+use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};
+use crate::fields::{filled, told};
 
 /// How its parts read.
 pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {
@@ -21,154 +20,53 @@ pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {
 
 /// What is received and how, and the names of the columns.
 fn render_sink_start(start: &SinkStart) -> String {
-    let taken = match &start.udp_ports {
-        None => String::from("all UDP"),
-        Some(ports) => format!("UDP to port {}", list(ports)),
+    let taken = match start.udp_ports {
+        None => "all UDP",
+        Some(_) => "UDP to port {udp_ports:raw}",
     };
-    let device = device(&start.device);
-    let mut text = format!(
-        "{}: taking {taken}; {}\n{}\n",
-        start.interface,
-        device.others,
-        (device.line)(start)
-    );
-    for refused in &start.refused_devices {
-        let _ = writeln!(text, "Not by {}: {}", refused.device, refused.why);
-    }
+    // What becomes of other packets, and how those come that are taken.
+    let (others, device) = match start.device.as_str() {
+        "af-packet" => (
+            "the kernel has all packets, too",
+            "AF_PACKET, a tap: it gets a copy of each packet, and the kernel goes on with its own",
+        ),
+        "tap" => (
+            "anything else ends here",
+            "TAP: what this host sends through {interface} ends here",
+        ),
+        _ => ("everything else goes to the kernel", &*af_xdp(start)),
+    };
     let how = match start.discipline.as_str() {
-        "polling" => format!(
-            "polling at {} Hz, controller {}",
-            start.hz, start.controller
-        ),
-        "adaptive" => format!(
-            "adaptive: interrupts, or polling at {} Hz, controller {}",
-            start.hz, start.controller
-        ),
+        "polling" => "polling at {hz:raw} Hz, controller {controller}",
+        "adaptive" => "adaptive: interrupts, or polling at {hz:raw} Hz, controller {controller}",
         "interrupt" if start.storm_threshold_passes > 0 => {
-            format!(
-                "interrupt, throttled after {} passes",
-                start.storm_threshold_passes
-            )
+            "interrupt, throttled after {storm_threshold_passes:raw} passes"
         }
-        other => String::from(other),
+        _ => "{discipline}",
     };
     let scheduling = match start.scheduling.as_str() {
         "fifo" => "before ordinary programs (SCHED_FIFO)",
         _ => "as an ordinary program",
     };
-    let _ = writeln!(text, "{how}, on CPU {}, {scheduling}", list(&start.cpus));
-    if device.has_kernel_before_it {
-        text.push_str(&kernel_side(&start.kernel_side));
+    let head = format!("{{interface}}: taking {taken}; {others}\n{device}\n");
+    let mut text = filled(&head, start);
+    for refused in &start.refused_devices {
+        text += &filled("Not by {device}: {why}\n", refused);
     }
-    text.push_str(&other_changes(start));
-    if start.work_ns > 0 {
-        let _ = writeln!(
-            text,
-            "{} of work on each packet",
-            duration_text(start.work_ns)
-        );
+    text += &filled(
+        &format!("{how}, on CPU {{cpus:raw}}, {scheduling}\n"),
+        start,
+    );
+    if start.device != "tap" {
+        text += &kernel_side(&start.kernel_side);
     }
-    text.push_str(&columns());
-    text
-}
-
-/// The names of an interval's columns.
-fn columns() -> String {
-    format!(
-        "\n{:>8} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6} {:>6} {:>10}\n",
-        "seconds",
-        "packets/s",
-        "Mbit/s",
-        "ring full",
-        "no memory",
-        "polls/s",
-        "wake-ups",
-        "CPU %",
-        "burst",
-        "lost polls"
-    )
-}
-
-/// What else changes while it runs.
-fn other_changes(start: &SinkStart) -> String {
-    let mut text = String::new();
-    if !start.other_end_changes.is_empty() {
-        let _ = writeln!(
-            text,
-            "Linux changes the other end of this veth while the XDP program is here: {}",
-            start.other_end_changes.join(", ")
-        );
-    }
-    if let Some(why) = &start.knobs_refused {
-        let _ = writeln!(text, "'nicpoll sysctl' cannot reach this sink: {why}");
-    }
-    text
-}
-
-/// What the kernel does for arrivals.
-fn kernel_side(side: &KernelSideFacts) -> String {
-    let what = match side.name.as_str() {
-        "threaded" => format!(
-            "User-side polling only: kernel threads receive each arrival, on CPU {}.",
-            list(&side.thread_cpus)
-        ),
-        "polling" => String::from("The kernel's side polls, too: a timer begins its rounds."),
-        _ => String::from("User-side polling only: the kernel's NAPI still runs for each arrival."),
-    };
-    match side.changes.is_empty() {
-        true => format!("{what}\n"),
-        false => format!(
-            "{what}\nChanged for that, and put back at the end: {}\n",
-            side.changes.join(", ")
-        ),
-    }
-}
-
-/// What a device means for the packets.
-struct Device {
-    name: &'static str,
-    /// What becomes of those that were not asked for.
-    others: &'static str,
-    /// How those come that were.
-    line: fn(&SinkStart) -> String,
-    /// Whether the kernel receives them first.
-    has_kernel_before_it: bool,
-}
-
-const DEVICES: [Device; 3] = [
-    Device {
-        name: "af-xdp",
-        others: "everything else goes to the kernel",
-        line: af_xdp,
-        has_kernel_before_it: true,
-    },
-    Device {
-        name: "af-packet",
-        others: "the kernel has all packets, too",
-        line: |_| {
-            String::from(
-                "AF_PACKET, a tap: it gets a copy of each packet, and the kernel goes on with its own",
-            )
-        },
-        has_kernel_before_it: true,
-    },
-    Device {
-        name: "tap",
-        others: "anything else ends here",
-        line: |start| {
-            let interface = &start.interface;
-            format!("TAP: what this host sends through {interface} ends here")
-        },
-        has_kernel_before_it: false,
-    },
-];
-
-/// The device of a name, or the first for one that another version wrote.
-fn device(name: &str) -> &'static Device {
-    let mut devices = DEVICES.iter();
-    devices
-        .find(|device| device.name == name)
-        .unwrap_or(&DEVICES[0])
+    let changes = [
+        "Linux changes the other end of this veth while the XDP program is here: {other_end_changes}\n",
+        "'nicpoll sysctl' cannot reach this sink: {knobs_refused}\n",
+        "{work_ns:+duration} of work on each packet\n",
+    ];
+    text.extend(told(start, &changes));
+    text + &heads(&COLUMNS)
 }
 
 fn af_xdp(start: &SinkStart) -> String {
@@ -184,27 +82,46 @@ fn af_xdp(start: &SinkStart) -> String {
     format!("AF_XDP, {copies}, {queues}, XDP program {runs}")
 }
 
-/// An interval as one line.
-fn render_sink_interval(interval: &SinkInterval) -> String {
-    let seconds = interval.end_seconds - interval.start_seconds;
-    let (counts, polling) = (&interval.counts, &interval.polling);
-    line(interval.end_seconds, seconds, counts, polling)
+/// What the kernel does for arrivals.
+fn kernel_side(side: &KernelSideFacts) -> String {
+    let what = match side.name.as_str() {
+        "threaded" => {
+            "User-side polling only: kernel threads receive each arrival, on CPU {thread_cpus:raw}.\n"
+        }
+        "polling" => "The kernel's side polls, too: a timer begins its rounds.\n",
+        _ => "User-side polling only: the kernel's NAPI still runs for each arrival.\n",
+    };
+    let changes = "Changed for that, and put back at the end: {changes}\n";
+    filled(what, side) + &told(side, &[changes]).concat()
 }
 
-fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts, polling: &[SinkVariable]) -> String {
-    let knob = |name: &str| value_of(polling, name).map_or(String::from(MISSING), count);
-    format!(
-        "{end_seconds:>8.1} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6} {:>6} {:>10}\n",
-        per_second(counts.received_packets as f64, seconds),
-        per_second(counts.received_bytes as f64 * 8.0 / 1e6, seconds),
-        count(counts.ring_full_packets),
-        count(counts.no_memory_packets),
-        per_second(counts.polls as f64, seconds),
-        count(counts.wake_up_events),
-        per_second(counts.cpu_ns as f64 / 1e7, seconds),
-        knob("burst"),
-        knob("lost_polls"),
-    )
+const COLUMNS: [Column<SinkInterval>; 9] = [
+    ("packets/s", 12, |it, seconds| {
+        per_second(it.counts.received_packets as f64, seconds)
+    }),
+    ("Mbit/s", 10, |it, seconds| {
+        per_second(it.counts.received_bytes as f64 * 8.0 / 1e6, seconds)
+    }),
+    ("ring full", 10, |it, _| count(it.counts.ring_full_packets)),
+    ("no memory", 10, |it, _| count(it.counts.no_memory_packets)),
+    ("polls/s", 10, |it, seconds| {
+        per_second(it.counts.polls as f64, seconds)
+    }),
+    ("wake-ups", 9, |it, _| count(it.counts.wake_up_events)),
+    ("CPU %", 6, |it, seconds| {
+        per_second(it.counts.cpu_ns as f64 / 1e7, seconds)
+    }),
+    ("burst", 6, |it, _| knob(&it.polling, "burst")),
+    ("lost polls", 10, |it, _| knob(&it.polling, "lost_polls")),
+];
+
+fn render_sink_interval(interval: &SinkInterval) -> String {
+    let ends = [interval.start_seconds, interval.end_seconds];
+    line(&COLUMNS, interval, ends)
+}
+
+fn knob(polling: &[SinkVariable], name: &str) -> String {
+    value_of(polling, name).map_or(String::from(MISSING), count)
 }
 
 fn value_of(polling: &[SinkVariable], name: &str) -> Option<u32> {
@@ -217,73 +134,41 @@ fn value_of(polling: &[SinkVariable], name: &str) -> Option<u32> {
 fn render_sink_end(end: &SinkEnd) -> String {
     let account = &end.account;
     let mut text = String::from("\nall of it\n");
-    text.push_str(&line(
-        end.duration_seconds,
-        end.duration_seconds,
-        &end.totals,
-        &end.polling,
-    ));
-    let fates = &account.fates;
+    text += &render_sink_interval(&SinkInterval {
+        start_seconds: 0.0,
+        end_seconds: end.duration_seconds,
+        counts: end.totals,
+        fates: account.fates,
+        events: end.events,
+        polling: end.polling.clone(),
+    });
     text.push('\n');
-    text += &amount(fates.taken_packets, "packets taken for the sink");
-    for (packets, what) in [
-        (account.received_packets, "received"),
-        (
-            account.ring_full_packets,
-            "lost: the socket's ring was full",
-        ),
-        (
-            account.no_memory_packets,
-            "lost: no memory was free, since the program did not keep up, or the frame was too long",
-        ),
-        (account.waiting_packets, "still in the ring at the end"),
-    ] {
-        text += &amount(packets, what);
-    }
-    text += &amount(account.residual_packets, "unaccounted for");
-    text.push_str(&left_to_the_kernel(fates));
+    text += &amounts(
+        account,
+        &[
+            "{taken_packets:>14} packets taken for the sink",
+            "{received_packets:>14} received",
+            "{ring_full_packets:>14} lost: the socket's ring was full",
+            "{no_memory_packets:>14} lost: no memory was free, since the program did not keep up, or the frame was too long",
+            "{waiting_packets:>14} still in the ring at the end",
+            "{residual_packets:>14} unaccounted for",
+        ],
+    );
+    let left_to_the_kernel = [
+        "{passed_packets:>14} other packets, not asked for\n",
+        "{without_socket_packets:+>14} asked for, but left to the kernel: their queue had no socket\n",
+        "{too_long_packets:+>14} asked for, but left to the kernel: longer than the memory for a frame, since the MTU was \
+         raised\n",
+    ];
+    text.extend(told(account, &left_to_the_kernel));
     if let Some(check) = &end.check {
-        text.push_str(&check_lines(check));
+        text += &check_lines(check);
     }
-    text.push_str(&of_the_interface(end));
-    text.push_str(&other_counts(end));
+    let events = &end.events;
+    text += &of_the_link("The interface", events.link_loss_events, events.mtu_changes);
+    text += &other_counts(end);
     if let Some(hint) = ceiling(end) {
         let _ = writeln!(text, "\n{hint}");
-    }
-    text
-}
-
-/// What was not taken.
-fn left_to_the_kernel(fates: &SinkFates) -> String {
-    let mut text = String::new();
-    if let Some(passed) = fates.passed_packets {
-        text += &amount(passed, "other packets, not asked for");
-    }
-    for (packets, why) in [
-        (fates.without_socket_packets, "their queue had no socket"),
-        (
-            fates.too_long_packets,
-            "longer than the memory for a frame, since the MTU was raised",
-        ),
-    ] {
-        if packets > 0 {
-            let what = format!("asked for, but left to the kernel: {why}");
-            text += &amount(packets, &what);
-        }
-    }
-    text
-}
-
-/// What became of the interface, and of the one at the other end.
-fn of_the_interface(end: &SinkEnd) -> String {
-    let events = &end.events;
-    let mut text = of_the_link("The interface", events.link_loss_events, events.mtu_changes);
-    if !end.other_end_left.is_empty() {
-        let _ = writeln!(
-            text,
-            "Not put back at the other end of this veth: {}",
-            end.other_end_left.join(", ")
-        );
     }
     text
 }
@@ -304,37 +189,22 @@ fn kernel_busy_poll(outcome: &str) -> &'static str {
 
 /// What else was counted, and the knobs.
 fn other_counts(end: &SinkEnd) -> String {
-    let mut text = String::new();
-    if end.totals.throttled_passes > 0 {
-        let _ = writeln!(
-            text,
-            "An interrupt storm was throttled {} times, until the next tick each.",
-            count(end.totals.throttled_passes)
-        );
-    }
+    let before = [
+        "Not put back at the other end of this veth: {other_end_left}\n",
+        "An interrupt storm was throttled {totals/throttled_passes:+} times, until the next tick each.\n",
+    ];
+    let mut text = told(end, &before).concat();
     if let Some(outcome) = &end.kernel_busy_poll {
         let _ = writeln!(text, "{}", kernel_busy_poll(outcome));
     }
-    if let Some(kernel_ns) = end.totals.kernel_ns {
-        let _ = writeln!(
-            text,
-            "The kernel's receive work took {} of the same CPUs between cycles, which was charged to polling.",
-            duration_text(kernel_ns)
-        );
-    }
+    let kernel_ns = "The kernel's receive work took {totals/kernel_ns:duration} of the same CPUs between cycles, which was \
+                     charged to polling.\n";
+    text.extend(told(end, &[kernel_ns]));
     text.push('\n');
-    for variable in &end.polling {
-        let _ = writeln!(text, "kern.polling.{}: {}", variable.name, variable.value);
-    }
-    for of_cpu in end
-        .polling_by_cpu
-        .iter()
-        .filter(|_| end.polling_by_cpu.len() > 1)
-    {
-        for variable in &of_cpu.polling {
-            let (name, value) = (&variable.name, variable.value);
-            let _ = writeln!(text, "kern.polling.cpu{}.{name}: {value}", of_cpu.cpu);
-        }
+    text += &variables("", &end.polling);
+    if end.polling_by_cpu.len() > 1 {
+        let each = end.polling_by_cpu.iter();
+        text.extend(each.map(|it| variables(&format!("cpu{}.", it.cpu), &it.polling)));
     }
     text
 }
@@ -346,26 +216,22 @@ fn check_lines(check: &SinkCheck) -> String {
     } else {
         "streams"
     };
-    let what = format!(
-        "packets with a number ({}), in {} {streams}",
-        check.by,
-        count(check.streams)
+    let numbered = format!(
+        "\n{{numbered_packets:>14}} packets with a number ({{by}}), in {{streams}} {streams}"
     );
-    let mut text = format!("\n{}", amount(check.numbered_packets, &what));
-    for (packets, what) in [
-        (check.lost_packets, "did not come"),
-        (check.duplicate_packets, "came twice"),
-        (check.late_packets, "came after a later one"),
-        (check.unnumbered_packets, "without a number"),
-        (
-            check.unfollowed_packets,
-            "of more streams than can be told apart",
-        ),
-    ] {
-        text += &amount(packets, what);
-    }
+    let mut text = amounts(
+        check,
+        &[
+            &numbered,
+            "{lost_packets:>14} did not come",
+            "{duplicate_packets:>14} came twice",
+            "{late_packets:>14} came after a later one",
+            "{unnumbered_packets:>14} without a number",
+            "{unfollowed_packets:>14} of more streams than can be told apart",
+        ],
+    );
     if let Some(latency) = &check.latency {
-        let _ = writeln!(text, "One-way latency: {}", percentiles(latency));
+        text += &format!("One-way latency: {}\n", filled(PERCENTILES, latency));
     }
     text
 }

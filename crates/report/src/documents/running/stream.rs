@@ -3,9 +3,11 @@
 //! Each part is printed once, when it is there. Only what is printed as one object at the end is stored until then.
 
 use nicpoll_model::RunDocument;
-use nicpoll_model::numbers::{count, counted};
+use nicpoll_model::numbers::counted;
+use nicpoll_model::engine::SinkVariable;
 use serde::Serialize;
 
+use crate::fields::filled;
 use crate::json::{render_document, render_event};
 
 /// How to print.
@@ -121,9 +123,32 @@ where
     }
 }
 
-/// A line of an account: a number of packets, and what became of them.
-pub(super) fn amount(packets: impl ToString, what: &str) -> String {
-    format!("{:>14} {what}\n", count(packets))
+/// A column of the lines of intervals: its name, its width, and how its figure is read of an interval and its length in
+/// seconds.
+pub(super) type Column<I> = (&'static str, usize, fn(&I, f64) -> String);
+
+/// The names of the columns, below an empty line.
+pub(super) fn heads<I>(columns: &[Column<I>]) -> String {
+    let heads = columns.iter();
+    let heads: String = heads
+        .map(|(name, width, _)| format!(" {name:>width$}"))
+        .collect();
+    format!("\n{:>8}{heads}\n", "seconds")
+}
+
+/// The line of an interval between two times.
+pub(super) fn line<I>(columns: &[Column<I>], interval: &I, [start, end]: [f64; 2]) -> String {
+    let cells = columns.iter();
+    let cells: String = cells
+        .map(|(_, width, read)| format!(" {:>width$}", read(interval, end - start)))
+        .collect();
+    format!("{end:>8.1}{cells}\n")
+}
+
+/// Amounts of an account, each with what became of it.
+pub(super) fn amounts(document: &impl Serialize, lines: &[&str]) -> String {
+    let lines = lines.iter();
+    lines.map(|line| filled(line, document) + "\n").collect()
 }
 
 /// What checks of status found of an interface.
@@ -141,10 +166,12 @@ pub(super) fn of_the_link(interface: &str, losses: u64, mtu_changes: u64) -> Str
         .collect()
 }
 
-/// Numbers, with commas between them.
-pub(super) fn list<T: ToString>(numbers: &[T]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-    numbers.join(", ")
+/// Knobs and counters, a line each; `of` names the CPU that they are of.
+pub(super) fn variables(of: &str, variables: &[SinkVariable]) -> String {
+    let variables = variables.iter();
+    variables
+        .map(|it| format!("kern.polling.{of}{}: {}\n", it.name, it.value))
+        .collect()
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
+use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
 use nicpoll_model::sim::{
-    SimBottleneck, SimCpu, SimFigures, SimFlow, SimHostFigures, SimLedger, SimNapi, SimPlan,
-    SimPolling, SimQueue, SimRun, SimSlice, SimStop, SimStorm, SimTcp, SimTcpSlice,
+    SimBottleneck, SimFigures, SimHostFigures, SimLedger, SimPlan, SimPolling, SimQueue, SimRun,
+    SimSlice, SimStop, SimTcp,
 };
+use serde::Serialize;
 
-use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing, time_figure};
-
-use crate::documents::running::rr::{percentiles, without_percentiles};
+use crate::documents::running::rr::{PERCENTILES, without_percentiles};
+use crate::fields::{filled, filled_part};
 use crate::text::{aligned_lines, named};
 
 /// Width of the names at the left.
@@ -17,51 +18,59 @@ const NAME: usize = 12;
 
 /// A run as text: what came out, and why no more did.
 pub fn render_sim_run(run: &SimRun) -> String {
+    let mut text = filled(
+        ".\n{workload}, {seconds:raw} s of virtual time after {warmup_seconds:raw} s of warm-up, seed {seed:raw}.\n\n",
+        &run.plan,
+    );
+    text.insert_str(0, &format!("Simulated, not measured: {}", hosts(&run.plan)));
     match &run.figures.hosts[..] {
-        [host] => alone(run, host),
-        _ => path(run),
+        [host] => alone(&mut text, run, host),
+        _ => path(&mut text, run),
     }
+    text
+}
+
+fn hosts(plan: &SimPlan) -> String {
+    let kind = if plan.hosts.len() == 1 { "host " } else { "" };
+    let hosts = plan.hosts.iter();
+    let hosts: Vec<String> = hosts
+        .map(|stop| format!("{kind}{} under {}", stop.host, stop.discipline))
+        .collect();
+    hosts.join(", then ")
 }
 
 /// A host with ideal hosts at the far end of its lines.
-fn alone(run: &SimRun, host: &SimHostFigures) -> String {
-    let mut text = head(&run.plan);
-    let figures = &run.figures;
-    rates(&mut text, figures, host, &run.plan.workload);
-    ledger(&mut text, &figures.ledger);
-    clients(&mut text, figures, host);
-    cards(&mut text, host);
-    item(&mut text, "latency", &percentiles(&figures.latency));
-    item(&mut text, "jitter", &rounded(figures.jitter_ns));
-    processor(&mut text, figures, host);
-    queues(&mut text, &host.queues);
-    discipline(&mut text, host);
-    text += &without_percentiles(&figures.latency);
+fn alone(text: &mut String, run: &SimRun, host: &SimHostFigures) {
+    let (figures, workload) = (&run.figures, &run.plan.workload);
+    rates(text, figures, host, workload);
+    balance(text, &figures.ledger);
+    for loss in &figures.ledger.losses {
+        let lost = format!("{} lost: {}", count(loss.datagrams), loss.place.name());
+        item(text, "", &lost);
+    }
+    cards(text, figures, host);
+    tell(text, "latency", PERCENTILES, &figures.latency);
+    tell(text, "jitter", "{jitter_ns:time}", figures);
+    processor_states(text, host);
+    let delivered = figures.ledger.delivered;
+    let a_packet = host.context_switches as f64 / delivered as f64;
+    let switches = format!(
+        "{} ({} a packet); {} interrupts of the {}",
+        count(host.context_switches),
+        figure_or_missing((delivered > 0).then_some(a_packet)),
+        count(host.interrupts),
+        several(host, "card")
+    );
+    item(text, "switches", &switches);
+    queues(text, &host.queues);
+    discipline(text, host);
+    *text += &without_percentiles(&figures.latency);
     if !figures.slices.is_empty() {
         text.push('\n');
         text.push_str(&slices(&figures.slices));
     }
     text.push('\n');
-    bottleneck(
-        &mut text,
-        &run.bottleneck,
-        delivered_unit(&run.plan.workload),
-    );
-    text
-}
-
-fn head(plan: &SimPlan) -> String {
-    let kind = if plan.hosts.len() == 1 { "host " } else { "" };
-    let stop = |stop: &SimStop| format!("{kind}{} under {}", stop.host, stop.discipline);
-    let hosts: Vec<_> = plan.hosts.iter().map(stop).collect();
-    format!(
-        "Simulated, not measured: {}.\n{}, {} s of virtual time after {} s of warm-up, seed {}.\n\n",
-        hosts.join(", then "),
-        plan.workload,
-        plan.seconds,
-        plan.warmup_seconds,
-        plan.seed
-    )
+    bottleneck(text, &run.bottleneck, delivered_unit(workload));
 }
 
 /// Adds a line with a name at its left.
@@ -69,14 +78,17 @@ pub fn item(text: &mut String, name: &str, value: &str) {
     *text += &named(name, NAME, value);
 }
 
-/// A mean time, `-` for none.
-fn rounded(mean_ns: Option<f64>) -> String {
-    time_figure(mean_ns.map(|ns| ns.round() as u64))
+/// Adds a line with fields of a part of the document; none where that part is null.
+fn tell(text: &mut String, name: &str, template: &str, part: &impl Serialize) {
+    if let Some(told) = filled_part(template, part) {
+        item(text, name, &told);
+    }
 }
 
-/// A share that there may be none of.
-fn ratio(share: Option<f64>) -> String {
-    share.map_or_else(|| String::from(MISSING), percent)
+/// The name of what a host has one of for each card.
+fn several(host: &SimHostFigures, name: &str) -> String {
+    let plural = if host.cards.len() > 1 { "s" } else { "" };
+    format!("{name}{plural}")
 }
 
 /// A share with one decimal.
@@ -102,34 +114,21 @@ pub fn delivered_unit(workload: &str) -> &'static str {
 }
 
 fn rates(text: &mut String, figures: &SimFigures, host: &SimHostFigures, workload: &str) {
-    let unit = unit(workload);
-    let offered = format!("{} {unit}", figure(figures.offered_pps));
+    let offered = format!("{} {}", figure(figures.offered_pps), unit(workload));
     item(text, "offered", &offered);
     let loss = match figures.loss_ratio {
         Some(ratio) => format!("{} lost", percent(ratio)),
         None => String::from("nothing offered"),
     };
-    let delivered = delivered_unit(workload);
-    let lines = if host.cards.len() > 1 {
-        "lines"
-    } else {
-        "line"
-    };
     let delivered = format!(
-        "{} {delivered}, {} Mbit/s of payload; {loss}; {} of the {lines} in use",
+        "{} {}, {} Mbit/s of payload; {loss}; {} of the {} in use",
         figure(figures.delivered_pps),
+        delivered_unit(workload),
         figure(figures.delivered_payload_bits_per_second / 1e6),
-        ratio(host.line_ratio())
+        host.line_ratio().map_or(String::from(MISSING), percent),
+        several(host, "line")
     );
     item(text, "delivered", &delivered);
-}
-
-fn ledger(text: &mut String, ledger: &SimLedger) {
-    balance(text, ledger);
-    for loss in &ledger.losses {
-        let lost = format!("{} lost: {}", count(loss.datagrams), loss.place.name());
-        item(text, "", &lost);
-    }
 }
 
 /// A ledger's two sides.
@@ -143,34 +142,21 @@ fn balance(text: &mut String, ledger: &SimLedger) {
     item(text, "ledger", &balance);
 }
 
-fn clients(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
-    // One on each line is told of with its card.
+/// How alike clients were served, and what each card did where there are several.
+fn cards(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
+    let served =
+        "{clients}, each served {served_least_packets} to {served_most_packets} times, the median";
+    // One client on each line is told of with its card.
     let cards = host.cards.len() as u64;
     if let Some(clients) = figures.clients.filter(|clients| clients.count > cards) {
-        let served = format!(
-            "{}, each served {} to {} times, the median {}",
-            count(clients.count),
-            count(clients.served_least),
-            count(clients.served_most),
-            count(clients.served_median.round() as u64)
-        );
+        let median = count(clients.served_median.round() as u64);
+        let served = format!("{} {median}", filled(served, &clients));
         item(text, "clients", &served);
     }
-}
-
-fn cards(text: &mut String, host: &SimHostFigures) {
-    if host.cards.len() < 2 {
-        return;
-    }
-    for (number, card) in host.cards.iter().enumerate() {
-        let did = format!(
-            "{} received, {} of them lost in its ring; {} interrupts; {} of its line in use",
-            count(card.received),
-            count(card.ring_lost),
-            count(card.interrupts),
-            ratio(card.line_ratio)
-        );
-        item(text, &format!("card {}", number + 1), &did);
+    let did = "{received_packets} received, {ring_lost_packets} of them lost in its ring; {interrupts} interrupts; \
+               {line_ratio:%} of its line in use";
+    for (number, card) in (1..).zip(&host.cards).filter(|_| cards > 1) {
+        tell(text, &format!("card {number}"), did, card);
     }
 }
 
@@ -179,88 +165,43 @@ fn slices(slices: &[SimSlice]) -> String {
     let knobs = ["burst", "pending_polls", "lost_polls", "stalled"];
     let has_knobs = slices.iter().any(|slice| !slice.knobs.is_empty());
     let shown = if has_knobs { &knobs[..] } else { &[] };
-    let names = [
-        "until s",
-        "offered",
-        "delivered",
-        "lost",
-        "interrupts",
-        "throttled",
-    ];
-    let mut lines: Vec<Vec<String>> =
-        vec![names.iter().chain(shown).map(ToString::to_string).collect()];
+    let names = "until s|offered|delivered|lost|interrupts|throttled";
+    let row = "{end_seconds:raw}|{offered_packets}|{delivered_packets}|{lost_packets}|{interrupts}|{throttled_passes}";
+    let cells = |row: &str| row.split('|').map(String::from).collect::<Vec<_>>();
+    let head = cells(names)
+        .into_iter()
+        .chain(shown.iter().map(ToString::to_string));
+    let mut lines: Vec<Vec<String>> = vec![head.collect()];
     for slice in slices {
-        let mut cells = vec![slice.end_seconds.to_string()];
-        let counts = [
-            slice.offered,
-            slice.delivered,
-            slice.lost,
-            slice.interrupts,
-            slice.throttled,
-        ];
-        cells.extend(counts.map(count));
-        cells.extend(shown.iter().map(|name| {
-            let knob = slice.knobs.iter().find(|knob| knob.name == *name);
-            knob.map_or_else(|| String::from(MISSING), |knob| knob.value.to_string())
-        }));
-        lines.push(cells);
+        let of = |name: &&str| slice.knobs.iter().find(|knob| knob.name == **name);
+        let knobs = shown.iter().map(of);
+        let knobs = knobs.map(|knob| knob.map_or(String::from(MISSING), |it| it.value.to_string()));
+        lines.push(
+            cells(&filled(row, slice))
+                .into_iter()
+                .chain(knobs)
+                .collect(),
+        );
     }
     aligned_lines(&lines, 1)
 }
 
-fn processor(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
-    processor_states(text, host);
-    let delivered = figures.ledger.delivered;
-    let a_packet = host.context_switches as f64 / delivered as f64;
-    let switches = format!(
-        "{} ({} a packet); {} interrupts of the {}",
-        count(host.context_switches),
-        figure_or_missing((delivered > 0).then_some(a_packet)),
-        count(host.interrupts),
-        if host.cards.len() > 1 {
-            "cards"
-        } else {
-            "card"
-        }
-    );
-    item(text, "switches", &switches);
-}
-
 /// The exact account, and what one that samples would have shown.
 fn processor_states(text: &mut String, host: &SimHostFigures) {
-    let states = |cpu: &SimCpu| {
-        format!(
-            "user {}  system {}  interrupt {}  soft interrupt {}  idle {}",
-            percent(cpu.user),
-            percent(cpu.system),
-            percent(cpu.interrupt),
-            percent(cpu.soft_interrupt),
-            percent(cpu.idle)
-        )
-    };
-    item(text, "processor", &states(&host.cpu));
-    for (number, cpu) in host.cpus.iter().enumerate() {
-        item(text, &format!("  number {}", number + 1), &states(cpu));
+    let states = "user {user_ratio:%}  system {system_ratio:%}  interrupt {interrupt_ratio:%}  \
+                  soft interrupt {soft_interrupt_ratio:%}  idle {idle_ratio:%}";
+    tell(text, "processor", states, &host.cpu);
+    for (number, cpu) in (1..).zip(&host.cpus) {
+        tell(text, &format!("  number {number}"), states, cpu);
     }
-    let sampled = host.cpu_sampled.as_ref();
-    item(
-        text,
-        "as sampled",
-        &sampled.map_or(String::from(MISSING), states),
-    );
+    let sampled = filled_part(states, &host.cpu_sampled);
+    item(text, "as sampled", sampled.as_deref().unwrap_or(MISSING));
 }
 
 fn queues(text: &mut String, queues: &[SimQueue]) {
     let used = queues.iter().filter(|queue| queue.most > 0);
     let each: Vec<_> = used
-        .map(|queue| {
-            format!(
-                "{} {}/{}",
-                queue.name,
-                count(queue.most),
-                count(queue.limit)
-            )
-        })
+        .map(|queue| filled("{name} {most_packets}/{limit_packets}", queue))
         .collect();
     if !each.is_empty() {
         item(text, "most held", &each.join(", "));
@@ -269,135 +210,93 @@ fn queues(text: &mut String, queues: &[SimQueue]) {
 
 /// What the discipline itself did.
 fn discipline(text: &mut String, host: &SimHostFigures) {
-    if let Some(storm) = host.storm {
-        self::storm(text, storm);
-    }
-    if let Some(polling) = &host.polling {
-        self::polling(text, polling);
-    }
-    if let Some(napi) = host.napi {
-        self::napi(text, napi);
-    }
+    let storm = "{passes} passes of the interrupt thread, {throttled_passes} throttled, {reports} storms reported";
+    tell(text, "passes", storm, &host.storm);
+    let polling = "{cycles} cycles asked for {asked_packets} packets; burst {burst_mean_packets} on average, \
+                   {burst_min_packets} to {burst_max_reached_packets}; controller {controller}";
+    tell(text, "polling", polling, &host.polling);
+    knobs(text, host.polling.as_ref());
+    let napi = "{polls} polls, {empty_polls} of them empty, {timer_polls} begun by the timer; {busy_polls} by the program; \
+                time_squeeze {time_squeezes}; handed to ksoftirqd {handovers} times";
+    tell(text, "NAPI", napi, &host.napi);
 }
 
-fn storm(text: &mut String, storm: SimStorm) {
-    let passes = format!(
-        "{} passes of the interrupt thread, {} throttled, {} storms reported",
-        count(storm.passes),
-        count(storm.throttled),
-        count(storm.reports)
-    );
-    item(text, "passes", &passes);
-}
-
-fn polling(text: &mut String, polling: &SimPolling) {
-    let bound = |burst: Option<u32>| burst.map_or_else(|| String::from(MISSING), count);
-    let cycles = format!(
-        "{} cycles asked for {} packets; burst {} on average, {} to {}; controller {}",
-        count(polling.cycles),
-        count(polling.asked),
-        figure_or_missing(polling.burst_mean),
-        bound(polling.burst_min),
-        bound(polling.burst_max_reached),
-        polling.controller
-    );
-    item(text, "polling", &cycles);
-    for (row, knobs) in polling.knobs.chunks(8).enumerate() {
-        let each: Vec<_> = knobs
-            .iter()
+fn knobs(text: &mut String, polling: Option<&SimPolling>) {
+    let rows = polling.iter().flat_map(|polling| polling.knobs.chunks(8));
+    for (row, knobs) in rows.enumerate() {
+        let each = knobs.iter();
+        let each: Vec<_> = each
             .map(|knob| format!("{} {}", knob.name, knob.value))
             .collect();
         item(text, if row == 0 { "knobs" } else { "" }, &each.join("  "));
     }
 }
 
-fn napi(text: &mut String, napi: SimNapi) {
-    let polls = format!(
-        "{} polls, {} of them empty, {} begun by the timer; {} by the program; time_squeeze {}; handed to \
-         ksoftirqd {} times",
-        count(napi.polls),
-        count(napi.empty_polls),
-        count(napi.timer_polls),
-        count(napi.busy_polls),
-        count(napi.time_squeezes),
-        count(napi.handovers)
-    );
-    item(text, "NAPI", &polls);
-}
-
 fn bottleneck(text: &mut String, bottleneck: &SimBottleneck, unit: &str) {
-    let name = if bottleneck.is_binding {
-        "Bottleneck"
-    } else {
-        "No bottleneck. Fullest"
-    };
-    let _ = writeln!(
-        text,
-        "{name}: {}, {} full.\n{}",
-        bottleneck.resource,
-        percent(bottleneck.fullness),
-        bottleneck.explanation
+    text.push_str(match bottleneck.is_binding {
+        true => "Bottleneck: ",
+        false => "No bottleneck. Fullest: ",
+    });
+    *text += &filled(
+        "{resource}, {fullness_ratio:%} full.\n{explanation}\n",
+        bottleneck,
     );
     if !bottleneck.is_binding {
         return;
     }
-    let Some(moves) = &bottleneck.moves else {
-        text.push_str("What would move it was not tried.\n");
-        return;
+    let moves = match bottleneck.moves.as_deref() {
+        None => return text.push_str("What would move it was not tried.\n"),
+        Some([]) => return text.push_str("No single change that was tried brings more.\n"),
+        Some(moves) => moves,
     };
-    if moves.is_empty() {
-        text.push_str("No single change that was tried brings more.\n");
-        return;
-    }
     text.push_str("What would move it, each change simulated by itself:\n");
     let width = moves.iter().map(|tried| tried.change.len()).max();
     for tried in moves {
-        let ratio = tried
-            .ratio
-            .map_or_else(|| String::from(MISSING), |ratio| format!("x {ratio:.2}"));
+        let ratio = tried.ratio.map(|ratio| format!("x {ratio:.2}"));
         let _ = writeln!(
             text,
-            "  {:<width$}  {:>9} {unit}  {ratio}",
+            "  {:<width$}  {:>9} {unit}  {}",
             tried.change,
             figure(tried.delivered_pps),
+            ratio.as_deref().unwrap_or(MISSING),
             width = width.unwrap_or(0)
         );
     }
 }
 
+const SENT: &str = "{calls} calls, {send_errors} errors; {sent_packets_per_second} packets/s, \
+                    {sent_payload_bits_per_second:/1e6} Mbit/s of payload out";
+const READ: &str = "{delivered_datagrams} read; {delivered_packets_per_second} packets/s, \
+                    {delivered_payload_bits_per_second:/1e6} Mbit/s of payload in; {missing_datagrams} missing, \
+                    {out_of_order_datagrams} out of order";
+
 /// A run as text: what came out end to end, then on each host, and why no more did.
-fn path(run: &SimRun) -> String {
-    let mut text = head(&run.plan);
+fn path(text: &mut String, run: &SimRun) {
     let figures = &run.figures;
     for tcp in &figures.connections {
-        connection(&mut text, tcp);
+        connection(text, tcp);
     }
-    if figures.connections.is_empty() {
-        for flow in &figures.flows {
-            self::flow(&mut text, flow);
-        }
+    let flows = figures.flows.iter();
+    for flow in flows.filter(|_| figures.connections.is_empty()) {
+        tell(text, &flow.name, SENT, flow);
+        tell(text, "", READ, flow);
+        tell(text, "latency", PERCENTILES, &flow.latency);
+        tell(text, "round trip", PERCENTILES, &flow.round_trip);
+        tell(text, "jitter", "{jitter_ns:time}", flow);
     }
-    path_ledger(&mut text, &run.plan.hosts, figures);
-    for (number, line) in figures.lines.iter().enumerate() {
-        let way = if line.is_half_duplex {
-            "half duplex"
-        } else {
-            "full duplex"
-        };
+    path_ledger(text, &run.plan.hosts, &figures.ledger);
+    for (number, line) in (1..).zip(&figures.lines) {
+        let way = if line.is_half_duplex { "half" } else { "full" };
+        let used = "{forth_ratio:%} in use forth, {back_ratio:%} back";
         let used = format!(
-            "{} Mbit/s, {way}; {} in use forth, {} back",
-            figure(line.bits_per_second as f64 / 1e6),
-            percent(line.forth_ratio),
-            percent(line.back_ratio)
+            "{}, {way} duplex; {}",
+            filled("{bits_per_second:/1e6} Mbit/s", line),
+            filled(used, line)
         );
-        item(
-            &mut text,
-            &format!("line {}-{}", number + 1, number + 2),
-            &used,
-        );
+        item(text, &format!("line {number}-{}", number + 1), &used);
     }
     for (number, host) in figures.hosts.iter().enumerate() {
-        path_host(&mut text, number, &run.plan.hosts[number], host);
+        path_host(text, number, &run.plan.hosts[number], host);
     }
     text.push('\n');
     let slices = tcp_slices(&figures.connections);
@@ -410,37 +309,10 @@ fn path(run: &SimRun) -> String {
         requests @ "requests/s" => requests,
         _ => "packets/s",
     };
-    bottleneck(&mut text, &run.bottleneck, unit);
-    text
+    bottleneck(text, &run.bottleneck, unit);
 }
 
-fn flow(text: &mut String, flow: &SimFlow) {
-    let sent = format!(
-        "{} calls, {} errors; {} packets/s, {} Mbit/s of payload out",
-        count(flow.calls),
-        count(flow.send_errors),
-        figure(flow.sent_pps),
-        figure(flow.sent_payload_bits_per_second / 1e6)
-    );
-    item(text, &flow.name, &sent);
-    let read = format!(
-        "{} read; {} packets/s, {} Mbit/s of payload in; {} missing, {} out of order",
-        count(flow.delivered),
-        figure(flow.delivered_pps),
-        figure(flow.delivered_payload_bits_per_second / 1e6),
-        count(flow.missing),
-        count(flow.out_of_order)
-    );
-    item(text, "", &read);
-    item(text, "latency", &percentiles(&flow.latency));
-    if let Some(round_trip) = &flow.round_trip {
-        item(text, "round trip", &percentiles(round_trip));
-    }
-    item(text, "jitter", &rounded(flow.jitter_ns));
-}
-
-fn path_ledger(text: &mut String, stops: &[SimStop], figures: &SimFigures) {
-    let ledger = &figures.ledger;
+fn path_ledger(text: &mut String, stops: &[SimStop], ledger: &SimLedger) {
     balance(text, ledger);
     for loss in &ledger.losses {
         let name = stops.get(loss.host).map_or("", |stop| &stop.host);
@@ -455,80 +327,51 @@ fn path_ledger(text: &mut String, stops: &[SimStop], figures: &SimFigures) {
 }
 
 fn path_host(text: &mut String, number: usize, stop: &SimStop, host: &SimHostFigures) {
-    let _ = writeln!(
-        text,
-        "\nHost {}, {} under {}:",
-        number + 1,
-        stop.host,
-        stop.discipline
-    );
-    let ledger = &host.ledger;
-    let packets = format!(
-        "{} received, {} made, {} transmitted, {} read, {} lost",
-        count(ledger.received),
-        count(ledger.made),
-        count(ledger.transmitted),
-        count(ledger.taken),
-        count(ledger.losses.iter().map(|loss| loss.packets).sum::<u64>())
-    );
+    let name = filled("{host} under {discipline}:\n", stop);
+    *text += &format!("\nHost {}, {name}", number + 1);
+    let packets = "{received_packets} received, {made_packets} made, {transmitted_packets} transmitted, {taken_packets} read";
+    let lost: u64 = host.ledger.losses.iter().map(|loss| loss.packets).sum();
+    let packets = format!("{}, {} lost", filled(packets, &host.ledger), count(lost));
     item(text, "IP packets", &packets);
     processor_states(text, host);
-    let switches = format!(
-        "{}; {} interrupts of its cards",
-        count(host.context_switches),
-        count(host.interrupts)
-    );
-    item(text, "switches", &switches);
+    let switches = "{context_switches}; {interrupts} interrupts of its cards";
+    tell(text, "switches", switches, host);
     queues(text, &host.queues);
     discipline(text, host);
 }
 
-/// A connection's lines under the name at the left.
+/// The lines of a connection; the first has a name.
+const CONNECTION: [(&str, &str); 5] = [
+    (
+        "TCP",
+        "{from} to {to}: {goodput_bits_per_second:/1e6} Mbit/s read",
+    ),
+    (
+        "",
+        "{segments} segments of up to {segment_bytes} bytes, {retransmitted_segments} sent again \
+         ({fast_retransmits} losses told by duplicates, {timeouts} timeouts); {acknowledgements} acknowledgements",
+    ),
+    (
+        "",
+        "round trip {round_trip_mean_ns:time} on average; send buffer {send_buffer_bytes} bytes, receive buffer \
+         {receive_buffer_bytes} bytes",
+    ),
+    (
+        "",
+        "waited for the program {held/program_ratio:%}, room in the send buffer {held/send_buffer_ratio:%}, the window \
+         {held/window_ratio:%}, the congestion window {held/congestion_ratio:%}",
+    ),
+    (
+        "",
+        "bytes: {bytes/buffered_at_start_bytes} buffered + {bytes/written_bytes} written = {bytes/read_bytes} read + \
+         {bytes/unread_at_end_bytes} unread + {bytes/unsent_or_in_flight_at_end_bytes} unsent or in flight",
+    ),
+];
+
 fn connection(text: &mut String, tcp: &SimTcp) {
-    let rate = format!(
-        "{} to {}: {} Mbit/s read",
-        tcp.from,
-        tcp.to,
-        figure(tcp.goodput_bits_per_second / 1e6)
-    );
-    item(text, "TCP", &rate);
-    let segments = format!(
-        "{} segments of up to {} bytes, {} sent again ({} losses told by duplicates, {} timeouts); {} \
-         acknowledgements",
-        count(tcp.segments),
-        count(tcp.segment_bytes),
-        count(tcp.retransmits),
-        count(tcp.fast_retransmits),
-        count(tcp.timeouts),
-        count(tcp.acknowledgements)
-    );
-    item(text, "", &segments);
-    let path = format!(
-        "round trip {} on average; send buffer {} bytes, receive buffer {} bytes",
-        rounded(tcp.round_trip_mean_ns),
-        count(tcp.send_buffer_bytes),
-        count(tcp.receive_buffer_bytes)
-    );
-    item(text, "", &path);
-    let held = &tcp.held;
-    let waited = format!(
-        "waited for the program {}, room in the send buffer {}, the window {}, the congestion window {}",
-        percent(held.program),
-        percent(held.send_buffer),
-        percent(held.window),
-        percent(held.congestion)
-    );
-    item(text, "", &waited);
-    let bytes = &tcp.bytes;
-    let balance = format!(
-        "bytes: {} buffered + {} written = {} read + {} unread + {} unsent or in flight",
-        count(bytes.buffered_at_start),
-        count(bytes.written),
-        count(bytes.read),
-        count(bytes.unread_at_end),
-        count(bytes.unsent_or_in_flight_at_end)
-    );
-    item(text, "", &balance);
+    for (name, template) in CONNECTION {
+        tell(text, name, template, tcp);
+    }
 }
 
 /// The parts of the counted time as a table, with a column for each connection.
@@ -536,24 +379,20 @@ fn tcp_slices(connections: &[SimTcp]) -> String {
     let Some(first) = connections.first().filter(|tcp| !tcp.slices.is_empty()) else {
         return String::new();
     };
-    let mut names = vec![String::from("until s")];
-    for tcp in connections {
-        names.push(format!("{} to {}, Mbit/s", tcp.from, tcp.to));
-        names.push(String::from("sent again"));
-    }
-    let mut lines = vec![names];
+    let names = connections.iter().flat_map(|tcp| {
+        let rate = filled("{from} to {to}, Mbit/s", tcp);
+        [rate, String::from("sent again")]
+    });
+    let head = [String::from("until s")].into_iter().chain(names);
+    let mut lines: Vec<Vec<String>> = vec![head.collect()];
     for (number, slice) in first.slices.iter().enumerate() {
-        let mut cells = vec![slice.end_seconds.to_string()];
         let each = connections.iter().filter_map(|tcp| tcp.slices.get(number));
-        cells.extend(each.flat_map(cells_of));
-        lines.push(cells);
+        let cells = each.flat_map(|slice| {
+            let rate = figure(slice.goodput_bits_per_second / 1e6);
+            [rate, count(slice.retransmits)]
+        });
+        let until = [slice.end_seconds.to_string()].into_iter();
+        lines.push(until.chain(cells).collect());
     }
     aligned_lines(&lines, 1)
-}
-
-fn cells_of(slice: &SimTcpSlice) -> [String; 2] {
-    [
-        figure(slice.goodput_bits_per_second / 1e6),
-        count(slice.retransmits),
-    ]
 }

@@ -24,15 +24,12 @@ pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
                 Ink::of(comparison.verdict),
                 sentence(study, comparison, pair),
             ),
-            None => part.paragraph(
-                Ink::Unsure,
-                format!(
-                    "{workload}{}: {} and {} were not compared.",
-                    over(pair, &[]),
-                    pair.setting,
-                    pair.noun(study)
-                ),
-            ),
+            None => part.warn(format!(
+                "{workload}{}: {} and {} were not compared.",
+                over(pair, &[]),
+                pair.setting,
+                pair.noun(study)
+            )),
         }
     }
 }

@@ -97,7 +97,7 @@ fn write_costs(part: &mut Part, study: &Study) {
             continue;
         }
         part.heading(heading);
-        part.paragraph(Ink::Plain, text);
+        part.say(text);
         let heads = ["of the rate", "of a core, by its programs"];
         let mut table = Table::new("", heads, Align::Left);
         table.rows.extend(costs.iter().map(|cost| {

@@ -166,11 +166,9 @@ pub fn write_machine(part: &mut Part, study: &Study) {
     fold_sysctls(part, &study.host);
     part.heading("What each setting writes");
     match written(study) {
-        None => part.paragraph(Ink::Plain, "No setting writes anything."),
+        None => part.say("No setting writes anything."),
         Some(table) => {
-            part.paragraph(
-                Ink::Plain,
-                format!(
+            part.say(format!(
                     "Before each trial every value is noted, and afterwards put back. {MISSING} means that the setting \
                      leaves the value as it comes up."
                 ),
@@ -311,9 +309,7 @@ fn write_before_and_after(part: &mut Part, study: &Study) {
     let head = ["value", "before and after the trial"];
     let head = head.into_iter().chain(own());
     part.heading("What each setting changed, and put back");
-    part.paragraph(
-        Ink::Plain,
-        format!(
+    part.say(format!(
             "As it was in the first trial of each setting. {MISSING} means that the value stayed, or was so already."
         ),
     );
@@ -349,13 +345,10 @@ pub fn write_repeat(part: &mut Part, argv: &[String], seed: u64, version: &str) 
     }
     part.heading("Repeat it");
     let with = format!("With nicpoll {version}. The seed draws the same random order again.");
-    part.paragraph(Ink::Plain, with);
+    part.say(with);
     part.blocks.push(Block::Code(words.join(" ")));
     if argv.iter().any(|word| word.ends_with(".toml")) {
-        part.paragraph(
-            Ink::Plain,
-            "The study's file is not in here: what it asked for is in the saved JSON.",
-        );
+        part.say("The study's file is not in here: what it asked for is in the saved JSON.");
     }
 }
 

@@ -53,12 +53,10 @@ pub fn write(part: &mut Part, sweep: &Sweep) {
     let held: Vec<String> = sweep.settings.iter().map(held).collect();
     let held = held.join("; ");
     let text = format!("Greatest rate held, with 99 % of it delivered: {held}.");
-    part.paragraph(Ink::Plain, text);
-    part.paragraph(Ink::Plain, at_fixed_load(sweep, one));
+    part.say(text);
+    part.say(at_fixed_load(sweep, one));
     if all().any(|point| point.spinner_ratio.is_some()) {
-        part.paragraph(
-            Ink::Plain,
-            "p99: 99 of 100 took no longer from sending to the receiver's program. program: the share of the \
+        part.say("p99: 99 of 100 took no longer from sending to the receiver's program. program: the share of the \
              receiver's core that another program got, in a run of its own.",
         );
     }

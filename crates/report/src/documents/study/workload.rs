@@ -30,7 +30,7 @@ pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec
     part.heading(format!("{workload}: {}", facts.description));
     comparisons::write_sentences(part, study, workload);
     for sentence in uneven_rates(study, workload) {
-        part.paragraph(Ink::Unsure, sentence);
+        part.warn(sentence);
     }
     part.figures(figures);
     if groups.iter().all(|group| group.good.is_empty()) {

@@ -10,7 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
 
-use super::tables::{WatchScale, WatchTable, WatchTables};
+use super::tables::{WatchScale, WatchTable, cost, tables};
 
 /// Between tables that stand side by side.
 const SPACING: u16 = 2;
@@ -55,9 +55,9 @@ pub fn draw_watch(frame: &mut Frame, view: &WatchView) {
     let cost = match view.sample {
         None => String::from("the first interval has not ended"),
         Some(sample) => {
-            let tables = WatchTables::new(sample, view.scale, view.start.storm_threshold);
-            draw_tables(frame, &tables, view.selected, body);
-            (view.in_locale)(&tables.cost)
+            let tables = tables(sample, view.scale, view.start.storm_threshold);
+            draw_tables(frame, tables, view.selected, body);
+            (view.in_locale)(&cost(&sample.cost))
         }
     };
     let foot = Text::from(vec![Line::raw(cost), Line::styled(KEYS, Modifier::BOLD)]);
@@ -89,36 +89,48 @@ fn message_lines(message: &str, width: u16) -> u16 {
         .min(MESSAGE_LINES_MAX)
 }
 
-fn draw_tables(frame: &mut Frame, tables: &WatchTables, selected: usize, area: Rect) {
+fn draw_tables(frame: &mut Frame, tables: [WatchTable; 7], selected: usize, area: Rect) {
+    let [
+        traffic,
+        polls,
+        mut histogram,
+        cpu,
+        interrupts,
+        drops,
+        protocols,
+    ] = tables;
     // Of the histograms only that of the selected interface.
-    let mut histogram = tables.histogram.clone();
-    let name = tables.polls.rows.get(selected).map(|row| &row[0]);
+    let name = polls.rows.get(selected).map(|row| &row[0]);
     histogram.rows.retain(|row| row.first() == name);
-    let above = [&tables.traffic, &tables.polls, &tables.cpu, &histogram];
-    let mut wanted = above.map(WatchTable::lines).to_vec();
-    wanted.push(BOTTOM_LINES_MIN);
+    let above = [
+        (&traffic, Some(selected)),
+        (&polls, Some(selected)),
+        (&histogram, None),
+        (&cpu, None),
+    ];
+    // The CPUs come before the histogram where lines are few.
+    let wanted = [
+        traffic.lines(),
+        polls.lines(),
+        cpu.lines(),
+        histogram.lines(),
+        BOTTOM_LINES_MIN,
+    ];
     let shares = share_lines(&wanted, area.height);
-    let [traffic, polls, work, cpu, below] = Layout::vertical([
-        Constraint::Length(shares[0]),
-        Constraint::Length(shares[1]),
-        Constraint::Length(shares[3]),
-        Constraint::Length(shares[2]),
-        Constraint::Fill(1),
-    ])
-    .areas(area);
-    draw_table(frame, &tables.traffic, Some(selected), traffic);
-    draw_table(frame, &tables.polls, Some(selected), polls);
-    draw_table(frame, &histogram, None, work);
-    draw_table(frame, &tables.cpu, None, cpu);
-    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)])
-        .spacing(SPACING)
-        .areas(below);
-    draw_table(frame, &tables.interrupts, None, left);
-    let drops_lines = tables.drops.lines();
-    let [drops, protocols] =
-        Layout::vertical([Constraint::Length(drops_lines), Constraint::Fill(1)]).areas(right);
-    draw_table(frame, &tables.drops, None, drops);
-    draw_table(frame, &tables.protocols, None, protocols);
+    let mut below = area;
+    for ((table, selected), share) in above.into_iter().zip([0, 1, 3, 2]) {
+        let halves = Layout::vertical([Constraint::Length(shares[share]), Constraint::Fill(1)]);
+        let [top, rest] = halves.areas(below);
+        draw_table(frame, table, selected, top);
+        below = rest;
+    }
+    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]);
+    let [left, right] = halves.spacing(SPACING).areas(below);
+    draw_table(frame, &interrupts, None, left);
+    let halves = Layout::vertical([Constraint::Length(drops.lines()), Constraint::Fill(1)]);
+    let [top, rest] = halves.areas(right);
+    draw_table(frame, &drops, None, top);
+    draw_table(frame, &protocols, None, rest);
 }
 
 fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, area: Rect) {

@@ -2,24 +2,17 @@
 //!
 //! A missing figure is never shown as 0, and what is left out is said to be.
 
-use nicpoll_model::{CpuSource, WatchDrops, WatchFlow, WatchInterface, WatchSample, WatchStart};
-
 use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
+use nicpoll_model::{
+    CpuSource, WatchCost, WatchDrops, WatchFlow, WatchInterface, WatchInterrupt, WatchSample,
+    WatchStart,
+};
 
+use crate::fields::{cells, filled};
 use crate::text::aligned_lines;
 
-/// Buckets of packets a poll: the greatest of each, and its name.
-const BUCKETS: [(u32, &str); 9] = [
-    (0, "0"),
-    (1, "1"),
-    (3, "2-3"),
-    (7, "4-7"),
-    (15, "8-15"),
-    (31, "16-31"),
-    (63, "32-63"),
-    (64, "64"),
-    (u32::MAX, "more"),
-];
+/// The greatest of each bucket of packets a poll.
+const BUCKETS: [u32; 9] = [0, 1, 3, 7, 15, 31, 63, 64, u32::MAX];
 
 /// What interface rates are shown in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,27 +31,20 @@ impl WatchScale {
 
     /// As options name it.
     pub fn name(self) -> &'static str {
-        match self {
-            WatchScale::Bits => "bits",
-            WatchScale::Bytes => "bytes",
-            WatchScale::Packets => "packets",
-        }
+        self.names().0
     }
 
     /// The one after it.
     pub fn next(self) -> WatchScale {
-        match self {
-            WatchScale::Bits => WatchScale::Bytes,
-            WatchScale::Bytes => WatchScale::Packets,
-            WatchScale::Packets => WatchScale::Bits,
-        }
+        WatchScale::ALL[(self as usize + 1) % WatchScale::ALL.len()]
     }
 
-    fn unit(self) -> &'static str {
+    /// As options name it, and its unit.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            WatchScale::Bits => "bit",
-            WatchScale::Bytes => "B",
-            WatchScale::Packets => "p",
+            WatchScale::Bits => ("bits", "bit"),
+            WatchScale::Bytes => ("bytes", "B"),
+            WatchScale::Packets => ("packets", "p"),
         }
     }
 
@@ -80,15 +66,13 @@ impl WatchScale {
                 )
             }
         };
-        let rate_text = |rate: Option<f64>| {
-            let text = |rate| format!("{}{}/s", prefixed(rate), self.unit());
-            rate.map_or_else(|| String::from(MISSING), text)
+        let unit = self.names().1;
+        let a_second = |rate: Option<f64>| {
+            let text = rate.map(|rate| format!("{}{unit}/s", prefixed(rate)));
+            text.unwrap_or(String::from(MISSING))
         };
-        [
-            rate_text(rate),
-            rate_text(peak),
-            format!("{}{}", prefixed(total), self.unit()),
-        ]
+        let total = format!("{}{unit}", prefixed(total));
+        [a_second(rate), a_second(peak), total]
     }
 }
 
@@ -105,55 +89,36 @@ pub struct WatchTable {
     pub rows: Vec<Vec<String>>,
 }
 
-/// An interval as tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchTables {
-    /// Rates of the interfaces: a row for each.
-    pub traffic: WatchTable,
-    /// Packets and polls of the interfaces: a row for each.
-    pub polls: WatchTable,
-    /// How many packets polls took: a row for each interface that polled.
-    pub histogram: WatchTable,
-    /// CPU time by state: a row for each core.
-    pub cpu: WatchTable,
-    /// Interrupts, the most frequent first.
-    pub interrupts: WatchTable,
-    /// Places where packets were dropped, or that cannot be read.
-    pub drops: WatchTable,
-    /// Counters that moved.
-    pub protocols: WatchTable,
-    /// What watching takes.
-    pub cost: String,
-}
-
-impl WatchTables {
-    /// The tables of an interval.
-    pub fn new(sample: &WatchSample, scale: WatchScale, storm_threshold: u64) -> Self {
-        let interfaces = sample.interfaces.as_deref();
-        WatchTables {
-            traffic: traffic(interfaces, scale),
-            polls: polls(interfaces.unwrap_or_default()),
-            histogram: histogram(interfaces.unwrap_or_default()),
-            cpu: cpu(sample),
-            interrupts: interrupts(sample, storm_threshold),
-            drops: drops(&sample.drops),
-            protocols: protocols(sample),
-            cost: cost(sample),
+impl WatchTable {
+    /// A table; a bar stands between the names of its columns.
+    fn new(
+        title: impl Into<String>,
+        head: &'static str,
+        figures_from: usize,
+        rows: impl Iterator<Item = Vec<String>>,
+    ) -> Self {
+        WatchTable {
+            title: title.into(),
+            head: head.split('|').collect(),
+            figures_from,
+            rows: rows.collect(),
         }
     }
+}
 
-    /// All tables, in the order of the text.
-    pub fn all(&self) -> [&WatchTable; 7] {
-        [
-            &self.traffic,
-            &self.polls,
-            &self.histogram,
-            &self.cpu,
-            &self.interrupts,
-            &self.drops,
-            &self.protocols,
-        ]
-    }
+/// An interval as tables, in the order of the text: rates of the interfaces, their packets and polls, how many packets
+/// polls took, CPU time, interrupts, drops, counters of protocols.
+pub fn tables(sample: &WatchSample, scale: WatchScale, storm_threshold: u64) -> [WatchTable; 7] {
+    let interfaces = sample.interfaces.as_deref().unwrap_or_default();
+    [
+        traffic(sample, scale),
+        polls(interfaces),
+        histogram(interfaces),
+        cpu(sample),
+        interrupts(sample, storm_threshold),
+        drops(&sample.drops),
+        protocols(sample),
+    ]
 }
 
 /// What a watch begins with: what it cannot see. Nothing when it sees all.
@@ -166,17 +131,12 @@ pub fn render_watch_start(start: &WatchStart) -> String {
 
 /// An interval as text, with an empty line at its end.
 pub fn render_watch_text(sample: &WatchSample, scale: WatchScale, storm_threshold: u64) -> String {
-    let tables = WatchTables::new(sample, scale, storm_threshold);
-    let mut text = format!(
-        "== {:.1} s, the last {:.2} s ==\n",
-        sample.elapsed_seconds, sample.seconds
-    );
-    for table in tables.all() {
-        write_table(&mut text, table);
+    let head = "== {elapsed_seconds:.1} s, the last {seconds:.2} s ==\n";
+    let mut text = filled(head, sample);
+    for table in tables(sample, scale, storm_threshold) {
+        write_table(&mut text, &table);
     }
-    text.push_str(&tables.cost);
-    text.push_str("\n\n");
-    text
+    text + &cost(&sample.cost) + "\n\n"
 }
 
 fn write_table(text: &mut String, table: &WatchTable) {
@@ -202,85 +162,58 @@ fn prefixed(value: f64) -> String {
     }
 }
 
-fn traffic(interfaces: Option<&[WatchInterface]>, scale: WatchScale) -> WatchTable {
-    let row = |interface: &WatchInterface| {
-        let flows = [&interface.rx, &interface.tx].map(|flow| scale.figures(flow));
-        let name = std::iter::once(interface.name.clone());
-        name.chain(flows.into_iter().flatten()).collect()
+fn traffic(sample: &WatchSample, scale: WatchScale) -> WatchTable {
+    let title = match sample.interfaces {
+        Some(_) => "interfaces",
+        None => "interfaces (could not be listed)",
     };
-    WatchTable {
-        title: match interfaces {
-            Some(_) => String::from("interfaces"),
-            None => String::from("interfaces (could not be listed)"),
-        },
-        head: vec![
-            "name",
-            "in now",
-            "in peak",
-            "in total",
-            "out now",
-            "out peak",
-            "out total",
-        ],
-        figures_from: 1,
-        rows: interfaces.unwrap_or_default().iter().map(row).collect(),
-    }
+    let head = "name|in now|in peak|in total|out now|out peak|out total";
+    let interfaces = sample.interfaces.iter().flatten();
+    let rows = interfaces.map(|it| {
+        [
+            &[it.name.clone()],
+            &scale.figures(&it.rx)[..],
+            &scale.figures(&it.tx),
+        ]
+        .concat()
+    });
+    WatchTable::new(title, head, 1, rows)
 }
 
 fn polls(interfaces: &[WatchInterface]) -> WatchTable {
-    let row = |interface: &WatchInterface| {
-        let discipline = interface
+    let head = "name|discipline|in packets/s|out packets/s|polls/s|packets/poll";
+    let rows = interfaces.iter().map(|it| {
+        let name = it
             .discipline
-            .map(|discipline| discipline.to_string());
-        vec![
-            interface.name.clone(),
-            discipline.unwrap_or_else(|| String::from(MISSING)),
-            figure_or_missing(interface.rx.packets_per_second),
-            figure_or_missing(interface.tx.packets_per_second),
-            figure_or_missing(interface.polls_per_second),
-            figure_or_missing(interface.packets_per_poll),
-        ]
-    };
-    WatchTable {
-        title: String::from("packets and polls"),
-        head: vec![
-            "name",
-            "discipline",
-            "in packets/s",
-            "out packets/s",
-            "polls/s",
-            "packets/poll",
-        ],
-        figures_from: 2,
-        rows: interfaces.iter().map(row).collect(),
-    }
+            .map_or(MISSING, |discipline| discipline.name());
+        let rates = [
+            it.rx.packets_per_second,
+            it.tx.packets_per_second,
+            it.polls_per_second,
+            it.packets_per_poll,
+        ];
+        let names = [it.name.clone(), String::from(name)];
+        [&names[..], &rates.map(figure_or_missing)].concat()
+    });
+    WatchTable::new("packets and polls", head, 2, rows)
 }
 
 fn histogram(interfaces: &[WatchInterface]) -> WatchTable {
-    let row = |interface: &WatchInterface| {
+    let rows = interfaces.iter().filter_map(|interface| {
         let work = interface.packets_histogram.as_deref()?;
         let polls: u64 = work.iter().map(|(_, polls)| polls).sum();
         let mut from = 0;
-        let shares = BUCKETS.iter().map(|&(to, _)| {
-            let inside = work
-                .iter()
-                .filter(|(packets, _)| (from..=to).contains(packets));
+        let shares = BUCKETS.map(|to| {
+            let inside = work.iter();
+            let inside = inside.filter(|(packets, _)| (from..=to).contains(packets));
             let share = inside.map(|(_, polls)| polls).sum::<u64>() as f64 / polls as f64;
             from = to.saturating_add(1);
             percent(share)
         });
-        let row: Vec<String> = std::iter::once(interface.name.clone())
-            .chain(shares)
-            .collect();
-        (polls > 0).then_some(row)
-    };
-    let names = BUCKETS.iter().map(|(_, name)| *name);
-    WatchTable {
-        title: String::from("packets of a poll, % of polls"),
-        head: std::iter::once("name").chain(names).collect(),
-        figures_from: 1,
-        rows: interfaces.iter().filter_map(row).collect(),
-    }
+        (polls > 0).then(|| [&[interface.name.clone()], &shares[..]].concat())
+    });
+    let head = "name|0|1|2-3|4-7|8-15|16-31|32-63|64|more";
+    WatchTable::new("packets of a poll, % of polls", head, 1, rows)
 }
 
 fn cpu(sample: &WatchSample) -> WatchTable {
@@ -288,30 +221,15 @@ fn cpu(sample: &WatchSample) -> WatchTable {
         CpuSource::Exact => "exact",
         CpuSource::TickSampled => "tick-sampled: what keeps step with the clock tick is misjudged",
     };
-    let row = |states: &nicpoll_model::CpuStates| {
-        let shares = [
-            states.user,
-            states.nice,
-            states.system,
-            states.irq,
-            states.softirq,
-            states.idle,
-            states.steal,
-        ];
-        let core = std::iter::once(states.core.to_string());
-        core.chain(shares.map(percent)).collect()
-    };
-    WatchTable {
-        title: format!(
-            "CPU, % ({source}); {} context switches/s",
-            figure(sample.context_switches_per_second)
-        ),
-        head: vec![
-            "core", "user", "nice", "system", "irq", "softirq", "idle", "steal",
-        ],
-        figures_from: 1,
-        rows: sample.cpu.iter().map(row).collect(),
-    }
+    let switches = figure(sample.context_switches_per_second);
+    let title = format!("CPU, % ({source}); {switches} context switches/s");
+    let head = "core|user|nice|system|irq|softirq|idle|steal";
+    let rows = sample.cpu.iter().map(|cpu| {
+        let busy = [cpu.user, cpu.nice, cpu.system, cpu.irq, cpu.softirq];
+        let rest = [cpu.idle, cpu.steal].map(percent);
+        [&[cpu.core.to_string()], &busy.map(percent)[..], &rest].concat()
+    });
+    WatchTable::new(title, head, 1, rows)
 }
 
 /// A share in percent with one decimal; what would round to 0 and is not shows as `<0.1`.
@@ -328,40 +246,33 @@ fn percent(share: f64) -> String {
 
 fn interrupts(sample: &WatchSample, storm_threshold: u64) -> WatchTable {
     let Some(lines) = &sample.interrupts else {
-        return WatchTable {
-            title: String::from("interrupts (could not be read)"),
-            head: Vec::new(),
-            figures_from: 0,
-            rows: Vec::new(),
-        };
+        return WatchTable::new("interrupts (could not be read)", "", 0, [].into_iter());
     };
     let mut lines: Vec<_> = lines.iter().collect();
-    let rate = |line: &nicpoll_model::WatchInterrupt| line.interrupts_per_second.unwrap_or(0.0);
+    let rate = |line: &WatchInterrupt| line.interrupts_per_second.unwrap_or(0.0);
     lines.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
-    let row = |line: &nicpoll_model::WatchInterrupt| {
+    let looked_for = match storm_threshold {
+        0 => String::from("storms are not looked for"),
+        _ => format!(
+            "storm: {} entries back to back, approximated",
+            count(storm_threshold)
+        ),
+    };
+    let rows = lines.into_iter().map(|line| {
+        let storm = match line.is_storm {
+            Some(true) => "STORM",
+            Some(false) => "no",
+            None => MISSING,
+        };
         vec![
             format!("{} {}", line.irq, served(&line.description)),
             count(line.total_interrupts),
             figure_or_missing(line.interrupts_per_second),
-            String::from(match line.is_storm {
-                Some(true) => "STORM",
-                Some(false) => "no",
-                None => MISSING,
-            }),
+            String::from(storm),
         ]
-    };
-    let looked_for = if storm_threshold == 0 {
-        String::from("storms are not looked for")
-    } else {
-        let threshold = count(storm_threshold);
-        format!("storm: {threshold} entries back to back, approximated")
-    };
-    WatchTable {
-        title: format!("interrupts ({looked_for})"),
-        head: vec!["source", "since boot", "per second", "storm"],
-        figures_from: 1,
-        rows: lines.into_iter().map(row).collect(),
-    }
+    });
+    let title = format!("interrupts ({looked_for})");
+    WatchTable::new(title, "source|since boot|per second|storm", 1, rows)
 }
 
 /// Whom an interrupt is for: what stands after its controller and trigger, or all when nothing does.
@@ -375,47 +286,29 @@ fn served(description: &str) -> &str {
 }
 
 fn drops(drops: &[WatchDrops]) -> WatchTable {
-    let row = |drops: &WatchDrops| {
-        vec![
-            String::from(drops.place.name()),
-            drops.packets.map_or_else(|| String::from(MISSING), count),
-            figure_or_missing(drops.packets_per_second),
-        ]
-    };
-    let is_shown = |drops: &&WatchDrops| drops.packets != Some(0);
-    WatchTable {
-        title: String::from("dropped packets (places without any left out)"),
-        head: vec!["place", "since start", "per second"],
-        figures_from: 1,
-        rows: drops.iter().filter(is_shown).map(row).collect(),
-    }
+    let shown = drops.iter().filter(|drops| drops.packets != Some(0));
+    let rows = shown.map(|drops| {
+        let place = String::from(drops.place.name());
+        let counts = cells(drops, &["{packets}", "{packets_per_second}"]);
+        [&[place], &counts[..]].concat()
+    });
+    let title = "dropped packets (places without any left out)";
+    WatchTable::new(title, "place|since start|per second", 1, rows)
 }
 
 fn protocols(sample: &WatchSample) -> WatchTable {
     let moved = sample.protocols.iter().filter(|counter| counter.events > 0);
-    let rows = moved.map(|counter| {
-        vec![
-            counter.name.clone(),
-            count(counter.events),
-            figure(counter.events_per_second),
-        ]
-    });
-    WatchTable {
-        title: String::from("IP and UDP (counters that did not move left out)"),
-        head: vec!["counter", "since start", "per second"],
-        figures_from: 1,
-        rows: rows.collect(),
-    }
+    let rows = moved.map(|counter| cells(counter, &["{name}", "{events}", "{events_per_second}"]));
+    let title = "IP and UDP (counters that did not move left out)";
+    WatchTable::new(title, "counter|since start|per second", 1, rows)
 }
 
-fn cost(sample: &WatchSample) -> String {
-    let cost = &sample.cost;
+/// What watching takes.
+pub fn cost(cost: &WatchCost) -> String {
     let bpf = match cost.bpf_cpu_ratio {
-        Some(ratio) => format!("{} % in its BPF programs", figure(100.0 * ratio)),
-        None => String::from("no BPF programs were timed"),
+        Some(_) => "{bpf_cpu_ratio:*100} % in its BPF programs",
+        None => "no BPF programs were timed",
     };
-    format!(
-        "watching takes {} % of one core, and {bpf}",
-        figure(100.0 * cost.process_cpu_ratio)
-    )
+    let process = "watching takes {process_cpu_ratio:*100} % of one core, and";
+    filled(&format!("{process} {bpf}"), cost)
 }

@@ -1,0 +1,150 @@
+//! Text with fields of a document in it, so that a line of a page is one line of code.
+//!
+//! `{polls} polls, {empty_polls} of them empty` names fields as the JSON of the document does (docs/schema.md), and those
+//! of its parts behind a slash: `{cpu/user_ratio:%}`. A whole number has its thousands separated, any other has three
+//! significant figures, a list has commas. What is null, or in a part that is null, shows as `-`.
+//!
+//! Behind a colon stands how a number is shown instead: `%` in percent with one decimal, `time` (of nanoseconds) in the
+//! unit that suits it, `duration` the same of a set time, `raw` as it is, `.2` with two decimals, `/1e6` in millions,
+//! `*100` a hundred times. `>9` before it puts the number to the right of nine columns.
+
+use nicpoll_model::numbers::{MISSING, count, duration_text, figure, time_figure};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The template with the fields of the document.
+pub(crate) fn filled(template: &str, document: &impl Serialize) -> String {
+    fill(template, &json(document))
+}
+
+/// The same for a part of a document; `None` where that part is null.
+pub(crate) fn filled_part(template: &str, part: &impl Serialize) -> Option<String> {
+    let part = json(part);
+    (!part.is_null()).then(|| fill(template, &part))
+}
+
+/// Those of these sentences that have something to say: where a field is null or an empty list, or is 0 and has a `+`
+/// behind the colon, the sentence is left out.
+pub(crate) fn told(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
+    let document = json(document);
+    let is_told = |template: &&&str| {
+        fields(template).all(|(path, form, _)| match at(&document, path) {
+            Value::Null => false,
+            Value::Array(all) => !all.is_empty(),
+            value => !form.starts_with('+') || value.as_f64() > Some(0.0),
+        })
+    };
+    let told = templates.iter().filter(is_told);
+    told.map(|template| fill(template, &document)).collect()
+}
+
+/// A row of a table: a cell for each template.
+pub(crate) fn cells(row: &impl Serialize, templates: &[&str]) -> Vec<String> {
+    let row = json(row);
+    let templates = templates.iter();
+    templates.map(|template| fill(template, &row)).collect()
+}
+
+fn json(document: &impl Serialize) -> Value {
+    serde_json::to_value(document).expect("a document serialises")
+}
+
+/// The fields of a template: the path of each, its form, and the words up to the next.
+fn fields(template: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    template.split('{').skip(1).map(|piece| {
+        let (field, rest) = piece.split_once('}').unwrap_or((piece, ""));
+        let (path, form) = field.split_once(':').unwrap_or((field, ""));
+        (path, form, rest)
+    })
+}
+
+fn fill(template: &str, document: &Value) -> String {
+    let mut text = String::from(template.split('{').next().unwrap_or_default());
+    for (path, form, rest) in fields(template) {
+        let (width, form) = width_of(form.trim_start_matches('+'));
+        text += &format!("{:>width$}{rest}", shown(at(document, path), form));
+    }
+    text
+}
+
+fn at<'a>(document: &'a Value, path: &str) -> &'a Value {
+    path.split('/').fold(document, |part, name| {
+        let field = part.get(name);
+        debug_assert!(field.is_some() || part.is_null(), "no field {path}");
+        field.unwrap_or(&Value::Null)
+    })
+}
+
+/// The least width of a field, and the rest of its form.
+fn width_of(form: &str) -> (usize, &str) {
+    let Some(form) = form.strip_prefix('>') else {
+        return (0, form);
+    };
+    let digits = form.len() - form.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    (form[..digits].parse().unwrap_or(0), &form[digits..])
+}
+
+fn shown(value: &Value, form: &str) -> String {
+    match (value, form) {
+        (Value::Null, _) => String::from(MISSING),
+        (Value::String(text), _) => text.clone(),
+        (Value::Array(all), form) => {
+            let all: Vec<String> = all.iter().map(|one| shown(one, form)).collect();
+            all.join(", ")
+        }
+        (Value::Number(whole), "") if !whole.is_f64() => count(whole),
+        (Value::Number(whole), "raw") if !whole.is_f64() => whole.to_string(),
+        (value, form) => number(value.as_f64().unwrap_or(f64::NAN), form),
+    }
+}
+
+fn number(value: f64, form: &str) -> String {
+    let operand = |form: &str| form[1..].parse().unwrap_or(1.0);
+    match form.chars().next() {
+        None => figure(value),
+        Some('/') => figure(value / operand(form)),
+        Some('*') => figure(operand(form) * value),
+        Some('.') => format!("{value:.0$}", form[1..].parse().unwrap_or(0)),
+        Some('%') => format!("{:.1} %", 100.0 * value),
+        Some('d') => duration_text(value as u64),
+        Some('t') => time_figure(Some(value.round() as u64)),
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_show_as_their_form_says_and_what_is_missing_as_a_dash() {
+        let document = json!({
+            "polls": 12_345, "rate": 1234.5, "cpu": {"user_ratio": 0.123}, "none": null, "cpus": [0, 1],
+            "ns": 1_500, "name": "em0", "zero": 0, "empty": [],
+        });
+        for (template, text) in [
+            ("{polls} polls, {rate}/s", "12,345 polls, 1,230/s"),
+            ("{polls:raw} {rate:raw} {rate:.1}", "12345 1234.5 1234.5"),
+            ("{cpu/user_ratio:%} {cpu/user_ratio:*100}", "12.3 % 12.3"),
+            ("{rate:/1e3} {ns:time}", "1.23 1.50 us"),
+            ("{none} {none/deeper:%} of {name}", "- - of em0"),
+            ("CPU {cpus}, {ns:duration}", "CPU 0, 1, 1.5 us"),
+            (
+                "|{rate:>8.1}|{polls:>9}|{none:>2}|",
+                "|  1234.5|   12,345| -|",
+            ),
+        ] {
+            assert_eq!(filled(template, &document), text);
+        }
+        let sentences = [
+            "{polls:+} polls",
+            "{none} of none",
+            "{zero:+} of 0",
+            "{zero} of all",
+            "on {empty}",
+        ];
+        assert_eq!(told(&document, &sentences), ["12,345 polls", "0 of all"]);
+    }
+}
