@@ -38,6 +38,12 @@ pub(crate) fn told(document: &impl Serialize, templates: &[&str]) -> Vec<String>
     told.map(|template| fill(template, &document)).collect()
 }
 
+/// A sentence that has something to say, or `-`.
+pub(crate) fn told_or_missing(document: &impl Serialize, template: &str) -> String {
+    let sentence = told(document, &[template]).pop();
+    sentence.unwrap_or(String::from(MISSING))
+}
+
 /// A row of a table: a cell for each template.
 pub(crate) fn cells(row: &impl Serialize, templates: &[&str]) -> Vec<String> {
     let row = json(row);

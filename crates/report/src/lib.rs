@@ -12,6 +12,7 @@ mod documents;
 mod fields;
 mod html;
 mod json;
+mod lists;
 mod markdown;
 pub mod ministat;
 mod page;

@@ -29,12 +29,37 @@ impl Page {
     /// A page with one part, for every medium.
     pub(crate) fn of(title: impl Into<String>, write: impl FnOnce(&mut Part)) -> Self {
         let mut page = Page::new(title);
-        page.part(Part::new(Medium::All), write);
+        page.part(Medium::All, write);
         page
     }
 
-    /// Adds a part.
-    pub(crate) fn part(&mut self, mut part: Part, write: impl FnOnce(&mut Part)) {
+    /// Adds a part that no link leads to.
+    pub(crate) fn part(&mut self, medium: Medium, write: impl FnOnce(&mut Part)) {
+        self.add(medium, None, write);
+    }
+
+    /// Adds a part with an anchor and its name among the links. That with the anchor `answer` is the head of the page.
+    pub(crate) fn linked(
+        &mut self,
+        medium: Medium,
+        (id, name): (&str, &str),
+        write: impl FnOnce(&mut Part),
+    ) {
+        let anchor = (String::from(id), String::from(name));
+        self.add(medium, Some(anchor), write);
+    }
+
+    fn add(
+        &mut self,
+        medium: Medium,
+        anchor: Option<(String, String)>,
+        write: impl FnOnce(&mut Part),
+    ) {
+        let mut part = Part {
+            medium,
+            anchor,
+            blocks: Vec::new(),
+        };
         write(&mut part);
         self.parts.push(part);
     }
@@ -73,23 +98,6 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// An empty part that no link leads to.
-    pub fn new(medium: Medium) -> Self {
-        Part {
-            medium,
-            anchor: None,
-            blocks: Vec::new(),
-        }
-    }
-
-    /// An empty part with an anchor. That with the anchor `answer` is the head of a page.
-    pub fn linked(medium: Medium, id: impl Into<String>, name: impl Into<String>) -> Self {
-        Part {
-            anchor: Some((id.into(), name.into())),
-            ..Part::new(medium)
-        }
-    }
-
     /// A heading below the page's own.
     pub fn heading(&mut self, title: impl Into<String>) {
         self.blocks
@@ -330,6 +338,14 @@ impl Table {
         }
     }
 
+    /// A table with faint names of columns.
+    pub fn faint<const N: usize>(label: &str, head: [&str; N], align: Align) -> Self {
+        Table {
+            head: Row::new(label, head, Ink::Faint),
+            ..Table::new(label, head, align)
+        }
+    }
+
     /// A table of texts for a browser; the first of each line is its label.
     pub fn of<T: Into<String>>(
         name: &str,
@@ -347,6 +363,13 @@ impl Table {
             rows: rows.collect(),
             ..Table::new(label, head, Align::Right)
         }
+    }
+
+    /// The table with labels of that width at least, and these rows.
+    pub fn with(mut self, label: usize, rows: impl IntoIterator<Item = Row>) -> Self {
+        self.label = label;
+        self.rows.extend(rows);
+        self
     }
 
     /// The head and all rows.
@@ -407,6 +430,14 @@ pub(crate) struct Span {
     pub low: Option<f64>,
     pub ratio: f64,
     pub high: Option<f64>,
+}
+
+impl Span {
+    /// The span of a ratio that there is.
+    pub fn of([low, ratio, high]: [Option<f64>; 3]) -> Option<Self> {
+        let ratio = ratio?;
+        Some(Span { low, ratio, high })
+    }
 }
 
 /// Ratios that a scale may end at.

@@ -3,11 +3,13 @@
 //! What was not paired is said not to be. A value that is far out, and a series that changes, are named with their
 //! places, and nothing is left out for them.
 
-use nicpoll_model::numbers::{MISSING, aligned, figure, figure_or_missing};
+use nicpoll_model::numbers::{aligned, figure, figure_or_missing};
 use nicpoll_model::{
     Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict,
 };
 
+use crate::fields::{filled, told};
+use crate::lists::listed;
 use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
 
 /// Below this p value, one of the three tests of a series has found something.
@@ -26,9 +28,10 @@ impl Document for Compared {
         });
         let mut page = Page::new(&title);
         page.links = super::stored::home();
-        let head = Part::linked(Medium::Html, "answer", "");
-        page.part(head, |part| part.title(Level::Browser, title));
-        page.part(Part::new(Medium::All), |part| write(part, self));
+        page.linked(Medium::Html, ("answer", ""), |part| {
+            part.title(Level::Browser, title);
+        });
+        page.part(Medium::All, |part| write(part, self));
         page
     }
 }
@@ -66,13 +69,10 @@ fn alone(alone: &[ComparedAlone]) -> impl Iterator<Item = String> {
     of_one.map(|own| {
         let names = own
             .iter()
-            .map(|it| format!("{} under {}", it.workload, it.setting));
+            .map(|it| filled("{workload} under {setting}", it));
         let them = if own.len() == 1 { "it" } else { "them" };
-        format!(
-            "Not compared, as only {} has {them}: {}.",
-            own[0].result,
-            names.collect::<Vec<_>>().join(", ")
-        )
+        let (only, names) = (&own[0].result, listed(names));
+        format!("Not compared, as only {only} has {them}: {names}.")
     })
 }
 
@@ -84,28 +84,21 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
         verdict,
         ..
     } = sets;
-    let workload = sets
-        .workload
-        .as_ref()
-        .map(|it| format!("{it}: "))
-        .unwrap_or_default();
+    let workload = told(sets, &["{workload}: "]).concat();
     let (judged, reference) = (&judged.name, &reference.name);
     let what = quantity(&sets.quantity);
-    let Some(ratio) = sets.ratio else {
-        return format!(
-            "{workload}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
-        );
-    };
     let thresholds = [1.0, margin, 1.0 / margin];
-    let (times, interval) = match sets.interval {
-        Ends {
-            low: Some(low),
-            high: Some(high),
-        } => {
+    let (times, interval) = match (sets.ratio, sets.interval.low, sets.interval.high) {
+        (None, ..) => {
+            return format!(
+                "{workload}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
+            );
+        }
+        (Some(ratio), Some(low), Some(high)) => {
             let [low, ratio, high] = aligned([low, ratio, high], &thresholds);
             (ratio, format!("interval {low} to {high}"))
         }
-        _ => {
+        (Some(ratio), ..) => {
             let [ratio] = aligned([ratio], &thresholds);
             (ratio, String::from("no interval"))
         }
@@ -125,12 +118,8 @@ fn quantity(name: &str) -> &str {
 }
 
 fn bar(part: &mut Part, sets: &ComparedSets) {
-    let Some(ratio) = sets.ratio else { return };
-    let span = Span {
-        low: sets.interval.low,
-        ratio,
-        high: sets.interval.high,
-    };
+    let ends = [sets.interval.low, sets.ratio, sets.interval.high];
+    let Some(span) = Span::of(ends) else { return };
     let scale = Scale::of(&[span]);
     let name: String = sets.judged.name.chars().take(LABEL - 2).collect();
     let blank = " ".repeat(LABEL);
@@ -148,10 +137,7 @@ fn table(sets: &ComparedSets) -> Table {
         _ => ("", 1.0),
     };
     let head = ["n", "least", "median", "mean", "greatest", "deviation"];
-    let mut table = Table::new(unit, head, Align::Right);
-    table.head = Row::new(unit, head, Ink::Faint);
-    table.label = LABEL;
-    for side in [&sets.reference, &sets.judged] {
+    let rows = [&sets.reference, &sets.judged].map(|side| {
         let values = || side.values.iter().copied();
         let figures = [
             values().reduce(f64::min),
@@ -162,50 +148,39 @@ fn table(sets: &ComparedSets) -> Table {
         ];
         let figures = figures.map(|it| figure_or_missing(it.map(|it| it * scale)));
         let count = side.values.len().to_string();
-        let cells = [count].into_iter().chain(figures);
-        table.rows.push(Row::plain(&side.name, cells));
-    }
-    table
+        Row::plain(&side.name, [count].into_iter().chain(figures))
+    });
+    Table::faint(unit, head, Align::Right).with(LABEL, rows)
 }
 
 fn method(sets: &ComparedSets, family: usize) -> String {
     let level = figure(sets.confidence_ratio * 100.0);
-    let (judged, reference) = (&sets.judged, &sets.reference);
-    let mut text = match judged.read_as == reference.read_as {
-        true => format!("Both were read as {}. ", judged.read_as),
-        false => format!(
-            "{} was read as {}, {} as {}. ",
-            reference.name, reference.read_as, judged.name, judged.read_as
+    let mut text = match sets.judged.read_as == sets.reference.read_as {
+        true => filled("Both were read as {judged/read_as}. ", sets),
+        false => filled(
+            "{reference/name} was read as {reference/read_as}, {judged/name} as {judged/read_as}. ",
+            sets,
         ),
     };
     text += &format!("{level} % interval: {}", sets.method);
     if family > 1 {
         text += &format!(", widened for {family} comparisons");
     }
-    let p = |p: Option<f64>| p.map_or_else(|| String::from(MISSING), figure);
     if sets.method.is_paired() {
-        text += &format!("; p {}", p(sets.difference_p));
+        text += &filled("; p {difference_p}", sets);
     } else {
-        let ends = |ends: Ends| match ends {
-            Ends {
-                low: Some(low),
-                high: Some(high),
-            } => {
-                let [low, high] = aligned([low, high], &[1.0]);
-                format!("{low} to {high}")
-            }
+        let ends = |ends: Ends| match (ends.low, ends.high) {
+            (Some(low), Some(high)) => aligned([low, high], &[1.0]).join(" to "),
             _ => String::from("no interval"),
         };
-        text += &format!(
-            ". Mann-Whitney: {}, p {}; Welch's t: {}, p {}",
-            ends(sets.mann_whitney),
-            p(sets.mann_whitney_p),
-            ends(sets.welch),
-            p(sets.welch_p)
+        let (ranks, means) = (ends(sets.mann_whitney), ends(sets.welch));
+        let tests = format!(
+            ". Mann-Whitney: {ranks}, p {{mann_whitney_p}}; Welch's t: {means}, p {{welch_p}}"
         );
+        text += &filled(&tests, sets);
     }
     if family > 1 {
-        text += &format!("; after Holm p {}", p(sets.holm_p));
+        text += &filled("; after Holm p {holm_p}", sets);
     }
     text + "."
 }
@@ -252,33 +227,24 @@ fn of_side(side: &ComparedSide) -> Vec<String> {
     if side.is_sent {
         notes.push(format!("{name} says what was sent: less may have arrived."));
     }
-    if !side.outliers.is_empty() {
-        let places: Vec<String> = side.outliers.iter().map(u32::to_string).collect();
-        let (are, those) = match places.len() {
-            1 => ("value", "lies"),
-            _ => ("values", "lie"),
-        };
-        notes.push(format!(
-            "{name}: {are} {} {those} far from the others. All count.",
-            places.join(", ")
-        ));
-    }
+    let outliers = match side.outliers.len() {
+        1 => "{name}: value {outliers:raw} lies far from the others. All count.",
+        _ => "{name}: values {outliers:raw} lie far from the others. All count.",
+    };
+    notes.extend(told(side, &[outliers]));
     let is_found = |p: Option<f64>| p.is_some_and(|p| p < SERIES_BELOW_P);
-    let mut found = Vec::new();
-    if let Some(at) = side.order.step_at.filter(|_| is_found(side.order.step_p)) {
-        found.push(format!("step at value {at}"));
-    }
-    if is_found(side.order.drift_p) {
-        found.push(String::from("drift"));
-    }
-    if is_found(side.order.dependence_p) {
-        found.push(String::from("values depend on earlier ones"));
-    }
+    let order = &side.order;
+    let step = order.step_at.map(|at| format!("step at value {at}"));
+    let found = [
+        step.filter(|_| is_found(order.step_p)),
+        is_found(order.drift_p).then(|| String::from("drift")),
+        is_found(order.dependence_p).then(|| String::from("values depend on earlier ones")),
+    ];
+    let found = listed(found.into_iter().flatten());
     if !found.is_empty() {
         notes.push(format!(
-            "{name}: the values are not alike from first to last ({}): the interval may be too narrow, and \
-             'and it matters' is withheld.",
-            found.join(", ")
+            "{name}: the values are not alike from first to last ({found}): the interval may be too narrow, and 'and it \
+             matters' is withheld."
         ));
     }
     notes

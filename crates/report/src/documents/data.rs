@@ -10,14 +10,17 @@ use serde::Serialize;
 use serde_json::{Value, json as object};
 
 use crate::csv::{table, with};
-use crate::page::{Block, Medium, Part, Saved};
+use crate::page::{Block, Medium, Page, Part, Saved};
 
-/// The part of a page with files to save: the document itself, to the last figure.
-pub(super) fn saved() -> Part {
-    let mut part = Part::linked(Medium::Html, "data", "Data");
-    part.heading("The data");
-    part.say("This page holds what it is made of. A link saves it as a file; nothing is loaded.");
-    part
+/// Adds the part of a page with files to save: the document itself, to the last figure.
+pub(super) fn add_saved(page: &mut Page, write: impl FnOnce(&mut Part)) {
+    page.linked(Medium::Html, ("data", "Data"), |part| {
+        part.heading("The data");
+        part.say(
+            "This page holds what it is made of. A link saves it as a file; nothing is loaded.",
+        );
+        write(part);
+    });
 }
 
 /// A document as a file of JSON.

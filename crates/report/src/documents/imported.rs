@@ -9,8 +9,10 @@ use nicpoll_model::numbers::{MISSING, counted, figure, figure_or_missing};
 use nicpoll_model::{Imported, ImportedBasis, ImportedTrial, Side, SourcePlace};
 
 use super::compared;
-use super::data::{csv, imported_as_csv, imported_figure, imported_loss, json, saved};
+use super::data::{add_saved, csv, imported_as_csv, imported_figure, imported_loss, json};
 use super::study::plots::caption;
+use crate::fields::filled;
+use crate::lists::listed;
 use crate::page::{Align, Document, Figure, Ink, Level, Medium, Page, Part, Row, Table};
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Series, scatter, values};
@@ -24,15 +26,14 @@ const UNPLACED_SHOWN: usize = 40;
 impl Document for Imported {
     fn page(&self) -> Page {
         let mut page = Page::new(title(self));
-        let answer = Part::linked(Medium::All, "answer", "Answer");
-        page.part(answer, |part| write_answer(part, self));
-        let trials = Part::linked(Medium::Html, "trials", "Trials");
-        page.part(trials, |part| {
+        page.linked(Medium::All, ("answer", "Answer"), |part| {
+            write_answer(part, self);
+        });
+        page.linked(Medium::Html, ("trials", "Trials"), |part| {
             part.heading("Trial by trial");
             part.figures(figures(self));
         });
-        let figures = Part::linked(Medium::All, "figures", "Figures");
-        page.part(figures, |part| {
+        page.linked(Medium::All, ("figures", "Figures"), |part| {
             for (workload, of) in self.by_workload() {
                 part.heading(workload);
                 part.table(trial_table(self, &of));
@@ -42,21 +43,19 @@ impl Document for Imported {
             write_readings(part, self);
             write_unplaced(part, self);
         });
-        page.part(saved(), |part| {
-            let holds = "the whole import (docs/import.md)";
-            part.blocks.push(json("imported.json", self, holds));
-            let holds = "a line for each trial";
-            let trials = csv("trials.csv", imported_as_csv(self), holds);
-            part.blocks.push(trials);
+        add_saved(&mut page, |part| {
+            let whole = json("imported.json", self, "the whole import (docs/import.md)");
+            let trials = csv("trials.csv", imported_as_csv(self), "a line for each trial");
+            part.blocks.extend([whole, trials]);
         });
         page
     }
 }
 
 fn title(imported: &Imported) -> String {
-    let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();
+    let files = imported.files.iter().map(|it| &it.name);
     let trials = counted(imported.trials.len() as u32, "trial");
-    format!("{trials} imported from {}", files.join(", "))
+    format!("{trials} imported from {}", listed(files))
 }
 
 fn write_answer(part: &mut Part, imported: &Imported) {
@@ -84,13 +83,9 @@ fn write_answer(part: &mut Part, imported: &Imported) {
 
 /// A line of the source: with its file where there are several.
 fn line(imported: &Imported, place: &SourcePlace) -> String {
-    match imported
-        .files
-        .get(place.file as usize)
-        .filter(|_| imported.files.len() > 1)
-    {
-        Some(file) => format!("{}:{}", file.name, place.line),
-        None => place.line.to_string(),
+    match imported.files.get(place.file as usize) {
+        Some(file) if imported.files.len() > 1 => format!("{}:{}", file.name, place.line),
+        _ => place.line.to_string(),
     }
 }
 
@@ -109,14 +104,6 @@ fn unit(of: &[&ImportedTrial]) -> (&'static str, &'static str, f64) {
     }
 }
 
-/// A table whose columns have these names.
-fn table<const N: usize>(label: &str, head: [&str; N], align: Align) -> Table {
-    Table {
-        head: Row::new(label, head, Ink::Faint),
-        ..Table::new(label, head, align)
-    }
-}
-
 fn trial_table(imported: &Imported, of: &[&ImportedTrial]) -> Table {
     let (rate, _, scale) = unit(of);
     let head = [
@@ -128,14 +115,12 @@ fn trial_table(imported: &Imported, of: &[&ImportedTrial]) -> Table {
         "from, to",
         "line",
     ];
-    let mut table = table("trial, setting", head, Align::Right);
-    table.label = LABEL;
-    table.rows.extend(of.iter().map(|trial| {
+    let rows = of.iter().map(|trial| {
         let sent = if trial.is_sent { " sent" } else { "" };
         let lost = imported_loss(trial).map(|it| format!("{} %", figure(100.0 * it)));
         let jitter = imported_figure(trial, Side::Receiver, "jitter_seconds");
-        let host = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("?"));
-        let (sender, receiver) = (host(&trial.sender), host(&trial.receiver));
+        let [sender, receiver] =
+            [&trial.sender, &trial.receiver].map(|name| name.as_deref().unwrap_or("?"));
         let cells = [
             figure_or_missing(trial.value.map(|it| it * scale)) + sent,
             lost.unwrap_or(String::from(MISSING)),
@@ -146,10 +131,12 @@ fn trial_table(imported: &Imported, of: &[&ImportedTrial]) -> Table {
             line(imported, &trial.place),
         ];
         let basis = mark(trial.setting_basis);
-        let label = format!("{} {}{basis}", trial.sequence, trial.setting);
-        Row::plain(label, cells)
-    }));
-    table
+        Row::plain(
+            format!("{} {}{basis}", trial.sequence, trial.setting),
+            cells,
+        )
+    });
+    Table::faint("trial, setting", head, Align::Right).with(LABEL, rows)
 }
 
 /// A plot of the trials of each workload.
@@ -223,21 +210,13 @@ fn write_notes(part: &mut Part, imported: &Imported) {
          agree. CPU shares are always tied to a trial by nearness: busy time, and that in interrupts, in % of all.",
     );
     for trial in &imported.trials {
+        let number = trial.sequence;
         for note in &trial.notes {
-            let note = format!("Trial {}: {note}", trial.sequence);
-            part.item("- ", Ink::Plain, note);
+            part.item("- ", Ink::Plain, format!("Trial {number}: {note}"));
         }
         if !trial.quoted_again.is_empty() {
-            let lines: Vec<String> = trial
-                .quoted_again
-                .iter()
-                .map(|it| line(imported, it))
-                .collect();
-            let text = format!(
-                "Trial {} is told again in line {}, and counts once.",
-                trial.sequence,
-                lines.join(", ")
-            );
+            let lines = listed(trial.quoted_again.iter().map(|it| line(imported, it)));
+            let text = format!("Trial {number} is told again in line {lines}, and counts once.");
             part.item("- ", Ink::Plain, text);
         }
     }
@@ -248,46 +227,38 @@ fn write_readings(part: &mut Part, imported: &Imported) {
         return;
     }
     part.heading("What the hosts printed");
-    let head = ["value", "near trial", "line"];
-    let mut table = table("host and name", head, Align::Left);
-    for reading in &imported.readings {
+    let rows = imported.readings.iter().map(|reading| {
         let host = reading.host.as_deref().unwrap_or("?");
-        let since = if reading.is_cumulative {
-            " (since its start)"
-        } else {
-            ""
+        let since = match reading.is_cumulative {
+            true => "{value} (since its start)",
+            false => "{value}",
         };
-        let near = reading
-            .near_trial
-            .map_or_else(|| String::from(MISSING), |it| it.to_string());
-        let value = reading.value.clone() + since;
+        let [value, near] = [since, "{near_trial:raw}"].map(|it| filled(it, reading));
         let cells = [value, near, line(imported, &reading.place)];
-        let label = format!("{host} {}", reading.name);
-        table.rows.push(Row::plain(label, cells));
-    }
-    table.label = LABEL;
-    part.table(table);
+        Row::plain(format!("{host} {}", reading.name), cells)
+    });
+    let head = ["value", "near trial", "line"];
+    part.table(Table::faint("host and name", head, Align::Left).with(LABEL, rows));
 }
 
 /// By how much counters grew during a test, with both lines; those that did not move are in the document.
 fn write_differences(part: &mut Part, imported: &Imported) {
+    let trials = imported.trials.iter();
+    let all = trials.flat_map(|trial| trial.figures.iter().map(move |one| (trial, one)));
+    let rows = all.filter_map(|(trial, one)| {
+        let since = one.since.as_ref().filter(|_| one.value > 0.0)?;
+        let side = one.side.map_or("?", |side| side.name());
+        let counter = one.name.trim_start_matches("difference of ");
+        let lines = [since, &one.place].map(|place| line(imported, place));
+        let label = format!("{} {side} {counter}", trial.sequence);
+        Some(Row::plain(label, [figure(one.value), lines.join(" to ")]))
+    });
     let head = ["grew by", "lines"];
-    let mut table = table("trial, end and counter", head, Align::Left);
-    table.label = LABEL;
-    for trial in &imported.trials {
-        for one in trial.figures.iter().filter(|it| it.value > 0.0) {
-            let Some(since) = &one.since else { continue };
-            let side = one.side.map_or(String::from("?"), |side| side.to_string());
-            let counter = one.name.trim_start_matches("difference of ");
-            let lines = [since, &one.place].map(|place| line(imported, place));
-            let label = format!("{} {side} {counter}", trial.sequence);
-            let cells = [figure(one.value), lines.join(" to ")];
-            table.rows.push(Row::plain(label, cells));
-        }
-    }
+    let table = Table::faint("trial, end and counter", head, Align::Left).with(LABEL, rows);
     if !table.rows.is_empty() {
         part.heading("What counters counted during a test");
-        part.say("Counters that count from a host's start, before the test and after it. Whatever else the host did in between \
+        part.say(
+            "Counters that count from a host's start, before the test and after it. Whatever else the host did in between \
              is in them.",
         );
         part.table(table);
@@ -301,12 +272,8 @@ fn write_unplaced(part: &mut Part, imported: &Imported) {
     let count = counted(imported.unplaced.len() as u32, "figure");
     part.heading(format!("Without a place: {count}"));
     for one in imported.unplaced.iter().take(UNPLACED_SHOWN) {
-        let text = format!(
-            "line {}: {} ({})",
-            line(imported, &one.place),
-            one.printed,
-            one.reason
-        );
+        let place = line(imported, &one.place);
+        let text = format!("line {place}: {} ({})", one.printed, one.reason);
         part.item("- ", Ink::Plain, text);
     }
     if imported.unplaced.len() > UNPLACED_SHOWN {

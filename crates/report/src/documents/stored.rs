@@ -3,10 +3,12 @@
 //! Links lead to pages of the same server.
 
 use std::fmt::Write as _;
+use std::{array, iter};
 
 use nicpoll_model::{ReadyStudy, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
 
-use crate::page::{Align, Cell, Document, Extra, Ink, Level, Medium, Page, Part, Row, Table};
+use crate::fields::filled;
+use crate::page::{Align, Cell, Document, Extra, Ink, Level, Medium, Page, Row, Table};
 
 /// The studies of a store, or those that were deleted, as text with a newline at its end.
 pub fn render_studies_text(studies: &Studies) -> String {
@@ -27,29 +29,21 @@ pub fn render_studies_text(studies: &Studies) -> String {
     };
     let mut text = format!("{title} {store}:\n\n");
     let head = ["id", "started", "state", "trials", "command"].map(String::from);
-    let rows: Vec<[String; 5]> = std::iter::once(head)
-        .chain(studies.iter().map(row))
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    for row in &rows {
-        let [id, started, state, trials, command] = row;
-        let line = format!(
-            "{id:>0$}  {started:<1$}  {state:<2$}  {trials:>3$}  {command}",
-            width(0),
-            width(1),
-            width(2),
-            width(3)
-        );
+    let rows: Vec<[String; 5]> = iter::once(head).chain(studies.iter().map(row)).collect();
+    let widths: [usize; 4] = array::from_fn(|column| {
+        let cells = rows.iter().map(|row| row[column].len());
+        cells.max().unwrap_or(0)
+    });
+    for [id, started, state, trials, command] in &rows {
+        let [a, b, c, d] = widths;
+        let line = format!("{id:>a$}  {started:<b$}  {state:<c$}  {trials:>d$}  {command}");
         text += line.trim_end();
         text.push('\n');
     }
-    let reasons = studies.iter().filter_map(|study| {
-        let reason = study.reason.as_ref()?;
-        Some((study.id, reason))
-    });
-    for (index, (id, reason)) in reasons.enumerate() {
+    let early = studies.iter().filter(|study| study.reason.is_some());
+    for (index, study) in early.enumerate() {
         let gap = if index == 0 { "\n" } else { "" };
-        let _ = writeln!(text, "{gap}{id} ended early: {reason}");
+        text += &format!("{gap}{}\n", filled("{id:raw} ended early: {reason}", study));
     }
     text + &ready_text(ready)
 }
@@ -92,12 +86,11 @@ impl Document for Studies {
     fn page(&self) -> Page {
         let mut page = Page::new("Studies");
         page.links = home();
-        let head = Part::linked(Medium::Html, "answer", "");
-        page.part(head, |part| {
+        page.linked(Medium::Html, ("answer", ""), |part| {
             part.title(Level::Title, "Studies");
             part.title(Level::Lead, format!("Stored in {}", self.store));
         });
-        page.part(Part::new(Medium::Html), |part| {
+        page.part(Medium::Html, |part| {
             if self.studies.is_empty() {
                 let none = "None yet. 'nicpoll demo' or 'nicpoll study run' makes one.";
                 return part.say(none);
@@ -115,11 +108,10 @@ impl Document for Studies {
 fn line(entry: &StudyEntry) -> Row {
     let is_running = entry.state == StudyState::Running;
     let id = entry.id;
-    let state = entry
-        .reason
-        .as_ref()
-        .map_or_else(String::new, |reason| format!(": {reason}"));
-    let state = format!("{}{state}", entry.state.name());
+    let state = match &entry.reason {
+        Some(reason) => format!("{}: {reason}", entry.state.name()),
+        None => String::from(entry.state.name()),
+    };
     let ink = if is_running { Ink::Good } else { Ink::Plain };
     let (done, planned) = (entry.trials_done, entry.trials_planned);
     let mut trials = Cell::new(format!("{done} of {planned}"), Ink::Plain);
@@ -153,9 +145,10 @@ pub fn choice_page(id: i64, settings: &[&str], studies: &Studies) -> Page {
     let title = format!("Compare study {id}");
     let mut page = Page::new(&title);
     page.links = home();
-    let head = Part::linked(Medium::Html, "answer", "");
-    page.part(head, |part| part.title(Level::Title, title));
-    page.part(Part::new(Medium::Html), |part| {
+    page.linked(Medium::Html, ("answer", ""), |part| {
+        part.title(Level::Title, title);
+    });
+    page.part(Medium::Html, |part| {
         let numbered = || (1..).zip(settings);
         part.heading("Two of its settings, block by block");
         for (reference, its_name) in numbered() {

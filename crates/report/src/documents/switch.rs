@@ -2,6 +2,8 @@
 
 use nicpoll_model::{SwitchProof, SwitchValue, SwitchWrite};
 
+use crate::lists::{grouped, joined, listed};
+
 /// One line for each value that changes; `label` is the name of a write's interface as the reader knows it. Values of NAPI
 /// instances that the kernel sets along with the interface's own are not listed.
 pub fn render_switch_writes(
@@ -59,29 +61,19 @@ const TSO: (&str, &str) = ("feature tx-tcp", "-segmentation");
 /// The values that change, one each, in the order of the writes.
 pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<Changed<'_>> {
     let is_tso = |write: &SwitchWrite| write.name.starts_with(TSO.0) && write.name.ends_with(TSO.1);
-    let are_alike = |one: &SwitchWrite, other: &SwitchWrite| {
-        let same_place = (&one.interface, one.netns_inode) == (&other.interface, other.netns_inode);
-        same_place && (&one.before, &one.after) == (&other.before, &other.after)
-    };
-    let mut groups: Vec<Vec<&SwitchWrite>> = Vec::new();
-    for write in own(writes) {
-        let of_one =
-            |group: &&mut Vec<&SwitchWrite>| is_tso(group[0]) && are_alike(group[0], write);
-        let group = groups.iter_mut().find(of_one).filter(|_| is_tso(write));
-        match group {
-            Some(group) => group.push(write),
-            None => groups.push(vec![write]),
-        }
-    }
-    let named = groups.into_iter().map(|group| Changed {
+    // Others are groups of one: their number tells them apart.
+    let key = |(number, write): (usize, _)| (Some(number).filter(|_| !is_tso(write)), write);
+    let groups = own(writes).enumerate().map(key).map(|(number, write)| {
+        let place = (&write.interface, write.netns_inode);
+        ((number, place, &write.before, &write.after), write)
+    });
+    let named = grouped(groups).into_iter().map(|(_, group)| Changed {
         name: match &group[..] {
             [one] => name(one),
             several => {
                 let features = several.iter();
-                let features: Vec<&str> = features
-                    .map(|write| write.name.trim_start_matches("feature "))
-                    .collect();
-                format!("TSO ({})", features.join(", "))
+                let features = features.map(|write| write.name.trim_start_matches("feature "));
+                format!("TSO ({})", listed(features))
             }
         },
         write: group[0],
@@ -91,10 +83,10 @@ pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<Changed<'_>> {
 
 /// What a value is of, as the kernel names it.
 fn name(write: &SwitchWrite) -> String {
-    let instance = write
-        .napi_id
-        .map_or_else(String::new, |id| format!("NAPI {id} "));
-    format!("{instance}{}", write.name)
+    match write.napi_id {
+        Some(id) => format!("NAPI {id} {}", write.name),
+        None => write.name.clone(),
+    }
 }
 
 /// The interface whose value it is, with a blank before it; nothing for a sysctl, which is of the namespace or the machine.
@@ -115,10 +107,7 @@ fn change(name: &str, write: &SwitchWrite) -> String {
 pub(crate) fn value(value: &SwitchValue) -> String {
     match value {
         SwitchValue::Number(number) => number.to_string(),
-        SwitchValue::Cpus(cpus) => {
-            let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-            cpus.join(",")
-        }
+        SwitchValue::Cpus(cpus) => joined(cpus, ","),
         SwitchValue::Words(words) => words.clone(),
     }
 }

@@ -11,9 +11,9 @@ pub use plan::render_ab_plan;
 
 use nicpoll_model::Verdict;
 use nicpoll_model::ab::{AbAnswer, AbCores, AbRatio, LiveAb};
-use nicpoll_model::numbers::{MISSING, counted, duration_text, figure, span};
+use nicpoll_model::numbers::{MISSING, counted, figure, span};
 
-use super::data::{json, saved};
+use super::data::{add_saved, json};
 use super::study::comparisons::with_interval;
 use super::study::run::{fold_sysctls, write_host, write_repeat};
 use super::switch::value as value_text;
@@ -30,28 +30,26 @@ impl Document for LiveAb {
             "{}: {} against {}",
             self.interface, self.judged.name, self.reference.name
         ));
-        page.part(Part::new(Medium::Text), |part| write_answer(part, self));
+        page.part(Medium::Text, |part| write_answer(part, self));
         // A reader of a page wants to know first what to do; one of a terminal sees its last lines.
-        let answer = Part::linked(Medium::Html, "answer", "Answer");
-        page.part(answer, |part| {
+        page.linked(Medium::Html, ("answer", "Answer"), |part| {
             write_answer(part, self);
             write_command(part, self);
         });
-        let pairs = Part::linked(Medium::Html, "pairs", "Pairs");
-        page.part(pairs, |part| {
+        page.linked(Medium::Html, ("pairs", "Pairs"), |part| {
             part.heading("Block by block");
             part.figures(details::figures(self));
         });
-        page.part(Part::new(Medium::All), |part| details::write(part, self));
-        page.part(Part::new(Medium::Text), |part| write_command(part, self));
-        let machine = Part::linked(Medium::Html, "machine", "The machine");
-        page.part(machine, |part| write_machine(part, self));
-        let repeat = Part::linked(Medium::Html, "repeat", "Repeat it");
-        page.part(repeat, |part| {
+        page.part(Medium::All, |part| details::write(part, self));
+        page.part(Medium::Text, |part| write_command(part, self));
+        page.linked(Medium::Html, ("machine", "The machine"), |part| {
+            write_machine(part, self);
+        });
+        page.linked(Medium::Html, ("repeat", "Repeat it"), |part| {
             let origin = &self.origin;
             write_repeat(part, &origin.argv, self.plan.seed, &origin.nicpoll_version);
         });
-        page.part(saved(), |part| {
+        add_saved(&mut page, |part| {
             let whole = json("ab.json", self, "the whole comparison (docs/ab.md)");
             part.blocks.push(whole);
         });
@@ -61,12 +59,10 @@ impl Document for LiveAb {
 
 fn write_answer(part: &mut Part, compared: &LiveAb) {
     part.title(Level::Title, title(compared));
-    for (index, sentence) in words::answer(compared).into_iter().enumerate() {
-        let ink = match index {
-            0 => Ink::of(compared.answer.verdict),
-            _ => Ink::Plain,
-        };
+    let mut ink = Ink::of(compared.answer.verdict);
+    for sentence in words::answer(compared) {
         part.paragraph(ink, sentence);
+        ink = Ink::Plain;
     }
     write_intervals(part, compared);
 }
@@ -112,13 +108,8 @@ fn write_command(part: &mut Part, compared: &LiveAb) {
     part.paragraph(ink, "Keep what you have.");
 }
 
-/// Two figures, and their ratio.
-struct Line {
-    label: String,
-    figures: [String; 2],
-    ratio: Option<Span>,
-    ink: Ink,
-}
+/// A label, two figures, their ratio, and its ink.
+type Line = (String, [String; 2], Option<Span>, Ink);
 
 fn write_intervals(part: &mut Part, compared: &LiveAb) {
     let lines = lines(&compared.answer);
@@ -126,28 +117,20 @@ fn write_intervals(part: &mut Part, compared: &LiveAb) {
         return;
     }
     part.blank();
-    let spans: Vec<Span> = lines.iter().filter_map(|line| line.ratio).collect();
+    let spans: Vec<Span> = lines.iter().filter_map(|line| line.2).collect();
     let scale = Scale::of(&spans);
     let names = [&compared.reference.name, &compared.judged.name];
     let names = shortened_apart(&names.map(String::as_str), FIGURE - 1);
-    let head = format!(
-        "{:LABEL$}{:>FIGURE$}{:>FIGURE$}  {:<VALUE$}{}",
-        "",
-        names[0],
-        names[1],
-        "ratio [95 %]",
-        scale.head()
-    );
+    let columns = |label: &str, [one, other]: [&str; 2], value: &str| {
+        format!("{label:<LABEL$}{one:>FIGURE$}{other:>FIGURE$}  {value:<VALUE$}")
+    };
+    let head = columns("", [&names[0], &names[1]], "ratio [95 %]") + &scale.head();
     part.line(vec![(head, Ink::Strong)]);
-    for line in lines {
-        let value = line.ratio.map_or(String::from(MISSING), value);
-        let bar = line.ratio.map_or(String::new(), |ratio| scale.bar(ratio));
-        let [reference, judged] = line.figures;
-        let figures = format!(
-            "{:<LABEL$}{reference:>FIGURE$}{judged:>FIGURE$}  {value:<VALUE$}",
-            line.label
-        );
-        part.line(vec![(figures, Ink::Plain), (bar, line.ink)]);
+    for (label, figures, ratio, ink) in lines {
+        let value = ratio.map_or(String::from(MISSING), value);
+        let bar = ratio.map_or(String::new(), |ratio| scale.bar(ratio));
+        let figures = columns(&label, figures.each_ref().map(String::as_str), &value);
+        part.line(vec![(figures, Ink::Plain), (bar, ink)]);
     }
 }
 
@@ -163,12 +146,10 @@ fn value(span: Span) -> String {
 }
 
 fn lines(answer: &AbAnswer) -> Vec<Line> {
-    let line = |label: &str, figures: [f64; 2], ratio: Option<Span>, ink: Ink| Line {
-        label: String::from(label),
-        figures: figures.map(figure),
-        ratio,
-        ink,
+    let line = |label: &str, figures: [f64; 2], ratio: Option<Span>, ink: Ink| {
+        (String::from(label), figures.map(figure), ratio, ink)
     };
+    let plain = |label, figures, ratio| line(label, figures, of_ratio(ratio), Ink::Plain);
     let mut lines = Vec::new();
     if let Some(load) = &answer.load {
         let packets = [
@@ -180,9 +161,6 @@ fn lines(answer: &AbAnswer) -> Vec<Line> {
             load.judged_bytes_per_second,
         ];
         let megabits = bytes.map(|bytes| bytes * 8.0 / 1e6);
-        let plain = |label, figures, ratio: Option<AbRatio>| {
-            line(label, figures, ratio.map(of_ratio), Ink::Plain)
-        };
         lines.push(plain("packets/s", packets, load.packets));
         lines.push(plain("Mbit/s of frames", megabits, load.bytes));
         if let Some(cpu) = &answer.cpu {
@@ -200,35 +178,31 @@ fn lines(answer: &AbAnswer) -> Vec<Line> {
             lines.push(plain("CPU ns a byte", per_byte, cpu.per_byte));
         }
     }
-    lines.extend(answer.delays.iter().map(|delay| Line {
-        label: format!(
+    lines.extend(answer.delays.iter().map(|delay| {
+        let label = format!(
             "{} {}",
             words::kind(delay.kind),
             words::quantile(delay.quantile)
-        ),
-        figures: [delay.reference_ns, delay.judged_ns].map(|ns| duration_text(ns.round() as u64)),
-        ratio: delay.ratio.map(of_ratio),
-        ink: Ink::Plain,
+        );
+        let times = [delay.reference_ns, delay.judged_ns].map(words::time);
+        (label, times, of_ratio(delay.ratio), Ink::Plain)
     }));
     lines
 }
 
-fn of_ratio(ratio: AbRatio) -> Span {
-    Span {
-        low: ratio.ratio_low,
-        ratio: ratio.ratio,
-        high: ratio.ratio_high,
-    }
+fn of_ratio(ratio: Option<AbRatio>) -> Option<Span> {
+    let ratio = ratio?;
+    Span::of([ratio.ratio_low, Some(ratio.ratio), ratio.ratio_high])
 }
 
 /// A difference as the ratio to what the reference used.
 fn of_cores(difference: &AbCores, reference_cores: f64) -> Option<Span> {
+    let ends = [
+        difference.cores_low,
+        difference.cores,
+        difference.cores_high,
+    ];
     // An estimate may save more than there is.
     let ratio = |cores: f64| (1.0 + cores / reference_cores).max(0.0);
-    let known = |cores: f64| Some(ratio(cores)).filter(|it| it.is_finite());
-    Some(Span {
-        low: known(difference.cores_low),
-        ratio: known(difference.cores)?,
-        high: known(difference.cores_high),
-    })
+    Span::of(ends.map(|cores| Some(ratio(cores)).filter(|it| it.is_finite())))
 }

@@ -4,6 +4,7 @@ use nicpoll_model::ab::{AbPlan, LiveAb};
 use nicpoll_model::numbers::span;
 
 use crate::documents::switch::value;
+use crate::lists::grouped;
 
 /// The plan of a comparison that has not begun.
 pub fn render_ab_plan(compared: &LiveAb) -> String {
@@ -69,7 +70,7 @@ pub type Written = Vec<(String, Vec<String>)>;
 
 /// What takes turns: each value under the reference and under the setting that is judged.
 pub fn turns(compared: &LiveAb) -> Written {
-    by_place(compared.turns().into_iter().map(|turn| {
+    grouped(compared.turns().into_iter().map(|turn| {
         let [one, other] = turn.values.map(value);
         (turn.place(), format!("{} {one} <-> {other}", turn.name))
     }))
@@ -77,20 +78,9 @@ pub fn turns(compared: &LiveAb) -> Written {
 
 /// What both settings need: each value before and after.
 pub fn once(compared: &LiveAb) -> Written {
-    by_place(compared.prerequisites.iter().map(|write| {
+    grouped(compared.prerequisites.iter().map(|write| {
         let (before, after) = (value(&write.before), value(&write.after));
         let change = format!("{} {before} -> {after}", write.name);
         (write.interface.clone(), change)
     }))
-}
-
-fn by_place(all: impl Iterator<Item = (String, String)>) -> Written {
-    let mut written: Written = Vec::new();
-    for (place, one) in all {
-        match written.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, own)) => own.push(one),
-            None => written.push((place, vec![one])),
-        }
-    }
-    written
 }

@@ -10,6 +10,7 @@ use nicpoll_model::ab::{
 use nicpoll_model::numbers::{aligned, duration_text, figure, percent, span};
 
 use super::plan::stands_for;
+use crate::fields::told;
 
 /// Every sentence, the verdict first.
 pub fn answer(compared: &LiveAb) -> Vec<String> {
@@ -26,13 +27,8 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
         sentences.extend(price(compared));
     }
     // An abort is a reason against a verdict, and said there.
-    if let Some(text) = compared
-        .end
-        .text
-        .as_deref()
-        .filter(|_| !compared.end.cause.is_abort())
-    {
-        sentences.push(format!("It ended early: {text}."));
+    if !compared.end.cause.is_abort() {
+        sentences.extend(told(&compared.end, &["It ended early: {text}."]));
     }
     sentences.extend(more_time(compared));
     sentences.extend(stands_for(compared));
@@ -42,20 +38,17 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
 fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &AbCpuCost) -> String {
     let judged = &compared.judged.name;
     let margin = percent(compared.plan.margin);
-    let at = format!(
-        "at equal load ({} packets/s, {} Mbit/s of frames)",
-        figure(f64::midpoint(
-            load.reference_packets_per_second,
-            load.judged_packets_per_second
-        )),
-        figure(
-            f64::midpoint(
-                load.reference_bytes_per_second,
-                load.judged_bytes_per_second
-            ) * 8.0
-                / 1e6
-        )
-    );
+    let packets = [
+        load.reference_packets_per_second,
+        load.judged_packets_per_second,
+    ];
+    let bytes = [
+        load.reference_bytes_per_second,
+        load.judged_bytes_per_second,
+    ];
+    let mean = |[one, other]: [f64; 2]| f64::midpoint(one, other);
+    let (packets, megabits) = (figure(mean(packets)), figure(mean(bytes) * 8.0 / 1e6));
+    let at = format!("at equal load ({packets} packets/s, {megabits} Mbit/s of frames)");
     let difference = &cpu.equal_load;
     let ends = [
         difference.cores_low,
@@ -94,9 +87,8 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
 }
 
 fn a_packet(cpu: &AbCpuCost, sign: f64) -> String {
-    cpu.ns_per_packet.map_or_else(String::new, |[ns, _, _]| {
-        format!(", {} a packet", duration_text((sign * ns).round() as u64))
-    })
+    let ns = cpu.ns_per_packet.map(|[ns, _, _]| time(sign * ns));
+    ns.map_or(String::new(), |ns| format!(", {ns} a packet"))
 }
 
 /// What the load does to the verdict.
@@ -165,7 +157,7 @@ fn carried(compared: &LiveAb) -> String {
         Some(found) => format!(
             "carry-over: without the first {} of blocks the difference is {} cores, and without twice that \
              time it is {}. One setting works on what the other left: use longer blocks",
-            duration_text((compared.plan.left_out_seconds * 1e9).round() as u64),
+            time(compared.plan.left_out_seconds * 1e9),
             figure(compared.answer.cpu.map_or(0.0, |cpu| cpu.equal_load.cores)),
             figure(found.later.cores)
         ),
@@ -182,7 +174,6 @@ fn price(compared: &LiveAb) -> Option<String> {
         low.is_some_and(|low| low > 1.0)
     };
     let one = |delay: &AbDelayAnswer| {
-        let time = |ns: f64| duration_text(ns.round() as u64);
         format!(
             "{}, {} {} instead of {}",
             delay.kind.name(),
@@ -210,6 +201,11 @@ fn more_time(compared: &LiveAb) -> Option<String> {
             figure(needed.aim_cores)
         )
     })
+}
+
+/// A time in the unit that suits it.
+pub fn time(ns: f64) -> String {
+    duration_text(ns.round() as u64)
 }
 
 /// A delay's name in a table.

@@ -18,8 +18,8 @@ use nicpoll_model::cpu::SimTicks;
 use nicpoll_model::sim::{SimRun, SimSweep};
 use serde::Serialize;
 
-use super::data::{json, saved};
-use crate::page::{Block, Figure, Level, Medium, Page, Part};
+use super::data::{add_saved, json};
+use crate::page::{Block, Figure, Level, Medium, Page};
 
 /// A run as a page. `command` is what was asked.
 pub fn sim_run_page(run: &SimRun, command: &[String]) -> Page {
@@ -28,51 +28,43 @@ pub fn sim_run_page(run: &SimRun, command: &[String]) -> Page {
 
 /// A sweep as a page. `command` is what was asked.
 pub fn sim_sweep_page(sweep: &SimSweep, command: &[String]) -> Page {
-    page(
-        command,
-        Some(plot_sweep(sweep)),
-        render_sim_sweep(sweep),
-        sweep,
-    )
+    let plot = Some(plot_sweep(sweep));
+    page(command, plot, render_sim_sweep(sweep), sweep)
 }
 
 /// Readings of clock ticks as a page. `command` is what was asked.
 pub fn sim_ticks_page(ticks: &SimTicks, command: &[String]) -> Page {
-    page(
-        command,
-        Some(plot_ticks(ticks)),
-        render_sim_ticks(ticks),
-        ticks,
-    )
+    let plot = Some(plot_ticks(ticks));
+    page(command, plot, render_sim_ticks(ticks), ticks)
 }
 
 fn page(command: &[String], plot: Option<String>, text: String, document: &impl Serialize) -> Page {
     let title = "Simulated, not measured";
     let mut page = Page::new(title);
-    page.part(Part::linked(Medium::Html, "answer", "Command"), |part| {
+    page.linked(Medium::Html, ("answer", "Command"), |part| {
         part.title(Level::Title, title);
         let lead = "What hosts in virtual time do. The same command gives the same figures.";
         part.title(Level::Lead, lead);
         part.blocks.push(Block::Code(command.join(" ")));
     });
     if let Some(svg) = plot {
-        page.part(Part::new(Medium::Html), |part| {
+        page.part(Medium::Html, |part| {
             let caption = "The figures of this plot are in the table below it.";
-            part.blocks.push(Block::Figure(Figure {
+            part.figures([Figure {
                 title: String::new(),
                 caption: String::from(caption),
                 svg,
                 table: None,
-            }));
+            }]);
         });
     }
-    page.part(Part::linked(Medium::Html, "figures", "Figures"), |part| {
+    page.linked(Medium::Html, ("figures", "Figures"), |part| {
         part.heading("Figures");
         part.blocks.push(Block::Code(text));
     });
-    page.part(saved(), |part| {
-        part.blocks
-            .push(json("sim.json", document, "everything (docs/simulator.md)"));
+    add_saved(&mut page, |part| {
+        let whole = json("sim.json", document, "everything (docs/simulator.md)");
+        part.blocks.push(whole);
     });
     page
 }

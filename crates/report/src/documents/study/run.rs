@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::numbers::{MISSING, counted, span};
-use nicpoll_model::{
-    FactorFacts, HostFacts, Plan, SettingChanges, SettingFacts, Side, Study, StudyPlan,
-};
+use nicpoll_model::{HostFacts, Plan, SettingFacts, Side, Study, StudyPlan};
 
 use super::trials::Group;
-use crate::documents::switch::{self, Changed, value};
-use crate::page::{Block, Ink, Level, Medium, Page, Part, Table};
+use crate::documents::switch::{self, value};
+use crate::fields::{cells, filled, told, told_or_missing};
+use crate::lists::{distinct, grouped, joined, listed};
+use crate::page::{Block, Ink, Level, Part, Table};
 
 /// Trials named of the random order: enough to tell two orders apart.
 const ORDER_SHOWN: usize = 4;
@@ -34,6 +34,8 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
         study.started_at,
         span(study.elapsed_seconds)
     );
+    let cpus = listed(&study.host.cpus);
+    let model = told(&study.host, &[" ({cpu_model})"]).concat();
     let mut facts = vec![
         ("question", study.question.clone()),
         ("command", study.argv.join(" ")),
@@ -42,14 +44,12 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
     facts.extend(study.host.machine.clone().map(|name| ("machine", name)));
     facts.extend([
         ("kernel", study.host.kernel.clone()),
-        ("CPUs", cpus(study)),
+        ("CPUs", cpus + &model),
         ("link", link(study)),
     ]);
     // One that has nothing to say of how the interface polls is described by what it changed.
-    let described = study
-        .settings
-        .iter()
-        .filter(|it| !it.description.is_empty());
+    let described = study.settings.iter();
+    let described = described.filter(|it| !it.description.is_empty());
     facts.extend(described.map(|it| (it.setting.as_str(), it.description.clone())));
     facts.extend([
         ("plan", plan(&study.plan)),
@@ -59,21 +59,16 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
     facts
 }
 
-fn cpus(study: &Study) -> String {
-    let cpus = list(&study.host.cpus);
-    match &study.host.cpu_model {
-        Some(model) => format!("{cpus} ({model})"),
-        None => cpus,
-    }
-}
-
 fn link(study: &Study) -> String {
-    let lab = &study.lab;
-    let kind = match lab.is_virtual {
-        true => ", virtual: it shows the kernel's receive path, not a card's interrupts",
-        false => "",
-    };
-    format!("{} ({}){kind}", lab.interface, lab.driver)
+    filled(
+        match study.lab.is_virtual {
+            true => {
+                "{interface} ({driver}), virtual: it shows the kernel's receive path, not a card's interrupts"
+            }
+            false => "{interface} ({driver})",
+        },
+        &study.lab,
+    )
 }
 
 fn plan(plan: &Plan) -> String {
@@ -83,21 +78,19 @@ fn plan(plan: &Plan) -> String {
         counted(plan.blocks, "block"),
         plan.trial_seconds,
         plan.warmup_seconds,
-        plan.period_ns.map_or_else(String::new, aim)
+        plan.period_ns.map_or(String::new(), aim)
     )
 }
 
 fn order(plan: &Plan, seed: u64) -> String {
     let first = plan.order.iter().take(ORDER_SHOWN);
-    let first = first.map(|(workload, setting)| format!("{workload} {setting}"));
-    let first: Vec<String> = first.collect();
+    let first = listed(first.map(|(workload, setting)| format!("{workload} {setting}")));
     let more = match plan.order.len() > ORDER_SHOWN {
         true => ", ...",
         false => "",
     };
     format!(
-        "random within each block, drawn from seed {seed} (the same seed and options draw it again): {}{more}",
-        first.join(", ")
+        "random within each block, drawn from seed {seed} (the same seed and options draw it again): {first}{more}"
     )
 }
 
@@ -109,18 +102,14 @@ fn placement(study: &Study) -> String {
             polled.entry(cpus).or_default().push(&facts.setting);
         }
     }
-    let polls = polled
-        .iter()
-        .map(|(cpus, settings)| format!("on CPU {} ({})", list(cpus), settings.join(", ")));
-    let polls: Vec<String> = polls.collect();
-    let polls = match polls.is_empty() {
+    let polls = polled.iter();
+    let polls = polls.map(|(cpus, of)| format!("on CPU {} ({})", listed(cpus), listed(of)));
+    let polls = match polled.is_empty() {
         true => String::from("no polls were seen"),
-        false => format!("polls ran {}", polls.join(", ")),
+        false => format!("polls ran {}", listed(polls)),
     };
-    format!(
-        "sender on CPU {}, receiver on CPU {}; {polls}",
-        study.lab.sender_cpu, study.lab.receiver_cpu
-    )
+    let ends = "sender on CPU {sender_cpu:raw}, receiver on CPU {receiver_cpu:raw}";
+    format!("{}; {polls}", filled(ends, &study.lab))
 }
 
 /// The cores on which polls ran in any good trial under a setting.
@@ -131,28 +120,18 @@ fn poll_cpus(study: &Study, setting: &str) -> Vec<u32> {
     cpus.collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
-fn list(cpus: &[u32]) -> String {
-    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-    cpus.join(", ")
-}
-
 /// What each setting changed at each host, with the values from before. Nothing where that was not stored.
 pub fn write_changes(part: &mut Part, study: &Study) {
     if study.setting_changes.is_empty() {
         return;
     }
     part.heading("What each setting changed, and put back");
-    for SettingChanges {
-        setting,
-        host,
-        writes,
-    } in &study.setting_changes
-    {
-        let changes = switch::changed(writes).into_iter();
+    for own in &study.setting_changes {
+        let changes = switch::changed(&own.writes).into_iter();
         let changes =
             changes.map(|it| format!("{} {}", switch::of_interface(it.write), it.change()));
-        let changes: Vec<String> = changes.collect();
-        part.fact(setting, NAME, format!("{host}:{}", changes.join(",")));
+        let changes = joined(changes, ",");
+        part.fact(&own.setting, NAME, format!("{}:{changes}", own.host));
     }
 }
 
@@ -160,19 +139,16 @@ pub fn write_changes(part: &mut Part, study: &Study) {
 pub fn write_machine(part: &mut Part, study: &Study) {
     part.heading("The machine");
     write_host(part, &study.host);
-    for (name, text) in lab(study) {
-        part.fact(name, 0, text);
-    }
+    write_lab(part, study);
     fold_sysctls(part, &study.host);
     part.heading("What each setting writes");
     match written(study) {
         None => part.say("No setting writes anything."),
         Some(table) => {
             part.say(format!(
-                    "Before each trial every value is noted, and afterwards put back. {MISSING} means that the setting \
-                     leaves the value as it comes up."
-                ),
-            );
+                "Before each trial every value is noted, and afterwards put back. {MISSING} means that the setting leaves \
+                 the value as it comes up."
+            ));
             part.table(table);
         }
     }
@@ -182,47 +158,42 @@ pub fn write_machine(part: &mut Part, study: &Study) {
 
 /// What is known of a host.
 pub fn write_host(part: &mut Part, host: &HostFacts) {
-    let or_missing = |text: &Option<String>| text.clone().unwrap_or(String::from(MISSING));
-    let unknown = |list: &[String]| match list.is_empty() {
-        true => String::from(MISSING),
-        false => list.join(", "),
-    };
-    for (name, text) in [
-        ("kernel", host.kernel.clone()),
-        ("CPU", or_missing(&host.cpu_model)),
-        ("CPUs in use", list(&host.cpus)),
-        ("clock source", or_missing(&host.clocksource)),
-        ("governors", unknown(&host.governors)),
-        ("boot options that matter", unknown(&host.boot_options)),
+    for (name, template) in [
+        ("kernel", "{kernel}"),
+        ("CPU", "{cpu_model}"),
+        ("CPUs in use", "{cpus:raw}"),
+        ("clock source", "{clocksource}"),
+        ("governors", "{governors}"),
+        ("boot options that matter", "{boot_options}"),
     ] {
-        part.fact(name, 0, text);
+        part.fact(name, 0, told_or_missing(host, template));
     }
 }
 
-fn lab(study: &Study) -> [(&'static str, String); 8] {
+fn write_lab(part: &mut Part, study: &Study) {
     let lab = &study.lab;
-    let line = match (lab.line_bits_per_second, &lab.no_line_because) {
-        (Some(bits), _) => format!("{} Mbit/s", bits as f64 / 1e6),
-        (None, Some(why)) => format!("none: {why}"),
-        (None, None) => String::from(MISSING),
+    let line = match lab.line_bits_per_second {
+        Some(bits) => format!("{} Mbit/s", bits as f64 / 1e6),
+        None => told_or_missing(lab, "none: {no_line_because}"),
     };
     let addresses = lab.addresses.iter();
-    let addresses = addresses.map(|(side, it)| format!("{it} ({side})"));
-    let ring = lab.ring_slots.map(|slots| format!("{slots} slots"));
-    let pinned = format!(
-        "sender to CPU {}, receiver to CPU {}",
-        lab.sender_cpu, lab.receiver_cpu
-    );
-    [
-        ("interface", format!("{} ({})", lab.interface, lab.driver)),
+    let addresses = listed(addresses.map(|(side, it)| format!("{it} ({side})")));
+    let pinned = "sender to CPU {sender_cpu:raw}, receiver to CPU {receiver_cpu:raw}";
+    for (name, text) in [
+        ("interface", filled("{interface} ({driver})", lab)),
         ("line", line),
-        ("MTU", format!("{} bytes", lab.mtu_bytes)),
-        ("receive ring", ring.unwrap_or(String::from(MISSING))),
-        ("addresses", addresses.collect::<Vec<_>>().join(", ")),
-        ("pinned", pinned),
+        ("MTU", filled("{mtu_bytes:raw} bytes", lab)),
+        (
+            "receive ring",
+            told_or_missing(lab, "{ring_slots:raw} slots"),
+        ),
+        ("addresses", addresses),
+        ("pinned", filled(pinned, lab)),
         ("sends", lab.send_mode.clone()),
         ("receives", lab.receive_mode.clone()),
-    ]
+    ] {
+        part.fact(name, 0, text);
+    }
 }
 
 /// The kernel settings of a host that bear on receiving.
@@ -255,28 +226,13 @@ fn written(study: &Study) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Each once, in the order in which they come.
-fn distinct<'a, T: PartialEq>(all: impl Iterator<Item = &'a T>) -> Vec<&'a T> {
-    let mut once: Vec<&T> = Vec::new();
-    for one in all {
-        if !once.contains(&one) {
-            once.push(one);
-        }
-    }
-    once
-}
-
 fn writes(facts: &SettingFacts) -> Vec<(String, &str)> {
     let sides = facts.writes.iter();
     let sides = sides.map(|(side, name, value)| (format!("{side}: {name}"), value.as_str()));
-    let others = [
-        ("machine", &facts.machine_writes),
-        ("router", &facts.router_writes),
-    ];
-    let others = others.into_iter().flat_map(|(place, writes)| {
-        let writes = writes.iter();
-        writes.map(move |(name, value)| (format!("{place}: {name}"), value.as_str()))
-    });
+    let machine = facts.machine_writes.iter().map(|it| ("machine", it));
+    let router = facts.router_writes.iter().map(|it| ("router", it));
+    let others = machine.chain(router);
+    let others = others.map(|(place, (name, value))| (format!("{place}: {name}"), value.as_str()));
     let command = facts.variant.iter();
     let command = command.map(|(name, word)| (format!("command: {name}"), word.as_str()));
     sides.chain(others).chain(command).collect()
@@ -284,25 +240,24 @@ fn writes(facts: &SettingFacts) -> Vec<(String, &str)> {
 
 /// Every value that any setting changed, with the value from before and what each one put there.
 fn write_before_and_after(part: &mut Part, study: &Study) {
-    let of = |it: &Changed<'_>, host: &str| {
-        let place = format!("{host}{}: {}", switch::of_interface(it.write), it.name);
-        [place, value(&it.write.before)]
-    };
     let changes = study.setting_changes.iter().flat_map(|one| {
         let changed = switch::changed(&one.writes).into_iter();
-        changed.map(|it| (of(&it, &one.host), &*one.setting, value(&it.write.after)))
+        changed.map(|it| {
+            let of = switch::of_interface(it.write);
+            let place = format!("{}{of}: {}", one.host, it.name);
+            let put = (&*one.setting, value(&it.write.after));
+            ([place, value(&it.write.before)], put)
+        })
     });
-    let all: Vec<([String; 2], &str, String)> = changes.collect();
-    let names = distinct(all.iter().map(|(name, ..)| name));
+    let names = grouped(changes);
     if names.is_empty() {
         return;
     }
     let own = || study.settings.iter().map(|it| it.setting.as_str());
-    let rows = names.iter().map(|name| {
+    let rows = names.iter().map(|(name, puts)| {
         let cells = own().map(|setting| {
-            let mut all = all.iter();
-            let put = all.find(|(other, of, _)| other == *name && *of == setting);
-            put.map_or(String::from(MISSING), |(.., after)| after.clone())
+            let put = puts.iter().find(|(of, _)| *of == setting);
+            put.map_or(String::from(MISSING), |(_, after)| after.clone())
         });
         name.iter().cloned().chain(cells).collect()
     });
@@ -310,9 +265,8 @@ fn write_before_and_after(part: &mut Part, study: &Study) {
     let head = head.into_iter().chain(own());
     part.heading("What each setting changed, and put back");
     part.say(format!(
-            "As it was in the first trial of each setting. {MISSING} means that the value stayed, or was so already."
-        ),
-    );
+        "As it was in the first trial of each setting. {MISSING} means that the value stayed, or was so already."
+    ));
     let name = "Values before, and under each setting";
     part.table(Table::of(name, head, rows));
 }
@@ -322,15 +276,14 @@ fn write_confounders(part: &mut Part, study: &Study) {
     if study.confounders.is_empty() {
         return;
     }
-    let stays = |value: &Option<String>| value.clone().unwrap_or(String::from(MISSING));
-    let rows = study.confounders.iter().map(|it| {
-        let (name, setting, reference) = (&it.name, &it.setting, &it.reference);
-        let values = [stays(&it.value), stays(&it.reference_value)];
-        let [value, reference_value] = values;
-        let names = [name, setting, reference].map(String::clone);
-        let [name, setting, reference] = names;
-        vec![name, setting, value, reference, reference_value]
-    });
+    let columns = [
+        "{name}",
+        "{setting}",
+        "{value}",
+        "{reference}",
+        "{reference_value}",
+    ];
+    let rows = study.confounders.iter().map(|it| cells(it, &columns));
     let head = ["value", "setting", "it was", "reference", "it was"];
     part.heading("What else differed");
     part.table(Table::of("What else differed", head, rows));
@@ -362,52 +315,44 @@ fn quoted(word: &str) -> String {
 }
 
 /// What a study would do: what is compared, every value that is written, and how long it takes.
-pub fn planned(study: &StudyPlan) -> Page {
-    let mut page = Page::new(&study.question);
-    page.part(Part::new(Medium::All), |part| {
-        let plan = &study.plan;
-        part.title(Level::Title, &study.question);
-        let limit = format!("ends within {}", span(plan.limit_seconds));
-        part.fact("time", NAME, limit);
-        part.fact("plan", NAME, self::plan(plan));
-        if let Some(width) = plan.stop_width_ratio {
-            let width = 100.0 * width;
-            let text = format!(
-                "ends as soon as no interval is wider than {width} % of its estimate, after 3 blocks or more"
-            );
-            part.fact("stop", NAME, text);
+pub fn write_plan(part: &mut Part, study: &StudyPlan) {
+    let plan = &study.plan;
+    part.title(Level::Title, &study.question);
+    let limit = format!("ends within {}", span(plan.limit_seconds));
+    part.fact("time", NAME, limit);
+    part.fact("plan", NAME, self::plan(plan));
+    if let Some(width) = plan.stop_width_ratio {
+        let width = 100.0 * width;
+        let text = format!(
+            "ends as soon as no interval is wider than {width} % of its estimate, after 3 blocks or more"
+        );
+        part.fact("stop", NAME, text);
+    }
+    part.fact("order", NAME, order(plan, study.seed));
+    if !plan.factors.is_empty() {
+        part.heading("Factors, and their levels");
+        for factor in &plan.factors {
+            part.fact(&factor.factor, NAME, listed(&factor.levels));
         }
-        part.fact("order", NAME, order(plan, study.seed));
-        if !plan.factors.is_empty() {
-            part.heading("Factors, and their levels");
-            for FactorFacts { factor, levels } in &plan.factors {
-                part.fact(factor, NAME, levels.join(", "));
-            }
-        }
-        part.heading("Settings, and what each writes");
-        for setting in &study.settings {
-            part.fact(&setting.setting, NAME, described_writes(setting));
-        }
-        part.heading("Workloads");
-        for workload in &study.workloads {
-            part.fact(&workload.workload, NAME, &workload.description);
-        }
-        write_comparisons(part, plan);
-    });
-    page
-}
-
-fn write_comparisons(part: &mut Part, plan: &Plan) {
+    }
+    part.heading("Settings, and what each writes");
+    for setting in &study.settings {
+        part.fact(&setting.setting, NAME, described_writes(setting));
+    }
+    part.heading("Workloads");
+    for workload in &study.workloads {
+        part.fact(&workload.workload, NAME, &workload.description);
+    }
     part.heading(format!(
         "{} with a verdict, each at {:.2} % confidence",
         counted(plan.family, "comparison"),
         100.0 * plan.confidence
     ));
     for effect in &plan.main_effects {
+        let over = "{level} against {reference}, over";
         let text = format!(
-            "{} against {}, over {} combinations of the other factors, under every workload",
-            effect.level,
-            effect.reference,
+            "{} {} combinations of the other factors, under every workload",
+            filled(over, effect),
             effect.settings.len()
         );
         part.fact(&effect.factor, NAME, text);
@@ -424,33 +369,29 @@ fn write_comparisons(part: &mut Part, plan: &Plan) {
 }
 
 fn described_writes(setting: &SettingFacts) -> String {
-    let mut places: Vec<String> = Vec::new();
-    let mut add = |place: String, values: Vec<String>| {
-        if !values.is_empty() {
-            places.push(format!("{place} {}", values.join(", ")));
-        }
+    let of_side = |side: Side| {
+        let own = setting.writes.iter().filter(|write| write.0 == side);
+        listed(own.map(|(_, name, value)| format!("{name} {value}")))
     };
-    for side in [Side::Sender, Side::Receiver] {
-        let of_side = setting.writes.iter().filter(|write| write.0 == side);
-        let values = of_side.map(|(_, name, value)| format!("{name} {value}"));
-        add(format!("at the {side}"), values.collect());
-    }
-    let pairs = |writes: &[(String, String)]| -> Vec<String> {
-        let writes = writes.iter();
-        writes
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect()
+    let pairs = |writes: &[(String, String)]| {
+        listed(writes.iter().map(|(name, value)| format!("{name} {value}")))
     };
-    add(String::from("at the router"), pairs(&setting.router_writes));
-    let machine = pairs(&setting.machine_writes);
-    add(String::from("of the whole machine"), machine);
     let words = setting.variant.iter();
     let words = words.map(|(name, word)| format!("{{{name}}} is {word}"));
-    let command = String::from("into the command, where");
-    add(command, words.collect());
-    let written = match places.is_empty() {
-        true => String::from("nothing"),
-        false => places.join("; "),
+    let places = [
+        ("at the sender", of_side(Side::Sender)),
+        ("at the receiver", of_side(Side::Receiver)),
+        ("at the router", pairs(&setting.router_writes)),
+        ("of the whole machine", pairs(&setting.machine_writes)),
+        ("into the command, where", listed(words)),
+    ];
+    let places = places.iter().filter(|(_, values)| !values.is_empty());
+    let written = match joined(
+        places.map(|(place, values)| format!("{place} {values}")),
+        "; ",
+    ) {
+        none if none.is_empty() => String::from("nothing"),
+        written => written,
     };
     match &*setting.description {
         "" => written,
@@ -462,6 +403,7 @@ fn described_writes(setting: &SettingFacts) -> String {
 mod tests {
     use super::*;
     use crate::html::render_html;
+    use crate::page::Page;
 
     #[test]
     fn the_command_is_quoted_and_has_the_seed() {

@@ -1,0 +1,32 @@
+//! Lists of words and groups of things, in the order in which they come.
+
+use std::fmt::Display;
+
+/// The words with this between them.
+pub(crate) fn joined(words: impl IntoIterator<Item = impl Display>, between: &str) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
+    words.join(between)
+}
+
+/// The words with commas between them.
+pub(crate) fn listed(words: impl IntoIterator<Item = impl Display>) -> String {
+    joined(words, ", ")
+}
+
+/// What has the same key, by key.
+pub(crate) fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, own)) => own.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// Each once.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let groups = grouped(all.into_iter().map(|one| (one, ())));
+    groups.into_iter().map(|(one, _)| one).collect()
+}
