@@ -6,7 +6,6 @@
 //!
 //! Read `page` first, then `documents`.
 
-
 mod csv;
 mod documents;
 mod fields;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::engine::KernelSideFacts;
+use nicpoll_model::engine::{
+    KernelSideFacts, SINK_SCHEMA, SinkCheck, SinkEnd, SinkInterval, SinkStart, SinkVariable,
+};
 use nicpoll_model::numbers::{MISSING, count, counted, per_second};
-use nicpoll_model::engine::{SINK_SCHEMA, SinkCheck, SinkEnd, SinkInterval, SinkStart, SinkVariable};
 
 use super::rr::PERCENTILES;
 use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};

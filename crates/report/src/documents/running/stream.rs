@@ -3,8 +3,8 @@
 //! Each part is printed once, when it is there. Only what is printed as one object at the end is stored until then.
 
 use nicpoll_model::RunDocument;
-use nicpoll_model::numbers::counted;
 use nicpoll_model::engine::SinkVariable;
+use nicpoll_model::numbers::counted;
 use serde::Serialize;
 
 use crate::fields::filled;
