@@ -4,7 +4,7 @@
 //! Guarantees that a datagram ends exactly once, wherever its fragments end.
 
 use nicpoll_model::LossPlace;
-use nicpoll_model::sim::{SimNapi, SimStorm};
+use nicpoll_model::sim::{SimCard, SimHostLedger, SimNapi, SimStorm};
 use nicpoll_model::traffic::Latency;
 use nicpoll_stats::Latencies;
 
@@ -178,14 +178,8 @@ impl Fates {
 /// What a machine counts of its own work.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// IP packets that it made.
-    pub made: u64,
-    /// IP packets that left its cards.
-    pub transmitted: u64,
-    /// IP packets whose content its programs took.
-    pub taken: u64,
-    /// IP packets that others took up when a datagram was put together.
-    pub merged: u64,
+    /// Packets made, transmitted, taken and merged. The rest follows at the end.
+    pub ledger: SimHostLedger,
     losses: Losses,
     pub cards: Vec<CardTally>,
     pub storm: SimStorm,
@@ -196,11 +190,8 @@ pub struct Tally {
 /// What is counted of a card.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CardTally {
-    /// IP packets that reached it.
-    pub received: u64,
-    /// Of these, those that its ring had no room for.
-    pub ring_lost: u64,
-    pub interrupts: u64,
+    /// All but the share of its line.
+    pub figures: SimCard,
     /// Bytes on its line, with preamble and gap.
     pub received_bytes: u64,
     pub transmitted_bytes: u64,
@@ -224,18 +215,18 @@ impl Tally {
 
     /// Interrupts of all cards.
     pub fn interrupts(&self) -> u64 {
-        self.cards.iter().map(|card| card.interrupts).sum()
+        self.cards.iter().map(|card| card.figures.interrupts).sum()
     }
 
     /// A frame has left a card.
     pub fn transmit(&mut self, card: usize, line_bytes: u32) {
-        self.transmitted += 1;
+        self.ledger.transmitted += 1;
         self.cards[card].transmitted_bytes += u64::from(line_bytes);
     }
 }
 
 /// What is counted of a flow, in datagrams.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowTally {
     /// The machine that sends.
     pub from: usize,
@@ -287,20 +278,7 @@ impl FlowTally {
     pub fn new(from: usize) -> Self {
         FlowTally {
             from,
-            next_number: 0,
-            offered: 0,
-            delivered: 0,
-            read_bytes: 0,
-            send_errors: 0,
-            out_of_order: 0,
-            sent_bytes: 0,
-            arrived_bytes: 0,
-            numbers: None,
-            latencies: Latencies::default(),
-            round_trips: None,
-            last_transit_ns: None,
-            jitter_ns: 0.0,
-            has_jitter: false,
+            ..FlowTally::default()
         }
     }
 

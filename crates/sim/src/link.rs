@@ -131,21 +131,19 @@ impl Flow {
 }
 
 /// First in, first out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Queue {
     packets: VecDeque<Packet>,
-    limit: usize,
-    most: usize,
+    pub limit: u64,
+    /// The most that it held.
+    pub most: u64,
 }
 
 impl Queue {
     pub fn new(limit: u64) -> Self {
-        // Limits are those of host files, which fit.
-        let limit = limit as usize;
         Queue {
-            packets: VecDeque::new(),
             limit,
-            most: 0,
+            ..Queue::default()
         }
     }
 
@@ -160,11 +158,11 @@ impl Queue {
     /// Appends a packet. False when the queue is full.
     #[must_use]
     pub fn push(&mut self, packet: Packet) -> bool {
-        if self.packets.len() >= self.limit {
+        if self.len() >= self.limit {
             return false;
         }
         self.packets.push_back(packet);
-        self.most = self.most.max(self.packets.len());
+        self.most = self.most.max(self.len());
         true
     }
 
@@ -181,23 +179,14 @@ impl Queue {
         self.packets.iter()
     }
 
-    pub fn limit(&self) -> u64 {
-        self.limit as u64
-    }
-
-    /// The most that it held.
-    pub fn most(&self) -> u64 {
-        self.most as u64
-    }
-
     /// Forgets what it held before now.
     pub fn begin_counting(&mut self) {
-        self.most = self.packets.len();
+        self.most = self.len();
     }
 }
 
 /// A line one way; both ways if it is half duplex.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Wire {
     bits_per_second: u64,
     /// Frames of this length, with preamble and gap, were carried last.
@@ -215,11 +204,7 @@ impl Wire {
     pub fn new(bits_per_second: u64) -> Self {
         Wire {
             bits_per_second,
-            line_bytes: 0,
-            frame_ns: 0,
-            frame_rest: 0,
-            free_at_ns: 0,
-            free_rest: 0,
+            ..Wire::default()
         }
     }
 

@@ -103,7 +103,7 @@ pub fn delayed_ack_ticks(hz: u64) -> u64 {
 }
 
 /// How long to wait for an acknowledgement (RFC 6298, `tcp_xmit_timer`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrip {
     hz: u64,
     /// In 1/32 of a tick; 0 before the first sample.
@@ -210,18 +210,18 @@ impl SenderCounts {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sender {
     segment_bytes_max: u64,
     buffer_bytes: u64,
     /// First byte that is not acknowledged (`snd_una`).
-    acknowledged: u64,
+    pub acknowledged: u64,
     /// Byte to be sent next (`snd_nxt`): below `sent` after a timeout.
     next: u64,
     /// End of what was sent (`snd_max`).
     sent: u64,
     /// End of what the program has written.
-    written: u64,
+    pub written: u64,
     /// The receiver's window, from `window_from` on, and the greatest that there was (`snd_wnd`,
     /// `snd_wl2`, `max_sndwnd`).
     window: u64,
@@ -246,22 +246,11 @@ impl Sender {
         Sender {
             segment_bytes_max,
             buffer_bytes,
-            acknowledged: 0,
-            next: 0,
-            sent: 0,
-            written: 0,
             window,
-            window_from: 0,
             window_most: window,
             congestion: Congestion::new(segment_bytes_max),
             round_trip: RoundTrip::new(hz),
-            retransmit_tick: None,
-            persist_tick: None,
-            shift: 0,
-            resends: false,
-            probes: false,
-            held: None,
-            counts: SenderCounts::default(),
+            ..Sender::default()
         }
     }
 
@@ -280,17 +269,6 @@ impl Sender {
     /// Whether a writer that waits for room continues (`sbwait` until `sb_lowat`).
     pub fn has_room(&self) -> bool {
         self.room() >= ROOM_MIN.min(self.buffer_bytes)
-    }
-
-    /// Bytes that the receiver is known to have.
-    #[cfg(test)]
-    pub fn acknowledged(&self) -> u64 {
-        self.acknowledged
-    }
-
-    /// Bytes that the program has written.
-    pub fn written(&self) -> u64 {
-        self.written
     }
 
     /// What it has done until `now_ns`.
@@ -510,7 +488,7 @@ impl Sender {
 /// Duplicates that tell of a loss (`tcprexmtthresh`).
 const DUPLICATES_MIN: u64 = 3;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Congestion {
     segment_bytes_max: u64,
     window: u64,
@@ -540,9 +518,7 @@ impl Congestion {
             segment_bytes_max,
             window: first,
             slow_start_until: u64::MAX,
-            duplicates: 0,
-            is_recovering: false,
-            recover: None,
+            ..Congestion::default()
         }
     }
 
@@ -627,15 +603,15 @@ impl Congestion {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    segment_bytes_max: u64,
+    pub segment_bytes_max: u64,
     buffer_bytes: u64,
     hz: u64,
-    /// The byte that is expected next (`rcv_nxt`).
-    next: u64,
+    /// The byte that is expected next (`rcv_nxt`): all before it have come.
+    pub next: u64,
     /// Bytes that the program has read.
-    read: u64,
+    pub read: u64,
     /// The right edge of the window that was told (`rcv_adv`).
     told_edge: u64,
     /// Whether the window that was told last is closed (`TF_RXWIN0SENT`).
@@ -646,8 +622,10 @@ pub struct Receiver {
     /// The stamp to echo (`ts_recent`).
     stamp: Now,
     owes_ack: bool,
-    delayed_ack_tick: Option<u64>,
-    acknowledgements: u64,
+    /// When it wants [`Receiver::timer`] to be called.
+    pub delayed_ack_tick: Option<u64>,
+    /// Sent so far.
+    pub acknowledgements: u64,
 }
 
 impl Receiver {
@@ -657,16 +635,8 @@ impl Receiver {
             segment_bytes_max,
             buffer_bytes,
             hz,
-            next: 0,
-            read: 0,
             told_edge: buffer_bytes,
-            told_closed: false,
-            acknowledged: 0,
-            out_of_order: Reassembly::default(),
-            stamp: Now::default(),
-            owes_ack: false,
-            delayed_ack_tick: None,
-            acknowledgements: 0,
+            ..Receiver::default()
         }
     }
 
@@ -701,24 +671,9 @@ impl Receiver {
         self.next - before
     }
 
-    /// Bytes of a full segment.
-    pub fn segment_bytes_max(&self) -> u64 {
-        self.segment_bytes_max
-    }
-
     /// Bytes that the program can read.
     pub fn readable(&self) -> u64 {
         self.next - self.read
-    }
-
-    /// Bytes that have come in order.
-    pub fn received(&self) -> u64 {
-        self.next
-    }
-
-    /// Acknowledgements sent so far.
-    pub fn acknowledgements(&self) -> u64 {
-        self.acknowledgements
     }
 
     /// The program reads up to so many bytes. Returns how many it gets.
@@ -757,11 +712,6 @@ impl Receiver {
             window: edge - self.next,
             echo: self.stamp,
         })
-    }
-
-    /// When it wants [`Receiver::timer`] to be called.
-    pub fn deadline_tick(&self) -> Option<u64> {
-        self.delayed_ack_tick
     }
 
     /// Time has come to `now` (`tcp_timer_delack`).

@@ -310,7 +310,7 @@ pub struct SimHostFigures {
 
 /// `in_flight_at_start + received + made = transmitted + taken + merged + sum of losses + in_flight_at_end`,
 /// in IP packets: a fragment is one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimHostLedger {
     /// Packets in the host when the counted time began.
     #[serde(rename = "in_flight_at_start_packets")]
@@ -362,7 +362,7 @@ impl SimHostLedger {
 }
 
 /// What a card did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCard {
     /// IP packets that reached it, each fragment one.
     #[serde(rename = "received_packets")]

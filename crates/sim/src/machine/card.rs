@@ -8,7 +8,7 @@ use crate::source::Clients;
 use crate::spec::host::HostModel;
 
 /// What a card is attached to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Attachment {
     /// The outgoing line, as an index of the world's.
     pub wire: usize,
@@ -37,7 +37,7 @@ pub struct FarEnd {
 ///
 /// An interrupt masks the card until its handler unmasks it; a card that then still has news interrupts at once, or when
 /// its moderation is over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Card {
     pub attachment: Attachment,
     /// Frames on their way to it, with the time of their arrival.
@@ -67,17 +67,12 @@ impl Card {
     pub fn new(host: &HostModel, attachment: Attachment) -> Self {
         Card {
             attachment,
-            inbound: VecDeque::new(),
             rx_ring: Queue::new(host.card.rx_ring),
             tx_ring: Queue::new(host.card.tx_ring),
-            tx_done: 0,
-            tx_ready_ns: 0,
             send_queue: Queue::new(host.network.send_queue_packets),
             has_interrupts: true,
-            has_cause: false,
             keeps_cause: host.card.hands_over > 0,
-            is_raised: false,
-            quiet_until_ns: 0,
+            ..Card::default()
         }
     }
 
@@ -86,14 +81,14 @@ impl Card {
     }
 
     pub fn has_tx_room(&self) -> bool {
-        self.tx_ring.len() + self.tx_done < self.tx_ring.limit()
+        self.tx_ring.len() + self.tx_done < self.tx_ring.limit
     }
 
     /// Whether this many packets more fit into ring and send queue.
     pub fn has_room_for(&self, packets: u64) -> bool {
         let used = self.tx_ring.len() + self.tx_done;
-        let ring = self.tx_ring.limit().saturating_sub(used);
-        ring + self.send_queue.limit() - self.send_queue.len() >= packets
+        let ring = self.tx_ring.limit.saturating_sub(used);
+        ring + self.send_queue.limit - self.send_queue.len() >= packets
     }
 
     /// Whether a packet can go to the ring past the send queue.

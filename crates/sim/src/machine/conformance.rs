@@ -117,7 +117,7 @@ impl Device for PolledCard {
 
 impl Bench for PolledCard {
     fn room(&self) -> u32 {
-        self.machine.cards[0].rx_ring.limit() as u32
+        self.machine.cards[0].rx_ring.limit as u32
     }
 
     fn arrive(&mut self, count: u32) {
@@ -137,7 +137,7 @@ impl Bench for PolledCard {
 
     fn interrupts(&mut self) -> u64 {
         self.run_kernel();
-        self.machine.tally.cards[0].interrupts
+        self.machine.tally.cards[0].figures.interrupts
     }
 }
 

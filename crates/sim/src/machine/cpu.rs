@@ -19,7 +19,7 @@ mod tests;
 use crate::spec::host::{self, HostModel};
 
 /// Who can have the processor, the highest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// Hard interrupts.
     Hard,
@@ -34,6 +34,7 @@ pub enum Level {
     /// The program.
     Program,
     /// What runs when there is nothing else: idle polling.
+    #[default]
     Idle,
 }
 
@@ -49,7 +50,7 @@ const BY_NUMBER: [Level; LEVELS] = [
 ];
 
 /// What a level does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// The clock interrupts.
     Tick,
@@ -58,6 +59,7 @@ pub enum Step {
     /// The deferral timer interrupts.
     Timer,
     /// The card is looked at.
+    #[default]
     Look,
     /// What was sent is cleared from the transmit ring, and what waits takes its place.
     Reclaim {
@@ -91,12 +93,13 @@ pub enum Step {
 }
 
 /// What time counts as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     User,
     System,
     Interrupt,
     SoftInterrupt,
+    #[default]
     Idle,
 }
 
@@ -136,7 +139,7 @@ impl Times {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     step: Step,
     state: State,
@@ -153,15 +156,15 @@ pub struct Batch {
     pub left: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cpu {
     /// Hard interrupts that wait, a bit for each, and the one that is served.
     pending: u32,
-    served: u32,
+    pub served: u32,
     /// Interrupts whose background work waits.
-    background: u64,
+    pub background: u64,
     /// What each level still takes from a card.
-    batches: [Batch; LEVELS],
+    pub batches: [Batch; LEVELS],
     slots: [Slot; LEVELS],
     /// A bit for each level that has a step.
     runnable: u8,
@@ -173,8 +176,8 @@ pub struct Cpu {
     refilling: u8,
     /// What was left of that step's work then.
     work_ns: [u64; LEVELS],
-    /// The thread that runs or was interrupted last.
-    thread: Level,
+    /// The thread that runs, or that an interrupt has interrupted.
+    pub thread: Level,
     context_switch_ns: u64,
     refill_ns: u64,
     wake_refill_ns: u64,
@@ -195,23 +198,7 @@ pub struct Cpu {
 
 impl Cpu {
     pub fn new(host: &host::Cpu, soft_is_thread: bool) -> Self {
-        let nothing = Slot {
-            step: Step::Look,
-            state: State::Idle,
-            remaining_ns: 0,
-        };
         Cpu {
-            pending: 0,
-            served: 0,
-            background: 0,
-            batches: [Batch::default(); LEVELS],
-            slots: [nothing; LEVELS],
-            runnable: 0,
-            displaced: 0,
-            cold: 0,
-            refilling: 0,
-            work_ns: [0; LEVELS],
-            thread: Level::Idle,
             context_switch_ns: host.context_switch_ns,
             refill_ns: host.refill_ns,
             wake_refill_ns: host.wake_refill_ns,
@@ -225,29 +212,13 @@ impl Cpu {
             },
             soft_is_thread,
             is_programs_turn: true,
-            is_soft_thread_held: false,
-            times: Times::default(),
-            switches: 0,
+            ..Cpu::default()
         }
     }
 
     /// A level may take so many packets from a card.
     pub fn begin_batch(&mut self, level: Level, card: usize, left: u64) {
         self.batches[level as usize] = Batch { card, left };
-    }
-
-    pub fn batch(&self, level: Level) -> Batch {
-        self.batches[level as usize]
-    }
-
-    /// A level takes one of the packets that it may take.
-    pub fn take_of_batch(&mut self, level: Level) {
-        self.batches[level as usize].left -= 1;
-    }
-
-    /// A level takes no more.
-    pub fn end_batch(&mut self, level: Level) {
-        self.batches[level as usize].left = 0;
     }
 
     /// A hard interrupt waits from now on.
@@ -266,24 +237,11 @@ impl Cpu {
         Some(source)
     }
 
-    /// The hard interrupt that is served, or was last.
-    pub fn served(&self) -> u32 {
-        self.served
-    }
-
     /// An interrupt causes work for later, unless so many wait already. Whether it does.
     pub fn cause_background(&mut self, events_max: u64) -> bool {
         let has_room = self.background < events_max;
         self.background += u64::from(has_room);
         has_room
-    }
-
-    pub fn background_done(&mut self) {
-        self.background -= 1;
-    }
-
-    pub fn has_background(&self) -> bool {
-        self.background > 0
     }
 
     /// A tick: ksoftirqd and the program, when both have work, take turns.
@@ -317,11 +275,6 @@ impl Cpu {
 
     pub fn has_work(&self, level: Level) -> bool {
         self.runnable & bit(level) != 0
-    }
-
-    /// The thread that runs, or that an interrupt has interrupted.
-    pub fn thread(&self) -> Level {
-        self.thread
     }
 
     /// Who runs now, and how long its step still takes; `None` when nobody does. Switches to it.
@@ -439,7 +392,7 @@ pub struct Clock {
     /// Ticks that were set.
     ticks: u64,
     /// Ticks that the processor has seen.
-    seen: u64,
+    pub tick: u64,
     hz: u64,
     slow_ppm: u64,
 }
@@ -449,20 +402,10 @@ impl Clock {
         Clock {
             phase_ns,
             ticks: 0,
-            seen: 0,
+            tick: 0,
             hz: host.cpu.hz,
             slow_ppm: host.cpu.tick_slow_ppm,
         }
-    }
-
-    /// The processor has seen a tick.
-    pub fn ticked(&mut self) {
-        self.seen += 1;
-    }
-
-    /// Ticks that the processor has seen.
-    pub fn tick(&self) -> u64 {
-        self.seen
     }
 
     /// When the next tick comes.
@@ -485,7 +428,7 @@ impl Clock {
 #[derive(Clone, Debug)]
 pub struct Sampling {
     /// Its own clock's looks a second; 0 when each tick looks.
-    hz: u64,
+    pub hz: u64,
     /// Looks of its own clock that were set.
     set: u64,
     /// Looks by what they saw.
@@ -509,11 +452,6 @@ impl Sampling {
         self.set += 1;
         // A run ends long before 2^64 nanoseconds.
         (u128::from(self.set) * u128::from(NS_PER_SECOND) / u128::from(self.hz)) as u64
-    }
-
-    /// Whether each tick looks, for want of an own clock.
-    pub fn is_at_ticks(&self) -> bool {
-        self.hz == 0
     }
 
     /// Looks at what the processor does.

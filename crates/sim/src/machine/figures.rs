@@ -2,14 +2,13 @@
 
 use nicpoll_core::{Knob, Poller};
 use nicpoll_model::sim::{
-    SIM_PLACES, SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimPolling,
-    SimQueue,
+    SIM_PLACES, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimPolling, SimQueue,
 };
 
 use super::card::Card;
 use super::cpu::{State, Times};
 use super::state::Machine;
-use crate::account::{CardTally, Tally};
+use crate::account::Tally;
 use crate::link::Queue;
 use crate::spec::discipline::Kernel;
 
@@ -53,7 +52,7 @@ impl Machine {
             context_switches: self.cpu.switches - start.switches,
             interrupts: self.tally.interrupts(),
             ledger: self.ledger(start),
-            cards: self.tally.cards.iter().map(card).collect(),
+            cards: self.tally.cards.iter().map(|card| card.figures).collect(),
             queues: self.queue_figures(),
             storm: has_threads.then_some(self.tally.storm),
             polling: self.polling(start),
@@ -69,13 +68,10 @@ impl Machine {
         };
         SimHostLedger {
             in_flight_at_start: start.in_flight,
-            received: tally.cards.iter().map(|card| card.received).sum(),
-            made: tally.made,
-            transmitted: tally.transmitted,
-            taken: tally.taken,
-            merged: tally.merged,
+            received: tally.cards.iter().map(|card| card.figures.received).sum(),
             losses: SIM_PLACES.map(loss).to_vec(),
             in_flight_at_end: self.packets(),
+            ..tally.ledger.clone()
         }
     }
 
@@ -97,15 +93,15 @@ impl Machine {
         ];
         let mut figures = Vec::new();
         for (name, queues) in all {
-            for (index, queue) in queues.iter().enumerate().filter(|(_, of)| of.limit() > 0) {
+            for (index, queue) in queues.iter().enumerate().filter(|(_, of)| of.limit > 0) {
                 let number = match index {
                     0 => String::new(),
                     _ => format!(" {}", index + 1),
                 };
                 figures.push(SimQueue {
                     name: format!("{name}{number}"),
-                    limit: queue.limit(),
-                    most: queue.most(),
+                    limit: queue.limit,
+                    most: queue.most,
                 });
             }
         }
@@ -146,16 +142,6 @@ impl Machine {
             },
         });
         figures.collect()
-    }
-}
-
-/// What is known of a card without its line.
-fn card(card: &CardTally) -> SimCard {
-    SimCard {
-        received: card.received,
-        ring_lost: card.ring_lost,
-        interrupts: card.interrupts,
-        line_ratio: None,
     }
 }
 

@@ -77,12 +77,12 @@ impl Machine {
 
     /// Whether the pass took as much as it might: the driver concludes that there is more.
     fn has_more(&self) -> bool {
-        self.host.card.hands_over > 0 && self.cpu.batch(THREAD).left == 0
+        self.host.card.hands_over > 0 && self.cpu.batches[THREAD as usize].left == 0
     }
 
     fn handler_pass_done(&mut self) {
-        let tick = self.clock.tick();
-        let card = self.cpu.batch(THREAD).card;
+        let tick = self.clock.tick;
+        let card = self.cpu.batches[THREAD as usize].card;
         let has_more = self.has_more();
         self.cpu.stop(THREAD);
         let source = &mut self.freebsd.sources[card];
@@ -190,7 +190,7 @@ impl Machine {
         if let Some(asked) = self.freebsd.asked.pop_front() {
             return self.look_at_card(Level::Soft, asked, round_ns);
         }
-        self.cpu.end_batch(Level::Soft);
+        self.cpu.batches[Level::Soft as usize].left = 0;
         self.next_protocol();
     }
 

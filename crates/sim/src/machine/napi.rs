@@ -180,10 +180,10 @@ impl Machine {
     /// Whether another thread than the one that runs, or was interrupted, is to run (`need_resched`).
     fn is_rescheduled(&self) -> bool {
         let programs_turn = self.cpu.is_programs_turn;
-        if self.cpu.thread() == Level::Program {
+        if self.cpu.thread == Level::Program {
             self.cpu.has_work(Level::SoftThread) && !programs_turn
         } else {
-            self.cpu.has_work(Level::Program) && (self.cpu.thread() == Level::Idle || programs_turn)
+            self.cpu.has_work(Level::Program) && (self.cpu.thread == Level::Idle || programs_turn)
         }
     }
 
@@ -214,7 +214,7 @@ impl Machine {
     /// timer does so after a while, and at last unmasks the card.
     fn poll_or_read(&mut self, id: usize, busy: Busy) {
         self.napi.is_busy_polling = false;
-        let last = self.cpu.batch(Level::Program).card;
+        let last = self.cpu.batches[Level::Program as usize].card;
         if !self.programs.has_packets(id) {
             return self.poll_or_block(id, busy, last);
         }

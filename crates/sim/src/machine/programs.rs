@@ -68,7 +68,7 @@ impl Request {
 
 /// How iperf 2.0.2 keeps its rate: with a running error in whole microseconds, and by reading the clock over and over
 /// until a pause is over (`delay_loop`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     pub flow: usize,
     /// From datagram to datagram, as asked.
@@ -85,9 +85,7 @@ impl Pacer {
             flow,
             // 65,535 bytes at 1 bit/s are far from the end of the range.
             target_us: target_us as i64,
-            last_us: 0,
-            delay_us: 0,
-            spins_until_ns: 0,
+            ..Pacer::default()
         }
     }
 
@@ -104,7 +102,7 @@ impl Pacer {
 
 /// Calls of a program that move the bytes of a stream. A call enters the kernel once and copies as long as it can: a
 /// writer waits only while the send buffer is full, a reader only while there is nothing to read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
     /// The flow of the data.
     pub flow: usize,
@@ -118,19 +116,6 @@ pub struct Stream {
     pub copying: u64,
     /// Whether the call has slept. Until it is over its thread then has the priority of the kernel (`PSOCK`).
     pub has_slept: bool,
-}
-
-impl Stream {
-    pub fn new(flow: usize, end: usize, call_bytes: u64) -> Self {
-        Stream {
-            flow,
-            end,
-            call_bytes,
-            left: 0,
-            copying: 0,
-            has_slept: false,
-        }
-    }
 }
 
 impl Task {
@@ -235,7 +220,7 @@ impl End {
     pub fn deadline_tick(&self) -> Option<u64> {
         match &self.half {
             Half::Sender(tcp) => tcp.deadline_tick(),
-            Half::Receiver(tcp) => tcp.deadline_tick(),
+            Half::Receiver(tcp) => tcp.delayed_ack_tick,
         }
     }
 }

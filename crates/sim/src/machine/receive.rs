@@ -76,7 +76,7 @@ impl Machine {
     pub fn interrupt_done(&mut self, step: Step) {
         // Stopped first: what follows may raise the next one.
         self.cpu.stop(Level::Hard);
-        let source = self.cpu.served();
+        let source = self.cpu.served;
         match step {
             Step::Tick => self.clock_ticked(),
             Step::CardInterrupt => self.card_interrupted(card_of(source)),
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     fn clock_ticked(&mut self) {
-        self.clock.ticked();
+        self.clock.tick += 1;
         self.tick_programs();
         self.tick_tcp();
         match self.kernel {
@@ -132,7 +132,7 @@ impl Machine {
     /// A kernel thread has sent a packet, or done an interrupt's background work.
     pub fn kernel_step_done(&mut self, step: Step) {
         if step == Step::Background {
-            self.cpu.background_done();
+            self.cpu.background -= 1;
         } else {
             self.output_done(Level::Kernel);
         }
@@ -144,7 +144,7 @@ impl Machine {
         if self.output_next(Level::Kernel) {
             return;
         }
-        if self.cpu.has_background() {
+        if self.cpu.background > 0 {
             let work_ns = self.host.background.interrupt_ns;
             self.cpu.start(Level::Kernel, Step::Background, work_ns);
         } else {
@@ -179,7 +179,7 @@ impl Machine {
         at.is_raised = true;
         at.has_cause = false;
         at.quiet_until_ns = self.now_ns.saturating_add(self.host.card.moderation_ns);
-        self.tally.cards[card].interrupts += 1;
+        self.tally.cards[card].figures.interrupts += 1;
         self.raise(CLOCK << (1 + card));
     }
 
@@ -247,7 +247,7 @@ impl Machine {
         };
         packet.arrived_ns = self.now_ns;
         let tally = &mut self.tally.cards[card];
-        tally.received += 1;
+        tally.figures.received += 1;
         tally.received_bytes += u64::from(packet.line_bytes);
         if self.is_veth {
             // It has passed the protocols of the processor that sent it.
@@ -255,7 +255,7 @@ impl Machine {
         } else if self.cards[card].rx_ring.push(packet) {
             self.request_interrupt(card);
         } else {
-            self.tally.cards[card].ring_lost += 1;
+            self.tally.cards[card].figures.ring_lost += 1;
             self.lose(LossPlace::RxRing, &packet);
         }
     }
@@ -343,7 +343,7 @@ impl Machine {
         if self.output_next(level) || self.wake_other(level) {
             return true;
         }
-        let batch = self.cpu.batch(level);
+        let batch = self.cpu.batches[level as usize];
         if batch.left == 0 {
             return false;
         }
@@ -351,7 +351,7 @@ impl Machine {
             return false;
         };
         let cost_ns = self.receive_ns(packet);
-        self.cpu.take_of_batch(level);
+        self.cpu.batches[level as usize].left -= 1;
         self.cpu.start(level, Step::Receive, cost_ns);
         true
     }
@@ -371,7 +371,7 @@ impl Machine {
 
     /// The driver has taken a packet out of the ring. A level that interrupted it may have taken it first.
     fn take_from_card(&mut self, level: Level) {
-        let card = self.cpu.batch(level).card;
+        let card = self.cpu.batches[level as usize].card;
         let Some(packet) = self.cards[card].rx_ring.pop() else {
             return;
         };
@@ -427,7 +427,7 @@ impl Machine {
         hold.fragments += 1;
         if self.shared.fates.arrive(fate) == Part::Complete {
             hold.fragments = 0;
-            self.tally.merged += u64::from(of) - 1;
+            self.tally.ledger.merged += u64::from(of) - 1;
             self.put_into_socket(Packet {
                 payload_bytes: self.flows[flow].payload_bytes,
                 kind: PacketKind::Datagram,

@@ -62,7 +62,7 @@ impl Machine {
         programs.is_rescheduled |= can_be_switched && !programs.ready.is_empty();
         for id in 0..self.programs.list.len() {
             let due = self.programs.list[id].wakes_at_tick;
-            let is_due = due.is_some_and(|due| due <= self.clock.tick());
+            let is_due = due.is_some_and(|due| due <= self.clock.tick);
             // One that polls has to stop first.
             if is_due && self.programs.current != Some(id) {
                 self.programs.list[id].wakes_at_tick = None;
@@ -73,7 +73,7 @@ impl Machine {
 
     fn run_program(&mut self, id: usize) {
         let programs = &mut self.programs;
-        let is_other = programs.last != id && self.cpu.thread() == LEVEL;
+        let is_other = programs.last != id && self.cpu.thread == LEVEL;
         programs.current = Some(id);
         programs.last = id;
         self.shared.sleeping.remove(self.number);
@@ -250,7 +250,7 @@ impl Machine {
         let packet = self.programs.list[id].socket.pop()?;
         let flow = usize::from(packet.flow);
         let transit_ns = self.now_ns - packet.sent_ns;
-        self.tally.taken += 1;
+        self.tally.ledger.taken += 1;
         let tally = &mut self.shared.flows[flow];
         tally.read_bytes += u64::from(packet.payload_bytes);
         let latency_ns = match self.flows[flow].counts {
@@ -292,7 +292,7 @@ impl Machine {
                 *waits_for = Some(number);
                 *sent_ns = self.now_ns;
                 // A request without reply is given up after a second.
-                program.wakes_at_tick = Some(self.clock.tick() + self.host.cpu.hz);
+                program.wakes_at_tick = Some(self.clock.tick + self.host.cpu.hz);
             }
             Task::Respond { owes, .. } => *owes = None,
             _ => {}
@@ -341,7 +341,7 @@ impl Machine {
                 (Step::Call, room.min(CLUSTER_BYTES), CLUSTER_BYTES)
             }
             // Each segment is in a buffer of its own.
-            Half::Receiver(tcp) => (Step::Read, tcp.readable(), tcp.segment_bytes_max()),
+            Half::Receiver(tcp) => (Step::Read, tcp.readable(), tcp.segment_bytes_max),
         };
         if possible == 0 {
             stream.has_slept = true;

@@ -188,7 +188,7 @@ impl Machine {
                 self.sampling.look(&self.cpu);
             }
             Due::Tick => {
-                if self.sampling.is_at_ticks() {
+                if self.sampling.hz == 0 {
                     self.sampling.look(&self.cpu);
                 }
                 self.timers.set_tick(self.clock.next_ns());

@@ -113,7 +113,7 @@ impl Machine {
 
     /// Begins to clear what was sent. Returns false when there is nothing to clear.
     pub fn reclaim(&mut self, level: Level) -> bool {
-        let card = &self.cards[self.cpu.batch(level).card];
+        let card = &self.cards[self.cpu.batches[level as usize].card];
         let done = card.tx_done;
         if done == 0 {
             return false;
@@ -127,7 +127,7 @@ impl Machine {
 
     /// What was sent is cleared; waiting packets take its place.
     pub fn reclaimed(&mut self, level: Level, done: u64) {
-        let card = self.cpu.batch(level).card;
+        let card = self.cpu.batches[level as usize].card;
         // Two levels may have started to clear the same descriptors.
         self.cards[card].tx_done = self.cards[card].tx_done.saturating_sub(done);
         for _ in 0..done {
@@ -193,7 +193,7 @@ impl Machine {
             // Less than 2^16.
             let port = (number % u64::from(senders)) as u16;
             packet.client = request.map_or(port, |request| request.client);
-            self.tally.made += 1;
+            self.tally.ledger.made += 1;
             if is_refused {
                 self.lose(LossPlace::SendQueue, &packet);
             } else {

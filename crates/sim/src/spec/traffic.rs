@@ -140,42 +140,48 @@ impl Pattern {
 
 impl fmt::Display for TrafficModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
-        let ip = match self.ip {
-            IpVersion::V4 => 4,
-            IpVersion::V6 => 6,
+        let some = |name, value: u64| (name, Some(value));
+        let above_1 = |value: u64| Some(value).filter(|value| *value > 1);
+        let ip = some("ip", if self.ip == IpVersion::V4 { 4 } else { 6 });
+        let options = match &self.pattern {
+            Pattern::Trace { repeats, .. } => vec![some("repeat", u64::from(*repeats)), ip],
+            Pattern::IperfTcp(options) => vec![
+                ("window", options.window_bytes),
+                some("write", options.write_bytes),
+                some("dual", u64::from(options.is_dual)),
+                ip,
+            ],
+            pattern => {
+                let (mut rate, mut period_ns) = (self.rate_pps, None);
+                match pattern {
+                    Pattern::IperfUdp { bits_per_second } => rate = Some(*bits_per_second),
+                    Pattern::Pulses { period_ns: of } => period_ns = Some(*of),
+                    _ => {}
+                }
+                let clients = Some(u64::from(self.clients));
+                vec![
+                    ("rate", rate),
+                    some("payload", u64::from(self.payload_bytes)),
+                    ip,
+                    ("period", period_ns),
+                    (
+                        "clients",
+                        clients.filter(|_| self.clients != u16::from(self.links)),
+                    ),
+                    ("flows", above_1(u64::from(self.flows))),
+                    ("links", above_1(u64::from(self.links))),
+                ]
+            }
         };
-        match &self.pattern {
-            Pattern::Trace { trace, repeats } => {
-                let repeats = u8::from(*repeats);
-                return write!(f, ":{}:repeat={repeats}:ip={ip}", trace.name());
+        f.write_str(self.name())?;
+        if let Pattern::Trace { trace, .. } = &self.pattern {
+            write!(f, ":{}", trace.name())?;
+        }
+        for (name, value) in options {
+            if let Some(value) = value {
+                let unit = if name == "period" { "ns" } else { "" };
+                write!(f, ":{name}={value}{unit}")?;
             }
-            Pattern::IperfTcp(options) => {
-                if let Some(window_bytes) = options.window_bytes {
-                    write!(f, ":window={window_bytes}")?;
-                }
-                let dual = u8::from(options.is_dual);
-                return write!(f, ":write={}:dual={dual}:ip={ip}", options.write_bytes);
-            }
-            Pattern::IperfUdp { bits_per_second } => write!(f, ":rate={bits_per_second}")?,
-            _ => {
-                if let Some(rate) = self.rate_pps {
-                    write!(f, ":rate={rate}")?;
-                }
-            }
-        }
-        write!(f, ":payload={}:ip={ip}", self.payload_bytes)?;
-        if let Pattern::Pulses { period_ns } = self.pattern {
-            write!(f, ":period={period_ns}ns")?;
-        }
-        if self.clients != u16::from(self.links) {
-            write!(f, ":clients={}", self.clients)?;
-        }
-        if self.flows > 1 {
-            write!(f, ":flows={}", self.flows)?;
-        }
-        if self.links > 1 {
-            write!(f, ":links={}", self.links)?;
         }
         Ok(())
     }
@@ -195,48 +201,55 @@ impl TrafficModel {
         let spec = Spec::parse(text)?;
         let payload_bytes = if spec.name == "iperf-udp" { 1470 } else { 64 };
         let mut traffic = TrafficModel::of(Pattern::named(spec.name)?, payload_bytes);
-        let mut clients = None;
-        for (name, value) in spec.options {
-            if !traffic.pattern.takes(name) {
-                let known = traffic.pattern.row().1;
-                return refuse(format!(
-                    "{} has no option '{name}'; it has {known}",
-                    spec.name
-                ));
+        for (name, value) in &spec.options {
+            traffic.set(name, value)?;
+        }
+        let has_clients = spec.options.iter().any(|(name, _)| *name == "clients");
+        let clients = if has_clients {
+            traffic.clients
+        } else {
+            u16::from(traffic.links)
+        };
+        traffic.with_clients(u64::from(clients))
+    }
+
+    /// Sets an option.
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SimError> {
+        let (own, known) = self.pattern.row();
+        if !self.pattern.takes(name) {
+            return refuse(format!("{own} has no option '{name}'; it has {known}"));
+        }
+        let within = |min, max| ranged(name, value, min, max);
+        match (name, &mut self.pattern) {
+            ("rate", Pattern::IperfUdp { bits_per_second }) => {
+                *bits_per_second = within(1, BITS_PER_SECOND_MAX)?;
             }
-            match (name, &mut traffic.pattern) {
-                ("rate", Pattern::IperfUdp { bits_per_second }) => {
-                    *bits_per_second = ranged(name, value, 1, BITS_PER_SECOND_MAX)?;
+            ("rate", _) => {
+                let value = value.strip_suffix("pps").unwrap_or(value);
+                self.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
+            }
+            ("window", Pattern::IperfTcp(options)) => {
+                options.window_bytes = Some(within(2_048, BUFFER_BYTES_MAX)?);
+            }
+            ("write", Pattern::IperfTcp(options)) => {
+                options.write_bytes = within(1, BUFFER_BYTES_MAX)?;
+            }
+            ("dual", Pattern::IperfTcp(options)) => options.is_dual = within(0, 1)? == 1,
+            ("period", Pattern::Pulses { period_ns }) => *period_ns = within(1_000, 1_000_000_000)?,
+            ("repeat", Pattern::Trace { repeats, .. }) => *repeats = within(0, 1)? == 1,
+            ("payload", _) => self.payload_bytes = within(0, 65_535)? as u32,
+            ("clients", _) => self.clients = within(1, TrafficModel::CLIENTS_MAX)? as u16,
+            ("flows", _) => self.flows = within(1, TrafficModel::CLIENTS_MAX)? as u16,
+            ("links", _) => self.links = within(1, LINKS_MAX as u64)? as u8,
+            _ => {
+                self.ip = match number(value) {
+                    Ok(4) => IpVersion::V4,
+                    Ok(6) => IpVersion::V6,
+                    _ => return refuse(format!("ip={value}: 4 or 6 was expected")),
                 }
-                ("rate", _) => {
-                    let value = value.strip_suffix("pps").unwrap_or(value);
-                    traffic.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
-                }
-                ("window", Pattern::IperfTcp(options)) => {
-                    options.window_bytes = Some(ranged(name, value, 2_048, BUFFER_BYTES_MAX)?);
-                }
-                ("write", Pattern::IperfTcp(options)) => {
-                    options.write_bytes = ranged(name, value, 1, BUFFER_BYTES_MAX)?;
-                }
-                ("dual", Pattern::IperfTcp(options)) => {
-                    options.is_dual = ranged(name, value, 0, 1)? == 1;
-                }
-                ("period", Pattern::Pulses { period_ns }) => {
-                    *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
-                }
-                ("payload", _) => traffic.payload_bytes = ranged(name, value, 0, 65_535)? as u32,
-                ("clients", _) => {
-                    clients = Some(ranged(name, value, 1, TrafficModel::CLIENTS_MAX)?);
-                }
-                ("flows", _) => {
-                    traffic.flows = ranged(name, value, 1, TrafficModel::CLIENTS_MAX)? as u16;
-                }
-                ("links", _) => traffic.links = ranged(name, value, 1, LINKS_MAX as u64)? as u8,
-                _ => traffic.ip = ip_version(value)?,
             }
         }
-        let clients = clients.unwrap_or(u64::from(traffic.links));
-        traffic.with_clients(clients)
+        Ok(())
     }
 
     fn of(pattern: Pattern, payload_bytes: u32) -> TrafficModel {
@@ -286,26 +299,17 @@ impl TrafficModel {
     /// # Errors
     /// Which option is wrong, and what would be right.
     pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<TrafficModel, SimError> {
-        let mut repeats = false;
-        let mut ip = IpVersion::V4;
+        let (pps, payload_bytes) = (trace.mean_pps(), trace.payload_bytes_max());
+        let pattern = Pattern::Trace {
+            trace,
+            repeats: false,
+        };
+        let mut traffic = TrafficModel::of(pattern, payload_bytes);
+        traffic.rate_pps = Some(pps);
         for (name, value) in options {
-            match *name {
-                "repeat" => repeats = ranged(name, value, 0, 1)? == 1,
-                "ip" => ip = ip_version(value)?,
-                _ => return refuse(format!("trace has no option '{name}'; it has repeat, ip")),
-            }
+            traffic.set(name, value)?;
         }
-        Ok(TrafficModel {
-            rate_pps: Some(trace.mean_pps()),
-            ip,
-            ..TrafficModel::of(
-                Pattern::Trace {
-                    trace: Arc::clone(&trace),
-                    repeats,
-                },
-                trace.payload_bytes_max(),
-            )
-        })
+        Ok(traffic)
     }
 
     /// The same at another rate.
@@ -331,14 +335,6 @@ impl TrafficModel {
 
     pub(crate) fn name(&self) -> &'static str {
         self.pattern.row().0
-    }
-}
-
-fn ip_version(value: &str) -> Result<IpVersion, SimError> {
-    match number(value) {
-        Ok(4) => Ok(IpVersion::V4),
-        Ok(6) => Ok(IpVersion::V6),
-        _ => refuse(format!("ip={value}: 4 or 6 was expected")),
     }
 }
 

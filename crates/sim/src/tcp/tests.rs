@@ -76,7 +76,7 @@ impl Pair {
     fn settle(&mut self) {
         self.unwritten -= self.sender.write(self.unwritten);
         while let Some(segment) = self.sender.poll_segment(self.now()) {
-            assert!(segment.bytes > 0 && segment.end() <= self.sender.written());
+            assert!(segment.bytes > 0 && segment.end() <= self.sender.written);
             self.put(Message::Data(segment));
         }
         if let Some(ack) = self.receiver.poll_ack() {
@@ -90,7 +90,7 @@ impl Pair {
             }
         }
         assert_eq!(self.receiver.poll_ack(), None);
-        let held = self.sender.written() - self.sender.acknowledged();
+        let held = self.sender.written - self.sender.acknowledged;
         assert!(held == 0 || self.sender.deadline_tick().is_some());
     }
 
@@ -103,7 +103,7 @@ impl Pair {
             arrival,
             read,
             timer(self.sender.deadline_tick()),
-            timer(self.receiver.deadline_tick()),
+            timer(self.receiver.delayed_ack_tick),
         ]
         .into_iter()
         .flatten()
@@ -221,7 +221,7 @@ fn a_lost_window_takes_a_timeout() {
     assert_eq!((counts.fast_retransmits, counts.timeouts), (0, 1));
     // All that was on its way and nothing else goes out again.
     assert!((43..=45).contains(&counts.retransmits), "{counts:?}");
-    assert_eq!(pair.sender.acknowledged(), pair.delivered);
+    assert_eq!(pair.sender.acknowledged, pair.delivered);
     assert!(pair.delivered > 100 * 45 * MSS, "{}", pair.delivered);
 }
 
@@ -250,9 +250,9 @@ fn a_lone_segment_waits_for_the_delayed_acknowledgement() {
     let mut pair = Pair::new(1 << 20, 65_536, MS);
     pair.unwritten = 100;
     pair.run_until(50 * MS);
-    assert_eq!((pair.delivered, pair.sender.acknowledged()), (100, 0));
+    assert_eq!((pair.delivered, pair.sender.acknowledged), (100, 0));
     pair.run_until(SECOND);
-    assert_eq!(pair.sender.acknowledged(), 100);
+    assert_eq!(pair.sender.acknowledged, 100);
     assert_eq!(pair.sender.counts(pair.now_ns).segments, 1);
 }
 
@@ -309,10 +309,10 @@ proptest! {
         // The receiver counts a byte once, in order, by its own invariants; the ends must agree.
         pair.run_until(100_000 * SECOND);
         prop_assert_eq!(pair.delivered, bytes);
-        prop_assert_eq!(pair.sender.acknowledged(), bytes);
-        prop_assert_eq!(pair.sender.written(), bytes);
+        prop_assert_eq!(pair.sender.acknowledged, bytes);
+        prop_assert_eq!(pair.sender.written, bytes);
         prop_assert!(pair.path.is_empty());
-        prop_assert_eq!((pair.sender.deadline_tick(), pair.receiver.deadline_tick()), (None, None));
+        prop_assert_eq!((pair.sender.deadline_tick(), pair.receiver.delayed_ack_tick), (None, None));
     }
 
     #[test]
@@ -326,8 +326,8 @@ proptest! {
         pair.run_until(end_ns);
         let (sender, receiver) = (&pair.sender, &pair.receiver);
         let has = pair.delivered + receiver.readable();
-        prop_assert!(sender.acknowledged() <= has && has <= sender.written());
-        prop_assert!(sender.written() - sender.acknowledged() <= 60_000);
+        prop_assert!(sender.acknowledged <= has && has <= sender.written);
+        prop_assert!(sender.written - sender.acknowledged <= 60_000);
         prop_assert!(receiver.readable() <= 60_000);
     }
 }
@@ -478,11 +478,11 @@ mod receiver {
             (2 * MSS, 65_536 - 2 * MSS, 1)
         );
         assert_eq!(
-            (receiver.poll_ack(), receiver.deadline_tick()),
+            (receiver.poll_ack(), receiver.delayed_ack_tick),
             (None, None)
         );
         receiver.take(at(5), segment(2));
-        assert_eq!(receiver.deadline_tick(), Some(105));
+        assert_eq!(receiver.delayed_ack_tick, Some(105));
         receiver.timer(at(104));
         assert_eq!(receiver.poll_ack(), None);
         receiver.timer(at(105));

@@ -365,7 +365,12 @@ fn connection_programs(
     for (connection, ports) in plan.connections(options).into_iter().enumerate() {
         let (data, acks) = (2 * connection, 2 * connection + 1);
         let program = tasks.len();
-        let stream = Stream::new(data, ends.len(), options.write_bytes);
+        let stream = Stream {
+            flow: data,
+            end: ends.len(),
+            call_bytes: options.write_bytes,
+            ..Stream::default()
+        };
         if number == ports.0 {
             tasks.push(Task::Write(stream));
             ends.push(End {

@@ -2,7 +2,7 @@
 
 use nicpoll_model::sim::{
     SIM_PLACES, SimCard, SimClients, SimCpu, SimFigures, SimFlow, SimHostFigures, SimHostLedger,
-    SimLedger, SimLine, SimNapi, SimPathLoss, SimQueue, SimSlice, SimTcp, SimTcpBytes, SimTcpHeld,
+    SimLedger, SimLine, SimNapi, SimPathLoss, SimSlice, SimTcp, SimTcpBytes, SimTcpHeld,
     SimTcpSlice,
 };
 
@@ -41,7 +41,8 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
 /// What is known of the parts of the counted time.
 struct Parts {
     slices: Vec<SimSlice>,
-    before: Mark,
+    /// What [`counts`] came to by the end of the last one.
+    before: [u64; 5],
     /// The counts of every connection at each edge.
     connections: Vec<(u64, Vec<ConnectionMark>)>,
 }
@@ -50,7 +51,7 @@ impl Parts {
     fn begin(plan: &Simulation, world: &World) -> Self {
         Parts {
             slices: Vec::new(),
-            before: Mark::default(),
+            before: [0; 5],
             connections: vec![(plan.warmup_ns, connection_marks(world, plan))],
         }
     }
@@ -62,42 +63,33 @@ impl Parts {
         if plan.slices == 0 || !plan.is_alone() {
             return;
         }
-        let (now, before) = (Mark::of(world), self.before);
+        let now = counts(world);
+        let [offered, delivered, lost, interrupts, throttled] =
+            std::array::from_fn(|count| now[count] - self.before[count]);
         self.slices.push(SimSlice {
             end_seconds: part_ns as f64 / 1e9,
-            offered: now.offered - before.offered,
-            delivered: now.delivered - before.delivered,
-            lost: now.lost - before.lost,
-            interrupts: now.interrupts - before.interrupts,
-            throttled: now.throttled - before.throttled,
+            offered,
+            delivered,
+            lost,
+            interrupts,
+            throttled,
             knobs: world.machines[0].knob_figures(&counting.starts[0]),
         });
         self.before = now;
     }
 }
 
-/// Counts so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mark {
-    offered: u64,
-    delivered: u64,
-    lost: u64,
-    interrupts: u64,
-    throttled: u64,
-}
-
-impl Mark {
-    fn of(world: &World) -> Self {
-        let shared = &world.shared;
-        let sum = |of: fn(&Tally) -> u64| world.of_host(0).iter().map(|cpu| of(&cpu.tally)).sum();
-        Mark {
-            offered: shared.offered(),
-            delivered: shared.delivered(),
-            lost: SIM_PLACES.iter().map(|place| shared.lost(*place)).sum(),
-            interrupts: sum(|tally| tally.interrupts()),
-            throttled: sum(|tally| tally.storm.throttled),
-        }
-    }
+/// Datagrams offered, delivered and lost so far; interrupts and throttled passes of the first host.
+fn counts(world: &World) -> [u64; 5] {
+    let shared = &world.shared;
+    let sum = |of: fn(&Tally) -> u64| world.of_host(0).iter().map(|cpu| of(&cpu.tally)).sum();
+    [
+        shared.offered(),
+        shared.delivered(),
+        SIM_PLACES.iter().map(|place| shared.lost(*place)).sum(),
+        sum(Tally::interrupts),
+        sum(|tally| tally.storm.throttled),
+    ]
 }
 
 fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) -> SimFigures {
@@ -312,8 +304,9 @@ fn add(host: &mut SimHostFigures, of: &SimHostFigures) {
     for (card, other) in host.cards.iter_mut().zip(&of.cards) {
         add_card(card, other);
     }
+    // All have the queues of one host file, in one order.
     for (queue, other) in host.queues.iter_mut().zip(&of.queues) {
-        take_fuller(queue, other);
+        queue.most = queue.most.max(other.most);
     }
     host.napi = host.napi.zip(of.napi).map(|(one, other)| SimNapi {
         polls: one.polls + other.polls,
@@ -346,11 +339,6 @@ fn add_card(card: &mut SimCard, of: &SimCard) {
     card.line_ratio = ratios.map(|(one, other)| one + other);
 }
 
-/// All have the queues of one host file, in one order.
-fn take_fuller(queue: &mut SimQueue, of: &SimQueue) {
-    queue.most = queue.most.max(of.most);
-}
-
 /// What the two ends of a connection have counted.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionMark {
@@ -381,10 +369,10 @@ fn connection_marks(world: &World, plan: &Simulation) -> Vec<ConnectionMark> {
                 (Some(Half::Sender(sender)), Some(Half::Receiver(receiver))) => {
                     Some(ConnectionMark {
                         sender: sender.counts(now_ns),
-                        written: sender.written(),
-                        received: receiver.received(),
-                        read: receiver.received() - receiver.readable(),
-                        acknowledgements: receiver.acknowledgements(),
+                        written: sender.written,
+                        received: receiver.next,
+                        read: receiver.read,
+                        acknowledgements: receiver.acknowledgements,
                     })
                 }
                 _ => None,
