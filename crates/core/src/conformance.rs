@@ -222,7 +222,7 @@ fn overflow<B: Bench>(mut bench: B) -> Outcome {
             let is_later = last.is_none_or(|last| number > last);
             if !is_later || number >= 2 * room {
                 let expected = last.map_or(0, |last| last + 1);
-                return violated(Rule::Overflow, "number after too many", expected, number);
+                kept(false, Rule::Overflow, "number after too many", expected, number)?;
             }
             last = Some(number);
             taken += 1;
@@ -323,7 +323,10 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     )
 }
 
-fn violated(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
+fn kept(is_kept: bool, rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
+    if is_kept {
+        return Ok(());
+    }
     Err(Violation {
         rule,
         what,
@@ -333,22 +336,13 @@ fn violated(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcom
 }
 
 fn same(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
-    if found == expected {
-        return Ok(());
-    }
-    violated(rule, what, expected, found)
+    kept(found == expected, rule, what, expected, found)
 }
 
 fn at_most(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
-    if found <= limit {
-        return Ok(());
-    }
-    violated(rule, what, limit, found)
+    kept(found <= limit, rule, what, limit, found)
 }
 
 fn at_least(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
-    if found >= limit {
-        return Ok(());
-    }
-    violated(rule, what, limit, found)
+    kept(found >= limit, rule, what, limit, found)
 }

@@ -48,6 +48,14 @@ struct Finding {
     explanation: String,
 }
 
+fn finding(resource: &'static str, fullness: f64, explanation: impl Into<String>) -> Finding {
+    Finding {
+        resource,
+        fullness,
+        explanation: explanation.into(),
+    }
+}
+
 /// What speaks for one resource of a host or another.
 #[derive(Clone, Copy)]
 struct Evidence<'a> {
@@ -185,66 +193,47 @@ fn used_quota(evidence: Evidence<'_>, polling: &SimPolling) -> f64 {
 /// All came through: what is fullest will be full first.
 fn headroom(evidence: Evidence<'_>) -> Finding {
     let line = evidence.line_ratio.map(|ratio| ("line", ratio));
-    let mut all: Vec<_> = line
-        .into_iter()
-        .chain([("processor", busy(evidence))])
-        .collect();
+    let mut all = Vec::from_iter(line);
+    all.push(("processor", busy(evidence)));
     if let Some(polling) = evidence.polling {
         all.push(("burst", used_quota(evidence, polling)));
     }
-    let (resource, fullness) = all.iter().copied().fold(("line", 0.0), |fullest, next| {
+    let fullest = all.iter().copied();
+    let (resource, fullness) = fullest.fold(("line", 0.0), |fullest, next| {
         if next.1 > fullest.1 { next } else { fullest }
     });
-    let each: Vec<_> = all
+    let each = all
         .iter()
-        .map(|(name, fullness)| format!("{name} {}", percent(*fullness)))
-        .collect();
-    Finding {
-        resource,
-        fullness,
-        explanation: format!(
-            "All that is offered comes through. In use: {}. The {resource} is fullest.",
-            each.join(", ")
-        ),
-    }
+        .map(|(name, used)| format!("{name} {}", percent(*used)));
+    let each = each.collect::<Vec<_>>().join(", ");
+    let why =
+        format!("All that is offered comes through. In use: {each}. The {resource} is fullest.");
+    finding(resource, fullness, why)
 }
 
 fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
+    let used = percent(evidence.line_ratio.unwrap_or_default());
     let in_use = match evidence.line_ratio {
         Some(ratio) if ratio >= FULL => return line(ratio),
-        Some(ratio) => format!(" and the line is {} in use", percent(ratio)),
+        Some(_) => format!(" and the line is {used} in use"),
         None => String::new(),
     };
     if has_failures {
-        return Finding {
-            resource: "transmit ring",
-            fullness: 1.0,
-            explanation: format!(
-                "The transmit ring is full of frames that have left, and is cleared too seldom: the line \
-                 is only {} in use while calls fail.",
-                percent(evidence.line_ratio.unwrap_or_default())
-            ),
-        };
+        let why = format!(
+            "The transmit ring is full of frames that have left, and is cleared too seldom: the line is only {used} in \
+             use while calls fail."
+        );
+        return finding("transmit ring", 1.0, why);
     }
-    Finding {
-        resource: "processor",
-        fullness: busy(evidence),
-        explanation: format!(
-            "Every call succeeds{in_use}: the processor, {}, cannot send faster.",
-            split(evidence)
-        ),
-    }
+    let split = split(evidence);
+    let why = format!("Every call succeeds{in_use}: the processor, {split}, cannot send faster.");
+    finding("processor", busy(evidence), why)
 }
 
 fn line(ratio: f64) -> Finding {
-    Finding {
-        resource: "line",
-        fullness: ratio,
-        explanation: format!(
-            "The line is {} in use: more than it carries was to be sent.",
-            percent(ratio)
-        ),
-    }
+    let used = percent(ratio);
+    let why = format!("The line is {used} in use: more than it carries was to be sent.");
+    finding("line", ratio, why)
 }
 
 fn split(evidence: Evidence<'_>) -> String {
@@ -266,62 +255,48 @@ fn binding(host: &HostModel, evidence: Evidence<'_>, place: LossPlace) -> Findin
         LossPlace::RxRing => ring(host, evidence),
         LossPlace::IpQueue if is_full => processor(
             evidence,
-            "The work of interrupts comes first and leaves too little for the protocols: packets are \
-             lost before IP after the driver's work was spent on them",
+            "The work of interrupts comes first and leaves too little for the protocols: packets are lost before IP \
+             after the driver's work was spent on them",
         ),
-        LossPlace::IpQueue => queue(
-            "IP input queue",
-            format!(
-                "The driver brings more at once than the {} packets that may wait for IP.",
-                host.network.ip_queue_packets
-            ),
-        ),
+        LossPlace::IpQueue => {
+            let packets = host.network.ip_queue_packets;
+            let why = format!(
+                "The driver brings more at once than the {packets} packets that may wait for IP."
+            );
+            finding("IP input queue", 1.0, why)
+        }
         LossPlace::SocketBuffer if is_full => processor(
             evidence,
-            "The work on arriving packets comes before the program, which is starved: packets are lost \
-             at its socket after all the kernel's work was spent on them",
+            "The work on arriving packets comes before the program, which is starved: packets are lost at its socket \
+             after all the kernel's work was spent on them",
         ),
-        LossPlace::SocketBuffer => queue(
-            "socket buffer",
-            format!(
-                "More arrives at once than the {} bytes of the socket hold, though the processor is only \
-                 {} busy.",
-                host.socket.buffer_bytes,
-                percent(busy(evidence))
-            ),
-        ),
+        LossPlace::SocketBuffer => {
+            let (bytes, busy) = (host.socket.buffer_bytes, percent(busy(evidence)));
+            let why = format!(
+                "More arrives at once than the {bytes} bytes of the socket hold, though the processor is only {busy} busy."
+            );
+            finding("socket buffer", 1.0, why)
+        }
         // Reassembly is never the first loss of a datagram, and nothing simulated is lost elsewhere.
         _ => headroom(evidence),
     }
 }
 
 fn processor(evidence: Evidence<'_>, why: &str) -> Finding {
-    Finding {
-        resource: "processor",
-        fullness: busy(evidence),
-        explanation: format!("{why}. The processor is {}.", split(evidence)),
-    }
-}
-
-fn queue(resource: &'static str, explanation: String) -> Finding {
-    Finding {
-        resource,
-        fullness: 1.0,
-        explanation,
-    }
+    let why = format!("{why}. The processor is {}.", split(evidence));
+    finding("processor", busy(evidence), why)
 }
 
 /// The ring was full: whoever should have emptied it did not come, or not often enough.
 fn ring(host: &HostModel, evidence: Evidence<'_>) -> Finding {
+    let hz = host.cpu.hz;
     if let Some(storm) = evidence.storm.filter(|storm| storm.throttled > 0) {
-        return queue(
-            "storm throttling",
-            format!(
-                "Interrupt storm detection threw {} of {} passes a tick back each: the card is emptied \
-                 {} times a second.",
-                storm.throttled, storm.passes, host.cpu.hz
-            ),
+        let (throttled, passes) = (storm.throttled, storm.passes);
+        let why = format!(
+            "Interrupt storm detection threw {throttled} of {passes} passes a tick back each: the card is emptied {hz} \
+             times a second."
         );
+        return finding("storm throttling", 1.0, why);
     }
     if let Some(polling) = evidence.polling
         && used_quota(evidence, polling) >= FULL
@@ -334,54 +309,41 @@ fn ring(host: &HostModel, evidence: Evidence<'_>) -> Finding {
             "Packets are lost in the ring, at no cost, because the processor has no time to take them",
         );
     }
-    queue(
-        "receive ring",
-        format!(
-            "The {} descriptors of the ring fill up before the driver comes to them, though the processor \
-             is only {} busy over all: packets come in bursts, or the card is looked at too seldom.",
-            host.card.rx_ring,
-            percent(busy(evidence))
-        ),
-    )
+    let (slots, busy) = (host.card.rx_ring, percent(busy(evidence)));
+    let why = format!(
+        "The {slots} descriptors of the ring fill up before the driver comes to them, though the processor is only \
+         {busy} busy over all: packets come in bursts, or the card is looked at too seldom."
+    );
+    finding("receive ring", 1.0, why)
 }
 
 fn quota(host: &HostModel, evidence: Evidence<'_>, polling: &SimPolling) -> Finding {
     let fullness = used_quota(evidence, polling);
     let burst = polling.burst_mean.unwrap_or_default();
     if polling.full_cycles * 2 > polling.cycles {
-        return Finding {
-            resource: "burst_max",
-            fullness,
-            explanation: format!(
-                "Every burst is used up and is as great as burst_max allows: {} ticks of {burst:.0} \
-                 packets a second. The processor is {} busy.",
-                host.cpu.hz,
-                percent(busy(evidence))
-            ),
-        };
+        let (hz, busy) = (host.cpu.hz, percent(busy(evidence)));
+        let why = format!(
+            "Every burst is used up and is as great as burst_max allows: {hz} ticks of {burst:.0} packets a second. The \
+             processor is {busy} busy."
+        );
+        return finding("burst_max", fullness, why);
     }
-    let (least, most) = (polling.burst_min, polling.burst_max_reached);
-    let (least, most) = (least.unwrap_or_default(), most.unwrap_or_default());
+    let least = polling.burst_min.unwrap_or_default();
+    let most = polling.burst_max_reached.unwrap_or_default();
     // By one a cycle, but for a few.
     if u64::from(most - least) * 4 > polling.cycles * 3 {
-        return Finding {
-            resource: "burst",
-            fullness,
-            explanation: format!(
-                "Every burst is used up, and still grows by a packet a tick, from {least} to {most} in \
-                 this run: a longer warm-up shows where it ends."
-            ),
-        };
+        let why = format!(
+            "Every burst is used up, and still grows by a packet a tick, from {least} to {most} in this run: a longer \
+             warm-up shows where it ends."
+        );
+        return finding("burst", fullness, why);
     }
-    Finding {
-        resource: "user_frac",
-        fullness,
-        explanation: format!(
-            "Every burst is used up, and the poller keeps it at {burst:.0} packets a tick so that \
-             receiving does not take the share of user programs. The processor is {}.",
-            split(evidence)
-        ),
-    }
+    let split = split(evidence);
+    let why = format!(
+        "Every burst is used up, and the poller keeps it at {burst:.0} packets a tick so that receiving does not take \
+         the share of user programs. The processor is {split}."
+    );
+    finding("user_frac", fullness, why)
 }
 
 /// What held a run back, and whether it held back packets.
@@ -412,15 +374,13 @@ fn answering(evidence: Evidence<'_>, clients: u16) -> Finding {
         let why = format!("{on_their_way}, and the processor cannot answer faster");
         return processor(evidence, &why);
     }
-    Finding {
-        resource: "waiting",
-        fullness: 1.0 - busy(evidence),
-        explanation: format!(
-            "{on_their_way}, and for {} of the time nobody works on any: on a line, or waiting for an interrupt, \
-             a tick or a timer.",
-            percent(1.0 - busy(evidence))
-        ),
-    }
+    let idle = 1.0 - busy(evidence);
+    let share = percent(idle);
+    let why = format!(
+        "{on_their_way}, and for {share} of the time nobody works on any: on a line, or waiting for an interrupt, a tick \
+         or a timer."
+    );
+    finding("waiting", idle, why)
 }
 
 /// The place of the most losses, the last of those that are alike.
@@ -496,15 +456,9 @@ fn waiting(figures: &SimFigures) -> (usize, Finding) {
             "One request is on its way at a time, and this host's work takes most of that time";
         return (busiest, processor(evidence, why));
     }
-    let finding = Finding {
-        resource: "waiting",
-        fullness: 1.0 - busy,
-        explanation: String::from(
-            "One request is on its way at a time, and most of that time nobody works on it: it is on a \
-             line, or waits for an interrupt, a tick or a timer.",
-        ),
-    };
-    (busiest, finding)
+    let why = "One request is on its way at a time, and most of that time nobody works on it: it is on a line, or waits \
+        for an interrupt, a tick or a timer.";
+    (busiest, finding("waiting", 1.0 - busy, why))
 }
 
 /// The host whose resource it is, and the finding.
@@ -522,14 +476,14 @@ fn found_of_tcp(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
         let stop = &plan.stops[loss.host];
         let host = stop.applied();
         let finding = match loss.place {
-            LossPlace::SendQueue => queue(
-                "send queue",
-                format!(
-                    "A window arrives at the driver faster than the line takes it, and the {} packets that \
-                     may wait are too few: what is lost there TCP sends again, with half the window.",
-                    host.network.send_queue_packets
-                ),
-            ),
+            LossPlace::SendQueue => {
+                let packets = host.network.send_queue_packets;
+                let why = format!(
+                    "A window arrives at the driver faster than the line takes it, and the {packets} packets that may \
+                     wait are too few: what is lost there TCP sends again, with half the window."
+                );
+                finding("send queue", 1.0, why)
+            }
             place => binding(&host, Evidence::of(figures, loss.host), place),
         };
         return (loss.host, finding);
@@ -547,17 +501,9 @@ fn full_line(figures: &SimFigures) -> Option<(usize, Finding)> {
         } else {
             (number + 1, line.back_ratio)
         };
-        (used >= FULL).then(|| {
-            let finding = Finding {
-                resource: "line",
-                fullness: used,
-                explanation: format!(
-                    "The line is {} in use: TCP fills it and has to wait for it.",
-                    percent(used)
-                ),
-            };
-            (host, finding)
-        })
+        let share = percent(used);
+        let why = format!("The line is {share} in use: TCP fills it and has to wait for it.");
+        (used >= FULL).then(|| (host, finding("line", used, why)))
     })
 }
 
@@ -578,7 +524,7 @@ fn window(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
     let flow = figures.flows.first();
     let finding = match figures.connections.first() {
         Some(tcp) => one_window(plan, tcp),
-        None => queue("window", String::from("Nothing was connected.")),
+        None => self::finding("window", 1.0, "Nothing was connected."),
     };
     (flow.and_then(|flow| flow.from).unwrap_or(0), finding)
 }
@@ -591,25 +537,23 @@ fn one_window(plan: &Simulation, tcp: &SimTcp) -> Finding {
         ("window", tcp.receive_buffer_bytes)
     };
     let Some(round_trip_ns) = tcp.round_trip_mean_ns else {
-        return queue(
+        return finding(
             resource,
-            String::from("Nothing was acknowledged in the counted time."),
+            1.0,
+            "Nothing was acknowledged in the counted time.",
         );
     };
     let possible = 8e9 * bytes as f64 / round_trip_ns;
-    Finding {
-        resource,
-        fullness: tcp.goodput_bits_per_second / possible,
-        explanation: format!(
-            "Neither a processor nor a line is full. From {} to {} {bytes} bytes may be on their way in a \
-             round trip of {:.2} ms: {:.0} Mbit/s at most.{}",
-            tcp.from,
-            tcp.to,
-            round_trip_ns / 1e6,
-            possible / 1e6,
-            ticks(plan, round_trip_ns)
-        ),
-    }
+    let why = format!(
+        "Neither a processor nor a line is full. From {} to {} {bytes} bytes may be on their way in a round trip of {:.2} \
+         ms: {:.0} Mbit/s at most.{}",
+        tcp.from,
+        tcp.to,
+        round_trip_ns / 1e6,
+        possible / 1e6,
+        ticks(plan, round_trip_ns)
+    );
+    finding(resource, tcp.goodput_bits_per_second / possible, why)
 }
 
 /// What polling does to the round trip, if that is as long as its periods make it.

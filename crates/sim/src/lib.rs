@@ -13,6 +13,8 @@
 
 mod account;
 mod bottleneck;
+#[cfg(test)]
+mod cases;
 mod cost;
 mod link;
 mod machine;
@@ -33,7 +35,7 @@ pub use spec::simulation::{PathHost, Simulation};
 pub use spec::trace::{TRACE_LINE_BYTES_MAX, Trace, TracePacket, TraceReader};
 pub use spec::traffic::{IperfTcp, Pattern, TrafficModel};
 pub use ticks::{Ticks, sample_ticks};
-pub use world::run::{Spread, simulate};
+pub use world::run::simulate;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

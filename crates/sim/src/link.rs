@@ -80,8 +80,6 @@ pub struct Flow {
     pub number: u8,
     /// The machine that it goes to, [`FAR`] for an ideal far end.
     pub to: u8,
-    /// The program there.
-    pub program: usize,
     /// The card that leads there, on the machine that has this copy.
     pub card: usize,
     pub ip: IpVersion,

@@ -51,16 +51,12 @@ pub struct LinkQueue {
 enum Client {
     /// Times of its own.
     Timed(Source),
-    /// The answers that it gets.
-    Asking(Asking),
-}
-
-/// Sends a request when its last one is answered.
-#[derive(Clone, Copy, Debug)]
-struct Asking {
-    /// While it waits, when it gives up.
-    next_ns: u64,
-    waits_for: Option<u64>,
+    /// The answers that it gets: it sends a request when its last one is answered.
+    Asking {
+        /// While it waits, when it gives up.
+        next_ns: u64,
+        waits_for: Option<u64>,
+    },
 }
 
 impl Client {
@@ -70,35 +66,19 @@ impl Client {
             .seed
             .wrapping_add(SEED_STEP.wrapping_mul(u64::from(number)));
         if plan.workload.pattern == Pattern::RequestResponse {
-            return Some(Client::Asking(Asking {
+            return Some(Client::Asking {
                 // All have begun when the counted time does.
                 next_ns: Chance::new(seed).below(plan.warmup_ns.max(1)),
                 waits_for: None,
-            }));
+            });
         }
         Source::new(&plan.workload, number, frame_ns, seed).map(Client::Timed)
     }
 
     fn next_ns(&self) -> u64 {
         match self {
-            Client::Timed(source) => source.next_ns(),
-            Client::Asking(asking) => asking.next_ns,
-        }
-    }
-}
-
-impl Asking {
-    fn send(&mut self, datagram: u64) {
-        self.next_ns = self.next_ns.saturating_add(GIVE_UP_NS);
-        self.waits_for = Some(datagram);
-    }
-
-    /// An answer is there at a time.
-    fn answer(&mut self, datagram: u64, at_ns: u64) {
-        // One that comes late is no longer waited for.
-        if self.waits_for == Some(datagram) && at_ns < self.next_ns {
-            self.waits_for = None;
-            self.next_ns = at_ns;
+            Client::Timed(source) => source.next_ns,
+            Client::Asking { next_ns, .. } => *next_ns,
         }
     }
 }
@@ -142,28 +122,32 @@ impl Clients {
     /// The next one sends this datagram. Returns the client's number, and the payload where datagrams differ.
     pub fn send(&mut self, datagram: u64) -> (u16, Option<u32>) {
         let first = self.first();
-        let (next_ns, payload_bytes) = match &mut self.list[first] {
+        let mut payload_bytes = None;
+        match &mut self.list[first] {
             Client::Timed(source) => {
-                let payload_bytes = source.payload_bytes();
+                payload_bytes = source.payload_bytes();
                 source.advance();
-                (source.next_ns(), payload_bytes)
             }
-            Client::Asking(asking) => {
-                asking.send(datagram);
-                (asking.next_ns, None)
+            Client::Asking { next_ns, waits_for } => {
+                *next_ns = next_ns.saturating_add(GIVE_UP_NS);
+                *waits_for = Some(datagram);
             }
-        };
-        self.set(first, next_ns);
+        }
+        self.set(first, self.list[first].next_ns());
         (self.link + self.links * first as u16, payload_bytes)
     }
 
     /// The answer to a client's datagram has reached the line.
     pub fn answer(&mut self, number: u16, datagram: u64, now_ns: u64) {
         let index = usize::from(number / self.links);
-        if let Client::Asking(asking) = &mut self.list[index] {
-            asking.answer(datagram, now_ns.saturating_add(self.both_ways_ns));
-            let next_ns = asking.next_ns;
-            self.set(index, next_ns);
+        let at_ns = now_ns.saturating_add(self.both_ways_ns);
+        // One that comes late is no longer waited for.
+        if let Client::Asking { next_ns, waits_for } = &mut self.list[index]
+            && *waits_for == Some(datagram)
+            && at_ns < *next_ns
+        {
+            (*next_ns, *waits_for) = (at_ns, None);
+            self.set(index, at_ns);
         }
     }
 
@@ -203,6 +187,7 @@ pub struct Source {
     gap_rest: u64,
     rest: u64,
     frame_ns: u64,
+    /// When the next packet is sent.
     next_ns: u64,
     /// Start of the current pulse, and what is left of it.
     pulse_ns: u64,
@@ -251,11 +236,6 @@ impl Source {
         source.pulse_ns = source.next_ns;
         source.advance();
         Some(source)
-    }
-
-    /// When the next packet is sent.
-    pub fn next_ns(&self) -> u64 {
-        self.next_ns
     }
 
     /// The next packet's payload, where packets differ.
@@ -495,8 +475,8 @@ mod tests {
         let workload = TrafficModel::parse(workload).unwrap();
         let mut source = Source::new(&workload, 0, 672, 1).unwrap();
         let mut times = Vec::new();
-        while source.next_ns() < seconds * NS_PER_SECOND {
-            times.push(source.next_ns());
+        while source.next_ns < seconds * NS_PER_SECOND {
+            times.push(source.next_ns);
             source.advance();
         }
         assert!(times.is_sorted());

@@ -5,6 +5,7 @@
 //! their names, in the order in which [`of_host`] and [`of_path`] name them. When a prediction changes on
 //! purpose, the commit that does so replaces the file by the one that the failing test writes, and says why.
 
+#[path = "sim/common.rs"]
 mod common;
 
 use std::fmt::Write;
@@ -12,10 +13,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use common::{named, stop};
 use nicpoll_model::sim::{SIM_PLACES, SimBottleneck, SimFigures};
 use nicpoll_sim::{
-    HostModel, PathHost, ReceiveDiscipline, Simulation, TracePacket, TraceReader, TrafficModel,
-    explain, simulate,
+    HostModel, PathHost, Simulation, TracePacket, TraceReader, TrafficModel, explain, simulate,
 };
 use serde::Serialize;
 
@@ -46,54 +47,20 @@ const WORKLOADS: [&str; 10] = [
     "constant:rate=10k:payload=4000",
     "constant:rate=30k:payload=1470:ip=6",
 ];
-const PATHS: [&[(&str, &str)]; 12] = [
-    &[
-        ("generic", "freebsd-interrupt"),
-        ("generic", "freebsd-interrupt"),
-    ],
-    &[
-        ("generic", "freebsd-polling"),
-        ("generic", "freebsd-polling:idle_poll=1"),
-    ],
-    &[("generic", "napi"), ("generic", "napi-timer:timeout=200us")],
-    &[("generic", "napi"), ("generic", "busy-poll")],
-    &[("generic", "busy-poll"), ("generic", "busy-poll")],
-    &[
-        ("asa633", "freebsd-interrupt"),
-        ("poweredge", "freebsd-interrupt"),
-    ],
-    &[
-        ("poweredge", "freebsd-polling"),
-        ("t5000", "freebsd-interrupt"),
-    ],
-    &[
-        ("wan", "freebsd-interrupt"),
-        ("wan", "freebsd-polling:controller=share"),
-    ],
-    &[
-        ("generic", "freebsd-interrupt"),
-        ("generic", "freebsd-polling"),
-        ("generic", "freebsd-interrupt"),
-    ],
-    &[
-        ("generic", "napi"),
-        ("net6501", "napi"),
-        ("generic", "napi"),
-    ],
-    &[
-        (
-            "generic",
-            "freebsd-interrupt:link.half_duplex=1:link.bits_per_second=100m",
-        ),
-        ("wrap", "freebsd-polling"),
-        ("generic", "freebsd-interrupt:network.ip_queue_packets=0"),
-        ("generic", "freebsd-interrupt"),
-    ],
-    &[
-        ("generic", "freebsd-interrupt:cpu.tick_slow_ppm=60"),
-        ("wrap", "freebsd-polling"),
-    ],
-];
+/// Host and discipline of each stop, a path a line.
+const PATHS: &str = "\
+generic freebsd-interrupt -> generic freebsd-interrupt
+generic freebsd-polling -> generic freebsd-polling:idle_poll=1
+generic napi -> generic napi-timer:timeout=200us
+generic napi -> generic busy-poll
+generic busy-poll -> generic busy-poll
+asa633 freebsd-interrupt -> poweredge freebsd-interrupt
+poweredge freebsd-polling -> t5000 freebsd-interrupt
+wan freebsd-interrupt -> wan freebsd-polling:controller=share
+generic freebsd-interrupt -> generic freebsd-polling -> generic freebsd-interrupt
+generic napi -> net6501 napi -> generic napi
+generic freebsd-interrupt:link.half_duplex=1:link.bits_per_second=100m -> wrap freebsd-polling -> generic freebsd-interrupt:network.ip_queue_packets=0 -> generic freebsd-interrupt
+generic freebsd-interrupt:cpu.tick_slow_ppm=60 -> wrap freebsd-polling";
 const PATH_WORKLOADS: [&str; 8] = [
     "netblast",
     "netblast:payload=1470:ip=6",
@@ -104,11 +71,6 @@ const PATH_WORKLOADS: [&str; 8] = [
     "iperf-tcp:ip=6:window=256k",
     "rr",
 ];
-
-fn host(name: &str) -> HostModel {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../sim/hosts/{name}.toml"));
-    HostModel::parse(&fs::read_to_string(path).unwrap()).unwrap()
-}
 
 /// FNV-1a.
 fn digest(text: &str) -> u64 {
@@ -215,13 +177,6 @@ fn run(
     text
 }
 
-fn stop(host: &HostModel, discipline: &str) -> PathHost {
-    PathHost {
-        host: host.clone(),
-        discipline: ReceiveDiscipline::parse(discipline).unwrap(),
-    }
-}
-
 fn run_host(host: &HostModel, discipline: &str, workload: TrafficModel, seed: u64) -> String {
     run(vec![stop(host, discipline)], workload, 40, seed, 4)
 }
@@ -245,7 +200,7 @@ fn run_path(stops: Vec<PathHost>, workload: &str, seed: u64) -> String {
 fn hosts() -> Vec<String> {
     let mut cases = Vec::new();
     for name in HOSTS {
-        let host = host(name);
+        let host = named(name);
         for discipline in DISCIPLINES {
             let mut text = String::new();
             for (number, workload) in WORKLOADS.iter().enumerate() {
@@ -271,7 +226,7 @@ fn traces() -> String {
     }
     let trace = Arc::new(reader.finish("t").unwrap());
     let workload = TrafficModel::replay(trace, &[("repeat", "1")]).unwrap();
-    let of = |discipline: &&str| run_host(&host("generic"), discipline, workload.clone(), 1);
+    let of = |discipline: &&str| run_host(&common::host(), discipline, workload.clone(), 1);
     DISCIPLINES.iter().map(of).collect()
 }
 
@@ -289,7 +244,7 @@ fn bottlenecks() -> Vec<String> {
     });
     let several = ["netblast", "iperf-tcp", "rr"].map(|workload| {
         let mut text = String::new();
-        let plan = common::path::plan(
+        let plan = common::path(
             &["freebsd-interrupt", "freebsd-polling", "freebsd-interrupt"],
             workload,
         );
@@ -308,10 +263,11 @@ fn bottleneck(text: &mut String, found: &SimBottleneck) {
 }
 
 fn paths() -> Vec<String> {
-    let all = PATHS.iter().map(|path| {
-        let stops = path
-            .iter()
-            .map(|(name, discipline)| stop(&host(name), discipline));
+    let all = PATHS.lines().map(|path| {
+        let stops = path.split(" -> ").map(|of| {
+            let (name, discipline) = of.split_once(' ').unwrap();
+            stop(&named(name), discipline)
+        });
         let stops: Vec<_> = stops.collect();
         let workloads = PATH_WORKLOADS.iter().enumerate();
         let texts = workloads.map(|(seed, of)| run_path(stops.clone(), of, 1 + seed as u64));
@@ -327,7 +283,7 @@ fn veth_pairs() -> String {
         ["napi-timer:timeout=100us", "napi-timer:timeout=100us"],
         ["napi:veth.wake_delay_ns=0", "napi-timer:defer=3"],
     ] {
-        let stop = |discipline: &str| {
+        let end = |discipline: &str| {
             let mut host = common::host();
             for (name, value) in [
                 ("veth.pair", 1),
@@ -338,10 +294,10 @@ fn veth_pairs() -> String {
             ] {
                 host.set(name, value).unwrap();
             }
-            self::stop(&host, discipline)
+            stop(&host, discipline)
         };
         for workload in ["netblast", "iperf-udp:rate=20m", "rr", "iperf-tcp"] {
-            text += &run_path(vec![stop(forth), stop(back)], workload, 5);
+            text += &run_path(vec![end(forth), end(back)], workload, 5);
         }
     }
     text

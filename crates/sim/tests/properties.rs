@@ -1,5 +1,6 @@
 //! What holds for any host under any load.
 
+#[path = "sim/common.rs"]
 mod common;
 
 use nicpoll_model::sim::{SimFigures, SimSlice};
@@ -189,7 +190,7 @@ proptest! {
         let Ok(figures) = simulate(&plan) else {
             return Ok(());
         };
-        common::path::assert_closed(&figures);
+        common::assert_closed(&figures);
         for host in &figures.hosts {
             let cpu = &host.cpu;
             let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
@@ -247,55 +248,21 @@ fn a_run_is_the_sum_of_its_parts() {
 
 #[test]
 fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
-    for (discipline, workload, resource) in [
-        ("freebsd-interrupt", "poisson:rate=90k", "processor"),
-        ("freebsd-polling", "poisson:rate=100k", "user_frac"),
-        (
-            "freebsd-polling:burst_max=30",
-            "poisson:rate=50k",
-            "burst_max",
-        ),
-        (
-            "freebsd-polling:cpu.hz=100:burst_max=1000:user_frac=0",
-            "poisson:rate=40k",
-            "burst",
-        ),
-        (
-            "freebsd-polling:cpu.hz=100:burst_max=1000:controller=share",
-            "poisson:rate=50k",
-            "receive ring",
-        ),
-        (
-            "busy-poll:link.bits_per_second=10m",
-            "poisson:rate=50k",
-            "line",
-        ),
-        (
-            "freebsd-interrupt:storm.threshold=100",
-            "poisson:rate=200k",
-            "storm throttling",
-        ),
-        (
-            "freebsd-polling:each_burst=150",
-            "pulses:rate=20k:period=10ms",
-            "IP input queue",
-        ),
-        (
-            "napi:socket.buffer_bytes=1000",
-            "pulses:rate=10k:period=10ms",
-            "socket buffer",
-        ),
-        (
-            "freebsd-polling:card.tx_ring=8:network.send_queue_packets=1",
-            "blast",
-            "transmit ring",
-        ),
-        (
-            "freebsd-interrupt:link.bits_per_second=10m",
-            "blast",
-            "line",
-        ),
-    ] {
+    for [discipline, workload, resource] in common::cases(
+        "
+        freebsd-interrupt | poisson:rate=90k | processor
+        freebsd-polling | poisson:rate=100k | user_frac
+        freebsd-polling:burst_max=30 | poisson:rate=50k | burst_max
+        freebsd-polling:cpu.hz=100:burst_max=1000:user_frac=0 | poisson:rate=40k | burst
+        freebsd-polling:cpu.hz=100:burst_max=1000:controller=share | poisson:rate=50k | receive ring
+        busy-poll:link.bits_per_second=10m | poisson:rate=50k | line
+        freebsd-interrupt:storm.threshold=100 | poisson:rate=200k | storm throttling
+        freebsd-polling:each_burst=150 | pulses:rate=20k:period=10ms | IP input queue
+        napi:socket.buffer_bytes=1000 | pulses:rate=10k:period=10ms | socket buffer
+        freebsd-polling:card.tx_ring=8:network.send_queue_packets=1 | blast | transmit ring
+        freebsd-interrupt:link.bits_per_second=10m | blast | line
+        ",
+    ) {
         let plan = common::plan(discipline, workload);
         let figures = simulate(&plan).unwrap();
         let bottleneck = explain(&plan, &figures).unwrap();

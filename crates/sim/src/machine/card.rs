@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::cpu::{LEVELS, Level};
+use super::cpu::{BY_NUMBER, LEVELS, Level};
 use crate::link::{Packet, PacketKind, Queue, Shape};
 use crate::source::Clients;
 use crate::spec::host::HostModel;
@@ -16,6 +16,15 @@ pub struct Attachment {
     pub delay_ns: u64,
     /// The far end, when it is not a simulated machine.
     pub far: Option<FarEnd>,
+    /// The other end, when it is one.
+    pub peer: Option<Port>,
+}
+
+/// The end of a line at a simulated host.
+#[derive(Clone, Copy, Debug)]
+pub struct Port {
+    pub host: usize,
+    pub card: usize,
 }
 
 /// The other end of a line, where ideal hosts are.
@@ -251,9 +260,9 @@ impl Output {
         self.0.iter().flat_map(Outgoing::iter)
     }
 
-    /// Whether a level has packets of a flow to send.
-    pub fn has(&self, level: Level, flow: usize) -> bool {
-        let mut packets = self.0[level as usize].iter();
-        packets.any(|packet| usize::from(packet.flow) == flow)
+    /// The first level that has packets of a flow to send.
+    pub fn level_of(&self, flow: usize) -> Option<Level> {
+        let has = |of: &Outgoing| of.iter().any(|packet| usize::from(packet.flow) == flow);
+        Some(BY_NUMBER[self.0.iter().position(has)?])
     }
 }

@@ -46,11 +46,11 @@ impl PolledCard {
                     wire: 1,
                     queue: Queue::new(1),
                 }),
+                peer: None,
             }],
             flows: vec![Flow {
                 number: 0,
                 to: 0,
-                program: 0,
                 card: 0,
                 ip: workload.ip,
                 payload_bytes: workload.payload_bytes,

@@ -39,7 +39,7 @@ pub enum Level {
 }
 
 pub const LEVELS: usize = 7;
-const BY_NUMBER: [Level; LEVELS] = [
+pub const BY_NUMBER: [Level; LEVELS] = [
     Level::Hard,
     Level::InterruptThread,
     Level::Soft,

@@ -440,12 +440,11 @@ impl Machine {
         if usize::from(packet.to) != self.number || self.programs.list.is_empty() {
             return self.hand_over(packet);
         }
-        let flow = &self.flows[usize::from(packet.flow)];
-        let id = flow.program;
-        let program = &mut self.programs.list[id];
-        program.polls = flow.card;
+        // A machine has one program with a socket.
+        let program = &mut self.programs.list[0];
+        program.polls = self.flows[usize::from(packet.flow)].card;
         if program.socket.push(packet) {
-            self.wake_for_packet(id);
+            self.wake_for_packet(0);
         } else {
             self.lose(LossPlace::SocketBuffer, &packet);
         }

@@ -10,16 +10,6 @@ use super::state::Machine;
 use crate::link::{Packet, PacketKind};
 use crate::tcp::{Now, line_bytes};
 
-/// Levels that send for TCP.
-const SENDING: [Level; 6] = [
-    Level::InterruptThread,
-    Level::Soft,
-    Level::Kernel,
-    Level::SoftThread,
-    Level::Program,
-    Level::Idle,
-];
-
 impl Machine {
     fn now(&self) -> Now {
         Now {
@@ -64,7 +54,8 @@ impl Machine {
     /// this too: so packets leave in the order in which they are made.
     pub fn tcp_output(&mut self, level: Level, number: usize) {
         let now = self.now();
-        let level = self.sends_at(self.ends[number].flow).unwrap_or(level);
+        let sending = self.output.level_of(self.ends[number].flow);
+        let level = sending.unwrap_or(level);
         loop {
             let end = &mut self.ends[number];
             let kind = match &mut end.half {
@@ -77,12 +68,6 @@ impl Machine {
                 None => return,
             }
         }
-    }
-
-    /// The level that has packets of a flow to send.
-    fn sends_at(&self, flow: usize) -> Option<Level> {
-        let sends = |level: &Level| self.output.has(*level, flow);
-        SENDING.into_iter().find(sends)
     }
 
     fn send_tcp(&mut self, level: Level, flow: usize, kind: PacketKind) {

@@ -357,8 +357,8 @@ pub fn initial_knob(name: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn disciplines_are_read_with_their_options() {
@@ -390,24 +390,23 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused_with_what_would_be_right() {
-        for (text, words) in [
-            ("interupt", "there are freebsd-interrupt, freebsd-polling"),
-            ("interrupt", "FreeBSD's is freebsd-interrupt"),
-            (
-                "polling:user_frac=0",
-                "what nicpoll set and the demo call polling is napi-timer",
-            ),
-            ("freebsd-interrupt:fast=1", "no option 'fast'"),
-            ("freebsd-interrupt:card.rings=1", "card.rx_ring"),
-            ("freebsd-interrupt:card.rx_ring=0", "from 1 to"),
-            ("napi:veth.pair=1", "in the host file only"),
-            ("freebsd-polling:burst=5", "it has controller, burst_max"),
-            ("freebsd-polling:user_frac=many", "user_frac"),
-            ("freebsd-polling:controller=pid", "freebsd, share"),
-            ("napi:timeout=1ms", "it has weight, budget, budget_time"),
-            ("napi-timer:timeout=0", "give 1000 to"),
-            ("busy-poll:spin", "NAME=VALUE"),
-        ] {
+        for [text, words] in cases(
+            "
+            interupt | there are freebsd-interrupt, freebsd-polling
+            interrupt | FreeBSD's is freebsd-interrupt
+            polling:user_frac=0 | what nicpoll set and the demo call polling is napi-timer
+            freebsd-interrupt:fast=1 | no option 'fast'
+            freebsd-interrupt:card.rings=1 | card.rx_ring
+            freebsd-interrupt:card.rx_ring=0 | from 1 to
+            napi:veth.pair=1 | in the host file only
+            freebsd-polling:burst=5 | it has controller, burst_max
+            freebsd-polling:user_frac=many | user_frac
+            freebsd-polling:controller=pid | freebsd, share
+            napi:timeout=1ms | it has weight, budget, budget_time
+            napi-timer:timeout=0 | give 1000 to
+            busy-poll:spin | NAME=VALUE
+            ",
+        ) {
             let error = ReceiveDiscipline::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }

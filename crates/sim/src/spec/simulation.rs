@@ -66,14 +66,6 @@ impl Simulation {
         }
     }
 
-    /// The same plan with so many seeds, its own first: each puts the clocks of several hosts at other phases.
-    pub fn with_seeds(&self, runs: u32) -> impl Iterator<Item = Simulation> + '_ {
-        (0..runs).map(|run| Simulation {
-            seed: self.seed.wrapping_add(u64::from(run)),
-            ..self.clone()
-        })
-    }
-
     /// Whether its one host has ideal hosts at the far end.
     pub(crate) fn is_alone(&self) -> bool {
         self.stops.len() == 1

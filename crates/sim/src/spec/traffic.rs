@@ -341,42 +341,27 @@ impl TrafficModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn workloads_are_read_and_written_alike() {
-        for (text, full) in [
-            ("constant:rate=100k", "constant:rate=100000:payload=64:ip=4"),
-            (
-                "poisson:rate=5kpps:ip=6",
-                "poisson:rate=5000:payload=64:ip=6",
-            ),
-            (
-                "pulses:rate=50k",
-                "pulses:rate=50000:payload=64:ip=4:period=1000000ns",
-            ),
-            ("blast:payload=1470", "blast:payload=1470:ip=4"),
-            ("netblast:ip=6", "blast:payload=64:ip=6"),
-            ("netblast:flows=64", "blast:payload=64:ip=4:flows=64"),
-            (
-                "iperf-udp:rate=500m",
-                "iperf-udp:rate=500000000:payload=1470:ip=4",
-            ),
-            ("rr", "rr:payload=64:ip=4"),
-            ("rr:clients=5", "rr:payload=64:ip=4:clients=5"),
-            (
-                "constant:rate=5k:links=4",
-                "constant:rate=5000:payload=64:ip=4:links=4",
-            ),
-            (
-                "poisson:links=2:clients=1k:rate=5k",
-                "poisson:rate=5000:payload=64:ip=4:clients=1000:links=2",
-            ),
-            ("iperf-tcp", "iperf-tcp:write=131072:dual=0:ip=4"),
-            (
-                "iperf-tcp:window=64k:dual=1:ip=6:write=8192",
-                "iperf-tcp:window=64000:write=8192:dual=1:ip=6",
-            ),
-        ] {
+        for [text, full] in cases(
+            "
+            constant:rate=100k | constant:rate=100000:payload=64:ip=4
+            poisson:rate=5kpps:ip=6 | poisson:rate=5000:payload=64:ip=6
+            pulses:rate=50k | pulses:rate=50000:payload=64:ip=4:period=1000000ns
+            blast:payload=1470 | blast:payload=1470:ip=4
+            netblast:ip=6 | blast:payload=64:ip=6
+            netblast:flows=64 | blast:payload=64:ip=4:flows=64
+            iperf-udp:rate=500m | iperf-udp:rate=500000000:payload=1470:ip=4
+            rr | rr:payload=64:ip=4
+            rr:clients=5 | rr:payload=64:ip=4:clients=5
+            constant:rate=5k:links=4 | constant:rate=5000:payload=64:ip=4:links=4
+            poisson:links=2:clients=1k:rate=5k | poisson:rate=5000:payload=64:ip=4:clients=1000:links=2
+            iperf-tcp | iperf-tcp:write=131072:dual=0:ip=4
+            iperf-tcp:window=64k:dual=1:ip=6:write=8192 | iperf-tcp:window=64000:write=8192:dual=1:ip=6
+            ",
+        ) {
             let workload = TrafficModel::parse(text).unwrap();
             assert_eq!(workload.to_string(), full);
             assert_eq!(TrafficModel::parse(full), Ok(workload));
@@ -385,36 +370,26 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused_with_what_would_be_right() {
-        for (text, words) in [
-            ("steady", "there are constant"),
-            (
-                "blast:rate=5k",
-                "blast has no option 'rate'; it has flows, payload, ip",
-            ),
-            (
-                "constant:period=1ms",
-                "it has rate, clients, links, payload, ip",
-            ),
-            ("constant:rate=0", "give 1 to"),
-            (
-                "rr:rate=5",
-                "rr has no option 'rate'; it has clients, links, payload, ip",
-            ),
-            ("rr:clients=0", "clients=0 is out of range; give 1 to 10000"),
-            ("rr:clients=10001", "give 1 to 10000"),
-            ("rr:clients=-1", "clients: '-1' is no number"),
-            ("constant:links=9", "links=9 is out of range; give 1 to 8"),
-            (
-                "constant:links=4:clients=3",
-                "give more clients or fewer links",
-            ),
-            ("blast:clients=2", "it has flows, payload, ip"),
-            ("iperf-udp:links=2", "it has rate, payload, ip"),
-            ("constant:ip=5", "4 or 6"),
-            ("iperf-tcp:payload=5", "it has window, write, dual, ip"),
-            ("iperf-tcp:window=5", "give 2048 to"),
-            ("iperf-tcp:dual=2", "give 0 to 1"),
-        ] {
+        for [text, words] in cases(
+            "
+            steady | there are constant
+            blast:rate=5k | blast has no option 'rate'; it has flows, payload, ip
+            constant:period=1ms | it has rate, clients, links, payload, ip
+            constant:rate=0 | give 1 to
+            rr:rate=5 | rr has no option 'rate'; it has clients, links, payload, ip
+            rr:clients=0 | clients=0 is out of range; give 1 to 10000
+            rr:clients=10001 | give 1 to 10000
+            rr:clients=-1 | clients: '-1' is no number
+            constant:links=9 | links=9 is out of range; give 1 to 8
+            constant:links=4:clients=3 | give more clients or fewer links
+            blast:clients=2 | it has flows, payload, ip
+            iperf-udp:links=2 | it has rate, payload, ip
+            constant:ip=5 | 4 or 6
+            iperf-tcp:payload=5 | it has window, write, dual, ip
+            iperf-tcp:window=5 | give 2048 to
+            iperf-tcp:dual=2 | give 0 to 1
+            ",
+        ) {
             let error = TrafficModel::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }

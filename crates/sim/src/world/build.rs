@@ -3,11 +3,11 @@
 //!
 //! A TCP connection has two flows, that of its data and that of the acknowledgements back, adjacent in the world's list.
 
-use super::event_loop::{Port, Seat, World};
+use super::event_loop::World;
 use super::processors::Processors;
 use crate::account::{FlowTally, Shared};
 use crate::link::{Counts, FAR, Flow, Queue, Wire};
-use crate::machine::card::{Attachment, FarEnd};
+use crate::machine::card::{Attachment, FarEnd, Port};
 use crate::machine::programs::{End, Half, Pacer, Stream, Task};
 use crate::machine::state::{Machine, Setup};
 use crate::source::{Chance, Clients, LinkQueue};
@@ -53,7 +53,7 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
     };
     let mut chance = Chance::new(plan.seed);
     let processors = Processors::all(plan);
-    let (mut machines, mut seats) = (Vec::new(), Vec::new());
+    let mut machines = Vec::new();
     for (number, stop) in plan.stops.iter().enumerate() {
         let host = stop.applied();
         // The clocks of several hosts have no common start; the processors of one have.
@@ -83,13 +83,9 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
                 host: host.clone(),
             };
             machines.push(Machine::new(setup));
-            seats.push(Seat {
-                host: number,
-                peers: peers(plan, number),
-            });
         }
     }
-    Ok(World::new(machines, seats, processors, shared))
+    Ok(World::new(machines, processors, shared))
 }
 
 /// The card towards the first host has the first place.
@@ -106,13 +102,16 @@ fn attachments(
     if plan.is_alone() {
         return far_ends(plan, seat, lines);
     }
-    let attachment = |line: usize, is_back| Attachment {
+    let attachment = |line: usize, is_back, host, card| Attachment {
         wire: lines[line].wire(line, is_back),
         delay_ns: lines[line].delay_ns,
         far: None,
+        peer: Some(Port { host, card }),
     };
-    let back = number.checked_sub(1).map(|line| attachment(line, true));
-    let forth = (number < lines.len()).then(|| attachment(number, false));
+    let back = number.checked_sub(1);
+    let back = back.map(|host| attachment(host, true, host, card_to_next(host)));
+    let forth = number < lines.len();
+    let forth = forth.then(|| attachment(number, false, number + 1, 0));
     Ok(back.into_iter().chain(forth).collect())
 }
 
@@ -147,24 +146,9 @@ fn far_ends(
             wire: line.wire(number, true),
             queue: Queue::new(host.link.queue_packets),
         }),
+        peer: None,
     };
     Ok(lines.iter().enumerate().map(attachment).collect())
-}
-
-/// The other end of each of a host's lines.
-fn peers(plan: &Simulation, number: usize) -> Vec<Option<Port>> {
-    if plan.is_alone() {
-        return vec![None; usize::from(plan.workload.links)];
-    }
-    let back = number.checked_sub(1).map(|host| Port {
-        host,
-        card: card_to_next(host),
-    });
-    let forth = (number + 1 < plan.stops.len()).then_some(Port {
-        host: number + 1,
-        card: 0,
-    });
-    back.into_iter().chain(forth).map(Some).collect()
 }
 
 /// Every flow of the world, in its order.
@@ -233,7 +217,6 @@ fn local_flows(
         // There are few flows, and at most 16 hosts.
         number: index as u8,
         to: flow.to.map_or(FAR, |to| to as u8),
-        program: 0,
         card: card(index, flow),
         ip: plan.workload.ip,
         payload_bytes: flow.payload_bytes,

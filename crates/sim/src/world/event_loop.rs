@@ -12,28 +12,9 @@ use crate::account::Shared;
 use crate::machine::figures::Start;
 use crate::machine::state::{Machine, OTHER_PROCESSOR};
 
-/// The other end of a card's line.
-#[derive(Clone, Copy, Debug)]
-pub struct Port {
-    /// The host there.
-    pub host: usize,
-    /// Its card.
-    pub card: usize,
-}
-
-/// A machine's place in the world.
-#[derive(Clone, Debug)]
-pub struct Seat {
-    /// The host that it is a processor of.
-    pub host: usize,
-    /// The other end of each card's line; `None` for an ideal far end.
-    pub peers: Vec<Option<Port>>,
-}
-
 #[derive(Debug)]
 pub struct World {
     pub machines: Vec<Machine>,
-    seats: Vec<Seat>,
     /// Of each host.
     pub processors: Vec<Processors>,
     /// When each machine's next event comes.
@@ -42,16 +23,10 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(
-        machines: Vec<Machine>,
-        seats: Vec<Seat>,
-        processors: Vec<Processors>,
-        shared: Shared,
-    ) -> Self {
+    pub fn new(machines: Vec<Machine>, processors: Vec<Processors>, shared: Shared) -> Self {
         let mut world = World {
             next_ns: vec![0; machines.len()],
             machines,
-            seats,
             processors,
             shared: Box::new(shared),
         };
@@ -96,18 +71,18 @@ impl World {
 
     /// A frame that has left a machine is on its way to another; a packet for a program of another processor is there.
     fn hand_over(&mut self, number: usize) {
-        let left_ns = self.machines[number].now_ns;
-        let Some((card, packet)) = self.machines[number].outbox.take() else {
+        let from = &mut self.machines[number];
+        let left_ns = from.now_ns;
+        let Some((card, packet)) = from.outbox.take() else {
             return;
         };
-        let seat = &self.seats[number];
         if card == OTHER_PROCESSOR {
-            let reader = self.processors[seat.host].reads();
+            let reader = self.processors[from.number].reads();
             self.let_run(reader, |machine| {
                 machine.advance_to(left_ns);
                 machine.put_into_socket(packet);
             });
-        } else if let Some(port) = seat.peers[card] {
+        } else if let Some(port) = from.cards[card].attachment.peer {
             let peer = self.processors[port.host].takes(&packet);
             self.machines[peer].expect(port.card, packet, left_ns);
             self.next_ns[peer] = self.machines[peer].next_event_ns();

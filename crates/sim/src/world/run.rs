@@ -457,34 +457,6 @@ fn connection_slice(pair: &[(u64, ConnectionMark)], start_ns: u64) -> SimTcpSlic
     }
 }
 
-/// How far a figure varies when nothing differs but chance: the phases of the hosts' clocks, and the times of random
-/// packets. A result that depends on them (two hosts that poll, and whose ticks meet or miss each other) has no one value:
-/// one run is a sample, the range of several says how much it varies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// The least.
-    pub least: f64,
-    /// The one in the middle, or the mean of the two there.
-    pub median: f64,
-    /// The most.
-    pub most: f64,
-}
-
-impl Spread {
-    /// Of what the runs came to; `None` of no runs.
-    pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
-        let mut all: Vec<f64> = figures.into_iter().collect();
-        all.sort_by(f64::total_cmp);
-        let middle = all.len() / 2;
-        let lower = all.get(all.len().checked_sub(1)? / 2)?;
-        Some(Spread {
-            least: *all.first()?,
-            median: (lower + all[middle]) / 2.0,
-            most: *all.last()?,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -521,17 +493,5 @@ mod tests {
             assert_eq!(served, world.shared.delivered(), "{discipline}, {workload}");
             assert!(served > 0, "{discipline}, {workload}");
         }
-    }
-
-    #[test]
-    fn the_spread_of_few_figures() {
-        assert_eq!(Spread::of([]), None);
-        let of = |figures: &[f64]| {
-            let spread = Spread::of(figures.iter().copied()).unwrap();
-            (spread.least, spread.median, spread.most)
-        };
-        assert_eq!(of(&[2.0]), (2.0, 2.0, 2.0));
-        assert_eq!(of(&[3.0, 1.0]), (1.0, 2.0, 3.0));
-        assert_eq!(of(&[5.0, 1.0, 2.0]), (1.0, 2.0, 5.0));
     }
 }

@@ -1,12 +1,11 @@
 //! The shapes of Mogul and Ramakrishnan (Eliminating receive livelock, 1996), and of what came after:
 //! not the figures, which are each host's own, but what rises, what falls and what holds.
 
-mod common;
-
-use common::{lost, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::simulate;
+
+use crate::common::{below, cpu, lost, near, plan, run};
 
 fn at(discipline: &str, kpps: u64) -> SimFigures {
     run(discipline, &format!("poisson:rate={kpps}k"))
@@ -34,7 +33,7 @@ fn interrupts_rise_to_a_peak_and_fall_to_nothing() {
     assert!(curve[6] < peak(&curve) / 100.0, "{curve:?}");
     // The processor has not stopped: it works on packets that it then throws away.
     let livelock = at("freebsd-interrupt", 200);
-    assert!(livelock.hosts[0].cpu.idle < 0.01 && livelock.hosts[0].cpu.interrupt > 0.9);
+    assert!(cpu(&livelock).idle < 0.01 && cpu(&livelock).interrupt > 0.9);
     assert!(lost(&livelock, LossPlace::IpQueue) > 0);
 }
 
@@ -51,11 +50,7 @@ fn polling_without_quota_starves_the_program() {
     let curve = curve(NO_QUOTA, &LOADS);
     assert!(curve[6] < peak(&curve) / 3.0, "{curve:?}");
     let overload = at(NO_QUOTA, 200);
-    assert!(
-        overload.hosts[0].cpu.user + overload.hosts[0].cpu.system < 0.1,
-        "{:?}",
-        overload.hosts[0].cpu
-    );
+    below(cpu(&overload).user + cpu(&overload).system, 0.1);
 }
 
 #[test]
@@ -66,11 +61,7 @@ fn polling_with_a_quota_holds_its_throughput() {
     assert!(curve[6] > 0.95 * peak(&curve), "{curve:?}");
     let overload = at(quota, 200);
     // HZ x burst_max, the ceiling of polling(4).
-    assert!(
-        (overload.delivered_pps - 60_000.0).abs() < 600.0,
-        "{}",
-        overload.delivered_pps
-    );
+    near(overload.delivered_pps, 60_000.0, 600.0);
     assert_eq!(lost(&overload, LossPlace::IpQueue), 0);
     assert_eq!(lost(&overload, LossPlace::SocketBuffer), 0);
 }
@@ -83,7 +74,7 @@ fn with_feedback_the_program_keeps_its_share() {
                 "freebsd-polling:burst_max=1000:user_frac={user_frac}:controller={controller}"
             );
             let figures = at(&discipline, 200);
-            let left = 1.0 - figures.hosts[0].cpu.interrupt - figures.hosts[0].cpu.soft_interrupt;
+            let left = 1.0 - cpu(&figures).interrupt - cpu(&figures).soft_interrupt;
             let wanted = f64::from(user_frac) / 100.0;
             assert!((left - wanted).abs() < 0.05, "{discipline}: {left}");
             assert_eq!(lost(&figures, LossPlace::SocketBuffer), 0, "{discipline}");
@@ -113,11 +104,7 @@ fn interrupts_a_packet_collapse_under_load_with_napi() {
 fn deferral_turns_interrupts_into_polls_a_period() {
     let figures = at("napi-timer:timeout=500us", 10);
     let napi = figures.hosts[0].napi.unwrap();
-    assert!(
-        figures.hosts[0].interrupts < 10,
-        "{}",
-        figures.hosts[0].interrupts
-    );
+    below(figures.hosts[0].interrupts, 10);
     // A period is the timeout and what the round itself takes: 400 in 0.2 s at most.
     assert!((300..=400).contains(&napi.timer_polls), "{napi:?}");
     // A longer period makes latency.
@@ -156,7 +143,7 @@ fn storm_throttling_lets_one_pass_a_tick_through() {
 fn batches_are_cheaper_at_full_load_than_at_half() {
     let busy_ns = |kpps: u64| {
         let figures = at("freebsd-interrupt:card.moderation_ns=200us", kpps);
-        (1.0 - figures.hosts[0].cpu.idle) / figures.delivered_pps
+        (1.0 - cpu(&figures).idle) / figures.delivered_pps
     };
     assert!(busy_ns(60) < 0.95 * busy_ns(15));
 }

@@ -1,8 +1,8 @@
 //! What a run is reckoned to take before it is made: its work, and the warm-up in which a poller's burst climbs.
 
-mod common;
-
 use nicpoll_sim::{explain_work, simulate, warmup_ns};
+
+use crate::common::plan;
 
 /// As `nicpoll sim` reckons.
 const PACKETS_PER_SECOND: f64 = 5e6;
@@ -18,7 +18,7 @@ fn the_default_warm_up_covers_the_climb_of_the_burst() {
         ("freebsd-polling:cpu.hz=2000:burst_max=20000", 0.5),
         ("freebsd-polling:cpu.hz=50:user_frac=99:burst_max=1000", 1.0),
     ] {
-        let mut plan = common::plan(discipline, "poisson:rate=60k");
+        let mut plan = plan(discipline, "poisson:rate=60k");
         plan.duration_ns = 1_000_000_000;
         plan.warmup_ns = warmup_ns(&plan.stops);
         assert!(
@@ -37,7 +37,7 @@ fn the_default_warm_up_covers_the_climb_of_the_burst() {
 #[test]
 fn the_work_covers_polls_for_nothing_and_the_trials_of_what_moves_a_bottleneck() {
     let seconds = |discipline: &str, workload: &str| {
-        let mut plan = common::plan(discipline, workload);
+        let mut plan = plan(discipline, workload);
         plan.duration_ns = 1_000_000_000;
         plan.warmup_ns = 500_000_000;
         [plan.work(), explain_work(&plan)].map(|work| work / PACKETS_PER_SECOND)
@@ -61,7 +61,7 @@ fn the_work_covers_polls_for_nothing_and_the_trials_of_what_moves_a_bottleneck()
 #[test]
 fn the_work_of_a_sender_follows_from_its_costs() {
     let work = |syscall_ns: u64| {
-        let plan = common::plan(
+        let plan = plan(
             &format!("freebsd-interrupt:cpu.syscall_ns={syscall_ns}"),
             "blast",
         );

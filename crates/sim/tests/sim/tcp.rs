@@ -1,30 +1,23 @@
 //! TCP along a path: what can be computed by hand, and what holds whatever happens.
 
-mod common;
-
-use common::path::{assert_closed, plan};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimFigures, SimTcp};
-use nicpoll_sim::{Simulation, explain, simulate};
+use nicpoll_sim::{Simulation, explain};
 
-fn close(measured: f64, expected: f64, share: f64) {
-    let error = (measured - expected).abs() / expected;
-    assert!(error <= share, "{measured} where {expected} was expected");
-}
+use crate::common::{assert_refused, below, close, path};
 
 /// Half a second after half a second.
 fn long(disciplines: &[&str], workload: &str) -> Simulation {
     Simulation {
         duration_ns: 500_000_000,
         warmup_ns: 500_000_000,
-        ..plan(disciplines, workload)
+        ..path(disciplines, workload)
     }
 }
 
 /// Runs a plan, and looks whether every byte and every packet is accounted for.
 fn figures(plan: &Simulation) -> SimFigures {
-    let figures = simulate(plan).unwrap();
-    assert_closed(&figures);
+    let figures = crate::common::figures(plan);
     for tcp in &figures.connections {
         assert!(tcp.bytes.is_closed(), "{:?}", tcp.bytes);
     }
@@ -208,11 +201,7 @@ fn a_program_that_writes_keeps_its_share_beside_one_that_reads() {
     // What copying leaves of the second host's processor is little; it reads as fast as it can.
     let slow = "freebsd-interrupt:socket.copy_kib_ns=50us";
     let figures = figures(&long(&["freebsd-interrupt", slow], "iperf-tcp:dual=1"));
-    assert!(
-        figures.hosts[1].cpu.idle < 0.01,
-        "{:?}",
-        figures.hosts[1].cpu
-    );
+    below(figures.hosts[1].cpu.idle, 0.01);
     let [forth, back] = &figures.connections[..] else {
         panic!("{:?}", figures.connections);
     };
@@ -257,8 +246,8 @@ fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
 
 #[test]
 fn what_cannot_run_is_refused() {
-    let busy = plan(&["busy-poll", "napi"], "iperf-tcp");
-    common::assert_refused(&busy, "under busy-poll TCP is not simulated");
+    let busy = path(&["busy-poll", "napi"], "iperf-tcp");
+    assert_refused(&busy, "under busy-poll TCP is not simulated");
     let short = "freebsd-interrupt:link.mtu_bytes=1000";
-    common::assert_refused(&plan(&[short, short], "iperf-tcp:ip=6"), "1280");
+    assert_refused(&path(&[short, short], "iperf-tcp:ip=6"), "1280");
 }

@@ -1,44 +1,32 @@
 //! Hosts of several processors and queues, and segments that are merged.
 
-mod common;
-
-use common::path::assert_closed;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{
-    EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
-};
+use nicpoll_sim::{PathHost, Simulation};
+
+use crate::common::{above, assert_refused, below, between, figures, named, stop};
 
 /// The preset of today's hosts, under a discipline with other numbers.
-fn stop(discipline: &str) -> PathHost {
-    let host = EmbeddedHost::named("linux").unwrap();
-    PathHost {
-        host: HostModel::parse(host.text).unwrap(),
-        discipline: ReceiveDiscipline::parse(discipline).unwrap(),
-    }
+fn today(discipline: &str) -> PathHost {
+    stop(&named("linux"), discipline)
 }
 
-fn plan(stops: Vec<PathHost>, workload: &str) -> Simulation {
+fn short(stops: Vec<PathHost>, workload: &str) -> Simulation {
     Simulation {
-        stops,
-        workload: TrafficModel::parse(workload).unwrap(),
         duration_ns: 10_000_000,
         warmup_ns: 10_000_000,
-        seed: 1,
-        slices: 0,
+        ..between(stops, workload)
     }
 }
 
-fn run(stops: Vec<PathHost>, workload: &str) -> SimFigures {
-    let figures = simulate(&plan(stops, workload)).unwrap();
-    assert_closed(&figures);
-    figures
+fn run_short(stops: Vec<PathHost>, workload: &str) -> SimFigures {
+    figures(&short(stops, workload))
 }
 
 const EIGHT: &str = "napi:cpu.cpus=8:card.queues=8";
 
 /// Packets a second through a router, from eight processors to eight.
 fn routed(router: &str, workload: &str) -> SimFigures {
-    run(vec![stop(EIGHT), stop(router), stop(EIGHT)], workload)
+    run_short(vec![today(EIGHT), today(router), today(EIGHT)], workload)
 }
 
 #[test]
@@ -70,10 +58,10 @@ fn one_flow_comes_in_by_one_queue() {
 fn each_queue_has_a_timer_of_its_own() {
     let rounds = |queues: u8| {
         let several = format!("cpu.cpus=4:card.queues={queues}");
-        let timer = stop(&format!("napi-timer:timeout=100us:defer=1000000:{several}"));
-        let figures = run(vec![timer], "constant:rate=400k:clients=8");
-        let interrupting = run(
-            vec![stop(&format!("napi:{several}"))],
+        let timer = today(&format!("napi-timer:timeout=100us:defer=1000000:{several}"));
+        let figures = run_short(vec![timer], "constant:rate=400k:clients=8");
+        let interrupting = run_short(
+            vec![today(&format!("napi:{several}"))],
             "constant:rate=400k:clients=8",
         );
         assert!(figures.hosts[0].interrupts < interrupting.hosts[0].interrupts / 2);
@@ -87,22 +75,18 @@ fn each_queue_has_a_timer_of_its_own() {
 fn a_program_takes_packets_from_the_processor_of_the_queue() {
     let alone = |more: &str| {
         let discipline = format!("napi:application.packet_ns=2000{more}");
-        run(vec![stop(&discipline)], "poisson:rate=1m:clients=50")
+        run_short(vec![today(&discipline)], "poisson:rate=1m:clients=50")
     };
     let shared = alone("").delivered_pps;
     let apart = alone(":cpu.cpus=2:application.cpu=2");
     // What the program has left for itself it uses: it is full, and the other has time.
-    assert!(
-        apart.delivered_pps > 1.2 * shared,
-        "{} of {shared}",
-        apart.delivered_pps
-    );
+    above(apart.delivered_pps, 1.2 * shared);
     let busy: Vec<f64> = apart.hosts[0].cpus.iter().map(|cpu| cpu.user).collect();
     assert!(busy[0] == 0.0 && busy[1] > 0.5, "{busy:?}");
     // Waking it costs whoever wakes it.
     let soft = |wake: &str| {
         let discipline = format!("napi:cpu.cpus=2:application.cpu=2:cpu.wake_other_ns={wake}");
-        let figures = run(vec![stop(&discipline)], "constant:rate=50k");
+        let figures = run_short(vec![today(&discipline)], "constant:rate=50k");
         figures.hosts[0].cpus[0].soft_interrupt
     };
     assert!(soft("5us") > 1.5 * soft("0"));
@@ -116,11 +100,11 @@ fn ledgers_close_however_queues_and_programs_are_placed() {
     for (cpus, queues, program) in [(2, 1, 0), (3, 2, 3), (4, 4, 2), (16, 16, 0)] {
         let several = format!("cpu.cpus={cpus}:card.queues={queues}:card.rx_ring=64");
         for method in ["napi", "napi-timer:timeout=200us"] {
-            let placed = stop(&format!("{method}:{several}:application.cpu={program}"));
-            let router = stop(&format!("{method}:{several}"));
-            run(vec![placed.clone()], "poisson:rate=2m:clients=40:links=2");
+            let placed = today(&format!("{method}:{several}:application.cpu={program}"));
+            let router = today(&format!("{method}:{several}"));
+            run_short(vec![placed.clone()], "poisson:rate=2m:clients=40:links=2");
             for workload in ["netblast:flows=7", "rr", "iperf-udp:rate=200m"] {
-                run(
+                run_short(
                     vec![placed.clone(), router.clone(), placed.clone()],
                     workload,
                 );
@@ -128,10 +112,10 @@ fn ledgers_close_however_queues_and_programs_are_placed() {
         }
     }
     let several = "napi:cpu.cpus=3:card.queues=2";
-    run(vec![stop(several)], "rr:clients=20:links=2");
-    let busy = stop("busy-poll:cpu.cpus=2:card.queues=2");
-    run(vec![busy], "poisson:rate=200k:clients=9");
-    run(vec![stop(several); 3], "iperf-tcp:dual=1");
+    run_short(vec![today(several)], "rr:clients=20:links=2");
+    let busy = today("busy-poll:cpu.cpus=2:card.queues=2");
+    run_short(vec![busy], "poisson:rate=200k:clients=9");
+    run_short(vec![today(several); 3], "iperf-tcp:dual=1");
 }
 
 #[test]
@@ -139,34 +123,23 @@ fn merged_segments_cost_less_and_are_answered_once() {
     let tcp = |gro: u8| {
         // So slow that many wait for each poll, and the line is not what limits.
         let slow = format!("napi:network.gro={gro}:tcp.segment_ns=3000:network.ipv4_ns=1000");
-        let mut plan = plan(vec![stop("napi"), stop(&slow)], "iperf-tcp:window=256k");
+        let mut plan = short(vec![today("napi"), today(&slow)], "iperf-tcp:window=256k");
         // The first segment alone waits for a delayed answer.
         plan.warmup_ns = 300_000_000;
-        let figures = simulate(&plan).unwrap();
-        assert_closed(&figures);
-        figures
+        figures(&plan)
     };
     let (by_itself, merged) = (tcp(0), tcp(1));
     let rate = |figures: &SimFigures| figures.flows[0].delivered_payload_bits_per_second;
-    assert!(
-        rate(&merged) > 1.5 * rate(&by_itself),
-        "{} of {}",
-        rate(&merged),
-        rate(&by_itself)
-    );
+    above(rate(&merged), 1.5 * rate(&by_itself));
     let answers = |figures: &SimFigures| {
         figures.flows[1].delivered as f64 / figures.flows[0].delivered as f64
     };
     assert!(answers(&by_itself) > 0.4, "{}", answers(&by_itself));
-    assert!(
-        answers(&merged) < 0.5 * answers(&by_itself),
-        "{}",
-        answers(&merged)
-    );
+    below(answers(&merged), 0.5 * answers(&by_itself));
     // Datagrams are not merged.
     let udp = |gro: u8| {
-        run(
-            vec![stop(&format!("napi:network.gro={gro}"))],
+        run_short(
+            vec![today(&format!("napi:network.gro={gro}"))],
             "poisson:rate=500k",
         )
     };
@@ -206,7 +179,7 @@ fn what_is_not_simulated_is_refused() {
             "datagrams of 3000 bytes go in fragments",
         ),
     ] {
-        common::assert_refused(&plan(vec![stop(discipline)], workload), words);
+        assert_refused(&short(vec![today(discipline)], workload), words);
     }
 }
 

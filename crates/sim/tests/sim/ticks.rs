@@ -1,9 +1,9 @@
 //! The tick-sampling trap: the figure that ticks give wanders with the period of arithmetic, the exact one
 //! stands still.
 
-use nicpoll_sim::{
-    HostModel, PathHost, ReceiveDiscipline, Simulation, Ticks, TrafficModel, sample_ticks, simulate,
-};
+use nicpoll_sim::{Simulation, Ticks, sample_ticks, simulate};
+
+use crate::common::{below, plan};
 
 const TRAP: Ticks = Ticks {
     pulse_ns: 1_000_000,
@@ -110,11 +110,7 @@ fn without_drift_every_reading_is_as_wrong_as_the_last() {
 #[test]
 fn ticks_that_have_little_in_common_with_the_pulse_are_right_at_once() {
     let found = sample_ticks(&Ticks { hz: 1024, ..TRAP }).unwrap();
-    assert!(
-        found.reading_error_max < 0.02,
-        "{}",
-        found.reading_error_max
-    );
+    below(found.reading_error_max, 0.02);
 }
 
 #[test]
@@ -187,19 +183,12 @@ fn what_is_out_of_range_is_refused_with_the_range() {
 
 #[test]
 fn a_simulated_host_has_the_same_load_at_every_phase_of_such_pulses() {
-    let host = HostModel::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap();
     // Pulses of a clock that is 60 PPM slower than the host's, a quarter of the way round after 4.2 s.
     let busy = [0, 4_200_000_000, 8_400_000_000, 12_600_000_000].map(|warmup_ns| {
         let plan = Simulation {
-            stops: vec![PathHost {
-                host: host.clone(),
-                discipline: ReceiveDiscipline::parse("freebsd-interrupt").unwrap(),
-            }],
-            workload: TrafficModel::parse("pulses:rate=5k:period=1000060ns").unwrap(),
             duration_ns: 1_000_000_000,
             warmup_ns,
-            seed: 1,
-            slices: 0,
+            ..plan("freebsd-interrupt", "pulses:rate=5k:period=1000060ns")
         };
         1.0 - simulate(&plan).unwrap().hosts[0].cpu.idle
     });

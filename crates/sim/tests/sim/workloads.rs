@@ -1,11 +1,12 @@
-//! Many clients at the far end, and several lines to the host.
+//! Many clients at the far end, several lines to the host, and recorded traces.
 
-mod common;
+use std::sync::Arc;
 
-use common::{assert_refused, host, lost, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimClients, SimFigures};
-use nicpoll_sim::{HostModel, PathHost, Simulation, explain, simulate};
+use nicpoll_sim::{HostModel, Simulation, Trace, TraceReader, TrafficModel, explain, simulate};
+
+use crate::common::{assert_refused, cpu, figures, host, lost, near, on, path, plan, run};
 
 fn clients(figures: &SimFigures) -> SimClients {
     figures.clients.unwrap()
@@ -17,9 +18,7 @@ fn second(host: &HostModel, discipline: &str, workload: &str) -> SimFigures {
         duration_ns: 1_000_000_000,
         ..plan(discipline, workload)
     };
-    let figures = simulate(&common::on(host, &plan)).unwrap();
-    assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
-    figures
+    figures(&on(host, &plan))
 }
 
 #[test]
@@ -127,12 +126,12 @@ fn a_client_whose_request_is_lost_asks_again_after_a_second() {
         warmup_ns: 0,
         ..plan("napi", "rr:clients=500")
     };
-    let before = simulate(&common::on(&small, &plan)).unwrap();
+    let before = simulate(&on(&small, &plan)).unwrap();
     let lost = before.ledger.lost();
     assert!(lost > 400, "{lost}");
     assert_eq!(clients(&before).served_least, 0);
     plan.duration_ns = 1_100_000_000;
-    let after = simulate(&common::on(&small, &plan)).unwrap();
+    let after = simulate(&on(&small, &plan)).unwrap();
     assert!(after.ledger.is_closed(), "{:?}", after.ledger);
     // Every one of them has sent its second request.
     assert!(after.ledger.offered >= before.ledger.offered + lost);
@@ -171,16 +170,12 @@ fn the_same_load_on_four_cards_is_fewer_packets_an_interrupt() {
         (1, 4)
     );
     // Eight packets in 200 us, or two.
-    assert!(
-        (an_interrupt(&one)[0] - 8.0).abs() < 0.5,
-        "{:?}",
-        one.hosts[0].cards
-    );
+    near(an_interrupt(&one)[0], 8.0, 0.5);
     for ratio in an_interrupt(&four) {
         assert!((ratio - 2.0).abs() < 0.2, "{:?}", four.hosts[0].cards);
     }
     assert!(four.hosts[0].interrupts > 3 * one.hosts[0].interrupts);
-    assert!(four.hosts[0].cpu.interrupt > 2.0 * one.hosts[0].cpu.interrupt);
+    assert!(cpu(&four).interrupt > 2.0 * cpu(&one).interrupt);
     assert_eq!(
         four.hosts[0]
             .cards
@@ -237,27 +232,13 @@ fn each_line_carries_its_part() {
     let line_ratio = |figures: &SimFigures| figures.hosts[0].line_ratio().unwrap();
     assert!(line_ratio(&one) > 0.99 && line_ratio(&four) < 0.8);
     for card in &four.hosts[0].cards {
-        assert!(
-            (card.line_ratio.unwrap() - line_ratio(&four)).abs() < 0.01,
-            "{card:?}"
-        );
+        near(card.line_ratio.unwrap(), line_ratio(&four), 0.01);
     }
 }
 
 #[test]
 fn a_path_has_no_clients() {
-    let stop = PathHost {
-        host: host(),
-        discipline: plan("napi", "rr").stops[0].discipline.clone(),
-    };
-    let path = Simulation {
-        stops: vec![stop.clone(), stop],
-        workload: plan("napi", "rr:clients=2").workload,
-        duration_ns: 1_000_000,
-        warmup_ns: 0,
-        seed: 1,
-        slices: 0,
-    };
+    let path = path(&["napi", "napi"], "rr:clients=2");
     assert_refused(&path, "clients and links are of ideal hosts");
 }
 
@@ -266,4 +247,96 @@ fn clients_and_lines_take_memory() {
     let bytes = |workload: &str| plan("napi", workload).memory_bytes();
     assert!(bytes("rr:clients=10k") > bytes("rr") + 1e6);
     assert!(bytes("poisson:rate=1m:links=8") > bytes("poisson:rate=1m"));
+}
+
+fn trace(text: &str) -> Arc<Trace> {
+    let mut reader = TraceReader::default();
+    for line in text.lines() {
+        reader.line(line.as_bytes()).unwrap();
+    }
+    Arc::new(reader.finish("test").unwrap())
+}
+
+fn replayed(workload: TrafficModel, duration_ns: u64) -> Simulation {
+    Simulation {
+        workload,
+        duration_ns,
+        warmup_ns: 0,
+        ..plan("napi", "rr")
+    }
+}
+
+fn replay(text: &str, options: &[(&str, &str)], duration_ns: u64) -> SimFigures {
+    let workload = TrafficModel::replay(trace(text), options).unwrap();
+    figures(&replayed(workload, duration_ns))
+}
+
+#[test]
+fn each_packet_of_a_trace_comes_once_with_its_own_size() {
+    let figures = replay("0 64\n0.001 1000\n0.002 10", &[], 1_000_000_000);
+    assert_eq!((figures.ledger.offered, figures.ledger.delivered), (3, 3));
+    let bits = 8.0 * (64.0 + 1000.0 + 10.0);
+    assert!((figures.delivered_payload_bits_per_second - bits).abs() < 1e-6);
+}
+
+#[test]
+fn a_trace_that_repeats_keeps_its_rhythm() {
+    // Three packets in 2 ms, and a mean gap of 1 ms: a round takes 3 ms.
+    let figures = replay("5 64\n5.001 64\n5.002 64", &[("repeat", "1")], 300_000_000);
+    assert_eq!(figures.ledger.offered, 300);
+    assert_eq!(
+        figures.ledger.delivered + figures.ledger.in_flight_at_end,
+        300
+    );
+}
+
+#[test]
+fn a_trace_of_equal_gaps_is_a_constant_rate() {
+    let lines: Vec<_> = (0..1000)
+        .map(|packet| format!("{}ns 64", packet * 20_000))
+        .collect();
+    let traced = replay(&lines.join("\n"), &[], 20_000_000);
+    let constant = TrafficModel::parse("constant:rate=50k").unwrap();
+    let constant = simulate(&replayed(constant, 20_000_000)).unwrap();
+    assert!(traced.ledger.offered.abs_diff(constant.ledger.offered) <= 1);
+    assert!((cpu(&traced).idle - cpu(&constant).idle).abs() < 0.01);
+}
+
+#[test]
+fn a_bottleneck_is_one_place_whoever_recorded_it() {
+    // All at once: more than the ring holds.
+    let text = "0 64\n".repeat(5000);
+    let figures = replay(&text, &[], 1_000_000_000);
+    assert_eq!(figures.ledger.offered, 5000);
+    assert!(figures.ledger.lost() > 0);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_with_its_remedy() {
+    let large = TrafficModel::replay(trace("0 2000"), &[]).unwrap();
+    let error = simulate(&replayed(large, 1_000_000))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("fragments of a trace are not simulated"),
+        "{error}"
+    );
+    for (option, words) in [
+        (("rate", "5"), "it has repeat, ip"),
+        (("repeat", "2"), "give 0 to 1"),
+        (("ip", "5"), "4 or 6"),
+    ] {
+        let error = TrafficModel::replay(trace("0 64"), &[option])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let small = TrafficModel::replay(trace("0 64"), &[]).unwrap();
+    assert!(small.at(1000).unwrap_err().to_string().contains("no rate"));
+    assert!(
+        TrafficModel::parse("trace")
+            .unwrap_err()
+            .to_string()
+            .contains("trace:FILE")
+    );
 }

@@ -1,16 +1,12 @@
 //! Hosts in a row, in runs whose outcome can be computed by hand.
 
-mod common;
-
-use common::path::{line_pps, plan, run};
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SIM_PLACES, SimFigures};
 use nicpoll_sim::{explain, simulate};
 
-fn close(measured: f64, expected: f64, share: f64) {
-    let error = (measured - expected).abs() / expected;
-    assert!(error <= share, "{measured} where {expected} was expected");
-}
+use crate::common::{
+    above, assert_refused, below, cases, close, cpu, host, line_pps, path, run_path,
+};
 
 /// What a host works on a packet that it makes: call, driver, the program's own, clearing the ring.
 const FAST_SENDER: &str = "freebsd-interrupt:cpu.syscall_ns=100:network.output_ns=100:card.tx_packet_ns=100:\
@@ -21,8 +17,8 @@ fn a_lone_request_takes_the_sum_of_all_steps_both_ways() {
     // No tick comes between, and no transmit interrupt either: the card is quiet for 5 ms, and the reply
     // takes longer than that on the line.
     let discipline = "freebsd-interrupt:cpu.hz=1:link.delay_ns=10ms:card.moderation_ns=0";
-    let figures = run(&[discipline, discipline], "rr");
-    let host = common::host();
+    let figures = run_path(&[discipline, discipline], "rr");
+    let host = host();
     let copy = host.socket.copy_kib_ns * 64 / 1024;
     let call = host.cpu.syscall_ns + host.network.output_ns + copy + host.card.tx_packet_ns;
     // 64 + 8 + 20 + 14 + 4 + 8 + 12 bytes at a gigabit.
@@ -53,7 +49,7 @@ fn a_blast_crosses_the_line_at_the_lines_rate() {
         ("netblast:payload=1470:ip=6", 1534 + 116),
     ] {
         let slow = "freebsd-interrupt:link.bits_per_second=100m:network.send_queue_packets=100";
-        let figures = run(&[slow, slow], workload);
+        let figures = run_path(&[slow, slow], workload);
         let flow = &figures.flows[0];
         close(flow.delivered_pps, line_pps(100e6, frame), 0.005);
         close(figures.lines[0].forth_ratio, 1.0, 0.005);
@@ -69,7 +65,7 @@ fn a_blast_crosses_the_line_at_the_lines_rate() {
 #[test]
 fn ipv6_fragments_are_put_together_and_counted_once() {
     // 1470 + 8 bytes do not fit into 1500 - 40: 1448 and 30 bytes with headers of 48.
-    let figures = run(
+    let figures = run_path(
         &["freebsd-interrupt:card.rx_ring=8", "freebsd-polling"],
         "netblast:payload=1470:ip=6",
     );
@@ -85,7 +81,7 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
     assert_eq!(sender.made, 2 * figures.flows[0].calls);
     // Half of the fragments are lost on purpose: the ring takes one of two that come back to back.
     let lossy = "freebsd-polling:card.rx_ring=1";
-    let figures = run(&["freebsd-interrupt", lossy], "netblast:payload=1470:ip=6");
+    let figures = run_path(&["freebsd-interrupt", lossy], "netblast:payload=1470:ip=6");
     assert_eq!(figures.flows[0].delivered, 0);
     let lost = figures.ledger.lost_at(1, LossPlace::RxRing);
     assert_eq!(figures.ledger.lost(), lost);
@@ -105,23 +101,16 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
 fn a_checksum_takes_time_at_both_ends_and_none_of_a_refused_call() {
     let host = "freebsd-interrupt:link.bits_per_second=10m:network.checksum_kib_ns=50us";
     let [over_ipv4, over_ipv6] = ["netblast:payload=1024", "netblast:payload=1024:ip=6"]
-        .map(|workload| run(&[host, host], workload));
+        .map(|workload| run_path(&[host, host], workload));
     // The line takes about 1,100 of them a second, and the calls for the rest fail.
     let calls = |figures: &SimFigures| figures.flows[0].calls as f64;
-    let seconds = plan(&[host, host], "netblast").duration_ns as f64 / 1e9;
+    let seconds = path(&[host, host], "netblast").duration_ns as f64 / 1e9;
     assert!(calls(&over_ipv6) * 50e-6 < seconds, "{:?}", over_ipv6.flows);
-    assert!(
-        calls(&over_ipv4) * 50e-6 > 2.0 * seconds,
-        "{:?}",
-        over_ipv4.flows
-    );
+    above(calls(&over_ipv4) * 50e-6, 2.0 * seconds);
     for figures in [over_ipv4, over_ipv6] {
         let spent = figures.flows[0].delivered_pps * 50e-6;
         let receiver = &figures.hosts[1].cpu;
-        assert!(
-            receiver.interrupt + receiver.soft_interrupt > spent,
-            "{receiver:?}"
-        );
+        above(receiver.interrupt + receiver.soft_interrupt, spent);
         assert!(receiver.system < spent, "{receiver:?}");
     }
 }
@@ -131,8 +120,8 @@ fn a_half_duplex_line_is_shared() {
     // Large requests and replies: the line is all that takes time.
     let discipline =
         |half| format!("freebsd-interrupt:link.bits_per_second=1m:link.half_duplex={half}");
-    let full = run(&[&discipline(0), &discipline(0)], "rr:payload=1470");
-    let half = run(&[&discipline(1), &discipline(0)], "rr:payload=1470");
+    let full = run_path(&[&discipline(0), &discipline(0)], "rr:payload=1470");
+    let half = run_path(&[&discipline(1), &discipline(0)], "rr:payload=1470");
     assert!(half.lines[0].is_half_duplex && !full.lines[0].is_half_duplex);
     // One is on its way at a time: sharing costs nothing here.
     close(
@@ -146,7 +135,7 @@ fn a_half_duplex_line_is_shared() {
 #[test]
 fn the_gap_that_a_card_needs_bounds_what_it_sends() {
     let slow = "freebsd-interrupt:link.bits_per_second=100m:card.tx_gap_ns=7000";
-    let figures = run(&[slow, slow], "netblast:payload=1470");
+    let figures = run_path(&[slow, slow], "netblast:payload=1470");
     let frame_ns = 1536.0 * 80.0;
     close(
         figures.flows[0].delivered_pps,
@@ -157,20 +146,16 @@ fn the_gap_that_a_card_needs_bounds_what_it_sends() {
 
 #[test]
 fn iperf_keeps_its_rate_in_whole_microseconds() {
-    let figures = run(&[FAST_SENDER, "freebsd-polling"], "iperf-udp:rate=100m");
+    let figures = run_path(&[FAST_SENDER, "freebsd-polling"], "iperf-udp:rate=100m");
     // 1470 x 8 / 100 is 117.6: iperf takes 117.
     close(figures.flows[0].sent_pps, 1e6 / 117.0, 0.001);
     // It reads the clock for the whole of its pauses.
-    assert!(
-        figures.hosts[0].cpu.idle < 0.01,
-        "{:?}",
-        figures.hosts[0].cpu
-    );
-    let asked_more = run(
+    below(cpu(&figures).idle, 0.01);
+    let asked_more = run_path(
         &["freebsd-interrupt", "freebsd-polling"],
         "iperf-udp:rate=100g",
     );
-    let host = common::host();
+    let host = host();
     let call = host.cpu.syscall_ns + host.network.output_ns + host.card.tx_packet_ns;
     let copy = host.socket.copy_kib_ns * 1470 / 1024;
     let own = host.application.packet_ns + host.application.clock_ns;
@@ -182,7 +167,7 @@ fn iperf_keeps_its_rate_in_whole_microseconds() {
 
 #[test]
 fn a_router_forwards_what_its_processor_can() {
-    let figures = run(
+    let figures = run_path(
         &[
             FAST_SENDER,
             "napi",
@@ -194,7 +179,7 @@ fn a_router_forwards_what_its_processor_can() {
     assert_eq!(router.ledger.taken, 0);
     // It is overrun: it works without a pause, and what it cannot forward is lost in it.
     assert!(router.cpu.idle < 0.01);
-    let host = common::host();
+    let host = host();
     let each = host.card.rx_packet_ns
         + host.network.ipv4_ns
         + host.network.forward_ns
@@ -217,7 +202,7 @@ fn a_router_forwards_what_its_processor_can() {
 #[test]
 fn a_polling_router_holds_where_one_with_interrupts_falls() {
     let with = |router| {
-        run(
+        run_path(
             &[
                 FAST_SENDER,
                 router,
@@ -228,11 +213,9 @@ fn a_polling_router_holds_where_one_with_interrupts_falls() {
     };
     let polled = with("freebsd-polling:user_frac=0:burst_max=20000:each_burst=20");
     let woken = with("freebsd-interrupt");
-    assert!(
-        polled.flows[0].delivered_pps > 2.0 * woken.flows[0].delivered_pps,
-        "{} {}",
+    above(
         polled.flows[0].delivered_pps,
-        woken.flows[0].delivered_pps
+        2.0 * woken.flows[0].delivered_pps,
     );
     assert_eq!(polled.ledger.lost_at(1, LossPlace::IpQueue), 0);
 }
@@ -240,7 +223,7 @@ fn a_polling_router_holds_where_one_with_interrupts_falls() {
 #[test]
 fn a_polled_router_gives_both_cards_their_share() {
     let polled = "freebsd-polling:burst_max=1000";
-    let figures = run(&[polled, polled, polled], "rr");
+    let figures = run_path(&[polled, polled, polled], "rr");
     let knobs = &figures.hosts[1].polling.as_ref().unwrap().knobs;
     let handlers = knobs.iter().find(|knob| knob.name == "handlers").unwrap();
     assert_eq!(handlers.value, 2);
@@ -262,7 +245,7 @@ fn every_discipline_can_forward() {
         "napi",
         "napi-timer",
     ] {
-        let figures = run(&["freebsd-interrupt", router, "napi"], "rr");
+        let figures = run_path(&["freebsd-interrupt", router, "napi"], "rr");
         assert!(
             figures.flows[1].delivered > 10,
             "{router}: {:?}",
@@ -270,43 +253,23 @@ fn every_discipline_can_forward() {
         );
         assert_eq!(figures.ledger.lost(), 0, "{router}");
     }
-    let polls = run(&["busy-poll", "napi", "busy-poll"], "rr");
+    let polls = run_path(&["busy-poll", "napi", "busy-poll"], "rr");
     assert!(polls.flows[1].delivered > 100);
 }
 
 #[test]
 fn the_bottleneck_is_named_over_the_whole_path() {
-    for (disciplines, workload, resource) in [
-        (
-            &["freebsd-interrupt", "freebsd-interrupt"][..],
-            "netblast",
-            "processor of generic (host 2)",
-        ),
-        (
-            &[
-                "freebsd-interrupt:link.bits_per_second=10m",
-                "freebsd-polling",
-            ],
-            "netblast",
-            "line of generic (host 1)",
-        ),
-        (
-            &[FAST_SENDER, "freebsd-interrupt", "napi"],
-            "netblast",
-            "processor of generic (host 2)",
-        ),
-        (
-            &["freebsd-interrupt", "freebsd-polling:burst_max=10"],
-            "netblast",
-            "burst_max of generic (host 2)",
-        ),
-        (
-            &["freebsd-interrupt", "freebsd-polling", "freebsd-interrupt"],
-            "netblast:payload=1000",
-            "user_frac of generic (host 2)",
-        ),
-    ] {
-        let plan = plan(disciplines, workload);
+    for [disciplines, workload, resource] in cases(
+        "
+        freebsd-interrupt > freebsd-interrupt | netblast | processor of generic (host 2)
+        freebsd-interrupt:link.bits_per_second=10m > freebsd-polling | netblast | line of generic (host 1)
+        FAST > freebsd-interrupt > napi | netblast | processor of generic (host 2)
+        freebsd-interrupt > freebsd-polling:burst_max=10 | netblast | burst_max of generic (host 2)
+        freebsd-interrupt > freebsd-polling > freebsd-interrupt | netblast:payload=1000 | user_frac of generic (host 2)
+        ",
+    ) {
+        let disciplines = disciplines.replace("FAST", FAST_SENDER);
+        let plan = path(&Vec::from_iter(disciplines.split(" > ")), workload);
         let figures = simulate(&plan).unwrap();
         let bottleneck = explain(&plan, &figures).unwrap();
         assert_eq!(bottleneck.resource, resource, "{bottleneck:?}");
@@ -316,21 +279,16 @@ fn the_bottleneck_is_named_over_the_whole_path() {
 
 #[test]
 fn what_a_path_cannot_do_is_refused() {
-    for (disciplines, workload, words) in [
-        (&["napi", "napi"][..], "poisson:rate=5k", "netblast"),
-        (&[], "rr", "a path of 0 hosts"),
-        (
-            &["napi", "napi", "napi:link.mtu_bytes=1000"],
-            "rr",
-            "MTUs of 1500 and 1000 bytes",
-        ),
-        (
-            &["busy-poll", "napi"],
-            "netblast",
-            "under busy-poll a program polls",
-        ),
-    ] {
-        common::assert_refused(&plan(disciplines, workload), words);
+    assert_refused(&path(&[], "rr"), "a path of 0 hosts");
+    for [disciplines, workload, words] in cases(
+        "
+        napi > napi | poisson:rate=5k | netblast
+        napi > napi > napi:link.mtu_bytes=1000 | rr | MTUs of 1500 and 1000 bytes
+        busy-poll > napi | netblast | under busy-poll a program polls
+        ",
+    ) {
+        let plan = path(&Vec::from_iter(disciplines.split(" > ")), workload);
+        assert_refused(&plan, words);
     }
 }
 
@@ -338,7 +296,7 @@ fn what_a_path_cannot_do_is_refused() {
 fn a_path_replays_to_the_last_digit() {
     let again = |workload: &str| -> [SimFigures; 2] {
         [0, 1].map(|_| {
-            simulate(&plan(
+            simulate(&path(
                 &["freebsd-interrupt", "napi", "freebsd-polling"],
                 workload,
             ))

@@ -1,10 +1,12 @@
 //! Runs whose outcome can be computed by hand.
 
-mod common;
-
-use common::{assert_refused, host, lost, plan, run};
 use nicpoll_model::LossPlace;
+use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::simulate;
+
+use crate::common::{
+    above, assert_refused, below, cases, close, cpu, host, lost, near, on, plan, run,
+};
 
 #[test]
 fn a_lone_packet_takes_the_sum_of_its_steps() {
@@ -13,7 +15,7 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
     host.cpu.hz = 1;
     let mut alone = plan("freebsd-interrupt", "constant:rate=1000");
     alone.warmup_ns = 0;
-    let figures = simulate(&common::on(&host, &alone)).unwrap();
+    let figures = simulate(&on(&host, &alone)).unwrap();
     let host = &host;
     let interrupt = host.cpu.interrupt_entry_ns + host.card.interrupt_ns + host.card.rx_packet_ns;
     let protocols = host.network.ipv4_ns + host.network.udp_ns;
@@ -50,18 +52,10 @@ fn time_is_spent_on_what_was_done() {
     let packets = figures.ledger.delivered as f64;
     let window_ns = 2e8;
     let clock = ticks * (host.cpu.interrupt_entry_ns + host.cpu.tick_ns) as f64 / window_ns;
-    assert!(
-        (figures.hosts[0].cpu.interrupt - clock).abs() < 1e-3,
-        "{:?}",
-        figures.hosts[0].cpu
-    );
+    near(cpu(&figures).interrupt, clock, 1e-3);
     let program = packets * host.application.packet_ns as f64 / window_ns;
-    assert!(
-        (figures.hosts[0].cpu.user - program).abs() < 1e-3,
-        "{:?}",
-        figures.hosts[0].cpu
-    );
-    let cpu = &figures.hosts[0].cpu;
+    near(cpu(&figures).user, program, 1e-3);
+    let cpu = cpu(&figures);
     let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
     assert!((sum - 1.0).abs() < 1e-12);
     let polling = figures.hosts[0].polling.clone().unwrap();
@@ -86,16 +80,8 @@ fn no_more_comes_through_than_the_line_carries() {
     let figures = run(on_slow_line, "constant:rate=20k:payload=1000");
     // 1000 + 8 + 20 + 14 + 4 + 8 + 12 bytes.
     let line_pps = 10e6 / (8.0 * 1066.0);
-    assert!(
-        (figures.delivered_pps - line_pps).abs() <= 5.0,
-        "{}",
-        figures.delivered_pps
-    );
-    assert!(
-        (figures.hosts[0].line_ratio().unwrap() - 1.0).abs() < 0.01,
-        "{}",
-        figures.hosts[0].line_ratio().unwrap()
-    );
+    near(figures.delivered_pps, line_pps, 5.0);
+    near(figures.hosts[0].line_ratio().unwrap(), 1.0, 0.01);
     assert_eq!(figures.ledger.lost(), lost(&figures, LossPlace::FarQueue));
 }
 
@@ -107,11 +93,7 @@ fn a_blast_fills_the_line_and_what_does_not_fit_is_enobufs() {
         "blast:payload=1470",
     );
     let line_pps = 100e6 / (8.0 * 1536.0);
-    assert!(
-        (figures.delivered_pps - line_pps).abs() <= 10.0,
-        "{}",
-        figures.delivered_pps
-    );
+    near(figures.delivered_pps, line_pps, 10.0);
     let failed = lost(&figures, LossPlace::SendQueue);
     assert!(failed > figures.ledger.delivered, "{:?}", figures.ledger);
     assert_eq!(figures.ledger.lost(), failed);
@@ -129,11 +111,7 @@ fn a_polled_sender_is_bound_by_how_often_its_ring_is_cleared() {
         polled.delivered_pps
     );
     let woken = run(&format!("freebsd-interrupt:{small}"), "blast");
-    assert!(
-        woken.delivered_pps > 2.0 * polled.delivered_pps,
-        "{}",
-        woken.delivered_pps
-    );
+    above(woken.delivered_pps, 2.0 * polled.delivered_pps);
 }
 
 #[test]
@@ -155,7 +133,7 @@ fn background_work_comes_before_the_program_and_is_bounded() {
         "freebsd-interrupt:background.interrupt_ns=10us",
         "constant:rate=20k",
     );
-    let added = harvest.hosts[0].cpu.system - plain.hosts[0].cpu.system;
+    let added = cpu(&harvest).system - cpu(&plain).system;
     // 20,000 interrupts of 10 us are 0.2, and every harvest is a switch.
     assert!((0.19..0.35).contains(&added), "{added}");
     let endless = run(
@@ -174,7 +152,7 @@ fn background_work_comes_before_the_program_and_is_bounded() {
 fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
     let plain = run("freebsd-polling", "poisson:rate=20k");
     let idle = run("freebsd-polling:idle_poll=1", "poisson:rate=20k");
-    assert!(idle.hosts[0].cpu.idle < 0.01, "{:?}", idle.hosts[0].cpu);
+    assert!(cpu(&idle).idle < 0.01, "{:?}", cpu(&idle));
     assert!(idle.latency.p50_ns < plain.latency.p50_ns.map(|ns| ns / 5));
 }
 
@@ -186,11 +164,7 @@ fn a_datagram_in_fragments_is_one_datagram() {
     assert!((figures.delivered_pps - 10_000.0).abs() <= 10.0);
     // 1538 bytes of line, and 84 for the shortest frame.
     let used = 10_000.0 * 8.0 * (1538.0 + 84.0) / 1e9;
-    assert!(
-        (figures.hosts[0].line_ratio().unwrap() - used).abs() < 1e-3,
-        "{}",
-        figures.hosts[0].line_ratio().unwrap()
-    );
+    near(figures.hosts[0].line_ratio().unwrap(), used, 1e-3);
     // A ring of one descriptor has room for the first fragment only: each datagram is lost once.
     let lossy = run(
         "freebsd-polling:card.rx_ring=1",
@@ -202,21 +176,105 @@ fn a_datagram_in_fragments_is_one_datagram() {
 
 #[test]
 fn what_a_host_cannot_do_is_refused() {
-    for (discipline, workload, words) in [
-        ("napi", "constant:rate=1k:payload=65535", "65507"),
-        ("napi:socket.buffer_bytes=64", "constant:rate=1k", "80"),
-        ("napi", "poisson", "poisson:rate="),
-        ("napi", "iperf-udp", "--peer"),
-        ("busy-poll", "blast", "under busy-poll a program polls"),
-        (
-            "freebsd-polling:each_burst=1000",
-            "constant:rate=1k",
-            "each_burst = 1000 is refused (EINVAL)",
-        ),
-    ] {
+    for [discipline, workload, words] in cases(
+        "
+        napi | constant:rate=1k:payload=65535 | 65507
+        napi:socket.buffer_bytes=64 | constant:rate=1k | 80
+        napi | poisson | poisson:rate=
+        napi | iperf-udp | --peer
+        busy-poll | blast | under busy-poll a program polls
+        freebsd-polling:each_burst=1000 | constant:rate=1k | each_burst = 1000 is refused (EINVAL)
+        ",
+    ) {
         assert_refused(&plan(discipline, workload), words);
     }
     let mut nothing = plan("napi", "constant:rate=1k");
     nothing.duration_ns = 0;
     assert_refused(&nothing, "give a duration above 0");
+}
+
+// What a preempted thread pays for its caches.
+
+const REFILL_NS: u64 = 20_000;
+
+fn with_refill(discipline: &str, workload: &str) -> SimFigures {
+    run(&format!("{discipline}:cpu.refill_ns={REFILL_NS}"), workload)
+}
+
+/// How much longer a program that never waits takes for a call, in nanoseconds.
+fn longer_ns(discipline: &str) -> f64 {
+    let call_ns = |figures: SimFigures| 1e9 / figures.offered_pps;
+    call_ns(with_refill(discipline, "blast")) - call_ns(run(discipline, "blast"))
+}
+
+#[test]
+fn an_interrupt_for_each_frame_costs_its_sender_a_refill_each() {
+    // Interrupt and thread make one preemption; the clock's ticks are none.
+    close(longer_ns("freebsd-interrupt"), REFILL_NS as f64, 0.01);
+    // A softirq has no thread of its own, and takes the caches all the same.
+    close(longer_ns("napi"), REFILL_NS as f64, 0.01);
+}
+
+#[test]
+fn polling_costs_a_program_a_refill_a_tick() {
+    let without = run("freebsd-polling", "blast");
+    let with = with_refill("freebsd-polling", "blast");
+    let ticks = host().cpu.hz as f64;
+    let refilled = ticks * REFILL_NS as f64 / 1e9;
+    // It is the program's own time, and hence its calls' that are fewer.
+    let own = |figures: &SimFigures| cpu(&figures).user + cpu(&figures).system;
+    let left = own(&without) - refilled;
+    close(
+        with.offered_pps / without.offered_pps,
+        left / own(&without),
+        0.01,
+    );
+    close(own(&with), own(&without), 0.01);
+}
+
+#[test]
+fn ticks_alone_take_no_caches() {
+    // The card interrupts ten times a second.
+    let quiet = "freebsd-interrupt:card.moderation_ns=100ms";
+    let calls = |figures: SimFigures| figures.offered_pps;
+    let without = calls(run(quiet, "blast"));
+    let with = calls(with_refill(quiet, "blast"));
+    let refilled = 10.0 * REFILL_NS as f64 / 1e9;
+    close(with, without * (1.0 - refilled), 0.001);
+}
+
+#[test]
+fn who_was_not_preempted_pays_nothing() {
+    // Each packet finds the host asleep, and is read before the next one comes.
+    for discipline in ["freebsd-interrupt", "napi"] {
+        let mut host = host();
+        host.cpu.hz = 1;
+        let plan = plan(discipline, "constant:rate=1000");
+        let without = simulate(&on(&host, &plan)).unwrap();
+        host.cpu.refill_ns = REFILL_NS;
+        assert_eq!(
+            simulate(&on(&host, &plan)).unwrap(),
+            without,
+            "{discipline}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_never_gets_through_its_refill_owes_one() {
+    // In a pulse a frame comes every 0.1 ms. It preempts the program, which fetches for 1 ms.
+    let line =
+        "freebsd-interrupt:link.bits_per_second=10m:application.packet_ns=100us:cpu.refill_ns=1ms";
+    let mut plan = plan(line, "pulses:rate=2k:period=100ms");
+    plan.duration_ns = 1_000_000_000;
+    let figures = simulate(&plan).unwrap();
+    assert_eq!(figures.ledger.lost(), 0);
+    let packets = 200.0;
+    let pulse_s = packets * f64::from(130 * 8) / 10e6;
+    // After the pulse it takes all that waits in one go, and sleeps. What is left of ten periods:
+    let working_s = packets * 120e-6;
+    let rest = (0.1 - pulse_s - working_s) / 0.1;
+    above(cpu(&figures).idle, 0.9 * rest);
+    // In the pulse it was never asleep.
+    below(cpu(&figures).idle, 1.0 - pulse_s / 0.1);
 }
