@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_iperf::Amount;
-use nicpoll_iperf::options::{Common, Options, parse};
+use nicpoll_iperf::options::{Parsed, parse};
 use nicpoll_iperf::wire::Directions;
 
 fuzz_target!(|input: &[u8]| {
@@ -21,12 +21,18 @@ fuzz_target!(|input: &[u8]| {
         found.map(|(_, value)| (*value).to_owned())
     };
     match parse(args.into_iter().map(str::to_owned), environment) {
-        Ok(Options::Client(client)) => {
-            check(&client.common);
-            let stream = &client.common.stream;
+        Ok(Parsed::Test(options)) => {
+            let stream = &options.stream;
+            assert_ne!(options.port, 0);
+            let longest = if options.is_udp() { 65_507 } else { 64 << 20 };
+            assert!((1..=longest).contains(&stream.length_bytes));
+            assert!(stream.interval.is_none_or(|interval| interval.as_millis() >= 5));
+            if !options.is_client() {
+                return;
+            }
             assert!((1..=65_535).contains(&stream.streams));
             assert!(stream.burst_datagrams >= 1);
-            assert!(stream.rate.is_some() || !client.common.is_udp());
+            assert!(stream.rate.is_some() || !options.is_udp());
             match stream.amount {
                 Amount::Time(time) => assert!(!time.is_zero()),
                 Amount::Bytes(bytes) => assert!(bytes > 0),
@@ -37,20 +43,7 @@ fuzz_target!(|input: &[u8]| {
                 assert!(!matches!(stream.amount, Amount::Bytes(bytes) if bytes > i32::MAX as u64));
             }
         }
-        Ok(Options::Server(server)) => check(&server.common),
-        Ok(Options::Help | Options::Version) => {}
+        Ok(Parsed::Help | Parsed::Version) => {}
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 });
-
-fn check(common: &Common) {
-    assert_ne!(common.port, 0);
-    let longest = if common.is_udp() { 65_507 } else { 64 << 20 };
-    assert!((1..=longest).contains(&common.stream.length_bytes));
-    assert!(
-        common
-            .stream
-            .interval
-            .is_none_or(|interval| interval.as_millis() >= 5)
-    );
-}

@@ -34,7 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (sent, received) = (sent?, received.map_err(|_| "the server panicked")??);
     println!(
         "{} datagrams sent, {} received, {} lost",
-        sent.datagrams_sent, received.datagrams_received, received.lost
+        sent.whole.datagrams,
+        received.whole.datagrams,
+        received.receipt().lost
     );
     Ok(())
 }

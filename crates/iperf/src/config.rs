@@ -49,6 +49,9 @@ pub struct StreamConfig {
     /// How much to send, TCP's header included (-t, -n). The last datagram carries what is left of a number
     /// of bytes, but never less than the least payload. Does not count when there is an `input`.
     pub amount: Amount,
+    /// The longest that sending may take, whatever the amount; a server's bound, which is never above the
+    /// protocol's own.
+    pub time_max: Duration,
     /// Payload that follows the header, to its end (-F, -I); the pattern when `None`, and when the server
     /// sends.
     pub input: Option<Input>,
@@ -108,6 +111,7 @@ impl StreamConfig {
             protocol: Protocol::Tcp,
             directions: Directions::Forward,
             amount,
+            time_max: Duration::MAX,
             input: None,
             rate: None,
             length_bytes: TCP_LENGTH_BYTES,
@@ -135,6 +139,16 @@ impl StreamConfig {
             protocol: Protocol::Udp,
             length_bytes: payload_bytes,
             ..Self::tcp(amount)
+        }
+    }
+
+    /// How long to send at most, and how many bytes; the first that is reached ends the stream. With an input
+    /// neither does.
+    pub(crate) fn bounds(&self) -> (Duration, u64) {
+        match self.amount {
+            _ if self.input.is_some() => (Duration::MAX, u64::MAX),
+            Amount::Time(duration) => (duration.min(self.time_max), u64::MAX),
+            Amount::Bytes(bytes) => (self.time_max, bytes),
         }
     }
 }
@@ -183,8 +197,6 @@ pub struct ListenerConfig {
     pub idle_timeout: Duration,
     /// Whom datagrams may be sent to that ask for them; nobody when empty.
     pub allow: Vec<AddressPrefix>,
-    /// The longest that a stream to a client may take; never more than the protocol's own limit.
-    pub send_time_max: Duration,
     /// At a client (-d and -r): the server whose streams are expected, and no other's.
     pub of_server: Option<SocketAddr>,
     /// How.
@@ -198,7 +210,6 @@ impl ListenerConfig {
             bind,
             idle_timeout,
             allow: Vec::new(),
-            send_time_max: Duration::MAX,
             of_server: None,
             stream,
         }
@@ -222,15 +233,6 @@ impl ListenerConfig {
             ..stream
         };
         Self::new(server.bind, server.idle_timeout, stream)
-    }
-
-    /// What every UDP server needs.
-    pub(crate) fn server(&self) -> ServerConfig {
-        ServerConfig {
-            bind: self.bind,
-            receive_buffer_bytes: self.stream.buffer_bytes,
-            idle_timeout: self.idle_timeout,
-        }
     }
 }
 
@@ -406,6 +408,22 @@ mod tests {
         ] {
             let error = text.parse::<AddressPrefix>().unwrap_err();
             assert!(error.contains("such as 10.0.0.0/8"), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_amount_is_beyond_the_bounds() {
+        let hour = Duration::from_secs(3600);
+        let second = Duration::from_secs(1);
+        for (asked, bounded) in [
+            (Amount::Time(second), (second, u64::MAX)),
+            (Amount::Time(Duration::MAX), (hour, u64::MAX)),
+            (Amount::Bytes(0), (hour, 0)),
+            (Amount::Bytes(i32::MAX as u64), (hour, i32::MAX as u64)),
+        ] {
+            let mut stream = StreamConfig::tcp(asked);
+            stream.time_max = hour;
+            assert_eq!(stream.bounds(), bounded);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What streams report to the thread that prints: events, and what each stream came to. Start with
-//! [`Event`]; a stream sends them through its [`Reporter`], and an [`Output`] takes them.
+//! What streams report to the thread that prints. Start with [`Event`]; a stream sends them through its
+//! [`Reporter`], and an [`Output`] takes them.
 
 use std::io;
 use std::sync::mpsc;
@@ -7,14 +7,9 @@ use std::sync::mpsc;
 use nicpoll_model::Rate;
 use nicpoll_sys::tell;
 use nicpoll_traffic::SocketBuffer;
-use nicpoll_traffic::udp_server::ServerError;
 
-use crate::options::Style;
-use crate::records::{Broken, Connected, Distribution, IntervalRecord, Observer, Receipt};
-use crate::wire::ServerReport;
-
-/// How every message begins that is none of the original's.
-pub const SPEAKER: &str = "nicpoll iperf: ";
+use crate::records::{Connected, IntervalRecord, Observer, Total};
+use crate::stream::Error;
 
 /// Which stream of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +51,7 @@ pub enum Event {
     /// One of its intervals has ended.
     Interval(StreamKey, IntervalRecord),
     /// It has ended, well or not.
-    Finished(StreamKey, Box<Result<Total, Failed>>),
+    Finished(StreamKey, Box<Result<Total, Error>>),
 }
 
 /// Whose settings are printed before a test.
@@ -70,132 +65,12 @@ pub enum Settings {
     WayBack(Connected, usize, Option<Rate>),
 }
 
-/// Why a stream came to nothing.
-#[derive(Debug)]
-pub enum Failed {
-    /// A signal asked to stop; its sender needs no message.
-    Cancelled,
-    /// The message to print.
-    Because(String),
-}
-
-impl Failed {
-    /// An error in full.
-    pub fn because(error: &dyn std::error::Error) -> Self {
-        Failed::Because(match error.source() {
-            Some(source) => format!("{SPEAKER}{error} ({source})"),
-            None => format!("{SPEAKER}{error}"),
-        })
-    }
-
-    /// A thread that cannot be made.
-    pub fn no_thread(error: io::Error) -> Self {
-        Failed::Because(format!(
-            "{SPEAKER}no thread could be made for a stream ({error}); see the limit on processes"
-        ))
-    }
-}
-
-impl From<ServerError> for Failed {
-    fn from(error: ServerError) -> Self {
-        match error {
-            ServerError::Cancelled => Failed::Cancelled,
-            error => Failed::because(&error),
-        }
-    }
-}
-
-/// What one end of a stream came to.
-#[derive(Clone, Debug)]
-pub struct Total {
-    /// The stream as one interval.
-    pub whole: IntervalRecord,
-    /// The socket buffer at the end.
-    pub buffer: SocketBuffer,
-    /// From the first write until the receiver had read everything; of a TCP sender.
-    pub close_seconds: Option<f64>,
-    /// Gaps between datagrams.
-    pub gaps: Option<Box<Distribution>>,
-    /// From the sending of a datagram to its arrival.
-    pub one_way_delays: Option<Box<Distribution>>,
-    /// What the server said it received.
-    pub server_report: Option<ServerReport>,
-    /// FINs that a UDP sender sent, where one should have been answered and none was.
-    pub unanswered_fins: Option<u64>,
-    /// When data flowed last, if that was before the end of the interval.
-    pub flowed_seconds: Option<f64>,
-    /// How the other end left a stream that it had not finished, if that is known.
-    pub left: Option<&'static str>,
-    /// Why a sender does not know how much arrived; `None` when it does.
-    pub doubt: Option<&'static str>,
-    /// What is wrong with the result, in words for people; `None` when nothing is.
-    pub problem: Option<String>,
-}
-
-impl Total {
-    /// What every stream has.
-    pub fn of(whole: IntervalRecord, buffer: SocketBuffer) -> Self {
-        Total {
-            whole,
-            buffer,
-            close_seconds: None,
-            gaps: None,
-            one_way_delays: None,
-            server_report: None,
-            unanswered_fins: None,
-            flowed_seconds: None,
-            left: None,
-            doubt: None,
-            problem: None,
-        }
-    }
-
-    /// What a receiver came to.
-    pub fn received(whole: IntervalRecord, buffer: SocketBuffer, is_ended: bool) -> Self {
-        Total {
-            left: is_ended.then_some("the server ended the stream"),
-            ..Total::of(whole, buffer)
-        }
-    }
-
-    /// The stream as text has it: of a TCP sender, 2.1 states the time until the receiver had read
-    /// everything, 2.0 that of the writing.
-    pub fn told(&self, style: Style) -> IntervalRecord {
-        let close = self.close_seconds.filter(|_| style == Style::V2_1);
-        IntervalRecord {
-            end: close.unwrap_or(self.whole.end),
-            ..self.whole
-        }
-    }
-
-    /// Until when data flowed, in seconds from the beginning.
-    pub fn obtained_seconds(&self) -> f64 {
-        self.flowed_seconds.unwrap_or(self.whole.end)
-    }
-
-    /// What the server said: when, and how many of the datagrams came.
-    pub fn relayed(&self) -> Option<IntervalRecord> {
-        let report = self.server_report?;
-        Some(IntervalRecord {
-            receipt: Some(Receipt {
-                expected: report.datagrams,
-                lost: report.lost as i64,
-                out_of_order: report.out_of_order,
-                duplicates: 0,
-                jitter_seconds: Some(report.jitter.as_secs_f64()),
-                transit: None,
-            }),
-            ..IntervalRecord::of_bytes(report.bytes, report.elapsed.as_secs_f64())
-        })
-    }
-}
-
 /// Passes on what a stream reports.
 #[derive(Debug)]
 pub struct Reporter {
     key: StreamKey,
     events: mpsc::Sender<Event>,
-    broken: Option<Broken>,
+    broken: Option<Total>,
 }
 
 impl Reporter {
@@ -203,7 +78,7 @@ impl Reporter {
     pub fn run(
         key: StreamKey,
         events: &mpsc::Sender<Event>,
-        run: impl FnOnce(&mut Reporter) -> Result<Total, Failed>,
+        run: impl FnOnce(&mut Reporter) -> Result<Total, Error>,
     ) {
         let mut reporter = Reporter {
             key,
@@ -216,19 +91,20 @@ impl Reporter {
     }
 
     /// Reports a stream that could not begin.
-    pub fn fail(key: StreamKey, events: &mpsc::Sender<Event>, failed: Failed) {
+    pub fn fail(key: StreamKey, events: &mpsc::Sender<Event>, failed: Error) {
         Reporter::run(key, events, |_| Err(failed));
     }
 
     /// Keeps what a stream came to before it broke off: a result with a problem.
-    pub fn kept(&mut self, outcome: Result<Total, Failed>) -> Result<Total, Failed> {
-        match (outcome, self.broken.take()) {
-            (Err(Failed::Because(why)), Some(broken)) if broken.whole.bytes > 0 => Ok(Total {
+    pub fn kept(&mut self, outcome: Result<Total, Error>) -> Result<Total, Error> {
+        let broken = self.broken.take().filter(|broken| broken.whole.bytes > 0);
+        outcome.or_else(|error| match (broken, error.text()) {
+            (Some(broken), Some(why)) => Ok(Total {
                 problem: Some(why),
-                ..Total::of(broken.whole, broken.buffer)
+                ..broken
             }),
-            (outcome, _) => outcome,
-        }
+            _ => Err(error),
+        })
     }
 
     /// Reports an event. Whoever printed may have ended on an error of its own; the stream goes on to its
@@ -247,8 +123,8 @@ impl Observer for Reporter {
         self.send(Event::Interval(self.key, *record));
     }
 
-    fn broken(&mut self, broken: &Broken) {
-        self.broken = Some(*broken);
+    fn broken(&mut self, total: Total) {
+        self.broken = Some(total);
     }
 }
 
@@ -282,28 +158,29 @@ pub trait Output: Send {
     }
 
     /// Prints how a stream ended; whether it failed.
-    fn ended(&mut self, key: StreamKey, outcome: Result<Total, Failed>) -> io::Result<bool> {
-        match outcome {
-            Ok(total) => {
-                if let Some(fins) = total.unanswered_fins {
-                    tell!(
-                        "[{:>3}] WARNING: did not receive ack of last datagram after {fins} tries.",
-                        key.number + 1
-                    );
+    fn ended(&mut self, key: StreamKey, outcome: Result<Total, Error>) -> io::Result<bool> {
+        let total = match outcome {
+            Ok(total) => total,
+            Err(error) => {
+                let why = error.text();
+                if let Some(why) = &why {
+                    tell!("{why}");
                 }
-                self.finished(key, &total)?;
-                if let Some(problem) = &total.problem {
-                    tell!("{problem}");
-                    return Ok(true);
-                }
+                self.failed(key, why.as_deref())?;
+                return Ok(why.is_some());
             }
-            Err(Failed::Cancelled) => self.failed(key, None)?,
-            Err(Failed::Because(text)) => {
-                tell!("{text}");
-                self.failed(key, Some(&text))?;
-                return Ok(true);
-            }
+        };
+        if total.is_unanswered {
+            tell!(
+                "[{:>3}] WARNING: did not receive ack of last datagram after {} tries.",
+                key.number + 1,
+                total.fins
+            );
         }
-        Ok(false)
+        self.finished(key, &total)?;
+        if let Some(problem) = &total.problem {
+            tell!("{problem}");
+        }
+        Ok(total.problem.is_some())
     }
 }

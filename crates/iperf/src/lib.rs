@@ -22,8 +22,9 @@ pub mod wire;
 mod workload;
 
 pub use config::{ClientConfig, Input, ListenerConfig};
-pub use records::{Connected, IntervalRecord, Observer};
+pub use records::{Connected, End, IntervalRecord, Observer, Total};
 pub use slots::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
+pub use stream::{Error, Listen, Streams, Taken};
 pub use wire::Amount;
 pub use workload::{TcpWorkload, UdpWorkload};
 

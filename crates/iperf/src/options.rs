@@ -2,8 +2,8 @@
 //!
 //! Meanings and units are those of 2.1.8, whichever version's lines are printed. What 2.1.8 reads but is
 //! not carried out here is refused by name, and so is a value that 2.1.8 would silently change into
-//! another. Start with `table.rs`: a row for each option, which makes the parser, the help and the tables
-//! of docs/dialects.md.
+//! another. `options.txt` has a record for each option, which makes the scanner, the help and the tables of
+//! docs/dialects.md; what each does is in `draft.rs`.
 
 mod draft;
 mod table;
@@ -12,11 +12,11 @@ mod tests;
 mod types;
 mod values;
 
-pub(crate) use types::{ClientOptions, End, Exclude, Json, ServerOptions, Style};
-pub use types::{Common, Options};
+pub(crate) use types::{Exclude, Json, Style};
+pub use types::{Options, Parsed};
 
 use draft::Draft;
-use table::{Argument, Meaning, OptionSide, SECTIONS, Spec, specs};
+use table::{Argument, SECTIONS, Spec, specs};
 use values::{Given, OptionError};
 
 /// Options that are left out or that mean something at one end or with one protocol only, by the name that
@@ -28,12 +28,11 @@ type ToJudge = Vec<(&'static Spec, String)>;
 /// # Errors
 /// When an option or a value cannot be carried out; the error says why. Help and version are found before any error behind them.
 /// ```
-/// use nicpoll_iperf::options::{Options, parse};
+/// use nicpoll_iperf::options::{Parsed, parse};
 ///
 /// let args = "-c 192.0.2.7 -u -b 500M -l 18 -t 60".split(' ');
-/// let options = parse(args.map(String::from), |_| None)?;
-/// let Options::Client(client) = options else { panic!("-c makes a client") };
-/// assert_eq!(client.common.port, 5001);
+/// let Parsed::Test(options) = parse(args.map(String::from), |_| None)? else { panic!("a test") };
+/// assert!(options.is_client() && options.port == 5001);
 /// // A value without a meaning is refused by name.
 /// let error = parse(["-s", "-t", "soon"].map(String::from), |_| None).unwrap_err();
 /// assert!(error.to_string().contains("soon"));
@@ -42,14 +41,14 @@ type ToJudge = Vec<(&'static Spec, String)>;
 pub fn parse(
     args: impl IntoIterator<Item = String>,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Options, OptionError> {
+) -> Result<Parsed, OptionError> {
     let mut draft = Draft::default();
     let mut to_judge = ToJudge::new();
     for spec in specs() {
         for variable in spec.variables() {
             if let Some(value) = environment(&variable) {
                 // A flag is set by being there, also when empty.
-                let value = (spec.argument() != Argument::None).then_some(value);
+                let value = (spec.argument != Argument::None).then_some(value);
                 take(&mut draft, &mut to_judge, spec, value, variable)?;
             }
         }
@@ -61,9 +60,9 @@ pub fn parse(
     };
     while let Some(token) = scanner.next() {
         match token? {
-            Token::Option(spec, value) => match spec.meaning {
-                Meaning::Help => return Ok(Options::Help),
-                Meaning::Version => return Ok(Options::Version),
+            Token::Option(spec, value) => match spec.key {
+                "h" => return Ok(Parsed::Help),
+                "v" => return Ok(Parsed::Version),
                 _ => take(&mut draft, &mut to_judge, spec, value, spec.name())?,
             },
             Token::Extra(extra) => {
@@ -72,7 +71,7 @@ pub fn parse(
         }
     }
     judge(&mut draft, to_judge)?;
-    draft.finish()
+    Ok(Parsed::Test(Box::new(draft.finish()?)))
 }
 
 /// Takes one option with the value it needs. `source` is what messages call it.
@@ -83,16 +82,15 @@ fn take(
     value: Option<String>,
     source: String,
 ) -> Result<(), OptionError> {
-    match (spec.meaning, &value) {
-        (Meaning::Flag(take), _) => take(draft),
-        (Meaning::Value(take), Some(value)) => {
+    match &value {
+        _ if spec.instead.is_some() => {}
+        None => draft.take_flag(spec.key),
+        Some(value) => {
             let source = &source;
-            take(draft, &Given { value, source })?;
+            draft.take_value(spec.key, &Given { value, source })?;
         }
-        _ => {}
     }
-    let is_left_out = matches!(spec.meaning, Meaning::LeftOut(..));
-    if is_left_out || spec.side != OptionSide::Both || spec.needs_udp {
+    if spec.instead.is_some() || spec.side != "both" || spec.needs_udp {
         to_judge.push((spec, source));
     }
     Ok(())
@@ -100,19 +98,19 @@ fn take(
 
 /// An option of the other end is ignored with a warning, whether it is left out or not.
 fn judge(draft: &mut Draft, to_judge: ToJudge) -> Result<(), OptionError> {
-    let side = match draft.is_client()? {
-        true => OptionSide::Client,
-        false => OptionSide::Server,
+    let side = match draft.is_client {
+        Some(true) => "client",
+        Some(false) => "server",
+        None => return Err(OptionError::usage(None)),
     };
     for (spec, source) in to_judge {
-        if spec.side != OptionSide::Both && spec.side != side {
-            let mode = side.name();
+        if spec.side != "both" && spec.side != side {
             draft.warn(format!(
-                "WARNING: option {source} is not valid for {mode} mode"
+                "WARNING: option {source} is not valid for {side} mode"
             ));
-        } else if let Meaning::LeftOut(_, instead) = spec.meaning {
+        } else if let Some(instead) = spec.instead {
             return Err(OptionError::left_out(&source, instead));
-        } else if spec.needs_udp && !draft.common.is_udp() {
+        } else if spec.needs_udp && !draft.options.is_udp() {
             return Err(OptionError::new(format!(
                 "ERROR: option {} is not valid with TCP; add -u or leave it out",
                 spec.name()
@@ -168,7 +166,7 @@ impl<I: Iterator<Item = String>> Scanner<I> {
         let invalid = || OptionError::usage(Some(format!("invalid option -- {letter}")));
         let spec = specs().find(|spec| spec.letter == Some(letter));
         let spec = spec.ok_or_else(invalid)?;
-        let value = match spec.argument() {
+        let value = match spec.argument {
             // Whatever is left of the bundle, or the next argument.
             Argument::Required => match std::mem::take(&mut self.bundle) {
                 attached if attached.is_empty() => {
@@ -187,7 +185,7 @@ impl<I: Iterator<Item = String>> Scanner<I> {
             None => (argument, None),
         };
         let spec = find_long(name)?;
-        let value = match (spec.argument(), attached) {
+        let value = match (spec.argument, attached) {
             (Argument::None, Some(_)) => {
                 let line = format!("option `--{name}' doesn't allow an argument");
                 return Err(OptionError::usage(Some(line)));
@@ -275,8 +273,8 @@ pub fn option_tables() -> [(&'static str, String); 2] {
             .chain(long)
             .collect::<Vec<_>>()
             .join(", ");
-        let side = spec.side.name();
-        if let Meaning::LeftOut(_, instead) = spec.meaning {
+        let side = spec.side;
+        if let Some(instead) = spec.instead {
             left_out += &format!("| {names} | {side} | {instead} |\n");
             continue;
         }

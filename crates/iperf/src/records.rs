@@ -1,19 +1,22 @@
-//! What streams count and tell whoever runs them: who is connected, interval records, and the times between
-//! and of datagrams.
+//! What streams count and tell whoever runs them: who is connected, interval records, what a stream came to, and
+//! the times between and of datagrams.
 //!
 //! The records of a stream follow each other without a gap, and their counts add up to the stream's own. A
 //! stream pays one comparison a packet for them; recording allocates nothing and reads no clock.
 
+use std::array;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use nicpoll_model::traffic::Direction;
+use nicpoll_model::TimeDistribution;
+use nicpoll_model::traffic::{Direction, IperfBucket, IperfTcpStart, IperfTimes};
 use nicpoll_sys::socket::TcpInfo;
-use nicpoll_traffic::sockets::SocketBuffer;
+use nicpoll_traffic::{RefusedSends, SocketBuffer};
 
 use crate::config::StreamConfig;
-use crate::wire::{ClientHeader, Version, flags};
+use crate::options::Style;
+use crate::wire::{ClientHeader, ServerReport, Version, flags};
 
 /// Below this a time is no base for a rate.
 const SHORTEST_SECONDS: f64 = 100e-6;
@@ -26,8 +29,9 @@ pub trait Observer {
     fn connected(&mut self, connected: &Connected);
     /// An interval has ended.
     fn interval(&mut self, record: &IntervalRecord);
-    /// The stream breaks off, with what it came to until then. The caller of the stream gets the error.
-    fn broken(&mut self, _: &Broken) {}
+    /// The stream breaks off, with what it came to until data flowed last. The caller of the stream gets the
+    /// error.
+    fn broken(&mut self, _: Total) {}
 }
 
 /// Ignores it.
@@ -50,8 +54,8 @@ pub struct Connected {
     pub is_sender: bool,
     /// The sender's send buffer or the receiver's receive buffer.
     pub buffer: SocketBuffer,
-    /// What TCP knew of the connection; `None` for UDP.
-    pub tcp: Option<TcpStart>,
+    /// What TCP knew of the connection right after the handshake; `None` for UDP.
+    pub tcp: Option<IperfTcpStart>,
     /// What style 2.1 remarks of the stream.
     pub remarks: Remarks,
 }
@@ -68,56 +72,139 @@ pub struct Remarks {
 }
 
 impl Remarks {
-    /// Of a client's stream, before anything is known of the server.
-    pub(crate) fn of_client(stream: &StreamConfig) -> Self {
+    /// Of a stream as this end is configured and, at a server, as its client asked for it.
+    pub(crate) fn of(stream: &StreamConfig, asked: Option<&ClientHeader>) -> Self {
+        let service = asked.and_then(ClientHeader::type_of_service);
+        let service = service.or(stream.socket.type_of_service);
+        let pacing = asked.map_or(stream.pacing_bytes_per_second, |asked| {
+            asked.pacing_bytes_per_second
+        });
+        let asking = asked.filter(|asked| asked.flags & flags::PEER_DETECT != 0);
+        let extension = asking.and_then(|asked| asked.extension);
         Remarks {
-            type_of_service: stream.socket.type_of_service.unwrap_or(0),
-            is_paced: stream.pacing_bytes_per_second.is_some(),
-            peer_version: None,
-        }
-    }
-
-    /// Of a server's stream, as its client asked for it; the server's own where it asked for nothing.
-    pub(crate) fn of_server(stream: &StreamConfig, asked: Option<&ClientHeader>) -> Self {
-        let own = Self::of_client(stream);
-        let Some(asked) = asked else { return own };
-        let extension = asked.extension;
-        let version = extension.filter(|_| asked.flags & flags::PEER_DETECT != 0);
-        Remarks {
-            type_of_service: match asked.type_of_service() {
-                Some(service) => service,
-                None => own.type_of_service,
-            },
-            is_paced: asked.pacing_bytes_per_second.is_some(),
-            peer_version: version.map(|extension| extension.version),
+            type_of_service: service.unwrap_or(0),
+            is_paced: pacing.is_some(),
+            peer_version: extension.map(|extension| extension.version),
         }
     }
 }
 
-/// A stream that breaks off.
-#[derive(Clone, Copy, Debug)]
-pub struct Broken {
-    /// The stream as one interval, which ends when data flowed last.
-    pub whole: IntervalRecord,
-    /// The socket buffer.
-    pub buffer: SocketBuffer,
-}
-
-/// TCP right after the handshake.
+/// How a received stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpStart {
-    /// Payload of a segment ("mss").
-    pub segment_bytes: u32,
-    /// Congestion window in segments. iperf's "icwnd" is this times the segment, in KiB.
-    pub congestion_window_segments: u32,
-    /// Round-trip time of the handshake ("irtt").
-    pub round_trip: Duration,
-    /// How long connecting took; `None` at a server.
-    pub connecting: Option<Duration>,
+pub enum End {
+    /// The sender ended it: TCP was closed; over UDP the FIN came, and silence after it where it is answered.
+    Closed,
+    /// [`Signals::sender_done`](nicpoll_traffic::Signals::sender_done) was set, and nothing was queued or more
+    /// came without end.
+    SenderDone,
+    /// No datagram came for the idle timeout, or for some time when the test should have been over.
+    Idle,
+}
+
+/// What one end of a stream came to. FINs and their answers are in no figure but their own.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Total {
+    /// The stream as one interval: of TCP from the first write to the return of the last, or to the end that the
+    /// reader saw; of UDP to the return of the last send, or to the first FIN that came, without one to the last
+    /// datagram.
+    pub whole: IntervalRecord,
+    /// The socket buffer at the end.
+    pub buffer: SocketBuffer,
+    /// The same time as that of `whole`, but at a receiver of datagrams to the last one of data.
+    pub seconds: f64,
+    /// How it ended, at a receiver.
+    pub end: Option<End>,
+    /// From the first write until the receiver had read everything and closed; of a TCP sender. `None` when it did
+    /// not close in time, and when the other direction goes on over the same connection.
+    pub close_seconds: Option<f64>,
+    /// Gaps between the beginnings of sends, or between arrivals; datagrams that were sent or handed over together
+    /// have none between them. `None` when they are not recorded, and below two datagrams.
+    pub gaps: Option<Box<IperfTimes>>,
+    /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends have one
+    /// clock (`--trip-times`), and when a datagram arrived before it was sent.
+    pub one_way_delays: Option<Box<IperfTimes>>,
+    /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
+    pub delays_to_program: Option<TimeDistribution>,
+    /// What the server says it received.
+    pub server_report: Option<ServerReport>,
+    /// FINs that the kernel took, or that were read.
+    pub fins: u64,
+    /// Answers to them that were read, or that the kernel took.
+    pub fin_answers: u64,
+    /// Datagrams, FINs and answers too, that the kernel refused to send.
+    pub refused: RefusedSends,
+    /// Datagrams of other peers, and those that are none of iperf's.
+    pub foreign_datagrams: u64,
+    /// Whether no FIN of a UDP sender was answered where one should have been.
+    pub is_unanswered: bool,
+    /// When data flowed last, if that was before the end of `whole`.
+    pub flowed_seconds: Option<f64>,
+    /// Why a sender does not know how much arrived; `None` when it does.
+    pub doubt: Option<&'static str>,
+    /// What is wrong with the result, in words for people; `None` when nothing is.
+    pub problem: Option<String>,
+}
+
+impl Total {
+    /// What every stream has.
+    pub(crate) fn of(whole: IntervalRecord, buffer: SocketBuffer) -> Self {
+        Total {
+            whole,
+            buffer,
+            seconds: whole.end,
+            end: None,
+            close_seconds: None,
+            gaps: None,
+            one_way_delays: None,
+            delays_to_program: None,
+            server_report: None,
+            fins: 0,
+            fin_answers: 0,
+            refused: RefusedSends::default(),
+            foreign_datagrams: 0,
+            is_unanswered: false,
+            flowed_seconds: None,
+            doubt: None,
+            problem: None,
+        }
+    }
+
+    /// What a receiver of datagrams knows of the whole stream.
+    pub fn receipt(&self) -> Receipt {
+        self.whole.receipt.unwrap_or_default()
+    }
+
+    /// The stream as text has it: of a TCP sender, 2.1 states the time until the receiver had read
+    /// everything, 2.0 that of the writing.
+    pub(crate) fn told(&self, style: Style) -> IntervalRecord {
+        let close = self.close_seconds.filter(|_| style == Style::V2_1);
+        IntervalRecord {
+            end: close.unwrap_or(self.whole.end),
+            ..self.whole
+        }
+    }
+
+    /// What the server said: when, and how many of the datagrams came.
+    pub(crate) fn relayed(&self) -> Option<IntervalRecord> {
+        let report = self.server_report?;
+        Some(IntervalRecord {
+            bytes: report.bytes,
+            end: report.elapsed.as_secs_f64(),
+            receipt: Some(Receipt {
+                expected: report.datagrams,
+                lost: report.lost as i64,
+                out_of_order: report.out_of_order,
+                jitter_seconds: Some(report.jitter.as_secs_f64()),
+                ..Receipt::default()
+            }),
+            ..IntervalRecord::default()
+        })
+    }
 }
 
 /// What happened from `start` to `end`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct IntervalRecord {
     /// Seconds from the start of the stream, an exact multiple of the interval.
@@ -126,31 +213,20 @@ pub struct IntervalRecord {
     pub end: f64,
     /// Whether the stream ended within the interval.
     pub is_partial: bool,
-    /// Payload sent or received.
+    /// Payload sent or received; over TCP the header included, as in 2.1.8.
     pub bytes: u64,
     /// Datagrams of data, FINs excluded; 0 for TCP.
     pub datagrams: u64,
     /// The system calls that moved them.
     pub calls: Calls,
-    /// What only a sender of TCP knows.
-    pub tcp: Option<TcpState>,
+    /// What only a sender of TCP knows: TCP at the end of the interval, and the segments that were sent again
+    /// within it.
+    pub tcp: Option<TcpInfo>,
     /// What only a receiver of datagrams knows.
     pub receipt: Option<Receipt>,
 }
 
 impl IntervalRecord {
-    /// Bytes from the start of a stream, without any other figure.
-    pub(crate) fn of_bytes(bytes: u64, end: f64) -> Self {
-        let totals = Totals {
-            bytes,
-            ..Totals::default()
-        };
-        IntervalRecord {
-            end,
-            ..totals.whole(Duration::ZERO)
-        }
-    }
-
     /// How many a second `count` is; none if the interval took no time to speak of.
     pub(crate) fn per_second(&self, count: f64) -> f64 {
         let elapsed = self.end - self.start;
@@ -163,43 +239,66 @@ impl IntervalRecord {
 
     /// This stream and another one together, from the first start to the last end. The jitter is the greater
     /// one; state of TCP and times of transit are those of this stream.
-    pub fn plus(&self, other: &IntervalRecord) -> IntervalRecord {
-        let mut sum = *self;
+    pub(crate) fn plus(&self, other: &IntervalRecord) -> IntervalRecord {
+        let mut sum = self.joined(other, u64::wrapping_add);
         sum.start = self.start.min(other.start);
         sum.end = self.end.max(other.end);
-        sum.bytes += other.bytes;
-        sum.datagrams += other.datagrams;
-        sum.calls.done += other.calls.done;
-        sum.calls.refused += other.calls.refused;
-        for (size, more) in sum.calls.read_sizes.iter_mut().zip(other.calls.read_sizes) {
-            *size += more;
+        if let (Some(sum), Some(other)) = (&mut sum.receipt, other.receipt)
+            && other.jitter_seconds > sum.jitter_seconds
+        {
+            sum.jitter_seconds = other.jitter_seconds;
         }
-        sum.tcp = self.tcp.zip(other.tcp).map(|(one, other)| TcpState {
-            retransmitted_segments: one.retransmitted_segments + other.retransmitted_segments,
-            ..one
-        });
-        sum.receipt = match (self.receipt, other.receipt) {
-            (Some(one), Some(other)) => Some(Receipt {
-                expected: one.expected + other.expected,
-                lost: one.lost + other.lost,
-                out_of_order: one.out_of_order + other.out_of_order,
-                duplicates: one.duplicates + other.duplicates,
-                jitter_seconds: match one.jitter_seconds > other.jitter_seconds {
-                    true => one.jitter_seconds,
-                    false => other.jitter_seconds,
-                },
-                transit: one.transit,
-            }),
-            (one, other) => one.or(other),
-        };
+        sum.receipt = sum.receipt.or(other.receipt);
         sum
+    }
+
+    /// The same with the counts of both, joined; the rest is as it was.
+    fn joined(&self, other: &IntervalRecord, join: fn(u64, u64) -> u64) -> IntervalRecord {
+        let (calls, others) = (self.calls, other.calls);
+        IntervalRecord {
+            bytes: join(self.bytes, other.bytes),
+            datagrams: join(self.datagrams, other.datagrams),
+            calls: Calls {
+                done: join(calls.done, others.done),
+                refused: join(calls.refused, others.refused),
+                read_sizes: array::from_fn(|bin| {
+                    join(calls.read_sizes[bin], others.read_sizes[bin])
+                }),
+            },
+            tcp: self.tcp.map(|tcp| {
+                let others = other.tcp.map_or(0, |tcp| tcp.retransmitted_segments);
+                TcpInfo {
+                    retransmitted_segments: join(tcp.retransmitted_segments, others),
+                    ..tcp
+                }
+            }),
+            receipt: self.receipt.map(|receipt| {
+                let others = other.receipt.unwrap_or_default();
+                Receipt {
+                    expected: join(receipt.expected, others.expected),
+                    lost: join(receipt.lost as u64, others.lost as u64) as i64,
+                    out_of_order: join(receipt.out_of_order, others.out_of_order),
+                    duplicates: join(receipt.duplicates, others.duplicates),
+                    ..receipt
+                }
+            }),
+            ..*self
+        }
+    }
+
+    /// What was counted from the start of a stream, as one interval that ends now.
+    pub(crate) fn until(self, elapsed: Duration) -> Self {
+        IntervalRecord {
+            end: elapsed.as_secs_f64(),
+            ..self
+        }
     }
 }
 
 /// Writes to a sender's socket, reads from a receiver's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Those that moved something.
+    /// Those that moved something. Reads of a TCP header are none.
     pub done: u64,
     /// Writes that the kernel refused for the moment, for lack of room or because a closed port had
     /// been reported. Reads that found nothing are not counted.
@@ -216,46 +315,18 @@ impl Calls {
         let bin = read.saturating_sub(1) * READ_SIZE_BINS / asked.max(1);
         self.read_sizes[bin.min(READ_SIZE_BINS - 1)] += 1;
     }
-
-    fn since(&self, earlier: &Calls) -> Calls {
-        let mut read_sizes = self.read_sizes;
-        for (size, before) in read_sizes.iter_mut().zip(earlier.read_sizes) {
-            *size -= before;
-        }
-        Calls {
-            done: self.done - earlier.done,
-            refused: self.refused - earlier.refused,
-            read_sizes,
-        }
-    }
 }
 
-/// A sender's TCP at the end of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TcpState {
-    /// Segments that were sent again within the interval.
-    pub retransmitted_segments: u64,
-    /// Payload of a segment.
-    pub segment_bytes: u32,
-    /// Congestion window in segments.
-    pub congestion_window_segments: u32,
-    /// Smoothed round-trip time.
-    pub round_trip: Duration,
-    /// Its mean deviation.
-    pub round_trip_variation: Duration,
-}
-
-impl TcpState {
-    /// Congestion window in bytes.
-    pub(crate) fn window_bytes(&self) -> u64 {
-        u64::from(self.congestion_window_segments) * u64::from(self.segment_bytes)
-    }
+/// Congestion window in bytes.
+pub(crate) fn window_bytes(tcp: &TcpInfo) -> u64 {
+    u64::from(tcp.congestion_window_segments) * u64::from(tcp.send_segment_bytes)
 }
 
 /// What a receiver of datagrams knows of an interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Receipt {
-    /// By how much the highest id grew.
+    /// By how much the highest id grew. The first FIN tells of the last ones, and of one too many for each FIN that
+    /// was lost before it.
     pub expected: u64,
     /// By how much the number of missing ids grew: less than nothing when ids that an earlier
     /// interval missed came late.
@@ -264,88 +335,23 @@ pub struct Receipt {
     pub out_of_order: u64,
     /// Datagrams whose id had arrived before.
     pub duplicates: u64,
-    /// The running jitter at the end of the interval; `None` before the second datagram.
+    /// The running jitter after RFC 3550 section 6.4.1, from the kernel's times of arrival; `None` before the second
+    /// datagram.
     pub jitter_seconds: Option<f64>,
     /// Times of transit; `None` when they are not recorded, and when nothing arrived.
     pub transit: Option<Transit>,
 }
 
-/// Running totals of a stream.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) bytes: u64,
-    pub(crate) datagrams: u64,
-    pub(crate) calls: Calls,
-    /// TCP now; a sender's only.
-    pub(crate) tcp: Option<TcpInfo>,
-    pub(crate) receipt: Option<ReceiptTotals>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReceiptTotals {
-    pub(crate) expected: u64,
-    pub(crate) lost: u64,
-    pub(crate) out_of_order: u64,
-    pub(crate) duplicates: u64,
-    pub(crate) jitter_seconds: Option<f64>,
-    /// Since the last record.
-    pub(crate) interval_transit: Option<Transit>,
-    pub(crate) transit: Option<Transit>,
-}
-
-impl Totals {
-    /// What happened since `before`.
-    fn since(&self, before: &Totals, start: Duration, end: Duration) -> IntervalRecord {
-        let receipt = self.receipt.map(|now| {
-            let before = before.receipt.unwrap_or_default();
-            Receipt {
-                expected: now.expected - before.expected,
-                lost: now.lost as i64 - before.lost as i64,
-                out_of_order: now.out_of_order - before.out_of_order,
-                duplicates: now.duplicates - before.duplicates,
-                jitter_seconds: now.jitter_seconds,
-                transit: now.interval_transit,
-            }
-        });
-        let sent_again = |tcp: &TcpInfo| tcp.retransmitted_segments;
-        let tcp = self.tcp.map(|now| TcpState {
-            retransmitted_segments: sent_again(&now)
-                .saturating_sub(before.tcp.as_ref().map_or(0, sent_again)),
-            segment_bytes: now.send_segment_bytes,
-            congestion_window_segments: now.congestion_window_segments,
-            round_trip: now.round_trip,
-            round_trip_variation: now.round_trip_variation,
-        });
-        IntervalRecord {
-            start: start.as_secs_f64(),
-            end: end.as_secs_f64(),
-            is_partial: false,
-            bytes: self.bytes - before.bytes,
-            datagrams: self.datagrams - before.datagrams,
-            calls: self.calls.since(&before.calls),
-            tcp,
-            receipt,
-        }
-    }
-
-    /// The whole stream as one interval that ends at `end`.
-    pub(crate) fn whole(&self, end: Duration) -> IntervalRecord {
-        let mut whole = self.since(&Totals::default(), Duration::ZERO, end);
-        if let (Some(receipt), Some(totals)) = (&mut whole.receipt, self.receipt) {
-            receipt.transit = totals.transit;
-        }
-        whole
-    }
-}
-
-/// Cuts a stream into intervals.
+/// Cuts a stream into intervals. What is counted from the start of the stream comes in.
 pub(crate) struct Intervals<'a> {
     pub(crate) observer: &'a mut dyn Observer,
+    /// Times of transit within the running interval.
+    pub(crate) transit: Moments,
     length: Option<Duration>,
     start: Duration,
     /// End of the running interval.
     boundary: Duration,
-    at_start: Totals,
+    at_start: IntervalRecord,
 }
 
 impl<'a> Intervals<'a> {
@@ -354,10 +360,11 @@ impl<'a> Intervals<'a> {
         let length = length.filter(|length| !length.is_zero());
         Intervals {
             observer,
+            transit: Moments::default(),
             length,
             start: Duration::ZERO,
             boundary: length.unwrap_or(Duration::MAX),
-            at_start: Totals::default(),
+            at_start: IntervalRecord::default(),
         }
     }
 
@@ -377,42 +384,46 @@ impl<'a> Intervals<'a> {
         self.boundary.saturating_sub(elapsed)
     }
 
-    /// Closes the intervals that have ended. `totals` are those before what happens now: all of it
+    /// Closes the intervals that have ended. `counted` is what was before what happens now: all of it
     /// belongs to the first of them, and the others are empty.
     #[cold]
-    pub(crate) fn close_due(&mut self, elapsed: Duration, mut totals: Totals) {
+    pub(crate) fn close_due(&mut self, elapsed: Duration, counted: IntervalRecord) {
         let Some(length) = self.length else { return };
         while self.is_due(elapsed) {
-            self.record(self.boundary, false, totals);
+            self.record(self.boundary, false, counted);
             self.boundary = self.boundary.saturating_add(length);
-            if let Some(receipt) = &mut totals.receipt {
-                receipt.interval_transit = None;
-            }
         }
     }
 
     /// Closes the last interval at the end of the stream, unless it is empty.
-    pub(crate) fn finish(&mut self, elapsed: Duration, totals: Totals) {
+    pub(crate) fn finish(&mut self, elapsed: Duration, counted: IntervalRecord) {
         if self.length.is_none() {
             return;
         }
-        self.close_due(elapsed, totals);
+        self.close_due(elapsed, counted);
         let end = elapsed.max(self.start);
-        let has_changed = (totals.bytes, totals.datagrams)
-            != (self.at_start.bytes, self.at_start.datagrams)
-            || totals.receipt.map_or(0, |receipt| receipt.expected)
-                != self.at_start.receipt.map_or(0, |receipt| receipt.expected);
-        if end > self.start || has_changed {
-            self.record(end, true, totals);
+        let of = |counted: &IntervalRecord| {
+            let expected = counted.receipt.map_or(0, |receipt| receipt.expected);
+            (counted.bytes, counted.datagrams, expected)
+        };
+        if end > self.start || of(&counted) != of(&self.at_start) {
+            self.record(end, true, counted);
         }
     }
 
-    fn record(&mut self, end: Duration, is_partial: bool, totals: Totals) {
-        let before = std::mem::replace(&mut self.at_start, totals);
-        self.observer.interval(&IntervalRecord {
+    fn record(&mut self, end: Duration, is_partial: bool, counted: IntervalRecord) {
+        let before = std::mem::replace(&mut self.at_start, counted);
+        let mut record = IntervalRecord {
+            start: self.start.as_secs_f64(),
+            end: end.as_secs_f64(),
             is_partial,
-            ..totals.since(&before, self.start, end)
-        });
+            ..counted.joined(&before, u64::wrapping_sub)
+        };
+        let transit = std::mem::take(&mut self.transit);
+        if let Some(receipt) = &mut record.receipt {
+            receipt.transit = transit.transit();
+        }
+        self.observer.interval(&record);
         self.start = end;
     }
 }
@@ -423,41 +434,6 @@ const TIME_MAX_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 2;
 /// End of the first bucket. Each further one ends at twice the time.
 const FIRST_BUCKET_NS: u64 = 1_000;
-
-/// How times spread.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Distribution {
-    /// How many there are, one at least.
-    pub count: u64,
-    /// How many of them are 0.
-    pub zeros: u64,
-    /// The shortest, in nanoseconds.
-    pub min_ns: u64,
-    /// Their mean, in nanoseconds.
-    pub mean_ns: f64,
-    /// The longest, in nanoseconds.
-    pub max_ns: u64,
-    /// 50 of 100 are no longer, within 1 %, in nanoseconds.
-    pub p50_ns: u64,
-    /// 90 of 100.
-    pub p90_ns: u64,
-    /// 99 of 100.
-    pub p99_ns: u64,
-    /// 999 of 1000.
-    pub p999_ns: u64,
-    /// The same times counted by length, in ascending order. The first bucket holds what is below 1 µs,
-    /// each further one begins where the one before ends, and ends at twice the time.
-    pub buckets: Vec<Bucket>,
-}
-
-/// Times of similar length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    /// Where the next bucket begins, in nanoseconds: all times are below.
-    pub below_ns: u64,
-    /// How many times fell into it.
-    pub count: u64,
-}
 
 /// Records times.
 #[derive(Clone, Debug)]
@@ -494,29 +470,32 @@ impl Recorder {
     }
 
     /// `None` when nothing was recorded.
-    fn distribution(&self) -> Option<Distribution> {
+    fn times(&self) -> Option<Box<IperfTimes>> {
         let histogram = &self.histogram;
-        let count = histogram.len();
-        if count == 0 {
+        let samples = histogram.len();
+        if samples == 0 {
             return None;
         }
-        let quantile = |share| histogram.value_at_quantile(share).min(self.max_ns);
-        let buckets = histogram.iter_log(FIRST_BUCKET_NS, 2.0).map(|step| Bucket {
-            below_ns: step.value_iterated_to().saturating_add(1),
-            count: step.count_since_last_iteration(),
-        });
-        Some(Distribution {
-            count,
-            zeros: histogram.count_at(0),
-            min_ns: self.min_ns,
-            mean_ns: self.sum_ns as f64 / count as f64,
-            max_ns: self.max_ns,
-            p50_ns: quantile(0.5),
-            p90_ns: quantile(0.9),
-            p99_ns: quantile(0.99),
-            p999_ns: quantile(0.999),
-            buckets: buckets.collect(),
-        })
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let quantile = |share| seconds(histogram.value_at_quantile(share).min(self.max_ns));
+        let steps = histogram.iter_log(FIRST_BUCKET_NS, 2.0);
+        Some(Box::new(IperfTimes {
+            samples,
+            zero_samples: histogram.count_at(0),
+            min_seconds: seconds(self.min_ns),
+            mean_seconds: self.sum_ns as f64 / samples as f64 / 1e9,
+            p50_seconds: quantile(0.5),
+            p90_seconds: quantile(0.9),
+            p99_seconds: quantile(0.99),
+            p999_seconds: quantile(0.999),
+            max_seconds: seconds(self.max_ns),
+            buckets: steps
+                .map(|step| IperfBucket {
+                    below_seconds: seconds(step.value_iterated_to().saturating_add(1)),
+                    samples: step.count_since_last_iteration(),
+                })
+                .collect(),
+        }))
     }
 }
 
@@ -535,26 +514,19 @@ impl Gaps {
         }
     }
 
-    /// Takes note of a datagram. One that comes before the last one did, as a clock that was set back
-    /// makes it, has no gap.
-    pub(crate) fn record(&mut self, at_ns: i64) {
+    /// Takes note of datagrams that are handed over together: all but the first have no gap. Nor have those
+    /// that come before the last one did, as a clock that was set back makes it.
+    pub(crate) fn record(&mut self, at_ns: i64, datagrams: u64) {
         if let Some(last_ns) = self.last_ns.replace(at_ns) {
             let gap_ns = u64::try_from(at_ns.saturating_sub(last_ns));
             self.recorder.record(gap_ns.unwrap_or(0));
         }
-    }
-
-    /// Takes note of datagrams that are handed over together: all but the first have no gap.
-    pub(crate) fn record_together(&mut self, at_ns: i64, datagrams: u64) {
-        if datagrams > 0 {
-            self.record(at_ns);
-            self.recorder.record_zeros(datagrams - 1);
-        }
+        self.recorder.record_zeros(datagrams - 1);
     }
 
     /// `None` below two datagrams.
-    pub(crate) fn distribution(&self) -> Option<Distribution> {
-        self.recorder.distribution()
+    pub(crate) fn times(&self) -> Option<Box<IperfTimes>> {
+        self.recorder.times()
     }
 }
 
@@ -576,7 +548,7 @@ pub struct Transit {
 
 /// Running moments after Welford (1962), which lose no digits to a large mean.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moments {
+pub(crate) struct Moments {
     count: u64,
     mean_ns: f64,
     squares: f64,
@@ -585,7 +557,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn record(&mut self, ns: i64) {
+    pub(crate) fn record(&mut self, ns: i64) {
         (self.min_ns, self.max_ns) = match self.count {
             0 => (ns, ns),
             _ => (self.min_ns.min(ns), self.max_ns.max(ns)),
@@ -618,8 +590,7 @@ impl Moments {
 #[derive(Clone, Debug)]
 pub(crate) struct ArrivalTimes {
     gaps: Gaps,
-    whole: Moments,
-    interval: Moments,
+    transit: Moments,
     delays: Recorder,
     /// A datagram arrived before it was sent: the clocks are not one.
     is_clock_shared: bool,
@@ -629,8 +600,7 @@ impl ArrivalTimes {
     pub(crate) fn new() -> Self {
         ArrivalTimes {
             gaps: Gaps::new(),
-            whole: Moments::default(),
-            interval: Moments::default(),
+            transit: Moments::default(),
             delays: Recorder::new(),
             is_clock_shared: true,
         }
@@ -638,36 +608,26 @@ impl ArrivalTimes {
 
     /// Takes note of a datagram of data, in nanoseconds since 1970.
     pub(crate) fn record(&mut self, sent_ns: i64, arrival_ns: i64) {
-        self.gaps.record(arrival_ns);
+        self.gaps.record(arrival_ns, 1);
         let transit_ns = arrival_ns.saturating_sub(sent_ns);
-        self.whole.record(transit_ns);
-        self.interval.record(transit_ns);
+        self.transit.record(transit_ns);
         match u64::try_from(transit_ns) {
             Ok(delay_ns) => self.delays.record(delay_ns),
             Err(_) => self.is_clock_shared = false,
         }
     }
 
-    /// Begins another interval.
-    pub(crate) fn begin_interval(&mut self) {
-        self.interval = Moments::default();
-    }
-
-    pub(crate) fn interval_transit(&self) -> Option<Transit> {
-        self.interval.transit()
-    }
-
     pub(crate) fn transit(&self) -> Option<Transit> {
-        self.whole.transit()
+        self.transit.transit()
     }
 
-    pub(crate) fn gaps(&self) -> Option<Distribution> {
-        self.gaps.distribution()
+    pub(crate) fn gaps(&self) -> Option<Box<IperfTimes>> {
+        self.gaps.times()
     }
 
     /// Delays by a clock that both ends have; `None` when they prove to have two.
-    pub(crate) fn delays(&self) -> Option<Distribution> {
-        self.delays.distribution().filter(|_| self.is_clock_shared)
+    pub(crate) fn delays(&self) -> Option<Box<IperfTimes>> {
+        self.delays.times().filter(|_| self.is_clock_shared)
     }
 }
 
@@ -686,10 +646,10 @@ mod tests {
         }
     }
 
-    fn of_bytes(bytes: u64) -> Totals {
-        Totals {
+    fn of_bytes(bytes: u64) -> IntervalRecord {
+        IntervalRecord {
             bytes,
-            ..Totals::default()
+            ..IntervalRecord::default()
         }
     }
 
@@ -735,9 +695,13 @@ mod tests {
             calls.record_read(read, 131_072);
         }
         assert_eq!(calls.read_sizes, [2, 1, 0, 0, 0, 0, 0, 1]);
-        let before = calls;
+        let of = |calls| IntervalRecord {
+            calls,
+            ..IntervalRecord::default()
+        };
+        let before = of(calls);
         calls.record_read(70_000, 131_072);
-        let since = calls.since(&before);
+        let since = of(calls).joined(&before, u64::wrapping_sub).calls;
         assert_eq!(
             (since.done, since.read_sizes),
             (1, [0, 0, 0, 0, 1, 0, 0, 0])
@@ -749,44 +713,42 @@ mod tests {
     #[test]
     fn gaps_are_between_datagrams_and_none_within_a_batch() {
         let mut gaps = Gaps::new();
-        assert_eq!(gaps.distribution(), None);
-        gaps.record(5_000);
-        assert_eq!(gaps.distribution(), None);
-        gaps.record_together(7_000, 3);
+        assert_eq!(gaps.times(), None);
+        gaps.record(5_000, 1);
+        assert_eq!(gaps.times(), None);
+        gaps.record(7_000, 3);
         // Set back: no gap rather than a negative one.
-        gaps.record(6_000);
-        gaps.record(1_006_000);
-        let gaps = gaps.distribution().unwrap();
-        assert_eq!((gaps.count, gaps.zeros), (5, 3));
-        assert_eq!((gaps.min_ns, gaps.max_ns), (0, 1_000_000));
-        assert_eq!(gaps.mean_ns, 1_002_000.0 / 5.0);
-        assert_eq!((gaps.p50_ns, gaps.p999_ns), (0, 1_000_000));
-        let counted: u64 = gaps.buckets.iter().map(|bucket| bucket.count).sum();
-        assert_eq!(counted, gaps.count);
-        assert_eq!(gaps.buckets[0].below_ns, 1_000);
-        let counts: Vec<u64> = gaps.buckets.iter().map(|bucket| bucket.count).collect();
+        gaps.record(6_000, 1);
+        gaps.record(1_006_000, 1);
+        let gaps = gaps.times().unwrap();
+        assert_eq!((gaps.samples, gaps.zero_samples), (5, 3));
+        assert_eq!((gaps.min_seconds, gaps.max_seconds), (0.0, 0.001));
+        assert_eq!(gaps.mean_seconds, 1_002_000.0 / 5.0 / 1e9);
+        assert_eq!((gaps.p50_seconds, gaps.p999_seconds), (0.0, 0.001));
+        let counts: Vec<u64> = gaps.buckets.iter().map(|bucket| bucket.samples).collect();
+        assert_eq!(counts.iter().sum::<u64>(), gaps.samples);
+        assert_eq!(gaps.buckets[0].below_seconds, 1e-6);
         // 2 us begins the bucket that ends at 4 us.
         assert_eq!(counts[..4], [3, 0, 1, 0]);
-        assert_eq!(gaps.buckets.last().unwrap().count, 1);
-        let ends = gaps.buckets.iter().map(|bucket| bucket.below_ns);
+        assert_eq!(counts.last(), Some(&1));
+        let ends = gaps.buckets.iter().map(|bucket| bucket.below_seconds);
         assert!(ends.is_sorted());
     }
 
     #[test]
-    fn moments_are_those_of_the_interval_and_of_the_whole() {
+    fn moments_are_those_of_what_was_recorded() {
         let mut times = ArrivalTimes::new();
+        assert_eq!(times.transit(), None);
         times.record(0, 1_000_000_000);
+        assert_eq!(times.transit().unwrap().deviation_seconds, 0.0);
         times.record(0, 3_000_000_000);
-        let transit = times.interval_transit().unwrap();
+        let transit = times.transit().unwrap();
         assert_eq!((transit.datagrams, transit.mean_seconds), (2, 2.0));
         assert_eq!((transit.min_seconds, transit.max_seconds), (1.0, 3.0));
         assert!((transit.deviation_seconds - f64::sqrt(2.0)).abs() < 1e-9);
-        times.begin_interval();
-        assert_eq!(times.interval_transit(), None);
         times.record(0, 8_000_000_000);
-        assert_eq!(times.interval_transit().unwrap().deviation_seconds, 0.0);
         assert_eq!(times.transit().unwrap().mean_seconds, 4.0);
-        assert_eq!(times.delays().unwrap().count, 3);
+        assert_eq!(times.delays().unwrap().samples, 3);
     }
 
     #[test]

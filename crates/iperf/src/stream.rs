@@ -3,6 +3,10 @@
 //!
 //! Whatever a header states, the time of a stream is bounded, and so is the wait for the other end.
 
+mod error;
+
+pub use error::{Error, SPEAKER};
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,59 +15,31 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nicpoll_model::Rate;
-use nicpoll_traffic::{Signals, sockets};
+use nicpoll_traffic::{Signals, SocketBuffer, sockets};
 use rustix::event::PollFlags;
 use rustix::thread::set_current_timer_slack;
 
-use crate::config::Input;
-use crate::events::{Failed, Reporter, Total};
-use crate::records::{Connected, Observer};
-use crate::slots::{Proof, Slots};
+use crate::config::{Input, StreamConfig};
+use crate::records::{Connected, Observer, Total};
+use crate::slots::Proof;
 use crate::wire::Amount;
 
-/// The streams of one test as its protocol has them. Each may run on a thread of its own.
-#[derive(Debug)]
-pub struct Streams<I, O, B> {
-    /// What is to be received over the socket.
-    pub incoming: Option<I>,
-    /// What is to be sent over it.
-    pub outgoing: Option<O>,
-    /// What is to be sent over a socket of its own; a server's only.
-    pub back: Option<B>,
-}
-
-impl<I, O, B> Default for Streams<I, O, B> {
-    fn default() -> Self {
-        Streams {
-            incoming: None,
-            outgoing: None,
-            back: None,
-        }
-    }
-}
-
-/// One stream of either protocol, ready to run.
-pub trait Stream: Send + Sized + 'static {
-    /// Runs it to its end; what it came to.
-    ///
-    /// # Errors
-    /// Whatever kept it from its end.
-    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed>;
-
-    /// The same for the driver.
-    fn boxed(self) -> Run {
-        Box::new(move |signals, reporter| self.total(signals, reporter))
-    }
-}
-
-/// Runs one stream to its end.
-pub type Run = Box<dyn FnOnce(&Signals, &mut Reporter) -> Result<Total, Failed> + Send>;
+/// Runs one stream of either protocol to its end; what it came to, or whatever kept it from its end.
+pub type Run = Box<dyn FnOnce(&Signals, &mut dyn Observer) -> Result<Total, Error> + Send>;
 
 /// Begins something.
-pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Failed> + Send>;
+pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Error> + Send>;
 
-/// The same streams as the driver runs them.
-pub type Test = Streams<Run, Run, Back>;
+/// The streams of one test. Each may run on a thread of its own.
+#[derive(Default)]
+pub struct Streams {
+    /// What is to be received over the socket.
+    pub incoming: Option<Run>,
+    /// What is to be sent over it.
+    pub outgoing: Option<Run>,
+    /// What is to be sent over a socket of its own; a server's only.
+    pub back: Option<Back>,
+}
 
 /// A stream that a server connects back for (-d and -r).
 pub struct Back {
@@ -84,7 +60,7 @@ pub struct Taken {
     /// Whether it has shown to be there.
     pub proof: Proof,
     /// Reads what it asks for.
-    pub open: Begin<Test>,
+    pub open: Begin<Streams>,
 }
 
 /// A listening socket of either protocol.
@@ -94,11 +70,11 @@ pub trait Listen: AsFd + Send {
     ///
     /// # Errors
     /// When the listener cannot go on.
-    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Failed>;
-    /// The streams of all listeners of the server.
-    fn slots(&self) -> &Slots;
+    fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error>;
+    /// The address listened at, with the port that was chosen.
+    fn local_addr(&self) -> SocketAddr;
     /// The receive buffer as granted.
-    fn buffer(&self) -> sockets::SocketBuffer;
+    fn buffer(&self) -> SocketBuffer;
     /// The first client that asked for data and was not allowed to have them.
     fn not_allowed(&self) -> Option<SocketAddr> {
         None
@@ -121,14 +97,6 @@ pub fn silence_max(amount: Amount) -> Duration {
     match amount {
         Amount::Time(duration) => duration.saturating_add(GRACE).min(SILENCE_MAX),
         Amount::Bytes(_) => SILENCE_MAX,
-    }
-}
-
-/// How long to send, `time_max` at most, and how many bytes; the first that is reached ends the stream.
-pub fn bounds(asked: Amount, time_max: Duration) -> (Duration, u64) {
-    match asked {
-        Amount::Time(duration) => (duration.min(time_max), u64::MAX),
-        Amount::Bytes(bytes) => (time_max, bytes),
     }
 }
 
@@ -173,8 +141,19 @@ pub struct Source {
 }
 
 impl Source {
+    /// Opens what a stream to `peer` carries, if that comes from elsewhere, in blocks of `block_bytes`.
+    pub fn of(
+        stream: &StreamConfig,
+        block_bytes: usize,
+        peer: SocketAddr,
+    ) -> Result<Option<Self>, Error> {
+        let input = stream.input.as_ref();
+        let source = input.map(|input| Source::open(input, block_bytes));
+        source.transpose().map_err(Error::input(peer))
+    }
+
     /// Opens what is to be read in blocks of `block_bytes`, 1 at least.
-    pub fn open(input: &Input, block_bytes: usize) -> io::Result<Self> {
+    fn open(input: &Input, block_bytes: usize) -> io::Result<Self> {
         let file = match input {
             Input::File(path) => File::open(path)?,
             // Not std's handle, which would read ahead.
@@ -214,20 +193,6 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-
-    #[test]
-    fn no_amount_is_beyond_the_bounds() {
-        let hour = Duration::from_secs(3600);
-        let second = Duration::from_secs(1);
-        for (asked, bounded) in [
-            (Amount::Time(second), (second, u64::MAX)),
-            (Amount::Time(Duration::MAX), (hour, u64::MAX)),
-            (Amount::Bytes(0), (hour, 0)),
-            (Amount::Bytes(i32::MAX as u64), (hour, i32::MAX as u64)),
-        ] {
-            assert_eq!(bounds(asked, hour), bounded);
-        }
-    }
 
     #[test]
     fn a_client_is_not_its_own_server() {

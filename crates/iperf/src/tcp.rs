@@ -3,14 +3,11 @@
 //! that completed a handshake.
 
 mod client;
+mod connection;
 mod reader;
 mod sender;
 mod server;
-mod socket;
 
-pub use client::{Streams, connect, run_client};
+pub use client::{connect, run_client};
 pub use nicpoll_traffic::udp_server::ServerConfig;
-pub use reader::{End, ReceiveReport};
-pub use sender::SendReport;
 pub use server::{Listener, Server};
-pub use socket::Error;

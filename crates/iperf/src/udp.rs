@@ -9,10 +9,9 @@ mod sender;
 mod server;
 mod session;
 
-pub use client::{Streams, connect, run_client};
-pub use nicpoll_traffic::udp_server::{ServerConfig, ServerError};
-pub use receiver::{End, ReceiveReport, Server};
-pub use sender::{SendError, SendReport};
+pub use client::{connect, run_client};
+pub use nicpoll_traffic::udp_server::ServerConfig;
+pub use receiver::Server;
 pub use server::Listener;
 pub use session::ClientIds;
-pub(crate) use session::DatagramServer;
+pub(crate) use session::{DatagramServer, books_of_receiver, datagrams};

@@ -12,6 +12,8 @@ use nicpoll_traffic::workload::{
 use serde::{Deserialize, Serialize};
 
 use crate::config::ClientConfig;
+use crate::records::{self, Total};
+use crate::stream::Error;
 use crate::wire::Amount;
 use crate::{tcp, udp};
 
@@ -65,47 +67,26 @@ struct UdpSender(ClientConfig);
 
 impl PreparedEnd for UdpSender {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = udp::run_client(&self.0, signals, &mut ()).map_err(|error| match error {
-            udp::SendError::Cancelled => WorkloadError::Cancelled,
-            error => WorkloadError::failed(error),
-        })?;
-        let sent = Payload {
-            packets: Some(report.datagrams_sent),
-            bytes: report.bytes_sent,
-        };
+        let total = udp::run_client(&self.0, signals, &mut ())?;
         Ok(EndBooks {
             control_sent: vec![
-                (ControlKind::Fin, report.fins_sent),
-                (ControlKind::Refused, report.refused_sends),
+                (ControlKind::Fin, total.fins),
+                (ControlKind::Refused, total.refused.all()),
             ],
-            control_received: vec![(ControlKind::FinAcknowledgement, report.fin_acks_received)],
-            ..EndBooks::of_sender(sent, report.seconds, report.send_buffer)
+            control_received: vec![(ControlKind::FinAcknowledgement, total.fin_answers)],
+            ..EndBooks::of_sender(udp::datagrams(&total), total.seconds, total.buffer)
         })
     }
 }
 
 impl PreparedEnd for udp::Server {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = udp::Server::run(*self, signals)?;
-        let received = Payload {
-            packets: Some(report.datagrams_received),
-            bytes: report.bytes_received,
-        };
-        Ok(EndBooks {
-            control_sent: [
-                &[(ControlKind::FinAcknowledgement, report.fin_acks_sent)],
-                &report.refused_sends.control()[..],
-            ]
-            .concat(),
-            control_received: vec![(ControlKind::Fin, report.fins_received)],
-            jitter_seconds: report.jitter_seconds,
-            one_way_delays: report.delays_to_program,
-            out_of_order_packets: Some(report.out_of_order),
-            duplicate_packets: Some(report.duplicates),
-            undrained: (report.end == udp::End::Idle)
-                .then(|| String::from("the receiver heard nothing for too long and gave up")),
-            ..EndBooks::of_receiver(received, report.seconds, report.receive_buffer)
-        })
+        let total = udp::Server::run(*self, signals)?;
+        let mut books = udp::books_of_receiver(&total);
+        books.control_sent.extend(total.refused.control());
+        books.undrained = (total.end == Some(records::End::Idle))
+            .then(|| String::from("the receiver heard nothing for too long and gave up"));
+        Ok(books)
     }
 }
 
@@ -113,9 +94,6 @@ impl PreparedEnd for udp::Server {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TcpWorkload {}
-
-/// Why a stream is not known to have been read to its end.
-const NOT_CLOSED: &str = "the connection was not closed by both ends in time";
 
 impl Workload for TcpWorkload {
     fn unit(&self) -> WorkUnit {
@@ -141,46 +119,42 @@ impl Workload for TcpWorkload {
     }
 }
 
-fn bytes(bytes: u64) -> Payload {
-    Payload {
-        packets: None,
-        bytes,
-    }
-}
-
 struct TcpSender(ClientConfig);
 
 impl PreparedEnd for TcpSender {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = tcp::run_client(&self.0, signals, &mut ())?;
-        Ok(EndBooks {
-            undrained: report
-                .seconds_to_close
-                .is_none()
-                .then(|| String::from(NOT_CLOSED)),
-            ..EndBooks::of_sender(bytes(report.bytes_sent), report.seconds, report.send_buffer)
-        })
+        let total = tcp::run_client(&self.0, signals, &mut ())?;
+        let books = EndBooks::of_sender(bytes(&total), total.seconds, total.buffer);
+        Ok(closed(books, total.close_seconds.is_some()))
     }
 }
 
 impl PreparedEnd for tcp::Server {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = tcp::Server::run(*self, signals)?;
-        Ok(EndBooks {
-            undrained: (report.end != tcp::End::Closed).then(|| String::from(NOT_CLOSED)),
-            ..EndBooks::of_receiver(
-                bytes(report.bytes_received),
-                report.seconds,
-                report.receive_buffer,
-            )
-        })
+        let total = tcp::Server::run(*self, signals)?;
+        let books = EndBooks::of_receiver(bytes(&total), total.seconds, total.buffer);
+        Ok(closed(books, total.end == Some(records::End::Closed)))
     }
 }
 
-impl From<tcp::Error> for WorkloadError {
-    fn from(error: tcp::Error) -> Self {
+fn bytes(total: &Total) -> Payload {
+    Payload {
+        packets: None,
+        bytes: total.whole.bytes,
+    }
+}
+
+/// A stream is known to have been read to its end when both ends closed it.
+fn closed(mut books: EndBooks, is_closed: bool) -> EndBooks {
+    let why = "the connection was not closed by both ends in time";
+    books.undrained = (!is_closed).then(|| String::from(why));
+    books
+}
+
+impl From<Error> for WorkloadError {
+    fn from(error: Error) -> Self {
         match error {
-            tcp::Error::Cancelled => WorkloadError::Cancelled,
+            Error::Cancelled => WorkloadError::Cancelled,
             error => WorkloadError::failed(error),
         }
     }

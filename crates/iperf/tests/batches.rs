@@ -4,8 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::{Amount, udp};
-use nicpoll_iperf::{ClientConfig, ListenerConfig};
+use nicpoll_iperf::{Amount, ClientConfig, Listen, ListenerConfig, Total, udp};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
@@ -18,7 +17,7 @@ fn stream(
     ip: IpAddr,
     configure: impl FnOnce(&mut ClientConfig),
     takes_batches: bool,
-) -> (udp::SendReport, udp::ReceiveReport) {
+) -> (Total, Total) {
     const BUFFER_BYTES: usize = 16 << 20;
     let mut config = ListenerConfig::udp(udp::ServerConfig {
         bind: SocketAddr::new(ip, 0),
@@ -34,8 +33,8 @@ fn stream(
     thread::scope(|scope| {
         let sending = scope.spawn(|| udp::run_client(&config, &signals, &mut ()).unwrap());
         let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
-        let incoming = accepted.open().unwrap().incoming.unwrap();
-        let received = incoming.run(&signals, &mut ()).unwrap();
+        let incoming = (accepted.open)(&signals).unwrap().incoming.unwrap();
+        let received = incoming(&signals, &mut ()).unwrap();
         (sending.join().unwrap(), received)
     })
 }
@@ -51,12 +50,18 @@ fn a_batch_is_counted_by_its_datagrams_at_both_ends() {
         for takes_batches in [false, true] {
             let (sent, received) = stream(ip, |_| {}, takes_batches);
             // 999 whole datagrams; the last one, of 110 bytes, ends its batch.
-            assert_eq!((sent.datagrams_sent, sent.bytes_sent), (1000, 199_910));
-            assert_eq!(received.datagrams_received, 1000, "{takes_batches}");
-            assert_eq!(received.datagrams_expected, 1000);
-            assert_eq!(received.bytes_received, 199_910);
-            assert_eq!((received.lost, received.out_of_order), (0, 0));
-            assert_eq!((received.duplicates, received.foreign_datagrams), (0, 0));
+            assert_eq!((sent.whole.datagrams, sent.whole.bytes), (1000, 199_910));
+            assert_eq!(received.whole.datagrams, 1000, "{takes_batches}");
+            assert_eq!(received.receipt().expected, 1000);
+            assert_eq!(received.whole.bytes, 199_910);
+            assert_eq!(
+                (received.receipt().lost, received.receipt().out_of_order),
+                (0, 0)
+            );
+            assert_eq!(
+                (received.receipt().duplicates, received.foreign_datagrams),
+                (0, 0)
+            );
             assert_eq!(sent.server_report.unwrap().lost, 0);
         }
     }
@@ -68,9 +73,9 @@ fn a_rest_too_short_for_a_header_goes_alone_with_room_for_one() {
     for ip in every_family() {
         let short = |config: &mut ClientConfig| config.stream.amount = Amount::Bytes(2003);
         let (sent, received) = stream(ip, short, true);
-        assert_eq!((sent.datagrams_sent, sent.bytes_sent), (11, 2016));
-        assert_eq!(received.datagrams_received, 11);
-        assert_eq!(received.bytes_received, 2016);
+        assert_eq!((sent.whole.datagrams, sent.whole.bytes), (11, 2016));
+        assert_eq!(received.whole.datagrams, 11);
+        assert_eq!(received.whole.bytes, 2016);
     }
 }
 
@@ -82,8 +87,8 @@ fn a_rate_beyond_what_single_sends_reach_is_kept_with_batches() {
         config.stream.amount = Amount::Bytes(4_000_000);
     };
     let (sent, received) = stream(Ipv4Addr::LOCALHOST.into(), fast, true);
-    assert_eq!(sent.datagrams_sent, 20_000);
-    assert_eq!(received.datagrams_expected, 20_000);
+    assert_eq!(sent.whole.datagrams, 20_000);
+    assert_eq!(received.receipt().expected, 20_000);
 }
 
 #[test]
@@ -94,6 +99,6 @@ fn datagrams_that_have_to_be_fragmented_go_one_by_one() {
         config.stream.amount = Amount::Bytes(10 * 65_507);
     };
     let (sent, received) = stream(Ipv4Addr::LOCALHOST.into(), large, true);
-    assert_eq!(sent.datagrams_sent, 10);
-    assert_eq!((received.datagrams_received, received.lost), (10, 0));
+    assert_eq!(sent.whole.datagrams, 10);
+    assert_eq!((received.whole.datagrams, received.receipt().lost), (10, 0));
 }

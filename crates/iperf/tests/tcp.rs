@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::Amount;
-use nicpoll_iperf::ClientConfig;
-use nicpoll_iperf::tcp::{End, Error, ReceiveReport, Server, ServerConfig, run_client};
+use nicpoll_iperf::tcp::{Server, ServerConfig, run_client};
 use nicpoll_iperf::wire::ClientHeader;
+use nicpoll_iperf::{Amount, ClientConfig, End, Error, Total};
 use nicpoll_traffic::Signals;
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
@@ -35,7 +34,7 @@ fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
 }
 
 /// Runs a server against a plain socket, which `play` uses and then closes.
-fn serve(play: impl FnOnce(&mut TcpStream)) -> Result<ReceiveReport, Error> {
+fn serve(play: impl FnOnce(&mut TcpStream)) -> Result<Total, Error> {
     let server = server();
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     thread::scope(|scope| {
@@ -67,24 +66,20 @@ fn both_ends_count_the_same_bytes() {
         let sent = run_client(&config, &Signals::default(), &mut ()).unwrap();
         (sent, receiving.join().unwrap())
     });
-    assert_eq!(received.bytes_received, sent.bytes_sent);
-    assert!(sent.bytes_sent > 60);
-    assert_eq!(received.end, End::Closed);
-    assert_eq!(
-        received.header.unwrap(),
-        ClientHeader::for_tcp(config.peer.port(), Amount::Time(Duration::from_millis(50)))
-    );
-    assert!(sent.seconds_to_close.unwrap() >= sent.seconds);
-    assert_eq!(sent.send_buffer.asked_bytes, Some(100_000));
-    assert_eq!(sent.send_buffer.granted_bytes, 200_000);
-    assert_eq!(received.receive_buffer.granted_bytes, 200_000);
+    assert_eq!(received.whole.bytes, sent.whole.bytes);
+    assert!(sent.whole.bytes > 60);
+    assert_eq!(received.end, Some(End::Closed));
+    assert!(sent.close_seconds.unwrap() >= sent.seconds);
+    assert_eq!(sent.buffer.asked_bytes, Some(100_000));
+    assert_eq!(sent.buffer.granted_bytes, 200_000);
+    assert_eq!(received.buffer.granted_bytes, 200_000);
 }
 
 #[test]
 fn every_byte_of_a_stream_without_header_counts() {
     let report = serve(|stream| stream.write_all(&[b'0'; 2004]).unwrap()).unwrap();
-    assert_eq!(report.bytes_received, 2004);
-    assert_eq!((report.header, report.end), (None, End::Closed));
+    assert_eq!(report.whole.bytes, 2004);
+    assert_eq!(report.end, Some(End::Closed));
 }
 
 #[test]
@@ -101,8 +96,7 @@ fn a_header_in_pieces_is_read_and_acknowledged() {
         stream.read_to_end(&mut ack).unwrap();
     })
     .unwrap();
-    assert_eq!(report.bytes_received, 60);
-    assert_eq!(report.header.unwrap().amount, Amount::Bytes(60));
+    assert_eq!(report.whole.bytes, 60);
     assert_eq!(ack.len(), 28);
 }
 
@@ -112,15 +106,15 @@ fn a_stream_that_ends_in_its_header_is_counted_as_far_as_it_came() {
     ClientHeader::for_tcp(5001, Amount::Bytes(60)).write_to(&mut bytes);
     for length in [0, 3, 4, 59] {
         let report = serve(|stream| stream.write_all(&bytes[..length]).unwrap()).unwrap();
-        assert_eq!(report.bytes_received, length as u64);
-        assert_eq!((report.header, report.end), (None, End::Closed));
+        assert_eq!(report.whole.bytes, length as u64);
+        assert_eq!(report.end, Some(End::Closed));
     }
 }
 
 #[test]
 fn a_header_that_cannot_be_is_refused() {
     let error = serve(|stream| stream.write_all(&[0x40, 1, 0, 2]).unwrap()).unwrap_err();
-    assert!(matches!(error, Error::Header { .. }), "{error}");
+    assert!(error.to_string().contains("has no good header"), "{error}");
 }
 
 #[test]
@@ -132,7 +126,12 @@ fn a_client_that_wants_the_other_direction_is_refused() {
     (dual[0], dual[11]) = (0x80, 1);
     for header in [&reverse[..], &dual] {
         let error = serve(|stream| stream.write_all(header).unwrap()).unwrap_err();
-        assert!(matches!(error, Error::OtherDirection { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("asks for traffic towards itself"),
+            "{error}"
+        );
     }
 }
 
@@ -144,8 +143,8 @@ fn a_server_whose_sender_is_done_does_not_wait_for_the_connection_to_close() {
     stream.write_all(&[b'0'; 1000]).unwrap();
     signals.sender_done.store(true, Ordering::Release);
     let report = server.run(&signals).unwrap();
-    assert_eq!(report.bytes_received, 1000);
-    assert_eq!(report.end, End::SenderDone);
+    assert_eq!(report.whole.bytes, 1000);
+    assert_eq!(report.end, Some(End::SenderDone));
 }
 
 #[test]
@@ -160,7 +159,10 @@ fn a_server_without_client_says_so() {
     let taken = Server::bind(&config).unwrap_err();
     assert!(matches!(taken, Error::Bind { .. }), "{taken}");
     let error = server.run(&Signals::default()).unwrap_err();
-    assert!(matches!(error, Error::NoClient { .. }), "{error}");
+    assert!(
+        error.to_string().contains("no client connected to"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -175,13 +177,7 @@ fn a_silent_client_is_given_up() {
     stream.write_all(b"0123").unwrap();
     let error = server.run(&Signals::default()).unwrap_err();
     assert!(
-        matches!(
-            error,
-            Error::Silent {
-                bytes_received: 4,
-                ..
-            }
-        ),
+        error.to_string().contains("fell silent after 4 bytes"),
         "{error}"
     );
 }
@@ -204,7 +200,7 @@ fn a_client_whose_server_goes_says_so() {
         let sending = scope.spawn(|| run_client(&config, &Signals::default(), &mut ()));
         drop(listener.accept().unwrap());
         let error = sending.join().unwrap().unwrap_err();
-        assert!(matches!(error, Error::Send { .. }), "{error}");
+        assert!(error.to_string().contains("broke after"), "{error}");
     });
 }
 

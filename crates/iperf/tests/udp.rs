@@ -5,13 +5,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::Amount;
-use nicpoll_iperf::ClientConfig;
-use nicpoll_iperf::udp::{
-    End, ReceiveReport, SendError, SendReport, Server, ServerConfig, run_client,
-};
+use nicpoll_iperf::udp::{Server, ServerConfig, run_client};
 use nicpoll_iperf::wire::prepare_payload;
 use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
+use nicpoll_iperf::{Amount, ClientConfig, End, Error, Total};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
@@ -37,9 +34,7 @@ fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
 }
 
 /// A stream of 64-byte datagrams through a relay that passes what `is_passed` says.
-fn through_relay(
-    is_passed: impl FnMut(Direction, &[u8]) -> u32 + Send,
-) -> (SendReport, ReceiveReport) {
+fn through_relay(is_passed: impl FnMut(Direction, &[u8]) -> u32 + Send) -> (Total, Total) {
     let server = server();
     let relay = Relay::to(server.local_addr());
     let config = client_config(relay.address(), 64);
@@ -72,23 +67,29 @@ fn both_ends_count_the_same_datagrams() {
             signals.sender_done.store(true, Ordering::Release);
             (sent, receiving.join().unwrap())
         });
-        assert!(sent.datagrams_sent > 0);
-        assert_eq!(received.datagrams_received, sent.datagrams_sent);
-        assert_eq!(received.bytes_received, sent.bytes_sent);
+        assert!(sent.whole.datagrams > 0);
+        assert_eq!(received.whole.datagrams, sent.whole.datagrams);
+        assert_eq!(received.whole.bytes, sent.whole.bytes);
         // The first one has the whole header.
-        let rest = (sent.datagrams_sent - 1) * payload_bytes as u64;
-        assert_eq!(sent.bytes_sent, rest + payload_bytes.max(76) as u64);
-        assert_eq!(received.lost, 0);
-        assert_eq!((received.out_of_order, received.duplicates), (0, 0));
+        let rest = (sent.whole.datagrams - 1) * payload_bytes as u64;
+        assert_eq!(sent.whole.bytes, rest + payload_bytes.max(76) as u64);
+        assert_eq!(received.receipt().lost, 0);
+        assert_eq!(
+            (
+                received.receipt().out_of_order,
+                received.receipt().duplicates
+            ),
+            (0, 0)
+        );
         assert_eq!(received.foreign_datagrams, 0);
-        assert_eq!(received.fins_received, sent.fins_sent);
-        assert!((1..=received.fin_acks_sent).contains(&sent.fin_acks_received));
-        assert_eq!(received.end, End::SenderDone);
-        assert!(received.jitter_seconds.is_some());
+        assert_eq!(received.fins, sent.fins);
+        assert!((1..=received.fin_answers).contains(&sent.fin_answers));
+        assert_eq!(received.end, Some(End::SenderDone));
+        assert!(received.receipt().jitter_seconds.is_some());
         let report = sent.server_report.unwrap();
-        assert_eq!(report.datagrams, received.datagrams_expected);
-        assert_eq!(report.datagrams, sent.datagrams_sent);
-        assert_eq!(report.bytes, sent.bytes_sent);
+        assert_eq!(report.datagrams, received.receipt().expected);
+        assert_eq!(report.datagrams, sent.whole.datagrams);
+        assert_eq!(report.bytes, sent.whole.bytes);
         assert_eq!((report.lost, report.out_of_order), (0, 0));
     }
 }
@@ -104,15 +105,15 @@ fn a_lost_fin_is_sent_again_and_changes_no_figure() {
         }
         u32::from(!is_client_fin || fins.len() > 3)
     });
-    let first = -(sent.datagrams_sent as i64 + 1);
+    let first = -(sent.whole.datagrams as i64 + 1);
     assert_eq!(fins[..4], [first; 4]);
-    assert_eq!(sent.fins_sent, fins.len() as u64);
-    assert_eq!(received.fins_received, sent.fins_sent - 3);
-    assert_eq!(received.datagrams_received, sent.datagrams_sent);
+    assert_eq!(sent.fins, fins.len() as u64);
+    assert_eq!(received.fins, sent.fins - 3);
+    assert_eq!(received.whole.datagrams, sent.whole.datagrams);
     let report = sent.server_report.unwrap();
-    assert_eq!((received.lost, report.lost), (0, 0));
-    assert_eq!(report.datagrams, sent.datagrams_sent);
-    assert_eq!(received.datagrams_expected, sent.datagrams_sent);
+    assert_eq!((received.receipt().lost, report.lost), (0, 0));
+    assert_eq!(report.datagrams, sent.whole.datagrams);
+    assert_eq!(received.receipt().expected, sent.whole.datagrams);
 }
 
 #[test]
@@ -123,10 +124,13 @@ fn a_fin_that_comes_again_is_counted_by_neither_end() {
         if is_client_fin { 3 } else { 1 }
     });
     let report = sent.server_report.unwrap();
-    assert_eq!((received.lost, received.duplicates), (0, 0));
-    assert_eq!(report.datagrams, sent.datagrams_sent);
-    assert_eq!(report.bytes, received.bytes_received);
-    assert_eq!(received.datagrams_expected, sent.datagrams_sent);
+    assert_eq!(
+        (received.receipt().lost, received.receipt().duplicates),
+        (0, 0)
+    );
+    assert_eq!(report.datagrams, sent.whole.datagrams);
+    assert_eq!(report.bytes, received.whole.bytes);
+    assert_eq!(received.receipt().expected, sent.whole.datagrams);
 }
 
 #[test]
@@ -137,12 +141,12 @@ fn a_lost_answer_is_asked_for_again() {
         answers += u32::from(direction == Direction::ToClient);
         u32::from(direction == Direction::ToServer || answers > 2)
     });
-    assert!(sent.fins_sent >= 3);
-    assert_eq!(received.fins_received, sent.fins_sent);
-    assert!(received.fin_acks_sent >= sent.fin_acks_received + 2);
-    assert_eq!(received.lost, 0);
+    assert!(sent.fins >= 3);
+    assert_eq!(received.fins, sent.fins);
+    assert!(received.fin_answers >= sent.fin_answers + 2);
+    assert_eq!(received.receipt().lost, 0);
     let report = sent.server_report.unwrap();
-    assert_eq!(report.datagrams, sent.datagrams_sent);
+    assert_eq!(report.datagrams, sent.whole.datagrams);
 }
 
 #[test]
@@ -159,9 +163,12 @@ fn lost_and_repeated_datagrams_are_counted_as_such() {
             _ => 1,
         }
     });
-    assert!(sent.datagrams_sent >= 3);
-    assert_eq!(received.datagrams_received, sent.datagrams_sent);
-    assert_eq!((received.lost, received.duplicates), (1, 1));
+    assert!(sent.whole.datagrams >= 3);
+    assert_eq!(received.whole.datagrams, sent.whole.datagrams);
+    assert_eq!(
+        (received.receipt().lost, received.receipt().duplicates),
+        (1, 1)
+    );
     assert_eq!(sent.server_report.unwrap().lost, 1);
 }
 
@@ -177,7 +184,7 @@ fn cancel_ends_a_client_that_sends() {
         signals.cancel.store(true, Ordering::Relaxed);
         sending.join().unwrap().unwrap_err()
     });
-    assert!(matches!(error, SendError::Cancelled), "{error}");
+    assert!(matches!(error, Error::Cancelled), "{error}");
 }
 
 #[test]
@@ -199,7 +206,7 @@ fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
         signals.cancel.store(true, Ordering::Relaxed);
         sending.join().unwrap().unwrap_err()
     });
-    assert!(matches!(error, SendError::Cancelled), "{error}");
+    assert!(matches!(error, Error::Cancelled), "{error}");
 }
 
 #[test]
@@ -221,9 +228,9 @@ fn answers_of_other_dialects_end_the_stream_too() {
         sending.join().unwrap().unwrap()
     });
     // The acknowledgement of the header is none of a FIN; the echo is, but says nothing.
-    assert_eq!(sent.fin_acks_received, 1);
+    assert_eq!(sent.fin_answers, 1);
     assert_eq!(sent.server_report, None);
-    assert_eq!(sent.datagrams_sent, 0);
+    assert_eq!(sent.whole.datagrams, 0);
 }
 
 #[test]
@@ -240,7 +247,7 @@ fn a_closed_port_refuses_sends_without_using_up_ids() {
         signals.cancel.store(true, Ordering::Relaxed);
         let error = sending.join().unwrap().unwrap_err();
         // Refused sends are no failure: the client got as far as its FINs.
-        assert!(matches!(error, SendError::Cancelled), "{error}");
+        assert!(matches!(error, Error::Cancelled), "{error}");
     });
 }
 
@@ -249,7 +256,12 @@ fn a_payload_without_room_for_the_headers_is_refused() {
     for payload_bytes in [0, 15, 65_508] {
         let config = client_config(LOOPBACK.into(), payload_bytes);
         let error = run_client(&config, &Signals::default(), &mut ()).unwrap_err();
-        assert!(matches!(error, SendError::Payload { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("bytes cannot carry an iperf stream"),
+            "{error}"
+        );
     }
 }
 
@@ -271,5 +283,5 @@ fn a_whole_datagram_of_the_greatest_length_arrives() {
     sender.send_to(&payload, server.local_addr()).unwrap();
     let signals = Signals::default();
     signals.sender_done.store(true, Ordering::Release);
-    assert_eq!(server.run(&signals).unwrap().bytes_received, 65_507);
+    assert_eq!(server.run(&signals).unwrap().whole.bytes, 65_507);
 }

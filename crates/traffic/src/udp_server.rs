@@ -49,24 +49,6 @@ pub enum ServerError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// Client and server are on one host and would listen on one port.
-    #[error(
-        "the server at {server} is on this host and has that port itself; choose another port for \
-         the way back with -L"
-    )]
-    PortOfServer {
-        /// The server.
-        server: SocketAddr,
-    },
-    /// A server that was asked to send did not.
-    #[error(
-        "no data came from {peer}; see that the server runs and may send here: nicpoll's needs \
-         --allow with this host's address"
-    )]
-    NoData {
-        /// The server.
-        peer: SocketAddr,
-    },
     /// An answer could not be sent.
     #[error("cannot answer {peer}; see whether there is a route back")]
     Answer {

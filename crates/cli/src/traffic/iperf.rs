@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nicpoll_iperf::command::{run_client, run_server};
-use nicpoll_iperf::options::{Common, Options, help_text, parse};
+use nicpoll_iperf::options::{Options, Parsed, help_text, parse};
 use nicpoll_observe::HostAccount;
 use nicpoll_sys::stdio::{self, Detached, Starting};
 use nicpoll_sys::tell;
@@ -22,39 +22,36 @@ const EXIT_FAILED: u8 = 1;
 /// Runs the command and returns its exit status.
 pub fn run(args: &[String]) -> io::Result<u8> {
     let options = match parse(args.iter().cloned(), |name| std::env::var(name).ok()) {
-        Ok(options) => options,
+        Ok(Parsed::Test(options)) => options,
+        Ok(Parsed::Help) => {
+            stdio::print_error(help_text());
+            return Ok(EXIT_USAGE);
+        }
+        Ok(Parsed::Version) => {
+            tell!("nicpoll {} as {VERSION}", env!("CARGO_PKG_VERSION"));
+            return Ok(EXIT_USAGE);
+        }
         Err(error) => {
             tell!("{error}");
             return Ok(EXIT_USAGE);
         }
     };
-    let signals = Arc::new(Signals::default());
-    match &options {
-        Options::Help => {
-            stdio::print_error(help_text());
-            Ok(EXIT_USAGE)
-        }
-        Options::Version => {
-            tell!("nicpoll {} as {VERSION}", env!("CARGO_PKG_VERSION"));
-            Ok(EXIT_USAGE)
-        }
-        Options::Client(options) => {
-            warn(&options.common);
-            on_signal(&signals, end)?;
-            run_client(options, &signals, || account(&options.common))
-        }
-        Options::Server(options) => {
-            warn(&options.common);
-            // Before there is another thread.
-            let daemon = match options.daemon.then(stdio::detach).transpose()? {
-                None => None,
-                Some(Detached::Background(daemon)) => Some(daemon),
-                Some(Detached::Foreground(starting)) => return told(starting),
-            };
-            on_signal(&signals, end)?;
-            run_server(options, &signals, account(&options.common), daemon)
-        }
+    for warning in &options.warnings {
+        tell!("{warning}");
     }
+    let signals = Arc::new(Signals::default());
+    if options.is_client() {
+        on_signal(&signals, end)?;
+        return run_client(&options, &signals, || account(&options));
+    }
+    // Before there is another thread.
+    let daemon = match options.daemon.then(stdio::detach).transpose()? {
+        None => None,
+        Some(Detached::Background(daemon)) => Some(daemon),
+        Some(Detached::Foreground(starting)) => return told(starting),
+    };
+    on_signal(&signals, end)?;
+    run_server(&options, &signals, account(&options), daemon)
 }
 
 /// What the process that was called says of the one in the background, and its exit status. What went
@@ -67,12 +64,6 @@ fn told(starting: Starting) -> io::Result<u8> {
     Ok(0)
 }
 
-fn warn(common: &Common) {
-    for warning in &common.warnings {
-        tell!("{warning}");
-    }
-}
-
 /// Has streams end, whichever way they go, so that what was measured until then is still told.
 fn end(signals: &Signals) {
     signals.finish.store(true, Ordering::Relaxed);
@@ -80,8 +71,8 @@ fn end(signals: &Signals) {
 }
 
 /// The account of this host, for whoever prints it: JSON always, text where datagrams may be lost.
-fn account(common: &Common) -> Option<CloseAccount> {
-    let is_told = common.json.is_some() || common.is_udp();
+fn account(options: &Options) -> Option<CloseAccount> {
+    let is_told = options.json.is_some() || options.is_udp();
     let account = is_told.then(HostAccount::begin)?.ok()?;
     Some(Box::new(|| account.end().ok()))
 }

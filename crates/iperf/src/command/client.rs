@@ -13,10 +13,13 @@ use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
 use super::run::{Job, begin_realtime, kernel_words, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
-use crate::events::{Event, Failed, Output, Reporter, SPEAKER, Settings, StreamKey, Total};
-use crate::options::ClientOptions;
+use crate::events::{Event, Output, Reporter, Settings, StreamKey};
+use crate::options::Options;
 use crate::output::{self, RunTotal, Runs};
-use crate::stream::{Listen, Run, Test};
+use crate::records::{End, Total};
+use crate::slots::Slots;
+use crate::stream::{Error, SPEAKER};
+use crate::stream::{Listen, Run, Streams};
 use crate::wire::{Amount, Directions};
 use crate::{tcp, udp};
 
@@ -37,11 +40,11 @@ const MISSING_REVERSE: &str = "ERROR: expected reverse connect did not occur";
 /// # Errors
 /// When there is nowhere to print to.
 pub fn run_client(
-    options: &ClientOptions,
+    options: &Options,
     signals: &Signals,
     mut account: impl FnMut() -> Option<CloseAccount>,
 ) -> io::Result<u8> {
-    begin_realtime(&options.common);
+    begin_realtime(options);
     let mut runs = Runs::new(options);
     let mut status = 0;
     for _ in 0..options.repeat.unwrap_or(1) {
@@ -67,16 +70,16 @@ struct Done {
 }
 
 fn run_once(
-    options: &ClientOptions,
+    options: &Options,
     signals: &Signals,
     mut output: Box<dyn Output + '_>,
 ) -> io::Result<Done> {
-    let common = &options.common;
-    let peer = match resolve(&options.host, common.port, common.ipv6) {
+    let host = options.host.as_deref().unwrap_or_default();
+    let peer = match resolve(host, options.port, options.ipv6) {
         Ok(peer) => peer,
         Err(error) => {
-            let text = format!("{SPEAKER}cannot find {}: {error}", options.host);
-            return give_up(&text, output.as_mut());
+            let error = Error::Because(format!("cannot find {host}: {error}"));
+            return give_up(&error, output.as_mut());
         }
     };
     let (events, received) = mpsc::channel();
@@ -86,17 +89,18 @@ fn run_once(
         signals,
     };
     thread::scope(|scope| {
-        if let Err(Failed::Because(text)) = client.start(scope, &events) {
-            return give_up(&text, output.as_mut());
+        if let Err(error) = client.start(scope, &events) {
+            return give_up(&error, output.as_mut());
         }
         drop(events);
         print(options, &received, output.as_mut())
     })
 }
 
-fn give_up(text: &str, output: &mut dyn Output) -> io::Result<Done> {
+fn give_up(error: &Error, output: &mut dyn Output) -> io::Result<Done> {
+    let text = error.text().unwrap_or_default();
     tell!("{text}");
-    output.gave_up(text)?;
+    output.gave_up(&text)?;
     output.end()?;
     Ok(Done {
         status: 1,
@@ -105,12 +109,12 @@ fn give_up(text: &str, output: &mut dyn Output) -> io::Result<Done> {
 }
 
 fn print(
-    options: &ClientOptions,
+    options: &Options,
     events: &mpsc::Receiver<Event>,
     output: &mut dyn Output,
 ) -> io::Result<Done> {
     let mut done = Done::default();
-    let is_dual = matches!(options.common.stream.directions, Directions::Dual { .. });
+    let is_dual = matches!(options.stream.directions, Directions::Dual { .. });
     for event in events {
         match &event {
             // The first socket that is the client's own rather than one that the server connected to.
@@ -123,7 +127,7 @@ fn print(
             Event::Finished(_, outcome) => {
                 if let Ok(total) = outcome.as_ref() {
                     let record = total.relayed();
-                    let record = record.unwrap_or_else(|| total.told(options.common.style));
+                    let record = record.unwrap_or_else(|| total.told(options.style));
                     done.total.bytes += record.bytes;
                     done.total.seconds = done.total.seconds.max(record.end);
                 }
@@ -141,14 +145,14 @@ fn print(
 /// What every stream needs.
 #[derive(Clone, Copy)]
 struct Client<'a> {
-    options: &'a ClientOptions,
+    options: &'a Options,
     peer: SocketAddr,
     signals: &'a Signals,
 }
 
 impl<'a> Client<'a> {
     fn stream(&self) -> &'a StreamConfig {
-        &self.options.common.stream
+        &self.options.stream
     }
 
     /// Starts all streams.
@@ -159,7 +163,7 @@ impl<'a> Client<'a> {
         self,
         scope: &'scope Scope<'scope, '_>,
         events: &mpsc::Sender<Event>,
-    ) -> Result<(), Failed>
+    ) -> Result<(), Error>
     where
         'a: 'scope,
     {
@@ -173,7 +177,7 @@ impl<'a> Client<'a> {
         if let Some(listener) = listener {
             let events = events.clone();
             spawn(scope, move || self.take_back(listener, own, &events))
-                .map_err(Failed::no_thread)?;
+                .map_err(Error::no_thread)?;
         }
         Ok(())
     }
@@ -204,24 +208,22 @@ impl<'a> Client<'a> {
             true
         });
         started
-            .map_err(|error| Reporter::fail(key, events, Failed::no_thread(error)))
+            .map_err(|error| Reporter::fail(key, events, Error::no_thread(error)))
             .ok()
     }
 
-    fn connect(&self, key: StreamKey) -> Result<Test, Failed> {
+    fn connect(&self, key: StreamKey) -> Result<Streams, Error> {
         let config = self.config(key)?;
-        if self.options.common.is_udp() {
-            return Ok(udp::connect(&config)?.into());
+        if self.options.is_udp() {
+            return udp::connect(&config);
         }
-        match tcp::connect(&config, self.signals) {
-            Ok(streams) => Ok(streams.into()),
-            Err(tcp::Error::Connect { source, .. }) => {
-                let style = self.options.common.style;
-                let reason = kernel_words(&source);
-                Err(Failed::Because(output::connect_failed(style, &reason)))
+        tcp::connect(&config, self.signals).map_err(|error| match error {
+            Error::Connect { source, .. } => {
+                let style = self.options.style;
+                Error::Told(output::connect_failed(style, &kernel_words(&source)))
             }
-            Err(error) => Err(error.into()),
-        }
+            error => error,
+        })
     }
 
     /// A stream whose result is compared with what was asked for.
@@ -237,7 +239,11 @@ impl<'a> Client<'a> {
             } else if let Some(less) = self.less_than_asked(&total) {
                 let why = total.problem.as_deref();
                 let why = why.map(|why| why.trim_start_matches(SPEAKER));
-                let why = why.or(total.left).unwrap_or("the server is gone");
+                let left = match total.end {
+                    Some(End::Closed) => "the server ended the stream",
+                    _ => "the server is gone",
+                };
+                let why = why.unwrap_or(left);
                 total.problem = Some(format!("{SPEAKER}{less}: {why}"));
             }
             Ok(total)
@@ -253,7 +259,8 @@ impl<'a> Client<'a> {
         match stream.amount {
             Amount::ENDLESS => None,
             Amount::Time(asked) => {
-                let obtained = Duration::from_secs_f64(total.obtained_seconds());
+                let obtained = total.flowed_seconds.unwrap_or(total.whole.end);
+                let obtained = Duration::from_secs_f64(obtained);
                 Shortfall::of(asked, obtained).map(|short| short.to_string())
             }
             Amount::Bytes(asked) => {
@@ -266,9 +273,9 @@ impl<'a> Client<'a> {
     }
 
     /// How one of the client's own streams is made.
-    fn config(&self, key: StreamKey) -> Result<ClientConfig, Failed> {
+    fn config(&self, key: StreamKey) -> Result<ClientConfig, Error> {
         let mut peer = self.peer;
-        if self.options.common.last_port.is_some() {
+        if self.options.last_port.is_some() {
             // The options have been judged: there are ports for all.
             peer.set_port(peer.port() + key.number as u16);
         }
@@ -278,22 +285,20 @@ impl<'a> Client<'a> {
         })
     }
 
-    fn local_address(&self) -> Result<Option<SocketAddr>, Failed> {
-        let Some(bind) = &self.options.common.bind else {
+    fn local_address(&self) -> Result<Option<SocketAddr>, Error> {
+        let Some(bind) = &self.options.bind else {
             return Ok(None);
         };
         let port = bind.port.unwrap_or(0);
         let found = resolve(&bind.address, port, self.peer.is_ipv6());
         found.map(Some).map_err(|error| {
             let address = &bind.address;
-            Failed::Because(format!(
-                "{SPEAKER}cannot find the local address {address}: {error}"
-            ))
+            Error::Because(format!("cannot find the local address {address}: {error}"))
         })
     }
 
     /// Begins to listen for the streams that the server connects back for.
-    fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Failed> {
+    fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Error> {
         let any = match self.peer {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
@@ -309,7 +314,7 @@ impl<'a> Client<'a> {
             of_server: Some(self.peer),
             ..ListenerConfig::new(bind, IDLE_TIMEOUT, stream)
         };
-        let listener = listen(&config, None, None)?;
+        let listener = listen(&config, &Slots::new(true), None)?;
         // Whoever prints outlives every stream.
         let settings = Settings::Listener(port, None, listener.buffer());
         let _ = events.send(Event::Settings(settings));
@@ -346,7 +351,7 @@ impl<'a> Client<'a> {
                     Ok(Some(job)) => {
                         taken += 1;
                         if let Err(error) = spawn(scope, move || Reporter::run(key, events, job)) {
-                            Reporter::fail(key, events, Failed::no_thread(error));
+                            Reporter::fail(key, events, Error::no_thread(error));
                         }
                         continue;
                     }
@@ -364,15 +369,15 @@ impl<'a> Client<'a> {
                     own_ended = Some(Instant::now());
                 }
                 if taken < expected && own_ended.is_some_and(|since| since.elapsed() >= patience) {
-                    let missing = Failed::Because(String::from(MISSING_REVERSE));
+                    let missing = Error::Told(String::from(MISSING_REVERSE));
                     return Reporter::fail(key, events, missing);
                 }
             }
         });
     }
 
-    fn take_one(self, listener: &mut dyn Listen) -> Result<Option<Job<'a>>, Failed> {
-        let Some(taken) = listener.take(self.signals, LOOK_EVERY)? else {
+    fn take_one(self, listener: &mut dyn Listen) -> Result<Option<Job<'a>>, Error> {
+        let Some(taken) = listener.accept(self.signals, LOOK_EVERY)? else {
             return Ok(None);
         };
         let test = (taken.open)(self.signals)?;

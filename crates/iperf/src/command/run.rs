@@ -7,18 +7,19 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use nicpoll_model::Protocol;
 use nicpoll_sys::schedule::{Policy, set_policy};
 use nicpoll_sys::tell;
-use nicpoll_traffic::udp_server::ServerError;
 
 use crate::config::ListenerConfig;
-use crate::events::{Event, Failed, Reporter, SPEAKER, StreamKey, Total};
-use crate::options::{Common, Style};
+use crate::events::{Event, Reporter, StreamKey};
+use crate::options::{Options, Style};
 use crate::output;
+use crate::records::Total;
 use crate::slots::Slots;
 use crate::stream::Listen;
+use crate::stream::{Error, SPEAKER};
 use crate::{tcp, udp};
 
 /// Runs one stream.
-pub type Job<'a> = Box<dyn FnOnce(&mut Reporter) -> Result<Total, Failed> + Send + 'a>;
+pub type Job<'a> = Box<dyn FnOnce(&mut Reporter) -> Result<Total, Error> + Send + 'a>;
 
 /// Runs `run` on a thread of its own.
 ///
@@ -38,7 +39,7 @@ pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender
         let last = streams.pop();
         for (key, job) in streams {
             if let Err(error) = spawn(scope, move || Reporter::run(key, events, job)) {
-                Reporter::fail(key, events, Failed::no_thread(error));
+                Reporter::fail(key, events, Error::no_thread(error));
             }
         }
         if let Some((key, job)) = last {
@@ -47,48 +48,27 @@ pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender
     });
 }
 
-/// Begins to listen; as one more port of a server when that has `slots` already. A port that cannot be had
-/// is told in iperf's words as well where there is a `style`.
+/// Begins to listen, at one of the ports that share `slots`. A port that cannot be had is told in iperf's words
+/// as well where there is a `style`.
 ///
 /// # Errors
 /// When the socket cannot be made or bound.
 pub fn listen(
     config: &ListenerConfig,
-    slots: Option<&Slots>,
+    slots: &Slots,
     style: Option<Style>,
-) -> Result<Box<dyn Listen>, Failed> {
-    match config.stream.protocol {
-        Protocol::Tcp => match tcp::Listener::with_slots(config, slots) {
-            Ok(listener) => Ok(Box::new(listener)),
-            Err(error) => {
-                let refusal = match &error {
-                    tcp::Error::Bind { source, .. } => bind_failed(&error, source, style),
-                    _ => None,
-                };
-                Err(refusal.unwrap_or_else(|| error.into()))
-            }
-        },
-        Protocol::Udp => match udp::Listener::with_slots(config, slots) {
-            Ok(listener) => Ok(Box::new(listener)),
-            Err(error) => {
-                let refusal = match &error {
-                    ServerError::Bind { source, .. } => bind_failed(&error, source, style),
-                    _ => None,
-                };
-                Err(refusal.unwrap_or_else(|| error.into()))
-            }
-        },
-    }
-}
-
-/// A port that could not be had: in iperf's words, and below them in ours.
-fn bind_failed(
-    error: &dyn std::error::Error,
-    source: &io::Error,
-    style: Option<Style>,
-) -> Option<Failed> {
-    let words = output::bind_failed(style?, &kernel_words(source));
-    Some(Failed::Because(format!("{words}\n{SPEAKER}{error}")))
+) -> Result<Box<dyn Listen>, Error> {
+    let listener: Result<Box<dyn Listen>, Error> = match config.stream.protocol {
+        Protocol::Tcp => tcp::Listener::with_slots(config, slots).map(|tcp| Box::new(tcp) as _),
+        Protocol::Udp => udp::Listener::with_slots(config, slots).map(|udp| Box::new(udp) as _),
+    };
+    listener.map_err(|error| match (error, style) {
+        (Error::Bind { what, source }, Some(style)) => {
+            let words = output::bind_failed(style, &kernel_words(&source));
+            Error::Told(format!("{words}\n{SPEAKER}{what}"))
+        }
+        (error, _) => error,
+    })
 }
 
 /// The kernel's words alone, as the original prints them.
@@ -99,11 +79,11 @@ pub fn kernel_words(error: &io::Error) -> String {
 
 /// Asks for realtime scheduling (-z), where the options do. Threads inherit it, so it is asked for before
 /// there are any. A refusal is told, and the test goes on, as with 2.1.8.
-pub fn begin_realtime(common: &Common) {
+pub fn begin_realtime(options: &Options) {
     // The lowest one: before every program without one, and behind the kernel's own threads.
     const POLICY: Policy = Policy::RoundRobin { priority: 1 };
     const SELF: u32 = 0;
-    if common.is_realtime
+    if options.is_realtime
         && let Err(error) = set_policy(SELF, POLICY)
     {
         tell!("WARNING: no realtime priority (-z): {error}; run it as root or with CAP_SYS_NICE");

@@ -20,11 +20,12 @@ use rustix::event::PollFlags;
 
 use super::run::{Job, begin_realtime, listen, run_streams, spawn};
 use crate::config::ListenerConfig;
-use crate::events::{Event, Failed, Reporter, SPEAKER, Settings, StreamKey};
-use crate::options::{Common, ServerOptions};
+use crate::events::{Event, Reporter, Settings, StreamKey};
+use crate::options::Options;
 use crate::output;
 use crate::slots::{Proof, Slots};
-use crate::stream::{Listen, Run, Taken, Test};
+use crate::stream::{Error, SPEAKER};
+use crate::stream::{Listen, Run, Streams, Taken};
 
 /// How often the end of the time is looked at while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -41,7 +42,7 @@ const WAITING_FOR_THREADS: &str =
 /// What every stream needs.
 #[derive(Clone, Copy)]
 struct Server<'a> {
-    options: &'a ServerOptions,
+    options: &'a Options,
     signals: &'a Signals,
 }
 
@@ -50,12 +51,12 @@ struct Server<'a> {
 /// # Errors
 /// When there is nowhere to print to.
 pub fn run_server(
-    options: &ServerOptions,
+    options: &Options,
     signals: &Signals,
     account: Option<CloseAccount>,
     daemon: Option<Daemon>,
 ) -> io::Result<u8> {
-    begin_realtime(&options.common);
+    begin_realtime(options);
     let mut output = output::open(options, account)?;
     let (events, received) = mpsc::channel::<Event>();
     let server = Server { options, signals };
@@ -75,10 +76,8 @@ pub fn run_server(
             output.end()?;
             return Ok(0);
         };
-        let text = match failed {
-            Failed::Because(text) => text,
-            Failed::Cancelled => format!("{SPEAKER}the server was told to stop"),
-        };
+        let text = failed.text();
+        let text = text.unwrap_or_else(|| format!("{SPEAKER}the server was told to stop"));
         tell!("{text}");
         output.gave_up(&text)?;
         output.end()?;
@@ -107,17 +106,17 @@ impl<'a> Server<'a> {
         scope: &'scope Scope<'scope, '_>,
         events: &mpsc::Sender<Event>,
         daemon: Option<Daemon>,
-    ) -> Result<(), Failed>
+    ) -> Result<(), Error>
     where
         'a: 'scope,
     {
-        let common = &self.options.common;
-        let mut ports = self.listen()?;
-        settle(daemon, common).map_err(|error| Failed::because(&error))?;
+        let options = self.options;
+        let slots = Slots::new(false);
+        let mut ports = self.listen(&slots)?;
+        settle(daemon, options).map_err(|error| Error::Because(error.to_string()))?;
         let buffer = ports.listeners[0].buffer();
-        let settings = Settings::Listener(common.port, common.last_port, buffer);
+        let settings = Settings::Listener(options.port, options.last_port, buffer);
         let _ = events.send(Event::Settings(settings));
-        let slots = ports.listeners[0].slots().clone();
         let numbers = Arc::new(AtomicU32::new(0));
         let mut notices = Notices::default();
         let mut has_warned = false;
@@ -172,7 +171,7 @@ impl<'a> Server<'a> {
     }
 
     /// Runs the streams of a test to their ends.
-    fn run(self, key: StreamKey, test: Test, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
+    fn run(self, key: StreamKey, test: Streams, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
         let job = |run: Run| -> Job<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
         let outgoing_key = match test.incoming {
             Some(_) => key.reversed(),
@@ -206,8 +205,8 @@ impl<'a> Server<'a> {
     /// one's stream, or `None` when nobody came or the client was refused.
     fn each_client<'scope>(
         &self,
-        mut take: impl FnMut(Duration) -> Result<Option<Running<'scope>>, Failed>,
-    ) -> Result<(), Failed> {
+        mut take: impl FnMut(Duration) -> Result<Option<Running<'scope>>, Error>,
+    ) -> Result<(), Error> {
         let options = self.options;
         let end = options.time.map(|time| Instant::now() + time);
         let mut running: Vec<Running<'scope>> = Vec::new();
@@ -246,26 +245,20 @@ impl<'a> Server<'a> {
     }
 
     /// Listens at all ports.
-    fn listen(&self) -> Result<Ports, Failed> {
+    fn listen(&self, slots: &Slots) -> Result<Ports, Error> {
         let options = self.options;
-        let common = &options.common;
-        let bind = address(common).map_err(|error| Failed::Because(format!("{SPEAKER}{error}")))?;
-        let config = ListenerConfig {
+        let bind = address(options).map_err(|error| Error::Because(error.to_string()))?;
+        let mut config = ListenerConfig {
             allow: options.allow.clone(),
-            send_time_max: options.time.unwrap_or(Duration::MAX),
-            ..ListenerConfig::new(bind, IDLE_TIMEOUT, common.stream.clone())
+            ..ListenerConfig::new(bind, IDLE_TIMEOUT, options.stream.clone())
         };
-        let style = Some(common.style);
-        let mut listeners = vec![listen(&config, None, style)?];
-        for port in common.port..common.last_port.unwrap_or(common.port) {
-            let bind = SocketAddr::new(bind.ip(), port + 1);
-            let config = ListenerConfig {
-                bind,
-                ..config.clone()
-            };
-            let listener = listen(&config, Some(listeners[0].slots()), style)?;
-            listeners.push(listener);
-        }
+        config.stream.time_max = options.time.unwrap_or(Duration::MAX);
+        let ports = options.port..=options.last_port.unwrap_or(options.port);
+        let listeners = ports.map(|port| {
+            config.bind.set_port(port);
+            listen(&config, slots, Some(options.style))
+        });
+        let listeners = listeners.collect::<Result<_, _>>()?;
         Ok(Ports { listeners, next: 0 })
     }
 }
@@ -285,16 +278,16 @@ impl Ports {
         signals: &Signals,
         patience: Duration,
         mut looked: impl FnMut(Option<SocketAddr>),
-    ) -> Result<Option<Taken>, Failed> {
+    ) -> Result<Option<Taken>, Error> {
         let mut look = |listener: &mut Box<dyn Listen>, patience| {
-            let taken = listener.take(signals, patience);
+            let taken = listener.accept(signals, patience);
             looked(listener.not_allowed());
             taken
         };
         if let [only] = &mut self.listeners[..] {
             return look(only, patience);
         }
-        let failed = |error: io::Error| Failed::because(&error);
+        let failed = |error: io::Error| Error::Because(error.to_string());
         let begun = Instant::now();
         loop {
             for _ in 0..self.listeners.len() {
@@ -327,23 +320,23 @@ fn warn_of_allow(client: SocketAddr) {
 }
 
 /// A daemon's errors go where its reports go, when those are for people.
-fn settle(daemon: Option<Daemon>, common: &Common) -> io::Result<()> {
+fn settle(daemon: Option<Daemon>, options: &Options) -> io::Result<()> {
     let Some(daemon) = daemon else { return Ok(()) };
-    let is_text = !common.csv && common.json.is_none();
-    let log = common.output.as_ref().filter(|_| is_text);
+    let is_text = !options.csv && options.json.is_none();
+    let log = options.output.as_ref().filter(|_| is_text);
     let log = log.map(|path| File::options().append(true).open(path));
     daemon.settle(log.transpose()?)
 }
 
-fn address(common: &Common) -> io::Result<SocketAddr> {
-    let Some(bind) = &common.bind else {
+fn address(options: &Options) -> io::Result<SocketAddr> {
+    let Some(bind) = &options.bind else {
         // An IPv6 socket serves IPv4 as well.
-        return Ok(match common.ipv6 {
-            true => (Ipv6Addr::UNSPECIFIED, common.port).into(),
-            false => (Ipv4Addr::UNSPECIFIED, common.port).into(),
+        return Ok(match options.ipv6 {
+            true => (Ipv6Addr::UNSPECIFIED, options.port).into(),
+            false => (Ipv4Addr::UNSPECIFIED, options.port).into(),
         });
     };
-    let mut found = (bind.address.as_str(), common.port).to_socket_addrs()?;
+    let mut found = (bind.address.as_str(), options.port).to_socket_addrs()?;
     found
         .next()
         .ok_or_else(|| io::Error::other("the address has no meaning here"))

@@ -1,18 +1,24 @@
 //! Options as they come in, and what they come to when all are there. What an option says by itself goes
-//! straight to its place in [`Common`]; what takes another option to judge is judged by
-//! [`Draft::finish`].
+//! straight to its place in [`Options`]; what takes another option to judge is judged by [`Draft::finish`].
 
 use std::time::Duration;
 
 use nicpoll_model::{Protocol, Rate, RateUnit};
+use nicpoll_traffic::repeat::RUNS_MAX;
 
-use super::types::{Bind, ClientOptions, Common, Options, ServerOptions};
-use super::values::{Given, OptionError, seconds};
-use crate::config::{AddressPrefix, Input, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
+use super::types::{Bind, Json, Options};
+use super::values::{self, EXACT_MAX, Given, OptionError, seconds};
+use crate::config::{Input, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
 use crate::wire::{
     Amount, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN,
 };
 
+/// Longest TCP buffer.
+const LENGTH_BYTES_MAX: u64 = 64 << 20;
+/// No address has more ports to connect from.
+const PARALLEL_MAX: u32 = 65_535;
+/// A second of the smallest datagrams at 10 Gbit/s, and then some, would be one burst.
+const BURST_MAX: u32 = 1 << 24;
 /// With the longer header of IPv6, the same packet.
 const UDP_LENGTH_BYTES_IPV6: usize = 1450;
 const SEND_TIME: Duration = Duration::from_secs(10);
@@ -46,112 +52,133 @@ const TICK: Duration = Duration::from_millis(10);
 const INTERVAL_MIN: Duration = Duration::from_millis(5);
 const FORMATS: &str = "abkmgtpABKMGTP";
 
-/// The end that is asked for.
-#[derive(Debug)]
-pub enum Mode {
-    /// -c.
-    Client {
-        host: String,
-        device: Option<String>,
-    },
-    /// -s.
-    Server,
-}
-
-/// -t and -n: at a client the later one counts, at a server only -t.
-#[derive(Clone, Copy, Debug)]
-enum Time {
-    /// 0 or below.
-    Endless,
-    For(Duration),
-}
-
-/// A direction of data in addition to the client's own stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// -d.
-    Dual,
-    /// -r.
-    TradeOff,
-    /// -R.
-    Reverse,
-    /// --full-duplex.
-    FullDuplex,
-}
-
-impl Way {
-    /// Whether it can be asked for over UDP in that dialect. 2.0.10 to 2.0.13 have none that works with
-    /// other versions; 2.0.13 understands 2.1's.
-    fn has_dialect(self, dialect: Dialect) -> bool {
-        match self {
-            Way::Dual | Way::TradeOff => {
-                matches!(dialect, Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_1)
-            }
-            Way::Reverse | Way::FullDuplex => dialect == Dialect::V2_1,
-        }
-    }
-}
-
-/// What has come in so far. What an option says by itself is in its place in `common`; the rest is what takes
+/// What has come in so far. What an option says by itself is in its place in `options`; the rest is what takes
 /// another option to judge.
 #[derive(Debug, Default)]
 pub struct Draft {
-    pub common: Common,
-    mode: Option<Mode>,
+    pub options: Options,
+    /// Whether -c came before -s; `None` before either.
+    pub is_client: Option<bool>,
     /// -l, and where it came from.
-    pub length: Option<(usize, String)>,
-    /// -t.
-    time: Option<Time>,
+    length: Option<(usize, String)>,
+    /// -t; at a client the later one of -t and -n counts, at a server only -t.
+    time: Option<Amount>,
     /// -n.
-    pub bytes: Option<u64>,
-    /// -P.
-    pub parallel: Option<u32>,
-    /// --repeat.
-    pub repeat: Option<u32>,
-    /// -1, and -U.
-    pub single_client: bool,
-    /// -D.
-    pub daemon: bool,
-    /// The directions asked for in addition to the client's own stream.
-    ways: Vec<Way>,
+    bytes: Option<u64>,
+    /// -d, -r, -R and --full-duplex, each once.
+    directions: Vec<Directions>,
     /// -L.
-    pub listen_port: Option<u16>,
-    /// --allow.
-    pub allow: Vec<AddressPrefix>,
+    listen_port: Option<u16>,
 }
 
 impl Draft {
     /// Has a line printed before anything else.
     pub fn warn(&mut self, warning: impl Into<String>) {
-        self.common.warnings.push(warning.into());
+        self.options.warnings.push(warning.into());
     }
 
-    /// -u.
-    pub fn use_udp(&mut self) {
-        self.common.stream.protocol = Protocol::Udp;
-    }
-
-    /// One of -d, -r, -R and --full-duplex.
-    pub fn way(&mut self, way: Way) {
-        if !self.ways.contains(&way) {
-            self.ways.push(way);
+    /// Takes an option without a value, by the first of its names.
+    pub fn take_flag(&mut self, key: &str) {
+        let options = &mut self.options;
+        let stream = &mut options.stream;
+        match key {
+            "e" => options.enhanced = true,
+            "json" => options.json = Some(Json::Whole),
+            "json-stream" => options.json = Some(Json::Stream),
+            "m" => options.print_mss = true,
+            "u" => stream.protocol = Protocol::Udp,
+            "C" => stream.has_header = false,
+            "N" => stream.no_delay = true,
+            "V" => options.ipv6 = true,
+            "4" => options.ipv6 = false,
+            "z" => options.is_realtime = true,
+            "sum-only" => options.exclude.streams = true,
+            // The first of -s and -c counts, as in the original.
+            "s" => _ = self.is_client.get_or_insert(false),
+            "1" => options.single_client = true,
+            "D" => options.daemon = true,
+            "U" => (stream.protocol, options.single_client) = (Protocol::Udp, true),
+            "d" => self.flow(Directions::Dual {
+                port: 0,
+                is_at_once: true,
+            }),
+            "r" => self.flow(Directions::Dual {
+                port: 0,
+                is_at_once: false,
+            }),
+            "R" => self.flow(Directions::Reverse),
+            "full-duplex" => self.flow(Directions::FullDuplex),
+            "I" => stream.input = Some(Input::Stdin),
+            "X" => stream.asks_for_version = true,
+            "trip-times" => stream.has_shared_clock = true,
+            "no-batch" => stream.is_batched = false,
+            unknown => unreachable!("option {unknown} is in options.txt and not here"),
         }
     }
 
-    /// The first of -s and -c counts, as in the original.
-    pub fn choose(&mut self, mode: Mode) {
-        match (&mut self.mode, mode) {
-            (empty @ None, mode) => *empty = Some(mode),
-            (Some(set @ Mode::Client { .. }), mode @ Mode::Client { .. }) => *set = mode,
-            // The other one is passed over with a warning, as any option of the other end.
-            _ => {}
+    /// Takes an option with its value.
+    pub fn take_value(&mut self, key: &str, given: &Given) -> Result<(), OptionError> {
+        let options = &mut self.options;
+        let stream = &mut options.stream;
+        match key {
+            "b" => stream.rate = Some(given.rate()?),
+            "f" => self.take_format(given.value),
+            "i" => self.take_interval(given)?,
+            "l" => {
+                let length = given.count(1, LENGTH_BYTES_MAX)?;
+                self.length = Some((length as usize, given.source.to_owned()));
+            }
+            "o" => options.output = Some(given.file()?),
+            "p" => (options.port, options.last_port) = given.ports()?,
+            "w" => self.take_window(given)?,
+            "B" => {
+                let expected = "address, address:port or address%device";
+                options.bind = Some(given.read(values::bind, expected)?);
+            }
+            "M" => stream.max_segment_bytes = Some(given.count(1, u16::MAX.into())? as u16),
+            "P" => options.connections = Some(given.integer(1, PARALLEL_MAX)?),
+            "S" => stream.socket.type_of_service = Some(given.type_of_service()?),
+            "Z" => stream.congestion_control = Some(given.name("the name of an algorithm")?),
+            "allow" => {
+                let expected = "an address or address/prefix, such as 10.0.0.0/8";
+                options
+                    .allow
+                    .push(given.read(|text| text.parse().ok(), expected)?);
+            }
+            "burst" => stream.burst_datagrams = given.integer(1, BURST_MAX)?,
+            "c" => {
+                let (host, device) = given.read(values::host, "host or host%device")?;
+                if *self.is_client.get_or_insert(true) {
+                    options.host = Some(host);
+                    stream.socket.device = device;
+                }
+            }
+            "dialect" => stream.dialect = given.dialect()?,
+            "fq-rate" => stream.pacing_bytes_per_second = Some(given.count(8, EXACT_MAX)? / 8),
+            "L" => self.listen_port = Some(given.port()?),
+            "n" => self.bytes = Some(given.count(1, EXACT_MAX)?),
+            "repeat" => options.repeat = Some(given.integer(1, RUNS_MAX)?),
+            "t" => self.take_time(given)?,
+            "F" => stream.input = Some(Input::File(given.file()?)),
+            "T" => stream.socket.time_to_live = Some(given.integer(1, u8::MAX.into())? as u8),
+            "x" => self.exclude(given.value),
+            "y" => self.take_report_style(given.value),
+            "style" => options.style = given.style()?,
+            unknown => unreachable!("option {unknown} is in options.txt and not here"),
+        }
+        Ok(())
+    }
+
+    fn flow(&mut self, directions: Directions) {
+        if !self.directions.contains(&directions) {
+            self.directions.push(directions);
         }
     }
 
     /// -x.
-    pub fn exclude(&mut self, letters: &str) {
+    fn exclude(&mut self, letters: &str) {
         for letter in letters.chars() {
-            let exclude = &mut self.common.exclude;
+            let exclude = &mut self.options.exclude;
             match letter.to_ascii_uppercase() {
                 'C' => exclude.connections = true,
                 'D' => exclude.data = true,
@@ -167,20 +194,20 @@ impl Draft {
     }
 
     /// -f. Only the first letter counts: `-f Mbits` is `-f M`.
-    pub fn take_format(&mut self, text: &str) {
+    fn take_format(&mut self, text: &str) {
         let letter = text.chars().next().filter(|c| FORMATS.contains(*c));
         if letter.is_none() {
             self.warn(format!(
                 "WARNING: unknown reporting format \"{text}\", switching to adaptive"
             ));
         }
-        self.common.format = letter.unwrap_or('a');
+        self.options.format = letter.unwrap_or('a');
     }
 
     /// -y.
-    pub fn take_report_style(&mut self, text: &str) {
-        self.common.csv = matches!(text, "c" | "C");
-        if !self.common.csv {
+    fn take_report_style(&mut self, text: &str) {
+        self.options.csv = matches!(text, "c" | "C");
+        if !self.options.csv {
             self.warn(format!(
                 "WARNING: unknown reporting style \"{text}\", switching to default"
             ));
@@ -188,7 +215,7 @@ impl Draft {
     }
 
     /// -i.
-    pub fn take_interval(&mut self, given: &Given) -> Result<(), OptionError> {
+    fn take_interval(&mut self, given: &Given) -> Result<(), OptionError> {
         if matches!(given.value, "f" | "F") {
             return Err(given.left_out("give -i in seconds"));
         }
@@ -203,15 +230,15 @@ impl Draft {
                 INTERVAL_MIN.as_secs_f64() * 1e3
             ));
         }
-        self.common.stream.interval = interval.map(|interval| interval.max(INTERVAL_MIN));
+        self.options.stream.interval = interval.map(|interval| interval.max(INTERVAL_MIN));
         Ok(())
     }
 
     /// -t.
-    pub fn take_time(&mut self, given: &Given) -> Result<(), OptionError> {
+    fn take_time(&mut self, given: &Given) -> Result<(), OptionError> {
         let time = match seconds(given.seconds()?) {
-            Some(time) => Time::For(time.max(TICK)),
-            None => Time::Endless,
+            Some(time) => Amount::Time(time.max(TICK)),
+            None => Amount::ENDLESS,
         };
         self.time = Some(time);
         self.bytes = None;
@@ -219,7 +246,7 @@ impl Draft {
     }
 
     /// -w.
-    pub fn take_window(&mut self, given: &Given) -> Result<(), OptionError> {
+    fn take_window(&mut self, given: &Given) -> Result<(), OptionError> {
         let bytes = given.count(0, WINDOW_BYTES_MAX)? as usize;
         if (1..WINDOW_BYTES_SMALL).contains(&bytes) {
             self.warn(format!(
@@ -227,89 +254,69 @@ impl Draft {
                  will give poor performance. See the Iperf documentation."
             ));
         }
-        self.common.stream.buffer_bytes = (bytes > 0).then_some(bytes);
+        self.options.stream.buffer_bytes = (bytes > 0).then_some(bytes);
         Ok(())
-    }
-
-    /// Which end is asked for.
-    ///
-    /// # Errors
-    /// The usage when neither is.
-    pub fn is_client(&self) -> Result<bool, OptionError> {
-        match self.mode {
-            Some(Mode::Client { .. }) => Ok(true),
-            Some(Mode::Server) => Ok(false),
-            None => Err(OptionError::usage(None)),
-        }
     }
 
     /// What all of it comes to.
     ///
     /// # Errors
-    /// When options contradict each other.
+    /// When options contradict each other, and the usage when neither end is asked for.
     pub fn finish(mut self) -> Result<Options, OptionError> {
-        match self.mode.take() {
-            None => Err(OptionError::usage(None)),
-            Some(Mode::Server) => self.server().map(Options::Server),
-            Some(Mode::Client { host, device }) => self.client(host, device).map(Options::Client),
+        match self.is_client {
+            None => return Err(OptionError::usage(None)),
+            Some(true) => self.finish_client()?,
+            Some(false) => self.finish_server()?,
         }
+        // Gaps and delays are recorded where the output shows them.
+        let options = &mut self.options;
+        options.stream.records_times = options.enhanced || options.json.is_some();
+        Ok(self.options)
     }
 
-    fn client(
-        mut self,
-        host: String,
-        device: Option<String>,
-    ) -> Result<ClientOptions, OptionError> {
-        self.common.stream.length_bytes = self.length_bytes(true)?;
-        self.common.stream.directions = self.directions()?;
-        if let Some(Bind { device, .. }) = &mut self.common.bind
+    fn finish_client(&mut self) -> Result<(), OptionError> {
+        self.options.stream.length_bytes = self.length_bytes(true)?;
+        self.options.stream.directions = self.directions()?;
+        if let Some(Bind { device, .. }) = &mut self.options.bind
             && let Some(device) = device.take()
         {
             self.warn(format!(
                 "WARNING: Client cannot set bind device {device} via -B consider using -c"
             ));
         }
-        let amount = match (self.bytes, self.time.take()) {
-            (Some(bytes), _) => Amount::Bytes(bytes),
-            (None, None) => Amount::Time(SEND_TIME),
-            (None, Some(Time::For(time))) => Amount::Time(time),
-            (None, Some(Time::Endless)) => {
-                self.warn(
-                    "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT \
-                     or SIGTERM) occurs to stop it",
-                );
-                Amount::ENDLESS
-            }
-        };
-        self.common.stream.amount = amount;
-        self.common.stream.streams = self.streams()?;
-        self.common.stream.socket.device = device;
+        let amount = self.bytes.map(Amount::Bytes).or(self.time);
+        let amount = amount.unwrap_or(Amount::Time(SEND_TIME));
+        if amount == Amount::ENDLESS {
+            self.warn(
+                "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT \
+                 or SIGTERM) occurs to stop it",
+            );
+        }
+        self.options.stream.amount = amount;
+        self.options.stream.streams = self.streams()?;
         self.judge_client()?;
-        let (is_udp, stream) = (self.common.is_udp(), &mut self.common.stream);
+        let is_udp = self.options.is_udp();
+        let stream = &mut self.options.stream;
         stream.rate = client_rate(
             stream.rate,
             is_udp,
             stream.length_bytes,
             stream.burst_datagrams,
         )?;
-        let is_stdin = stream.input == Some(Input::Stdin);
-        if self.repeat.is_some() && (amount == Amount::ENDLESS || is_stdin) {
+        let has_end = amount != Amount::ENDLESS && stream.input != Some(Input::Stdin);
+        if self.options.repeat.is_some() && !has_end {
             return Err(OptionError::new(REPEAT));
         }
-        Ok(ClientOptions {
-            repeat: self.repeat,
-            host,
-            common: complete(self.common),
-        })
+        Ok(())
     }
 
     /// How many streams there are: of a range of ports, one to each at least.
     fn streams(&mut self) -> Result<u32, OptionError> {
-        let asked = self.parallel.unwrap_or(1);
-        let Some(last) = self.common.last_port else {
+        let asked = self.options.connections.unwrap_or(1);
+        let Some(last) = self.options.last_port else {
             return Ok(asked);
         };
-        let first = u32::from(self.common.port);
+        let first = u32::from(self.options.port);
         let ports = u32::from(last) - first + 1;
         if asked < ports {
             let text = "WARNING: port-range and -P mismatch (adjusting -P to";
@@ -330,17 +337,17 @@ impl Draft {
 
     /// -X, --trip-times, --dialect, -I and -n, which not every client can have.
     fn judge_client(&mut self) -> Result<(), OptionError> {
-        let is_old = self.common.stream.dialect != Dialect::V2_1;
-        if is_old && !self.common.is_udp() {
+        let is_old = self.options.stream.dialect != Dialect::V2_1;
+        if is_old && !self.options.is_udp() {
             self.warn("WARNING: option --dialect is not valid without -u, ignored");
         }
-        if self.common.stream.asks_for_version && self.common.is_udp() {
+        if self.options.stream.asks_for_version && self.options.is_udp() {
             return Err(OptionError::new(VERSION_OVER_UDP));
         }
-        if self.common.stream.asks_for_version && !self.common.stream.has_header {
+        if self.options.stream.asks_for_version && !self.options.stream.has_header {
             self.warn("WARNING: option -X has no effect with -C");
         }
-        let stream = &self.common.stream;
+        let stream = &self.options.stream;
         if stream.has_shared_clock && is_old {
             return Err(OptionError::new(OLD_TRIP_TIMES));
         }
@@ -368,25 +375,18 @@ impl Draft {
 
     /// The direction of the data; like 2.1.8, only one option for it is allowed.
     fn directions(&mut self) -> Result<Directions, OptionError> {
-        let port = self.listen_port.unwrap_or(self.common.port);
-        let stream = &self.common.stream;
-        let is_udp = self.common.is_udp();
-        let directions = match self.ways[..] {
+        let stream = &self.options.stream;
+        let directions = match self.directions[..] {
             [] => Directions::Forward,
             [_, ..] if !stream.has_header => return Err(OptionError::new(NO_HEADERS)),
-            [way, ..] if is_udp && !way.has_dialect(stream.dialect) => {
+            [first, ..] if self.options.is_udp() && !has_dialect(first, stream.dialect) => {
                 return Err(OptionError::new(OLD_DIALECT));
             }
-            [Way::Reverse] => Directions::Reverse,
-            [Way::FullDuplex] => Directions::FullDuplex,
-            [Way::Dual] => Directions::Dual {
-                port,
-                is_at_once: true,
+            [Directions::Dual { is_at_once, .. }] => Directions::Dual {
+                port: self.listen_port.unwrap_or(self.options.port),
+                is_at_once,
             },
-            [Way::TradeOff] => Directions::Dual {
-                port,
-                is_at_once: false,
-            },
+            [directions] => directions,
             [_, _, ..] => return Err(OptionError::new(EXCLUSIVE)),
         };
         if self.listen_port.is_some() && !matches!(directions, Directions::Dual { .. }) {
@@ -395,44 +395,38 @@ impl Draft {
         Ok(directions)
     }
 
-    fn server(mut self) -> Result<ServerOptions, OptionError> {
-        self.common.stream.rate = self.server_rate()?;
-        self.common.stream.length_bytes = self.length_bytes(false)?;
-        if let Some(bind) = &mut self.common.bind {
-            self.common.stream.socket.device = bind.device.take();
+    fn finish_server(&mut self) -> Result<(), OptionError> {
+        self.options.stream.rate = self.server_rate()?;
+        self.options.stream.length_bytes = self.length_bytes(false)?;
+        if let Some(bind) = &mut self.options.bind {
+            self.options.stream.socket.device = bind.device.take();
             if let Some(port) = bind.port.take() {
                 self.warn(format!(
                     "WARNING: port {port} ignored - set receive port on server via -p or -L"
                 ));
             }
         }
-        if let Some(last) = self.common.last_port
-            && last - self.common.port >= SERVER_PORTS_MAX
+        if let Some(last) = self.options.last_port
+            && last - self.options.port >= SERVER_PORTS_MAX
         {
-            let range = format_args!("{}-{last}", self.common.port);
+            let range = format_args!("{}-{last}", self.options.port);
             let most = format_args!("{SERVER_PORTS_MAX} ports at most, the rest to another server");
             return Err(OptionError::value("-p", range, most));
         }
-        if !self.allow.is_empty() && !self.common.is_udp() {
+        if !self.options.allow.is_empty() && !self.options.is_udp() {
             self.warn("WARNING: option --allow has no effect without -u");
         }
-        Ok(ServerOptions {
-            allow: self.allow,
-            connections: self.parallel,
-            single_client: self.single_client,
-            daemon: self.daemon,
-            time: match self.time {
-                Some(Time::For(time)) => Some(time),
-                Some(Time::Endless) | None => None,
-            },
-            common: complete(self.common),
-        })
+        self.options.time = match self.time {
+            Some(Amount::Time(time)) if time < Duration::MAX => Some(time),
+            _ => None,
+        };
+        Ok(())
     }
 
     /// -b limits what is read of TCP. UDP sends on whether it is read or not.
     fn server_rate(&mut self) -> Result<Option<Rate>, OptionError> {
-        match self.common.stream.rate {
-            Some(_) if self.common.is_udp() => {
+        match self.options.stream.rate {
+            Some(_) if self.options.is_udp() => {
                 self.warn("WARNING: option -b is not valid for UDP server mode");
                 Ok(None)
             }
@@ -445,9 +439,9 @@ impl Draft {
 
     fn length_bytes(&self, client: bool) -> Result<usize, OptionError> {
         // Payload from elsewhere goes behind the header, a byte of it at least.
-        let least = PAYLOAD_BYTES_MIN + usize::from(self.common.stream.input.is_some());
+        let least = PAYLOAD_BYTES_MIN + usize::from(self.options.stream.input.is_some());
         let range = least..=PAYLOAD_BYTES_MAX;
-        let is_udp = self.common.is_udp();
+        let is_udp = self.options.is_udp();
         match &self.length {
             Some((length, source)) if is_udp && !range.contains(length) => {
                 let bounds = format_args!("{least} to {PAYLOAD_BYTES_MAX} bytes with -u");
@@ -455,9 +449,20 @@ impl Draft {
             }
             Some((length, _)) => Ok(*length),
             None if !is_udp => Ok(TCP_LENGTH_BYTES),
-            None if self.common.ipv6 && client => Ok(UDP_LENGTH_BYTES_IPV6),
+            None if self.options.ipv6 && client => Ok(UDP_LENGTH_BYTES_IPV6),
             None => Ok(UDP_LENGTH_BYTES),
         }
+    }
+}
+
+/// Whether these can be asked for over UDP in that dialect. 2.0.10 to 2.0.13 have none that works with other
+/// versions; 2.0.13 understands 2.1's.
+fn has_dialect(directions: Directions, dialect: Dialect) -> bool {
+    match directions {
+        Directions::Dual { .. } => {
+            matches!(dialect, Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_1)
+        }
+        _ => dialect == Dialect::V2_1,
     }
 }
 
@@ -493,10 +498,4 @@ fn client_rate(
         }
         rate => Ok(rate),
     }
-}
-
-/// Sets what follows from other options: gaps and delays are recorded where the output shows them.
-fn complete(mut common: Common) -> Common {
-    common.stream.records_times = common.enhanced || common.json.is_some();
-    common
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::config::{Input, StreamConfig};
 use crate::wire::{Amount, Dialect, Directions};
 
-fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Options, OptionError> {
+fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Parsed, OptionError> {
     let find = |name: &str| {
         let found = environment.iter().find(|(known, _)| *known == name)?;
         Some(found.1.to_owned())
@@ -16,22 +16,28 @@ fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Options, Opti
     parse(args.split_whitespace().map(str::to_owned), find)
 }
 
-fn parsed(args: &str) -> Result<Options, OptionError> {
+fn parsed(args: &str) -> Result<Parsed, OptionError> {
     parsed_with(args, &[])
 }
 
-fn client(args: &str) -> ClientOptions {
-    match parsed(&format!("-c host {args}")) {
-        Ok(Options::Client(client)) => client,
+/// What a test's options come to.
+fn test(args: &str) -> Options {
+    match parsed(args) {
+        Ok(Parsed::Test(options)) => *options,
         other => panic!("{args}: {other:?}"),
     }
 }
 
-fn server(args: &str) -> ServerOptions {
-    match parsed(&format!("-s {args}")) {
-        Ok(Options::Server(server)) => server,
-        other => panic!("{args}: {other:?}"),
-    }
+fn client(args: &str) -> Options {
+    let client = test(&format!("-c host {args}"));
+    assert!(client.is_client());
+    client
+}
+
+fn server(args: &str) -> Options {
+    let server = test(&format!("-s {args}"));
+    assert!(!server.is_client());
+    server
 }
 
 fn refused(args: &str) -> String {
@@ -40,16 +46,17 @@ fn refused(args: &str) -> String {
 
 /// The stream that a client's options make.
 fn stream(args: &str) -> StreamConfig {
-    client(args).common.stream
+    client(args).stream
 }
 
 #[test]
 fn defaults_are_those_of_the_original() {
-    let common = |amount| Common {
+    let options = |amount, host: Option<&str>| Options {
         stream: StreamConfig {
             is_batched: true,
             ..StreamConfig::tcp(amount)
         },
+        host: host.map(String::from),
         port: 5001,
         last_port: None,
         is_realtime: false,
@@ -64,26 +71,20 @@ fn defaults_are_those_of_the_original() {
         json: None,
         output: None,
         warnings: Vec::new(),
-    };
-    let expected = ClientOptions {
-        common: common(Amount::Time(Duration::from_secs(10))),
-        host: "host".to_owned(),
         repeat: None,
-    };
-    assert_eq!(client(""), expected);
-    let expected = ServerOptions {
-        common: common(Amount::Bytes(0)),
         connections: None,
         allow: Vec::new(),
         single_client: false,
         time: None,
         daemon: false,
     };
-    assert_eq!(server(""), expected);
+    let ten_seconds = Amount::Time(Duration::from_secs(10));
+    assert_eq!(client(""), options(ten_seconds, Some("host")));
+    assert_eq!(server(""), options(Amount::Bytes(0), None));
 }
 
 /// What an option changes.
-type Change = fn(&mut Common);
+type Change = fn(&mut Options);
 
 const CHANGES: &[(&str, Change)] = &[
     ("-p 6000", |c| c.port = 6000),
@@ -151,13 +152,10 @@ const CHANGES: &[(&str, Change)] = &[
 #[test]
 fn every_common_option_changes_its_field() {
     for (args, change) in CHANGES {
-        for common in [
-            |args: &str| client(args).common,
-            |args: &str| server(args).common,
-        ] {
-            let mut expected = common("");
+        for options in [client, server] {
+            let mut expected = options("");
             change(&mut expected);
-            assert_eq!(common(args), expected, "{args}");
+            assert_eq!(options(args), expected, "{args}");
         }
     }
 }
@@ -196,12 +194,10 @@ fn a_client_has_options_of_its_own() {
     assert_eq!(stream("-u -V").length_bytes, 1450);
     assert_eq!(stream("-u -l 18").length_bytes, 18);
 
-    let Ok(Options::Client(client)) = parsed("-ufk --client fe80::1%eth0 -B [::1]:7") else {
-        panic!("no client");
-    };
-    assert_eq!(client.host, "fe80::1");
-    assert_eq!(client.common.stream.socket.device.as_deref(), Some("eth0"));
-    assert_eq!(client.common.bind.and_then(|bind| bind.port), Some(7));
+    let client = test("-ufk --client fe80::1%eth0 -B [::1]:7");
+    assert_eq!(client.host.as_deref(), Some("fe80::1"));
+    assert_eq!(client.stream.socket.device.as_deref(), Some("eth0"));
+    assert_eq!(client.bind.and_then(|bind| bind.port), Some(7));
 }
 
 #[test]
@@ -210,19 +206,15 @@ fn a_server_has_options_of_its_own() {
     assert!(server("-1").single_client);
     assert_eq!(server("-t 2.5").time, Some(Duration::from_millis(2500)));
     assert_eq!(server("-t 0").time, None);
-    assert_eq!(server("-u -V").common.stream.length_bytes, 1470);
-    let socket = server("-B 10.0.0.1%eth0").common.stream.socket;
+    assert_eq!(server("-u -V").stream.length_bytes, 1470);
+    let socket = server("-B 10.0.0.1%eth0").stream.socket;
     assert_eq!(socket.device.as_deref(), Some("eth0"));
 }
 
 #[test]
 fn what_is_put_right_is_said() {
     let warning = |args: &str| {
-        let warnings = match parsed(args) {
-            Ok(Options::Client(client)) => client.common.warnings,
-            Ok(Options::Server(server)) => server.common.warnings,
-            other => panic!("{args}: {other:?}"),
-        };
+        let warnings = test(args).warnings;
         assert_eq!(warnings.len(), 1, "{args}: {warnings:?}");
         warnings.concat()
     };
@@ -272,7 +264,7 @@ fn what_is_put_right_is_said() {
         assert_eq!(warning(args), text);
     }
     assert_eq!(
-        server("-i 0.001").common.stream.interval,
+        server("-i 0.001").stream.interval,
         Some(Duration::from_millis(5))
     );
 }
@@ -375,15 +367,11 @@ fn what_is_left_out_is_refused_by_name() {
         assert!(text.starts_with(begin), "{text}");
     }
     for spec in specs() {
-        let Meaning::LeftOut(argument, instead) = spec.meaning else {
+        let Some(instead) = spec.instead else {
             continue;
         };
-        let mode = if spec.side == table::OptionSide::Server {
-            "-s"
-        } else {
-            "-c x"
-        };
-        let value = match argument {
+        let mode = if spec.side == "server" { "-s" } else { "-c x" };
+        let value = match spec.argument {
             Argument::Required => "1",
             _ => "",
         };
@@ -407,17 +395,14 @@ fn the_environment_comes_before_the_command_line() {
         ("IPERF_HELP", "1"),
         ("TCP_WINDOW_SIZE", "8K"),
     ];
-    let Ok(Options::Client(client)) = parsed_with("-p 78", &environment) else {
+    let Ok(Parsed::Test(client)) = parsed_with("-p 78", &environment) else {
         panic!("no client");
     };
-    assert_eq!(client.host, "there");
-    assert!(client.common.is_udp() && !client.common.stream.has_header);
-    assert_eq!(client.common.port, 78);
-    assert_eq!(
-        client.common.stream.amount,
-        Amount::Time(Duration::from_secs(3))
-    );
-    assert_eq!(client.common.stream.buffer_bytes, Some(8192));
+    assert_eq!(client.host.as_deref(), Some("there"));
+    assert!(client.is_udp() && !client.stream.has_header);
+    assert_eq!(client.port, 78);
+    assert_eq!(client.stream.amount, Amount::Time(Duration::from_secs(3)));
+    assert_eq!(client.stream.buffer_bytes, Some(8192));
 
     let wrong = parsed_with("-s", &[("IPERF_TIME", "x")]).unwrap_err();
     let text = "ERROR: invalid value of 'x' for IPERF_TIME; give seconds, at most 21474836";
@@ -429,13 +414,13 @@ fn the_environment_comes_before_the_command_line() {
 
 #[test]
 fn help_and_version_end_the_reading() {
-    for (args, options) in [
-        ("-h", Options::Help),
-        ("-s --help -q", Options::Help),
-        ("-d -v -h", Options::Version),
-        ("--version", Options::Version),
+    for (args, told) in [
+        ("-h", Parsed::Help),
+        ("-s --help -q", Parsed::Help),
+        ("-d -v -h", Parsed::Version),
+        ("--version", Parsed::Version),
     ] {
-        assert_eq!(parsed(args), Ok(options), "{args}");
+        assert_eq!(parsed(args), Ok(told), "{args}");
     }
     assert!(refused("-q -h").starts_with("iperf: invalid option -- q\n"));
 }
@@ -516,8 +501,8 @@ fn versions_that_speak_alike_are_one_dialect() {
         ("2.0.13", Dialect::V2_0_13),
     ] {
         let client = client(&format!("-u --dialect {version}"));
-        assert_eq!(client.common.stream.dialect, dialect, "{version}");
-        assert!(client.common.warnings.is_empty());
+        assert_eq!(client.stream.dialect, dialect, "{version}");
+        assert!(client.warnings.is_empty());
     }
     assert_eq!(stream("-u").dialect, Dialect::V2_1);
 }
@@ -529,11 +514,11 @@ fn other_versions_are_refused_and_tcp_needs_none() {
         assert!(said.contains("2.0.2 to 2.0.13"), "{said}");
     }
     assert_eq!(
-        client("--dialect 2.0.5").common.warnings,
+        client("--dialect 2.0.5").warnings,
         ["WARNING: option --dialect is not valid without -u, ignored"]
     );
     assert_eq!(
-        server("-u --dialect 2.0.5").common.warnings,
+        server("-u --dialect 2.0.5").warnings,
         ["WARNING: option --dialect is not valid for server mode"]
     );
 }
@@ -556,7 +541,7 @@ fn one_way_or_the_other() {
     for args in ["-d -r", "-d -R", "-rR", "-R --full-duplex", "-drR"] {
         assert_eq!(refused(&format!("-c x {args}")), exclusive);
     }
-    let warnings = client("-R -L 6001").common.warnings;
+    let warnings = client("-R -L 6001").warnings;
     assert_eq!(
         warnings,
         ["WARNING: option -L has no effect without -d or -r"]
@@ -593,7 +578,7 @@ fn a_server_may_send_datagrams_where_it_is_told_to() {
     };
     assert!(allowed("10.1.2.3") && allowed("2001:db8::1"));
     assert!(!allowed("11.0.0.1") && !allowed("2001:db8::2"));
-    let warnings = server("--allow ::1").common.warnings;
+    let warnings = server("--allow ::1").warnings;
     assert_eq!(
         warnings,
         ["WARNING: option --allow has no effect without -u"]
@@ -602,9 +587,9 @@ fn a_server_may_send_datagrams_where_it_is_told_to() {
 
 #[test]
 fn json_is_asked_for_at_either_end() {
-    assert_eq!(client("--json").common.json, Some(Json::Whole));
-    assert_eq!(server("--json-stream").common.json, Some(Json::Stream));
-    assert_eq!(client("--json-str").common.json, Some(Json::Stream));
+    assert_eq!(client("--json").json, Some(Json::Whole));
+    assert_eq!(server("--json-stream").json, Some(Json::Stream));
+    assert_eq!(client("--json-str").json, Some(Json::Stream));
 }
 
 #[test]
@@ -644,10 +629,10 @@ fn bursts_and_trip_times_are_udp_s_alone() {
 fn a_server_leaves_the_terminal_serves_one_at_a_time_and_limits_its_reads() {
     assert!(server("-D").daemon && server("--daemon").daemon);
     let single = server("-U");
-    assert!(single.common.is_udp() && single.single_client);
-    assert_eq!(single.common.stream.length_bytes, 1470);
+    assert!(single.is_udp() && single.single_client);
+    assert_eq!(single.stream.length_bytes, 1470);
     assert_eq!(
-        server("-b 10m").common.stream.rate,
+        server("-b 10m").stream.rate,
         Rate::bits_per_second(10_000_000)
     );
     assert_eq!(
@@ -655,17 +640,17 @@ fn a_server_leaves_the_terminal_serves_one_at_a_time_and_limits_its_reads() {
         "ERROR: units of pps not supported with TCP"
     );
     let udp = server("-u -b 10m");
-    assert_eq!(udp.common.stream.rate, None);
+    assert_eq!(udp.stream.rate, None);
     assert_eq!(
-        udp.common.warnings,
+        udp.warnings,
         ["WARNING: option -b is not valid for UDP server mode"]
     );
     assert_eq!(
-        client("-D").common.warnings,
+        client("-D").warnings,
         ["WARNING: option -D is not valid for client mode"]
     );
     // As in 2.1.8.
-    assert!(client("-U").common.is_udp());
+    assert!(client("-U").is_udp());
 }
 
 #[test]
@@ -679,7 +664,7 @@ fn help_names_what_is_carried_out_and_nothing_else() {
             (Some(letter), None) => format!("\n  -{letter} "),
             (None, _) => format!("\n      {name} "),
         };
-        let carried_out = !matches!(spec.meaning, Meaning::LeftOut(..));
+        let carried_out = spec.instead.is_none();
         assert_eq!(help.contains(&begin), carried_out, "{name}");
         assert_eq!(spec.doc[1].is_empty(), !carried_out, "{name}");
     }
@@ -688,14 +673,14 @@ fn help_names_what_is_carried_out_and_nothing_else() {
 #[test]
 fn what_2_1_8_accepts_is_accepted() {
     let endless = client("-t 0");
-    assert_eq!(endless.common.stream.amount, Amount::ENDLESS);
+    assert_eq!(endless.stream.amount, Amount::ENDLESS);
     let warning = "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT or \
                    SIGTERM) occurs to stop it";
-    assert_eq!(endless.common.warnings, [warning]);
-    assert!(client("-z").common.is_realtime && server("--realtime").common.is_realtime);
-    assert!(!client("-4").common.ipv6 && !client("-V -4").common.ipv6);
-    assert!(client("-4 -V").common.ipv6);
-    assert!(server("--sum-only").common.exclude.streams);
+    assert_eq!(endless.warnings, [warning]);
+    assert!(client("-z").is_realtime && server("--realtime").is_realtime);
+    assert!(!client("-4").ipv6 && !client("-V -4").ipv6);
+    assert!(client("-4 -V").ipv6);
+    assert!(server("--sum-only").exclude.streams);
     assert!(stream("-X").asks_for_version);
     assert_eq!(
         refused("-c host -u -X"),
@@ -707,19 +692,19 @@ fn what_2_1_8_accepts_is_accepted() {
     );
     for (args, side) in [("-X", "-X"), ("--fq-rate 1m", "--fq-rate")] {
         let warning = format!("WARNING: option {side} is not valid for server mode");
-        assert_eq!(server(args).common.warnings, [warning]);
+        assert_eq!(server(args).warnings, [warning]);
     }
 }
 
 #[test]
 fn a_range_of_ports_is_one_stream_for_each() {
     let ports = |args: &str| {
-        let common = client(args).common;
-        let warnings = common.warnings.join(" ");
+        let options = client(args);
+        let warnings = options.warnings.join(" ");
         (
-            common.port,
-            common.last_port,
-            common.stream.streams,
+            options.port,
+            options.last_port,
+            options.stream.streams,
             warnings,
         )
     };
@@ -738,7 +723,7 @@ fn a_range_of_ports_is_one_stream_for_each() {
         (6001, Some(6003), 5, wider.to_owned())
     );
     assert_eq!(ports("-p 6001-6001"), (6001, None, 1, String::new()));
-    assert_eq!(server("-p 6001-6064").common.last_port, Some(6064));
+    assert_eq!(server("-p 6001-6064").last_port, Some(6064));
     for args in [
         "-s -p 6003-6001",
         "-s -p 0-3",
@@ -790,13 +775,13 @@ proptest! {
         value in prop::option::weighted(0.02, argument()),
     ) {
         match parse(args, |_| value.clone()) {
-            Ok(Options::Client(client)) => {
-                let rate = client.common.stream.rate.is_some() || !client.common.is_udp();
-                prop_assert!(rate && (1..=65_535).contains(&client.common.stream.streams));
-                prop_assert!(client.common.stream.amount != Amount::Time(Duration::ZERO));
+            Ok(Parsed::Test(client)) if client.is_client() => {
+                let rate = client.stream.rate.is_some() || !client.is_udp();
+                prop_assert!(rate && (1..=65_535).contains(&client.stream.streams));
+                prop_assert!(client.stream.amount != Amount::Time(Duration::ZERO));
             }
-            Ok(Options::Server(server)) => prop_assert!(server.time != Some(Duration::ZERO)),
-            Ok(Options::Help | Options::Version) => {}
+            Ok(Parsed::Test(server)) => prop_assert!(server.time != Some(Duration::ZERO)),
+            Ok(Parsed::Help | Parsed::Version) => {}
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }

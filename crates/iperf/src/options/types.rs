@@ -1,4 +1,4 @@
-//! What the command line comes to, in the types that streams and outputs take.
+//! What the command line comes to: one type for all that streams, outputs and the two commands read.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use crate::wire::{Amount, DEFAULT_PORT};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Options {
-    /// To send.
-    Client(ClientOptions),
-    /// To receive.
-    Server(ServerOptions),
+pub enum Parsed {
+    /// A test.
+    Test(Box<Options>),
     /// To print the help.
     Help,
     /// To print the version.
     Version,
 }
 
-/// What both ends understand.
+/// A test, at either end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Common {
+pub struct Options {
     /// The streams.
     pub stream: StreamConfig,
+    /// At a client, the server as typed (-c), without the device; `None` at a server.
+    pub host: Option<String>,
     /// The server's port (-p), the first one of a range.
     pub port: u16,
     /// The last one of a range, greater than the first (-p first-last): a server listens on each, and a
@@ -55,18 +55,31 @@ pub struct Common {
     pub is_realtime: bool,
     /// Lines to print to standard error before anything else.
     pub warnings: Vec<String>,
+    /// How often a client is to run the test (--repeat); a summary of the runs then follows them. `None` without
+    /// the option.
+    pub repeat: Option<u32>,
+    /// -P: a server's connections to handle before it ends; a client's are the streams.
+    pub connections: Option<u32>,
+    /// One test at a time (-1, -U), at a server.
+    pub single_client: bool,
+    /// Whom a server may send datagrams to that ask for them (--allow).
+    pub allow: Vec<AddressPrefix>,
+    /// How long a server is to listen, and its longest test (-t); `None` is until interrupted.
+    pub time: Option<Duration>,
+    /// Leave the terminal (-D), as a server.
+    pub daemon: bool,
 }
 
-impl Default for Common {
+impl Default for Options {
     fn default() -> Self {
-        Common {
+        Options {
             stream: StreamConfig {
                 is_batched: true,
                 ..StreamConfig::tcp(Amount::Bytes(0))
             },
+            host: None,
             port: DEFAULT_PORT,
             last_port: None,
-            is_realtime: false,
             bind: None,
             ipv6: false,
             format: 'a',
@@ -77,45 +90,28 @@ impl Default for Common {
             print_mss: false,
             json: None,
             output: None,
+            is_realtime: false,
             warnings: Vec::new(),
+            repeat: None,
+            connections: None,
+            single_client: false,
+            allow: Vec::new(),
+            time: None,
+            daemon: false,
         }
     }
 }
 
-impl Common {
+impl Options {
+    /// Whether this is the end that connects.
+    pub fn is_client(&self) -> bool {
+        self.host.is_some()
+    }
+
     /// Whether UDP carries the streams.
     pub fn is_udp(&self) -> bool {
         self.stream.protocol == Protocol::Udp
     }
-}
-
-/// A client.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClientOptions {
-    /// What both ends understand.
-    pub common: Common,
-    /// The server as typed (-c), without the device.
-    pub host: String,
-    /// How often to run the test (--repeat); a summary of the runs then follows them. `None` without the
-    /// option.
-    pub repeat: Option<u32>,
-}
-
-/// A server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerOptions {
-    /// What both ends understand.
-    pub common: Common,
-    /// Connections to handle before it ends (-P).
-    pub connections: Option<u32>,
-    /// One test at a time (-1, -U).
-    pub single_client: bool,
-    /// Whom datagrams may be sent to that ask for them (--allow).
-    pub allow: Vec<AddressPrefix>,
-    /// How long to listen, and the longest test (-t); `None` is until interrupted.
-    pub time: Option<Duration>,
-    /// Leave the terminal (-D).
-    pub daemon: bool,
 }
 
 /// JSON instead of text.
@@ -163,23 +159,4 @@ pub enum Style {
     V2_0,
     /// Version 2.1.8 as Debian builds it: times with four decimals, streams numbered from 1.
     V2_1,
-}
-
-/// The options of whichever end runs.
-#[derive(Clone, Copy, Debug)]
-pub enum End<'a> {
-    /// The one that connects.
-    Client(&'a ClientOptions),
-    /// The one that is connected to.
-    Server(&'a ServerOptions),
-}
-
-impl<'a> End<'a> {
-    /// What both ends understand.
-    pub fn common(self) -> &'a Common {
-        match self {
-            End::Client(options) => &options.common,
-            End::Server(options) => &options.common,
-        }
-    }
 }

@@ -247,34 +247,46 @@ impl Given<'_> {
         OptionError::left_out(&format!("{} {}", self.source, self.value), instead)
     }
 
+    /// The value as `read` has it.
+    pub fn read<T>(
+        &self,
+        read: impl FnOnce(&str) -> Option<T>,
+        expected: impl fmt::Display,
+    ) -> Result<T, OptionError> {
+        read(self.value).ok_or_else(|| self.invalid(expected))
+    }
+
     /// A number with a unit, cut to a whole one.
     pub fn count(&self, least: u64, most: u64) -> Result<u64, OptionError> {
-        count(self.value, least..=most).ok_or_else(|| {
-            self.invalid(format_args!(
+        self.read(
+            |text| count(text, least..=most),
+            format_args!(
                 "a number from {least} to {most}, with k, m, g, K, M or G behind it if you like"
-            ))
-        })
+            ),
+        )
     }
 
     /// A whole number without a unit.
     pub fn integer(&self, least: u32, most: u32) -> Result<u32, OptionError> {
-        integer(self.value, least..=most)
-            .ok_or_else(|| self.invalid(format_args!("a whole number from {least} to {most}")))
+        let expected = format_args!("a whole number from {least} to {most}");
+        self.read(|text| integer(text, least..=most), expected)
     }
 
     /// Seconds, which may be 0 and below.
     pub fn seconds(&self) -> Result<f64, OptionError> {
-        number(self.value)
-            .filter(|seconds| *seconds <= SECONDS_MAX)
-            .ok_or_else(|| self.invalid(format_args!("seconds, at most {SECONDS_MAX}")))
+        self.read(
+            |text| number(text).filter(|seconds| *seconds <= SECONDS_MAX),
+            format_args!("seconds, at most {SECONDS_MAX}"),
+        )
     }
 
     /// Something that has a name.
     pub fn name(&self, expected: &str) -> Result<String, OptionError> {
-        if self.value.is_empty() || self.value.contains('\0') {
-            return Err(self.invalid(expected));
-        }
-        Ok(self.value.to_owned())
+        let is_name = |text: &&str| !text.is_empty() && !text.contains('\0');
+        self.read(
+            |text| Some(text).filter(is_name).map(String::from),
+            expected,
+        )
     }
 
     /// A file.
@@ -303,23 +315,29 @@ impl Given<'_> {
 
     /// Whose lines to print.
     pub fn style(&self) -> Result<Style, OptionError> {
-        match self.value {
-            "2.0" => Ok(Style::V2_0),
-            "2.1" => Ok(Style::V2_1),
-            _ => Err(self.invalid("2.0 or 2.1")),
-        }
+        let style = |text: &str| match text {
+            "2.0" => Some(Style::V2_0),
+            "2.1" => Some(Style::V2_1),
+            _ => None,
+        };
+        self.read(style, "2.0 or 2.1")
     }
 
     /// The dialect of a version before 2.1, which is spoken without being asked for.
     pub fn dialect(&self) -> Result<Dialect, OptionError> {
-        let patch = self.value.strip_prefix("2.0.");
-        match patch.and_then(|patch| integer(patch, 2..=13)) {
-            Some(..=7) => Ok(Dialect::V2_0_2),
-            Some(8 | 9) => Ok(Dialect::V2_0_8),
-            Some(..=12) => Ok(Dialect::V2_0_10),
-            Some(_) => Ok(Dialect::V2_0_13),
-            None => Err(self.invalid("the server's version, 2.0.2 to 2.0.13; 2.1 needs none")),
-        }
+        let dialect = |text: &str| {
+            let patch = integer(text.strip_prefix("2.0.")?, 2..=13)?;
+            Some(match patch {
+                ..=7 => Dialect::V2_0_2,
+                8 | 9 => Dialect::V2_0_8,
+                ..=12 => Dialect::V2_0_10,
+                _ => Dialect::V2_0_13,
+            })
+        };
+        self.read(
+            dialect,
+            "the server's version, 2.0.2 to 2.0.13; 2.1 needs none",
+        )
     }
 
     /// A rate in bits or packets.
@@ -327,19 +345,17 @@ impl Given<'_> {
         if self.value.contains(',') {
             return Err(self.left_out("give one rate, which does not vary"));
         }
-        rate(self.value).ok_or_else(|| {
-            self.invalid(
-                "bits a second from 8, with k, m, g, K, M or G behind it if you like, or packets \
-                 a second up to 1000000000 with pps behind it",
-            )
-        })
+        self.read(
+            rate,
+            "bits a second from 8, with k, m, g, K, M or G behind it if you like, or packets \
+             a second up to 1000000000 with pps behind it",
+        )
     }
 
     /// An IP_TOS byte.
     pub fn type_of_service(&self) -> Result<u8, OptionError> {
-        tos(self.value).ok_or_else(|| {
-            self.invalid("a byte (decimal, 0x hex, 0 octal) or a name such as cs1 or ef")
-        })
+        let expected = "a byte (decimal, 0x hex, 0 octal) or a name such as cs1 or ef";
+        self.read(tos, expected)
     }
 }
 

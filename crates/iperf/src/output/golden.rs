@@ -11,15 +11,14 @@ use nicpoll_testkit::golden;
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
-use nicpoll_model::traffic::Direction;
+use nicpoll_model::traffic::{Direction, IperfBucket, IperfTcpStart, IperfTimes};
+use nicpoll_sys::socket::TcpInfo;
 
 use super::runs::printer;
-use crate::events::{Event, Failed, Output, Settings, StreamKey, Total};
-use crate::options::{End, Options, help_text, parse};
-use crate::records::{
-    Bucket, Calls, Connected, Distribution, IntervalRecord, Receipt, Remarks, TcpStart, TcpState,
-    Transit,
-};
+use crate::events::{Event, Output, Settings, StreamKey};
+use crate::options::{Parsed, help_text, parse};
+use crate::records::{Calls, Connected, IntervalRecord, Receipt, Remarks, Total, Transit};
+use crate::stream::Error;
 use crate::wire::ServerReport;
 
 /// What was printed.
@@ -56,11 +55,11 @@ fn connected(way: Way) -> Connected {
             asked_bytes: Some(65_536),
             granted_bytes: 131_072,
         },
-        tcp: way.is_tcp.then_some(TcpStart {
-            segment_bytes: 1448,
-            congestion_window_segments: 10,
-            round_trip: Duration::from_micros(215),
-            connecting: way.is_sender.then_some(Duration::from_micros(1312)),
+        tcp: way.is_tcp.then_some(IperfTcpStart {
+            mss_bytes: 1448,
+            congestion_window_bytes: 14_480,
+            round_trip_seconds: 215e-6,
+            connect_seconds: way.is_sender.then_some(1312e-6),
         }),
         remarks: Remarks::default(),
     }
@@ -88,9 +87,9 @@ fn record(way: Way, start: f64, end: f64, more: u64) -> IntervalRecord {
             refused: u64::from(way.is_sender) * 3,
             read_sizes,
         },
-        tcp: (way.is_tcp && way.is_sender).then_some(TcpState {
+        tcp: (way.is_tcp && way.is_sender).then_some(TcpInfo {
             retransmitted_segments: more,
-            segment_bytes: 1448,
+            send_segment_bytes: 1448,
             congestion_window_segments: 70,
             round_trip: Duration::from_micros(301),
             round_trip_variation: Duration::from_micros(44),
@@ -112,20 +111,20 @@ fn record(way: Way, start: f64, end: f64, more: u64) -> IntervalRecord {
     }
 }
 
-fn times() -> Box<Distribution> {
-    Box::new(Distribution {
-        count: 180,
-        zeros: 4,
-        min_ns: 0,
-        mean_ns: 11_215.5,
-        max_ns: 2_000_000,
-        p50_ns: 11_000,
-        p90_ns: 12_000,
-        p99_ns: 90_000,
-        p999_ns: 1_900_000,
-        buckets: vec![Bucket {
-            below_ns: 1_000,
-            count: 180,
+fn times() -> Box<IperfTimes> {
+    Box::new(IperfTimes {
+        samples: 180,
+        zero_samples: 4,
+        min_seconds: 0.0,
+        mean_seconds: 11_215.5 / 1e9,
+        max_seconds: 2e-3,
+        p50_seconds: 11e-6,
+        p90_seconds: 12e-6,
+        p99_seconds: 90e-6,
+        p999_seconds: 1.9e-3,
+        buckets: vec![IperfBucket {
+            below_seconds: 1e-6,
+            samples: 180,
         }],
     })
 }
@@ -166,7 +165,7 @@ fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>, is_jso
     }
     for way in ways {
         let outcome = if failing == Some(way.key) {
-            Err(Failed::Because(String::from("the link went away")))
+            Err(Error::Told(String::from("the link went away")))
         } else {
             Ok(total(*way, is_json))
         };
@@ -347,17 +346,16 @@ fn both_ways() -> Vec<Scenario> {
 
 fn printed(scenario: &Scenario, more_args: &str) -> String {
     let args = format!("{} {more_args}", scenario.args);
-    let options = parse(args.split_whitespace().map(str::to_owned), |_| None).unwrap();
-    let asked = match &options {
-        Options::Client(options) => End::Client(options),
-        Options::Server(options) => End::Server(options),
+    let options = match parse(args.split_whitespace().map(str::to_owned), |_| None) {
+        Ok(Parsed::Test(options)) => options,
         other => panic!("{other:?}"),
     };
     let page = Page::default();
-    let mut output = printer(Box::new(page.clone()), asked, None);
-    let settings = match asked {
-        End::Client(_) => Settings::Client(connected(scenario.phases[0][0])),
-        End::Server(_) => Settings::Listener(5001, None, connected(scenario.phases[0][0]).buffer),
+    let mut output = printer(Box::new(page.clone()), &options, None);
+    let connected = connected(scenario.phases[0][0]);
+    let settings = match options.is_client() {
+        true => Settings::Client(connected),
+        false => Settings::Listener(5001, None, connected.buffer),
     };
     output.settings(&settings).unwrap();
     for ways in &scenario.phases {

@@ -11,10 +11,9 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use nicpoll_model::traffic::{
-    IPERF_SCHEMA, IperfBucket, IperfBuffer, IperfCounts, IperfDirections, IperfEnd, IperfEndOf,
-    IperfEndpoint, IperfError, IperfEvent, IperfInterval, IperfIntervalOf, IperfRole, IperfRun,
-    IperfServerReport, IperfSettings, IperfStart, IperfStartOf, IperfStream, IperfStreamStart,
-    IperfSum, IperfTcpStart, IperfTimes, IperfTotal,
+    IPERF_SCHEMA, IperfBuffer, IperfCounts, IperfDirections, IperfEnd, IperfEndOf, IperfEndpoint,
+    IperfError, IperfEvent, IperfInterval, IperfIntervalOf, IperfRole, IperfRun, IperfServerReport,
+    IperfSettings, IperfStart, IperfStartOf, IperfStream, IperfStreamStart, IperfSum, IperfTotal,
 };
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
@@ -23,9 +22,9 @@ use serde::Serialize;
 use super::sums::{Sum, Sums};
 use super::text::interval_seconds;
 use crate::config::Input;
-use crate::events::{Output, Settings, StreamKey, Total};
-use crate::options::{ClientOptions, Common, End, Json, ServerOptions};
-use crate::records::{Connected, Distribution, IntervalRecord};
+use crate::events::{Output, Settings, StreamKey};
+use crate::options::{Json, Options};
+use crate::records::{Connected, IntervalRecord, Total, window_bytes};
 use crate::wire::{Amount, Directions, ServerReport};
 
 /// Bytes of records that the one object holds, at most: as compact JSON, which is no shorter than they are in
@@ -97,8 +96,8 @@ impl Running {
             counts: counts(self.side, self.protocol, &total.whole),
             close_seconds: total.close_seconds,
             socket_buffer: buffer(&total.buffer),
-            gaps: total.gaps.as_deref().map(times),
-            one_way_delay: total.one_way_delays.as_deref().map(times),
+            gaps: total.gaps.as_deref().cloned(),
+            one_way_delay: total.one_way_delays.as_deref().cloned(),
             server_report: total.server_report.as_ref().map(server_report),
         }
     }
@@ -119,7 +118,7 @@ impl JsonPrinter {
     /// A printer to `out`, which closes `account` at the end.
     pub fn new(
         form: Json,
-        asked: End<'_>,
+        options: &Options,
         account: Option<CloseAccount>,
         out: Box<dyn Write + Send>,
     ) -> Self {
@@ -130,7 +129,7 @@ impl JsonPrinter {
             omitted_records: 0,
             host: None,
         };
-        let start = start(asked);
+        let start = start(options);
         let (start, run) = match form {
             Json::Stream => (Some(start), None),
             Json::Whole => (None, Some(empty_run(start, end.clone()))),
@@ -142,7 +141,7 @@ impl JsonPrinter {
             account,
             running: BTreeMap::new(),
             last_id: 0,
-            sums: Sums::new(interval_seconds(asked)),
+            sums: Sums::new(interval_seconds(options)),
             run,
             kept_bytes: 0,
             kept_bytes_max: KEPT_BYTES_MAX,
@@ -438,13 +437,7 @@ fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
         local: endpoint(connected.local),
         peer: endpoint(connected.peer),
         socket_buffer: buffer(&connected.buffer),
-        tcp: connected.tcp.map(|tcp| IperfTcpStart {
-            mss_bytes: tcp.segment_bytes,
-            congestion_window_bytes: u64::from(tcp.congestion_window_segments)
-                * u64::from(tcp.segment_bytes),
-            round_trip_seconds: tcp.round_trip.as_secs_f64(),
-            connect_seconds: tcp.connecting.map(|time| time.as_secs_f64()),
-        }),
+        tcp: connected.tcp,
     }
 }
 
@@ -464,8 +457,8 @@ fn counts(side: Side, protocol: Protocol, record: &IntervalRecord) -> IperfCount
         refused_calls: is_sender.then_some(record.calls.refused),
         reads_by_eighth: (is_tcp && !is_sender).then(|| record.calls.read_sizes.to_vec()),
         retransmitted_segments: record.tcp.map(|tcp| tcp.retransmitted_segments),
-        mss_bytes: record.tcp.map(|tcp| tcp.segment_bytes),
-        congestion_window_bytes: record.tcp.map(|tcp| tcp.window_bytes()),
+        mss_bytes: record.tcp.map(|tcp| tcp.send_segment_bytes),
+        congestion_window_bytes: record.tcp.as_ref().map(window_bytes),
         round_trip_seconds: record.tcp.map(|tcp| tcp.round_trip.as_secs_f64()),
         round_trip_variation_seconds: record.tcp.map(|tcp| tcp.round_trip_variation.as_secs_f64()),
         expected_datagrams: receipt.map(|receipt| receipt.expected),
@@ -497,29 +490,6 @@ fn buffer(buffer: &SocketBuffer) -> IperfBuffer {
     }
 }
 
-fn times(times: &Distribution) -> IperfTimes {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    IperfTimes {
-        samples: times.count,
-        zero_samples: times.zeros,
-        min_seconds: seconds(times.min_ns),
-        mean_seconds: times.mean_ns / 1e9,
-        p50_seconds: seconds(times.p50_ns),
-        p90_seconds: seconds(times.p90_ns),
-        p99_seconds: seconds(times.p99_ns),
-        p999_seconds: seconds(times.p999_ns),
-        max_seconds: seconds(times.max_ns),
-        buckets: times
-            .buckets
-            .iter()
-            .map(|bucket| IperfBucket {
-                below_seconds: seconds(bucket.below_ns),
-                samples: bucket.count,
-            })
-            .collect(),
-    }
-}
-
 fn server_report(report: &ServerReport) -> IperfServerReport {
     let elapsed_seconds = report.elapsed.as_secs_f64();
     IperfServerReport {
@@ -535,11 +505,7 @@ fn server_report(report: &ServerReport) -> IperfServerReport {
 }
 
 /// The record that begins everything.
-fn start(asked: End<'_>) -> IperfStart {
-    let (role, settings) = match asked {
-        End::Client(options) => (IperfRole::Client, client(options)),
-        End::Server(options) => (IperfRole::Server, server(options)),
-    };
+fn start(options: &Options) -> IperfStart {
     IperfStart {
         schema: String::from(IPERF_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
@@ -548,8 +514,11 @@ fn start(asked: End<'_>) -> IperfStart {
             .collect(),
         kernel: kernel(),
         started_at: jiff::Timestamp::now().to_string(),
-        role,
-        settings,
+        role: match options.is_client() {
+            true => IperfRole::Client,
+            false => IperfRole::Server,
+        },
+        settings: settings(options),
     }
 }
 
@@ -559,86 +528,65 @@ fn kernel() -> String {
     parts.map(|part| part.to_string_lossy()).join(" ")
 }
 
-fn client(options: &ClientOptions) -> IperfSettings {
-    let stream = &options.common.stream;
+fn directions(directions: Directions) -> IperfDirections {
+    match directions {
+        Directions::Forward => IperfDirections::Forward,
+        Directions::Reverse => IperfDirections::Reverse,
+        Directions::FullDuplex => IperfDirections::FullDuplex,
+        Directions::Dual {
+            is_at_once: true, ..
+        } => IperfDirections::Dual,
+        Directions::Dual { .. } => IperfDirections::TradeOff,
+    }
+}
+
+fn settings(options: &Options) -> IperfSettings {
+    let stream = &options.stream;
+    let is_client = options.is_client();
     let (duration, amount_bytes) = match stream.amount {
+        _ if !is_client => (options.time, None),
         // Payload from elsewhere ends the test when it ends.
         _ if stream.input.is_some() => (None, None),
         Amount::ENDLESS => (None, None),
         Amount::Time(time) => (Some(time), None),
         Amount::Bytes(bytes) => (None, Some(bytes)),
     };
-    let first = options.common.port;
-    IperfSettings {
-        host: Some(options.host.clone()),
-        // The options have been judged: of a range there are ports for all streams.
-        port_max: options
-            .common
-            .last_port
-            .map_or(first, |_| first + stream.streams.saturating_sub(1) as u16),
-        directions: Some(match stream.directions {
-            Directions::Forward => IperfDirections::Forward,
-            Directions::Reverse => IperfDirections::Reverse,
-            Directions::FullDuplex => IperfDirections::FullDuplex,
-            Directions::Dual {
-                is_at_once: true, ..
-            } => IperfDirections::Dual,
-            Directions::Dual { .. } => IperfDirections::TradeOff,
-        }),
-        duration_seconds: duration.map(|time| time.as_secs_f64()),
-        amount_bytes,
-        burst_datagrams: options.common.is_udp().then_some(stream.burst_datagrams),
-        streams: Some(stream.streams),
-        input: stream.input.as_ref().map(|input| match input {
-            Input::File(path) => path.to_string_lossy().into_owned(),
-            Input::Stdin => String::from("-"),
-        }),
-        ..common(&options.common)
-    }
-}
-
-fn bits(rate: Rate) -> Option<u64> {
-    rate.whole_per_second()
-        .filter(|_| rate.unit() == RateUnit::BitsPerSecond)
-}
-
-fn datagrams(rate: Rate) -> Option<f64> {
-    (rate.unit() == RateUnit::PacketsPerSecond).then(|| rate.per_second())
-}
-
-fn server(options: &ServerOptions) -> IperfSettings {
-    IperfSettings {
-        duration_seconds: options.time.map(|time| time.as_secs_f64()),
-        streams: options.connections,
-        ..common(&options.common)
-    }
-}
-
-fn common(common: &Common) -> IperfSettings {
-    let stream = &common.stream;
+    // The options have been judged: of a range there are ports for all of a client's streams.
+    let last = options.last_port.map(|last| match is_client {
+        true => options.port + stream.streams.saturating_sub(1) as u16,
+        false => last,
+    });
+    let rate = |unit| stream.rate.filter(|rate| rate.unit() == unit);
+    let input = stream.input.as_ref().map(|input| match input {
+        Input::File(path) => path.to_string_lossy().into_owned(),
+        Input::Stdin => String::from("-"),
+    });
     IperfSettings {
         protocol: stream.protocol,
-        host: None,
-        port: common.port,
-        port_max: common.last_port.unwrap_or(common.port),
-        bind: common.bind.as_ref().map(|bind| bind.address.clone()),
-        directions: None,
+        host: options.host.clone(),
+        port: options.port,
+        port_max: last.unwrap_or(options.port),
+        bind: options.bind.as_ref().map(|bind| bind.address.clone()),
+        directions: is_client.then(|| directions(stream.directions)),
         length_bytes: stream.length_bytes as u64,
-        duration_seconds: None,
-        amount_bytes: None,
-        rate_bits_per_second: stream.rate.and_then(bits),
-        rate_datagrams_per_second: stream.rate.and_then(datagrams),
+        duration_seconds: duration.map(|time| time.as_secs_f64()),
+        amount_bytes,
+        rate_bits_per_second: rate(RateUnit::BitsPerSecond).and_then(Rate::whole_per_second),
+        rate_datagrams_per_second: rate(RateUnit::PacketsPerSecond).map(Rate::per_second),
         pacing_bytes_per_second: stream.pacing_bytes_per_second,
-        burst_datagrams: None,
+        burst_datagrams: (is_client && options.is_udp()).then_some(stream.burst_datagrams),
         interval_seconds: stream.interval.map(|interval| interval.as_secs_f64()),
-        streams: None,
+        streams: match is_client {
+            true => Some(stream.streams),
+            false => options.connections,
+        },
         window_bytes: stream.buffer_bytes.map(|bytes| bytes as u64),
         type_of_service: stream.socket.type_of_service,
         congestion_control: stream.congestion_control.clone(),
         asks_for_version: stream.asks_for_version,
         has_nodelay: stream.no_delay,
         is_batched: stream.is_batched,
-        input: None,
+        input: input.filter(|_| is_client),
     }
 }
 

@@ -7,14 +7,14 @@
 use std::net::SocketAddr;
 
 use jiff::civil::DateTime;
-use nicpoll_model::traffic::Direction;
+use nicpoll_model::traffic::{Direction, IperfTimes};
 use nicpoll_model::{Protocol, Rate, RateUnit};
 use nicpoll_traffic::SocketBuffer;
 use nicpoll_traffic::repeat::Outcome;
 
 use crate::events::Settings;
-use crate::options::{ClientOptions, Common, End, Style};
-use crate::records::{Calls, Connected, Distribution, IntervalRecord, Receipt};
+use crate::options::{Options, Style};
+use crate::records::{Calls, Connected, IntervalRecord, READ_SIZE_BINS, Receipt, window_bytes};
 
 /// How figures are written.
 #[derive(Clone, Copy, Debug)]
@@ -157,81 +157,52 @@ pub fn two_digits(value: f64) -> String {
     }
 }
 
-/// Columns of a report, by the line above them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Columns {
-    /// Of TCP, and of a UDP sender.
-    Plain,
-    /// Of a UDP receiver, at its own end or relayed to the sender.
-    Receiver,
-    /// Of both directions of UDP together; style 2.1 only.
-    DuplexSum,
-    /// Of all streams where single ones are left out (`--sum-only`).
-    SumOnly,
-    /// With -e, of one TCP sender or of several (`--sum-only`).
-    TcpSender { is_sum: bool },
-    /// With -e, of one TCP receiver or of several.
-    TcpReceiver { is_sum: bool },
-    /// With -e, of one UDP sender or of several.
-    UdpSender { is_sum: bool },
-    /// With -e, of one UDP receiver; of several also without.
-    UdpReceiver { is_sum: bool },
-}
-
-impl Columns {
-    /// The line above the columns.
-    pub fn header(self) -> &'static str {
-        match self {
-            Columns::Plain => "[ ID] Interval       Transfer     Bandwidth",
-            Columns::Receiver => {
-                "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams"
-            }
-            Columns::DuplexSum => "[ ID] Interval       Transfer     Bandwidth    Datagrams   PPS",
-            Columns::SumOnly => "[SUM-cnt] Interval       Transfer     Bandwidth",
-            Columns::TcpSender { is_sum: false } => {
-                "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     \
-                 Cwnd/RTT(var)        NetPwr"
-            }
-            Columns::TcpSender { is_sum: true } => {
-                "[SUM-cnt] Interval            Transfer    Bandwidth       Write/Err  Rtry"
-            }
-            Columns::TcpReceiver { is_sum: false } => {
-                "[ ID] Interval            Transfer    Bandwidth       Reads=Dist"
-            }
-            Columns::TcpReceiver { is_sum: true } => {
-                "[SUM-cnt] Interval            Transfer    Bandwidth       Reads=Dist"
-            }
-            Columns::UdpSender { is_sum: false } => {
-                "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS"
-            }
-            Columns::UdpSender { is_sum: true } => {
-                "[SUM-cnt] Interval            Transfer     Bandwidth      Write/Err  PPS"
-            }
-            Columns::UdpReceiver { is_sum: false } => {
-                "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
-                 Latency avg/min/max/stdev PPS  Rx/inP  NetPwr"
-            }
-            Columns::UdpReceiver { is_sum: true } => {
-                "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total    PPS"
-            }
-        }
-    }
-}
+/// The line above the columns of TCP, and of a UDP sender.
+pub const PLAIN: &str = "[ ID] Interval       Transfer     Bandwidth";
+/// Of a UDP receiver, at its own end or relayed to the sender.
+pub const RECEIVER: &str =
+    "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams";
+/// Of both directions of UDP together; style 2.1 only.
+pub const DUPLEX_SUM: &str = "[ ID] Interval       Transfer     Bandwidth    Datagrams   PPS";
+/// Of all streams where single ones are left out (`--sum-only`).
+pub const SUM_ONLY: &str = "[SUM-cnt] Interval       Transfer     Bandwidth";
+/// With -e, of one TCP sender or of several (`--sum-only`).
+const TCP_SENDER: [&str; 2] = [
+    "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr",
+    "[SUM-cnt] Interval            Transfer    Bandwidth       Write/Err  Rtry",
+];
+/// With -e, of one TCP receiver or of several.
+const TCP_RECEIVER: [&str; 2] = [
+    "[ ID] Interval            Transfer    Bandwidth       Reads=Dist",
+    "[SUM-cnt] Interval            Transfer    Bandwidth       Reads=Dist",
+];
+/// With -e, of one UDP sender or of several.
+const UDP_SENDER: [&str; 2] = [
+    "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS",
+    "[SUM-cnt] Interval            Transfer     Bandwidth      Write/Err  PPS",
+];
+/// With -e, of one UDP receiver; of several also without.
+const UDP_RECEIVER: [&str; 2] = [
+    "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  \
+     Rx/inP  NetPwr",
+    "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total    PPS",
+];
 
 /// Times of transit outside of this are taken for clocks that disagree, as in 2.1.8.
 const TRANSIT_SECONDS: std::ops::RangeInclusive<f64> = -0.01..=60.0;
 
-/// The line of a stream, or of several like the one connected so, and its columns. With `is_enhanced` it is
-/// that of `-e` in style 2.1, unless TCP does not say what the line needs.
+/// The line of a stream, or of several like the one connected so, and the one above its columns. With `is_enhanced`
+/// it is that of `-e` in style 2.1, unless TCP does not say what the line needs.
 pub fn data(
     format: Format,
     label: Label,
     connected: &Connected,
     record: &IntervalRecord,
     is_enhanced: bool,
-) -> (Columns, String) {
+) -> (&'static str, String) {
     let line = plain(format, label, record);
     let is_sum = matches!(label, Label::Sum | Label::SumOf(_));
+    let of = usize::from(is_sum);
     let Calls {
         done,
         refused,
@@ -246,40 +217,38 @@ pub fn data(
                 None => format!("{writes}{again:>10}"),
                 Some(tcp) => format!(
                     "{writes} {again:>10} {:>8}K/{}({}) us  {}",
-                    tcp.window_bytes() / 1024,
+                    window_bytes(&tcp) / 1024,
                     tcp.round_trip.as_micros(),
                     tcp.round_trip_variation.as_micros(),
                     power(record, tcp.round_trip.as_secs_f64())
                 ),
             };
-            (Columns::TcpSender { is_sum }, line)
+            (TCP_SENDER[of], line)
         }
         (Some(_), false, _) if is_enhanced => {
             let sizes = read_sizes.map(|count| count.to_string()).join(":");
-            let line = format!("{line}  {done}={sizes}");
-            (Columns::TcpReceiver { is_sum }, line)
+            (TCP_RECEIVER[of], format!("{line}  {done}={sizes}"))
         }
         (None, _, Some(receipt)) if is_sum => {
             let Receipt { lost, expected, .. } = receipt;
             let line = format!("{line}  {lost}/{expected} {pps:8.0} pps");
-            (Columns::UdpReceiver { is_sum }, line)
+            (UDP_RECEIVER[of], line)
         }
         (None, _, None) if is_enhanced => {
             let line = format!("{line}  {done}/{refused} {pps:8.0} pps");
-            (Columns::UdpSender { is_sum }, line)
+            (UDP_SENDER[of], line)
         }
         (_, _, Some(receipt)) => {
             let line = received(format, label, record, &receipt);
             match is_enhanced {
-                true => {
-                    let latency = latency(record, &receipt);
-                    let line = format!("{line} {latency}");
-                    (Columns::UdpReceiver { is_sum }, line)
-                }
-                false => (Columns::Receiver, line),
+                true => (
+                    UDP_RECEIVER[of],
+                    format!("{line} {}", latency(record, &receipt)),
+                ),
+                false => (RECEIVER, line),
             }
         }
-        _ => (Columns::Plain, line),
+        _ => (PLAIN, line),
     }
 }
 
@@ -354,7 +323,7 @@ pub fn receiver_sum(format: Format, record: &IntervalRecord, receipt: &Receipt) 
     }
 }
 
-/// What flowed in both directions of UDP together, below [`Columns::DuplexSum`].
+/// What flowed in both directions of UDP together, below [`DUPLEX_SUM`].
 pub fn duplex_sum(format: Format, record: &IntervalRecord) -> String {
     format!(
         "{} {}{:8.0} pps",
@@ -432,18 +401,17 @@ pub fn connect_times(times: &[f64], failed: u64) -> Option<String> {
 }
 
 /// How the gaps between datagrams spread. No iperf has such a line.
-pub fn gaps(style: Style, label: Label, gaps: &Distribution) -> String {
-    let ms = |ns: u64| ns as f64 / 1e6;
+pub fn gaps(style: Style, label: Label, gaps: &IperfTimes) -> String {
     format!(
         "{} Gaps min/mean/p50/p99/max = {:.3}/{:.3}/{:.3}/{:.3}/{:.3} ms ({} of {} are 0)",
         label.text(style),
-        ms(gaps.min_ns),
-        gaps.mean_ns / 1e6,
-        ms(gaps.p50_ns),
-        ms(gaps.p99_ns),
-        ms(gaps.max_ns),
-        gaps.zeros,
-        gaps.count
+        1e3 * gaps.min_seconds,
+        1e3 * gaps.mean_seconds,
+        1e3 * gaps.p50_seconds,
+        1e3 * gaps.p99_seconds,
+        1e3 * gaps.max_seconds,
+        gaps.zero_samples,
+        gaps.samples
     )
 }
 
@@ -473,11 +441,10 @@ pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin:
     let version = version.map_or_else(String::new, |version| format!(" (peer {version})"));
     let tcp = connected.tcp.map_or_else(String::new, |tcp| {
         format!(
-            " (icwnd/mss/irtt={}/{}/{})",
-            // Both are 32 bits wide, so their product is no wider than 64.
-            u64::from(tcp.congestion_window_segments) * u64::from(tcp.segment_bytes) / 1024,
-            tcp.segment_bytes,
-            tcp.round_trip.as_micros()
+            " (icwnd/mss/irtt={}/{}/{:.0})",
+            tcp.congestion_window_bytes / 1024,
+            tcp.mss_bytes,
+            1e6 * tcp.round_trip_seconds
         )
     });
     let service = service_remark(connected);
@@ -529,45 +496,38 @@ pub fn segment_size(label: Label, mss_bytes: u32) -> String {
 
 /// The first and the last line of the settings.
 const RULE: &str = "------------------------------------------------------------";
-/// Bins of the distribution of read sizes.
-const READ_BINS: u64 = 8;
 /// The segment that a socket has until it is connected (RFC 9293, section 3.7.1).
 const UNCONNECTED_SEGMENT_BYTES: u32 = 536;
 
 /// The settings of an end, between two rules, before its test.
-pub fn settings(end: End<'_>, settings: &Settings) -> String {
-    let common = end.common();
+pub fn settings(options: &Options, settings: &Settings) -> String {
     let mut lines = vec![String::from(RULE)];
     let buffer = match settings {
         Settings::Listener(port, last_port, buffer) => {
-            listener_lines(common, *port, *last_port, &mut lines);
+            listener_lines(options, *port, *last_port, &mut lines);
             buffer
         }
         Settings::Client(connected) => {
-            let rate = common.stream.rate;
-            let length_bytes = common.stream.length_bytes;
-            let client = match end {
-                End::Client(options) => Some(options),
-                End::Server(_) => None,
-            };
-            client_lines(common, client, connected, length_bytes, rate, &mut lines);
+            let stream = &options.stream;
+            let (bytes, rate) = (stream.length_bytes, stream.rate);
+            client_lines(options, connected, bytes, rate, &mut lines);
             &connected.buffer
         }
-        Settings::WayBack(connected, length_bytes, rate) => {
-            client_lines(common, None, connected, *length_bytes, *rate, &mut lines);
+        Settings::WayBack(connected, bytes, rate) => {
+            client_lines(options, connected, *bytes, *rate, &mut lines);
             &connected.buffer
         }
     };
-    lines.push(window_line(common, buffer));
+    lines.push(window_line(options, buffer));
     lines.push(String::from(RULE));
     lines.join("\n")
 }
 
 /// What a listener prints: a server's, or that of a client to which the server connects back.
-fn listener_lines(common: &Common, port: u16, last_port: Option<u16>, lines: &mut Vec<String>) {
-    let Common { style, stream, .. } = common;
+fn listener_lines(options: &Options, port: u16, last_port: Option<u16>, lines: &mut Vec<String>) {
+    let Options { style, stream, .. } = options;
     let (is_v2_1, is_tcp) = (*style == Style::V2_1, stream.protocol == Protocol::Tcp);
-    let is_enhanced = common.enhanced && is_v2_1;
+    let is_enhanced = options.enhanced && is_v2_1;
     let protocol = stream.protocol.name();
     let mut first = match last_port {
         Some(last) => format!("Server listening on {protocol} ports {port}-{last}"),
@@ -578,7 +538,7 @@ fn listener_lines(common: &Common, port: u16, last_port: Option<u16>, lines: &mu
     }
     lines.push(first);
     if !is_v2_1 || is_enhanced {
-        lines.extend(bind_line(common));
+        lines.extend(bind_line(options));
     }
     let read_bytes = stream.length_bytes as u64;
     if !is_v2_1 && !is_tcp {
@@ -586,15 +546,18 @@ fn listener_lines(common: &Common, port: u16, last_port: Option<u16>, lines: &mu
     }
     if is_enhanced {
         let letter = 'A';
-        let format = format_of(common);
+        let format = format_of(options);
         lines.push(format!(
             "Read buffer size: {} (Dist bin width={})",
             byte_amount(format, read_bytes),
-            amount(Format { letter, ..format }, (read_bytes / READ_BINS) as f64),
+            amount(
+                Format { letter, ..format },
+                (read_bytes / READ_SIZE_BINS as u64) as f64
+            ),
         ));
     }
     if is_tcp {
-        lines.extend(segment_line(common, UNCONNECTED_SEGMENT_BYTES));
+        lines.extend(segment_line(options, UNCONNECTED_SEGMENT_BYTES));
     }
     let service = stream.socket.type_of_service;
     if let Some(tos) = service.filter(|tos| *tos != 0 && is_v2_1) {
@@ -604,18 +567,17 @@ fn listener_lines(common: &Common, port: u16, last_port: Option<u16>, lines: &mu
 
 /// What a client prints, or a server that connects back to one.
 fn client_lines(
-    common: &Common,
-    client: Option<&ClientOptions>,
+    options: &Options,
     connected: &Connected,
     write_bytes: usize,
     rate: Option<Rate>,
     lines: &mut Vec<String>,
 ) {
-    let Common { style, stream, .. } = common;
+    let Options { style, stream, .. } = options;
     let is_tcp = stream.protocol == Protocol::Tcp;
-    let is_enhanced = client.is_some() && common.enhanced && *style == Style::V2_1;
-    let (host, port) = match client {
-        Some(options) => (options.host.clone(), common.port),
+    let is_enhanced = options.is_client() && options.enhanced && *style == Style::V2_1;
+    let (host, port) = match &options.host {
+        Some(host) => (host.clone(), options.port),
         None => {
             let peer = connected.peer;
             (peer.ip().to_canonical().to_string(), peer.port())
@@ -631,10 +593,10 @@ fn client_lines(
         );
     }
     lines.push(first);
-    if client.is_some() && *style == Style::V2_0 {
-        lines.extend(bind_line(common));
+    if options.is_client() && *style == Style::V2_0 {
+        lines.extend(bind_line(options));
     }
-    let format = format_of(common);
+    let format = format_of(options);
     if is_enhanced && is_tcp {
         let letter = 'B';
         let size = amount(Format { letter, ..format }, write_bytes as f64);
@@ -645,8 +607,8 @@ fn client_lines(
         let rate = amount(Format { letter, ..format }, rate as f64);
         lines.push(format!("fair-queue socket pacing set to {rate}/s"));
     }
-    let segment_bytes = connected.tcp.map(|tcp| tcp.segment_bytes);
-    lines.extend(segment_bytes.and_then(|bytes| segment_line(common, bytes)));
+    let segment_bytes = connected.tcp.map(|tcp| tcp.mss_bytes);
+    lines.extend(segment_bytes.and_then(|bytes| segment_line(options, bytes)));
     if is_enhanced {
         let tos = stream.socket.type_of_service.unwrap_or(0);
         let nagle = match stream.no_delay {
@@ -668,39 +630,39 @@ fn client_lines(
 }
 
 /// How the command line asks for figures.
-pub fn format_of(common: &Common) -> Format {
+pub fn format_of(options: &Options) -> Format {
     Format {
-        style: common.style,
-        letter: common.format,
+        style: options.style,
+        letter: options.format,
     }
 }
 
-fn bind_line(common: &Common) -> Option<String> {
-    let bind = common.bind.as_ref()?;
+fn bind_line(options: &Options) -> Option<String> {
+    let bind = options.bind.as_ref()?;
     Some(format!("Binding to local address {}", bind.address))
 }
 
 /// The segment size that was asked for (-M), or with -m the socket's own. Style 2.0 prints it at the end
 /// instead: see [`segment_size`].
-fn segment_line(common: &Common, own_bytes: u32) -> Option<String> {
-    if common.style == Style::V2_0 {
+fn segment_line(options: &Options, own_bytes: u32) -> Option<String> {
+    if options.style == Style::V2_0 {
         return None;
     }
-    match common.stream.max_segment_bytes {
+    match options.stream.max_segment_bytes {
         Some(bytes) => Some(format!("MSS req size {bytes} bytes (per TCP_MAXSEG)")),
-        None if common.print_mss => Some(format!("MSS size {own_bytes} bytes")),
+        None if options.print_mss => Some(format!("MSS size {own_bytes} bytes")),
         None => None,
     }
 }
 
-fn window_line(common: &Common, buffer: &SocketBuffer) -> String {
-    let name = match common.stream.protocol {
+fn window_line(options: &Options, buffer: &SocketBuffer) -> String {
+    let name = match options.stream.protocol {
         Protocol::Tcp => "TCP window size",
         Protocol::Udp => "UDP buffer size",
     };
-    let size = |bytes| byte_amount(format_of(common), bytes);
+    let size = |bytes| byte_amount(format_of(options), bytes);
     let granted = buffer.granted_bytes;
-    let remark = match common.stream.buffer_bytes.map(|bytes| bytes as u64) {
+    let remark = match options.stream.buffer_bytes.map(|bytes| bytes as u64) {
         None => String::from(" (default)"),
         Some(asked) if asked == granted => String::new(),
         Some(asked) => format!(" (WARNING: requested {})", size(asked)),
@@ -733,13 +695,12 @@ pub enum Row {
 /// the client's, at either end.
 pub fn csv(
     time: &DateTime,
-    end: End<'_>,
+    options: &Options,
     row: Row,
     connected: &Connected,
     record: &IntervalRecord,
 ) -> String {
-    let common = end.common();
-    let (style, is_client) = (common.style, matches!(end, End::Client(_)));
+    let (style, is_client) = (options.style, options.is_client());
     let (mut own, mut other) = (connected.local, connected.peer);
     let id = match row {
         Row::Stream(number) => number.to_string(),
@@ -759,7 +720,7 @@ pub fn csv(
         Style::V2_1 if !connected.is_sender => [other, own],
         _ => [own, other],
     };
-    let seconds = time.strftime(match common.enhanced && style == Style::V2_1 {
+    let seconds = time.strftime(match options.enhanced && style == Style::V2_1 {
         true => "%Y%m%d%H%M%S%.3f",
         false => "%Y%m%d%H%M%S",
     });
@@ -777,11 +738,7 @@ pub fn csv(
     let adds = connected.tcp.is_none() && connected.is_sender && style == Style::V2_1;
     let sent = Receipt {
         expected: record.datagrams,
-        lost: 0,
-        out_of_order: 0,
-        duplicates: 0,
-        jitter_seconds: None,
-        transit: None,
+        ..Receipt::default()
     };
     let sent = (adds && row != Row::Runs).then_some(sent);
     let Some(receipt) = record.receipt.or(sent) else {

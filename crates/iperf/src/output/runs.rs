@@ -15,11 +15,11 @@ use super::json::{JsonPrinter, KEPT_BYTES_MAX, Kept};
 use super::lines::{self, Row};
 use super::text::TextPrinter;
 use crate::events::Output;
-use crate::options::{ClientOptions, Common, End, Json, ServerOptions};
+use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord};
 
-fn open_output(common: &Common, is_new: bool) -> io::Result<Box<dyn Write + Send>> {
-    let Some(path) = &common.output else {
+fn open_output(options: &Options, is_new: bool) -> io::Result<Box<dyn Write + Send>> {
+    let Some(path) = &options.output else {
         return Ok(Box::new(StandardOutput));
     };
     if is_new {
@@ -34,21 +34,21 @@ fn open_output(common: &Common, is_new: bool) -> io::Result<Box<dyn Write + Send
 /// # Errors
 /// When the output file cannot be made.
 pub fn open<'a>(
-    options: &'a ServerOptions,
+    options: &'a Options,
     account: Option<CloseAccount>,
 ) -> io::Result<Box<dyn Output + 'a>> {
-    let out = open_output(&options.common, true)?;
-    Ok(printer(out, End::Server(options), account))
+    let out = open_output(options, true)?;
+    Ok(printer(out, options, account))
 }
 
 pub fn printer<'a>(
     out: Box<dyn Write + Send>,
-    end: End<'a>,
+    options: &'a Options,
     account: Option<CloseAccount>,
 ) -> Box<dyn Output + 'a> {
-    match end.common().json {
-        Some(form) => Box::new(JsonPrinter::new(form, end, account, out)),
-        None => Box::new(TextPrinter::new(end, account, out)),
+    match options.json {
+        Some(form) => Box::new(JsonPrinter::new(form, options, account, out)),
+        None => Box::new(TextPrinter::new(options, account, out)),
     }
 }
 
@@ -65,7 +65,7 @@ pub struct RunTotal {
 
 /// Where the runs of a client are told.
 pub struct Runs<'a> {
-    options: &'a ClientOptions,
+    options: &'a Options,
     /// The documents of runs that are to be one.
     documents: (Sender<Kept>, Receiver<Kept>),
     kept: Vec<Kept>,
@@ -76,7 +76,7 @@ pub struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// Where a client with these options tells its runs.
-    pub fn new(options: &'a ClientOptions) -> Self {
+    pub fn new(options: &'a Options) -> Self {
         Runs {
             options,
             documents: mpsc::channel(),
@@ -92,17 +92,17 @@ impl<'a> Runs<'a> {
     /// # Errors
     /// When the output file cannot be opened.
     pub fn open(&mut self, account: Option<CloseAccount>) -> io::Result<Box<dyn Output + 'a>> {
-        let (end, common) = (End::Client(self.options), &self.options.common);
-        let out = open_output(common, self.is_first)?;
+        let options = self.options;
+        let out = open_output(options, self.is_first)?;
         self.is_first = false;
-        Ok(match (common.json, self.options.repeat) {
+        Ok(match (options.json, options.repeat) {
             (Some(form), Some(_)) => {
                 let used: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
                 let room = KEPT_BYTES_MAX.saturating_sub(used);
-                let printer = JsonPrinter::new(form, end, account, out);
+                let printer = JsonPrinter::new(form, options, account, out);
                 Box::new(printer.kept_for(self.documents.0.clone(), room))
             }
-            _ => printer(out, end, account),
+            _ => printer(out, options, account),
         })
     }
 
@@ -127,10 +127,10 @@ impl<'a> Runs<'a> {
         let Some(asked) = self.options.repeat else {
             return Ok(());
         };
-        let common = &self.options.common;
-        let mut out = open_output(common, false)?;
+        let options = self.options;
+        let mut out = open_output(options, false)?;
         let outcome = Outcome::of(asked, self.rates);
-        match common.json {
+        match options.json {
             Some(Json::Whole) => {
                 let document = IperfRuns {
                     schema: String::from(IPERF_RUNS_SCHEMA),
@@ -146,20 +146,23 @@ impl<'a> Runs<'a> {
                 serde_json::to_writer(&mut out, &event)?;
                 writeln!(out)?;
             }
-            None if common.csv => {
+            None if options.csv => {
                 if let (Some(connected), Some(rest)) =
                     (self.total.connected, lines::csv_of_runs(&outcome))
                 {
-                    let record = IntervalRecord::of_bytes(self.total.bytes, self.total.seconds);
+                    let record = IntervalRecord {
+                        bytes: self.total.bytes,
+                        end: self.total.seconds,
+                        ..IntervalRecord::default()
+                    };
                     let now = jiff::Zoned::now().datetime();
-                    let end = End::Client(self.options);
-                    let row = lines::csv(&now, end, Row::Runs, &connected, &record);
+                    let row = lines::csv(&now, options, Row::Runs, &connected, &record);
                     writeln!(out, "{row},{rest}")?;
                 }
             }
             None => {
                 let line = outcome.line(|rate| {
-                    let rate = lines::amount(lines::format_of(common), rate / 8.0);
+                    let rate = lines::amount(lines::format_of(options), rate / 8.0);
                     format!("{}s/sec", rate.trim_start())
                 });
                 if let Some(line) = line {

@@ -12,11 +12,11 @@ use nicpoll_model::traffic::Direction;
 use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
-use super::lines::{self, Columns, Format, Label, Row};
+use super::lines::{self, Format, Label, Row};
 use super::sums::{Sum, Sums};
-use crate::events::{Output, Settings, StreamKey, Total};
-use crate::options::{End, Exclude, Style};
-use crate::records::{Connected, IntervalRecord, Receipt};
+use crate::events::{Output, Settings, StreamKey};
+use crate::options::{Exclude, Options, Style};
+use crate::records::{Connected, IntervalRecord, Receipt, Total};
 use crate::wire::Directions;
 
 /// Part of an interval that its rest must be to be printed, as in 2.1.8.
@@ -42,7 +42,7 @@ struct Group {
 
 /// The printer of one client or server.
 pub struct TextPrinter<'a> {
-    end: End<'a>,
+    options: &'a Options,
     format: Format,
     exclude: Exclude,
     out: Box<dyn Write + Send>,
@@ -50,7 +50,7 @@ pub struct TextPrinter<'a> {
     account: Option<CloseAccount>,
     streams: BTreeMap<StreamKey, Stream>,
     sums: Sums<Group>,
-    headers: Vec<Columns>,
+    headers: Vec<&'static str>,
     descriptors: Descriptors,
     /// How long connecting took, of a client's TCP streams.
     connect_seconds: Vec<f64>,
@@ -59,26 +59,29 @@ pub struct TextPrinter<'a> {
 
 impl<'a> TextPrinter<'a> {
     /// A printer to `out`, which closes `account` at the end.
-    pub fn new(end: End<'a>, account: Option<CloseAccount>, out: Box<dyn Write + Send>) -> Self {
-        let common = end.common();
-        let stream = &common.stream;
-        let mut exclude = common.exclude;
-        let is_client = matches!(end, End::Client(_));
+    pub fn new(
+        options: &'a Options,
+        account: Option<CloseAccount>,
+        out: Box<dyn Write + Send>,
+    ) -> Self {
+        let stream = &options.stream;
+        let mut exclude = options.exclude;
+        let is_client = options.is_client();
         if is_client {
             // As in 2.1.8, a stream and the one that the server connects back for are not summed here.
             let is_full_duplex = stream.directions == Directions::FullDuplex;
             exclude.sums |= stream.streams == 1 && !is_full_duplex && !exclude.streams;
         }
         TextPrinter {
-            end,
-            format: lines::format_of(common),
+            options,
+            format: lines::format_of(options),
             exclude,
             out,
             account,
             streams: BTreeMap::new(),
-            sums: Sums::new(interval_seconds(end)),
+            sums: Sums::new(interval_seconds(options)),
             headers: Vec::new(),
-            descriptors: Descriptors::new(is_client, common.is_udp()),
+            descriptors: Descriptors::new(is_client, options.is_udp()),
             connect_seconds: Vec::new(),
             failed_streams: 0,
         }
@@ -106,7 +109,7 @@ impl<'a> TextPrinter<'a> {
 
     /// 2.0 never prints the rest of an interval, 2.1 only a long one in which something flowed.
     fn prints_partial(&self, record: &IntervalRecord) -> bool {
-        let least = PARTIAL_MIN * interval_seconds(self.end);
+        let least = PARTIAL_MIN * interval_seconds(self.options);
         self.format.style == Style::V2_1 && record.end - record.start > least && record.bytes > 0
     }
 
@@ -155,16 +158,16 @@ impl<'a> TextPrinter<'a> {
             return self.csv(Row::Stream(stream.number), &server, &record);
         }
         // 2.1 has it in the settings.
-        let print_mss = self.end.common().print_mss && style == Style::V2_0;
+        let print_mss = self.options.print_mss && style == Style::V2_0;
         if let Some(tcp) = connected.tcp.filter(|_| print_mss) {
-            self.line(&lines::segment_size(label, tcp.segment_bytes))?;
+            self.line(&lines::segment_size(label, tcp.mss_bytes))?;
         }
         // 2.1 does not mark these lines, whichever way the stream goes.
         let unmarked = label.unmarked();
         if connected.tcp.is_none() && connected.is_sender && !self.exclude.streams {
             self.line(&lines::sent(style, unmarked, total.whole.datagrams))?;
         }
-        if let (Some(gaps), true) = (&total.gaps, self.end.common().enhanced) {
+        if let (Some(gaps), true) = (&total.gaps, self.options.enhanced) {
             self.line(&lines::gaps(style, label, gaps))?;
         }
         let Some(record) = relayed.filter(|_| !self.exclude.server_report) else {
@@ -173,7 +176,7 @@ impl<'a> TextPrinter<'a> {
         self.line(&lines::server_report(style, unmarked))?;
         if let Some(receipt) = &record.receipt {
             let line = lines::received(self.format, label, &record, receipt);
-            self.below(Columns::Receiver, &line)?;
+            self.below(lines::RECEIVER, &line)?;
         }
         self.out_of_order(label, &record)
     }
@@ -188,7 +191,7 @@ impl<'a> TextPrinter<'a> {
         if self.is_csv() {
             return self.csv(Row::Sum, connected, &sum.record);
         }
-        let is_client = matches!(self.end, End::Client(_));
+        let is_client = self.options.is_client();
         let is_two_way = sum.receivers > 0 && sum.senders > 0;
         // Both ways of UDP together: what was sent counts as if it had arrived, as 2.1.8 sums it up. At a
         // client it takes them for what it sent.
@@ -213,17 +216,17 @@ impl<'a> TextPrinter<'a> {
                 self.out_of_order(label, &record)?;
             } else {
                 let line = lines::plain(self.format, label, &record);
-                self.below(Columns::SumOnly, &line)?;
+                self.below(lines::SUM_ONLY, &line)?;
             }
         } else if is_enhanced {
             let (_, line) = lines::data(self.format, Label::Sum, connected, &record, true);
             self.line(&line)?;
         } else if receipt.is_some() && is_two_way && is_v2_1 && is_duplex(connected) {
             let line = lines::duplex_sum(self.format, &record);
-            self.below(Columns::DuplexSum, &line)?;
+            self.below(lines::DUPLEX_SUM, &line)?;
         } else if let Some(receipt) = &summed {
             let line = lines::receiver_sum(self.format, &record, receipt);
-            self.below(Columns::Plain, &line)?;
+            self.below(lines::PLAIN, &line)?;
             if is_v2_1 {
                 self.out_of_order(Label::Sum, &record)?;
             }
@@ -241,28 +244,28 @@ impl<'a> TextPrinter<'a> {
 
     fn csv(&mut self, row: Row, connected: &Connected, record: &IntervalRecord) -> io::Result<()> {
         let now = jiff::Zoned::now().datetime();
-        self.line(&lines::csv(&now, self.end, row, connected, record))
+        self.line(&lines::csv(&now, self.options, row, connected, record))
     }
 
     fn is_csv(&self) -> bool {
-        self.end.common().csv
+        self.options.csv
     }
 
     /// Style 2.0 has no further columns.
     fn is_enhanced(&self) -> bool {
-        self.end.common().enhanced && self.format.style == Style::V2_1
+        self.options.enhanced && self.format.style == Style::V2_1
     }
 
     /// A line, below its header unless that was printed; of 2.0.x the first one only, whatever columns
     /// follow later.
-    fn below(&mut self, columns: Columns, line: &str) -> io::Result<()> {
+    fn below(&mut self, columns: &'static str, line: &str) -> io::Result<()> {
         let is_printed = match self.format.style {
             Style::V2_0 => !self.headers.is_empty(),
             Style::V2_1 => self.headers.contains(&columns),
         };
         if !is_printed {
             self.headers.push(columns);
-            self.line(columns.header())?;
+            self.line(columns)?;
         }
         self.line(line)
     }
@@ -289,7 +292,7 @@ impl Output for TextPrinter<'_> {
         if self.is_csv() || self.exclude.settings {
             return Ok(());
         }
-        self.line(&lines::settings(self.end, settings))
+        self.line(&lines::settings(self.options, settings))
     }
 
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
@@ -314,10 +317,9 @@ impl Output for TextPrinter<'_> {
         if is_printed {
             return Ok(());
         }
-        let connecting = connected.tcp.and_then(|tcp| tcp.connecting);
-        if let Some(time) = connecting.filter(|_| self.is_enhanced()) {
-            self.connect_seconds.push(time.as_secs_f64());
-        }
+        let connecting = connected.tcp.and_then(|tcp| tcp.connect_seconds);
+        self.connect_seconds
+            .extend(connecting.filter(|_| self.is_enhanced()));
         if self.is_csv() || self.exclude.connections || self.exclude.streams {
             return Ok(());
         }
@@ -392,8 +394,8 @@ impl Group {
 }
 
 /// Length of the intervals; infinite without -i.
-pub fn interval_seconds(end: End<'_>) -> f64 {
-    let interval = end.common().stream.interval;
+pub fn interval_seconds(options: &Options) -> f64 {
+    let interval = options.stream.interval;
     interval.map_or(f64::INFINITY, |interval| interval.as_secs_f64())
 }
 

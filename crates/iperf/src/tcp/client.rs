@@ -8,40 +8,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::traffic::Direction;
-use nicpoll_traffic::{LOOK_EVERY, Signals, sockets};
+use nicpoll_traffic::{Signals, sockets};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
+use super::connection::{Connection, make_blocking, set_options};
 use super::reader::Incoming;
-use super::sender::{Outgoing, Plan, SendReport};
-use super::socket::{Error, View, set_options};
+use super::sender::Outgoing;
 use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES};
-use crate::records::{Connected, Observer, Remarks};
-use crate::slots::Ticket;
-use crate::stream::{self, Back, Source, Stream, Test, bounds, silence_max};
+use crate::records::{Observer, Remarks, Total};
+use crate::stream::Error;
+use crate::stream::{Source, Streams, silence_max};
 use crate::wire::{Amount, ClientHeader, Directions, HeaderAck, Version, flags};
-
-/// The streams of one connection, and the one that a server has to connect back for.
-pub type Streams = stream::Streams<Incoming, Outgoing, ConnectBack>;
-
-impl From<Streams> for Test {
-    fn from(streams: Streams) -> Self {
-        Test {
-            incoming: streams.incoming.map(Stream::boxed),
-            outgoing: streams.outgoing.map(Stream::boxed),
-            back: streams.back.map(|back| Back {
-                is_at_once: back.is_at_once,
-                length_bytes: back.plan.stream.length_bytes,
-                rate: None,
-                connect: Box::new(move |signals| {
-                    let outgoing = back.connect(signals)?;
-                    Ok((outgoing.connected, outgoing.boxed()))
-                }),
-            }),
-        }
-    }
-}
 
 /// How long to wait for the server's version: what 2.0.10 to 2.0.13 wait at most.
 const VERSION_LIMIT: Duration = Duration::from_millis(2500);
@@ -74,16 +53,6 @@ fn header(config: &ClientConfig) -> Option<ClientHeader> {
     Some(header)
 }
 
-/// Opens the input, which is to be there before anybody is connected to.
-fn open_input(config: &ClientConfig) -> Result<Option<Source>, Error> {
-    let input = config.stream.input.as_ref();
-    let input = input.map(|input| Source::open(input, config.stream.length_bytes));
-    input.transpose().map_err(|source| Error::Input {
-        peer: config.peer,
-        source,
-    })
-}
-
 /// Sends one stream: the header, then writes until the time is up or everything is sent; then closes
 /// its direction and waits for the server to close the other. What flows in the other direction is
 /// discarded: [`connect`] tells of it.
@@ -94,9 +63,9 @@ pub fn run_client(
     config: &ClientConfig,
     signals: &Signals,
     observer: &mut dyn Observer,
-) -> Result<SendReport, Error> {
-    let input = open_input(config)?;
-    let link = Link::connect(config, signals)?;
+) -> Result<Total, Error> {
+    let input = Source::of(&config.stream, config.stream.length_bytes, config.peer)?;
+    let mut link = Link::connect(config, signals)?;
     let outgoing = Outgoing {
         input,
         ..link.outgoing(Direction::Forward, signals)?
@@ -108,48 +77,48 @@ pub fn run_client(
 /// has been told when this returns, unless the client sends as well and so tells it first of all.
 ///
 /// # Errors
-/// [`Error::Input`], [`Error::Connect`], [`Error::Setup`], [`Error::Send`] and [`Error::Cancelled`].
+/// When there is no connection, or no input.
 pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Error> {
-    let input = open_input(config)?;
-    let link = Link::connect(config, signals)?;
+    let input = Source::of(&config.stream, config.stream.length_bytes, config.peer)?;
+    let mut link = Link::connect(config, signals)?;
     let mut streams = Streams::default();
-    match config.stream.directions {
-        Directions::Forward | Directions::Dual { .. } => {
-            streams.outgoing = Some(Outgoing {
-                input,
-                ..link.outgoing(Direction::Forward, signals)?
-            });
-        }
-        Directions::Reverse => {
-            let (_, version) = link.ask(signals)?;
-            let incoming = link.incoming(Direction::Reverse, version)?;
-            streams.incoming = Some(incoming);
-        }
-        Directions::FullDuplex => {
-            streams.outgoing = Some(Outgoing {
-                input,
-                ..link.outgoing(Direction::FullDuplex, signals)?
-            });
-            streams.incoming = Some(link.incoming(Direction::FullDuplex, None)?);
-        }
+    let direction = match config.stream.directions {
+        Directions::Forward | Directions::Dual { .. } => Direction::Forward,
+        Directions::Reverse => Direction::Reverse,
+        Directions::FullDuplex => Direction::FullDuplex,
+    };
+    if direction == Direction::Reverse {
+        link.ask(signals)?;
+    } else {
+        let outgoing = Outgoing {
+            input,
+            ..link.outgoing(direction, signals)?
+        };
+        streams.outgoing = Some(outgoing.boxed());
+    }
+    if direction != Direction::Forward {
+        streams.incoming = Some(link.incoming(direction)?.boxed());
     }
     Ok(streams)
 }
 
-/// A connection that was made.
-pub struct Link<'a> {
+/// A connection to a server, that may have to be asked for something before anything is sent.
+struct Link<'a> {
     config: &'a ClientConfig,
-    socket: Arc<TcpStream>,
-    begun: Instant,
-    connecting: Duration,
+    connection: Connection,
 }
 
 impl<'a> Link<'a> {
     /// Connects without a wait that the signals could not end.
-    pub fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
+    fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
         let peer = config.peer;
-        let refused = |source: io::Error| Error::Connect { peer, source };
-        let setup = |source: io::Error| Error::Setup { peer, source };
+        let setup = Error::setup(peer);
+        let refused = |source: io::Error| Error::Connect {
+            what: format!(
+                "cannot connect to {peer} over TCP; see that it listens and the address is right"
+            ),
+            source,
+        };
         let fd = unconnected(config).map_err(setup)?;
 
         let begun = Instant::now();
@@ -170,59 +139,54 @@ impl<'a> Link<'a> {
             .map_err(|errno| refused(errno.into()))?;
 
         let socket = TcpStream::from(fd);
-        socket
-            .set_nonblocking(false)
-            .and_then(|()| socket.set_write_timeout(Some(LOOK_EVERY)))
-            .and_then(|()| socket.set_read_timeout(Some(LOOK_EVERY)))
-            .map_err(setup)?;
-        Ok(Link {
-            config,
+        make_blocking(&socket).map_err(setup)?;
+        let connection = Connection {
             socket: Arc::new(socket),
+            peer,
             begun: Instant::now(),
-            connecting: begun.elapsed(),
-        })
+            connecting: Some(begun.elapsed()),
+            stream: config.stream.clone(),
+            remarks: Remarks::of(&config.stream, None),
+            ticket: None,
+        };
+        Ok(Link { config, connection })
     }
 
-    /// Tells the server what is asked of it; returns how many bytes that took, and the server's version
-    /// where that was asked for (-X).
-    fn ask(&self, signals: &Signals) -> Result<(u64, Option<Version>), Error> {
+    /// Tells the server what is asked of it, and waits for its version where that is asked for (-X); returns how
+    /// many bytes that took.
+    fn ask(&mut self, signals: &Signals) -> Result<u64, Error> {
         let Some(header) = header(self.config) else {
-            return Ok((0, None));
+            return Ok(0);
         };
         let mut bytes = [0; ClientHeader::BYTES_MAX];
         header.write_to(&mut bytes);
         let bytes = &bytes[..header.tcp_bytes()];
         // Nothing else has been sent: the socket buffer has room for all of it.
-        let mut socket = &*self.socket;
-        socket.write_all(bytes).map_err(|source| Error::Send {
-            peer: self.config.peer,
-            bytes_sent: 0,
-            source,
-        })?;
-        let version = match self.config.stream.asks_for_version {
-            true => self.version(signals)?,
-            false => None,
-        };
-        Ok((bytes.len() as u64, version))
+        let mut socket = &*self.connection.socket;
+        socket
+            .write_all(bytes)
+            .map_err(Error::setup(self.connection.peer))?;
+        if self.config.stream.asks_for_version {
+            let version = self.version(signals)?;
+            self.connection.remarks.peer_version = version;
+        }
+        Ok(bytes.len() as u64)
     }
 
     /// Waits for the server's version; `None` when it tells none, as those up to 2.0.9 do.
     fn version(&self, signals: &Signals) -> Result<Option<Version>, Error> {
-        let broken = |source| Error::Setup {
-            peer: self.config.peer,
-            source,
-        };
+        let broken = Error::setup(self.connection.peer);
+        let mut socket = &*self.connection.socket;
         let begun = Instant::now();
         let mut bytes = [0; HeaderAck::BYTES];
         while begun.elapsed() < VERSION_LIMIT {
             if signals.is_cancelled() || signals.is_finishing() {
                 return Err(Error::Cancelled);
             }
-            match self.socket.peek(&mut bytes) {
+            match socket.peek(&mut bytes) {
                 Ok(0) => return Ok(None),
                 Ok(there) => {
                     if let Some(ack) = HeaderAck::parse(&bytes[..there]) {
-                        let mut socket = &*self.socket;
                         socket.read_exact(&mut bytes[..there]).map_err(broken)?;
                         return Ok(Some(ack.version));
                     }
@@ -239,84 +203,47 @@ impl<'a> Link<'a> {
     }
 
     /// What is to be sent.
-    pub fn outgoing(&self, direction: Direction, signals: &Signals) -> Result<Outgoing, Error> {
-        let config = self.config;
-        let (duration, bytes_max) = bounds(config.stream.amount, Duration::MAX);
-        let (bytes_sent, version) = match config.stream.asks_for_version {
+    fn outgoing(&mut self, direction: Direction, signals: &Signals) -> Result<Outgoing, Error> {
+        let bytes_sent = match self.config.stream.asks_for_version {
             true => self.ask(signals)?,
-            false => (0, None),
+            false => 0,
         };
         Ok(Outgoing {
-            socket: Arc::clone(&self.socket),
-            connected: self.connected(direction, true, version)?,
-            plan: Plan {
-                duration,
-                bytes_max,
-                header: header(config).filter(|_| bytes_sent == 0),
-                bytes_sent,
-                stream: config.stream.clone(),
-                may_be_reset: false,
-            },
-            input: None,
-            is_read: direction == Direction::FullDuplex,
-            _ticket: None,
+            header: header(self.config).filter(|_| bytes_sent == 0),
+            bytes_sent,
+            ..Outgoing::of(self.connection.clone(), direction)?
         })
     }
 
     /// What is to be received.
-    fn incoming(&self, direction: Direction, version: Option<Version>) -> Result<Incoming, Error> {
-        let config = self.config;
+    fn incoming(&self, direction: Direction) -> Result<Incoming, Error> {
+        let mut connection = self.connection.clone();
+        // What limits a client is what it sends.
+        connection.stream.rate = None;
         Ok(Incoming {
-            socket: Arc::clone(&self.socket),
-            connected: self.connected(direction, false, version)?,
-            begun: self.begun,
-            // What limits a client is what it sends.
-            stream: StreamConfig {
-                rate: None,
-                ..config.stream.clone()
-            },
-            silence_max: silence_max(config.stream.amount),
-            header: None,
+            connected: connection.connected(direction, false)?,
+            connection,
+            silence_max: silence_max(self.config.stream.amount),
             bytes_received: 0,
-            ticket: None,
         })
-    }
-
-    fn connected(
-        &self,
-        direction: Direction,
-        is_sender: bool,
-        peer_version: Option<Version>,
-    ) -> Result<Connected, Error> {
-        let peer = self.config.peer;
-        let view = View {
-            direction,
-            is_sender,
-            asked_bytes: self.config.stream.buffer_bytes,
-            connecting: Some(self.connecting),
-            remarks: Remarks {
-                peer_version,
-                ..Remarks::of_client(&self.config.stream)
-            },
-        };
-        view.of(&self.socket, peer)
-            .map_err(|source| Error::Setup { peer, source })
     }
 }
 
 /// A socket with everything that was asked for.
 fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
-    let options = &config.stream.socket;
-    let fd = options.open(SocketType::STREAM, SocketFlags::NONBLOCK, config.peer)?;
-    if config.stream.directions != Directions::Reverse {
-        sockets::send_buffer(&fd, config.stream.buffer_bytes)?;
+    let StreamConfig {
+        socket,
+        directions,
+        buffer_bytes,
+        ..
+    } = &config.stream;
+    let fd = socket.open(SocketType::STREAM, SocketFlags::NONBLOCK, config.peer)?;
+    if *directions != Directions::Reverse {
+        sockets::send_buffer(&fd, *buffer_bytes)?;
     }
-    if matches!(
-        config.stream.directions,
-        Directions::Reverse | Directions::FullDuplex
-    ) {
+    if matches!(directions, Directions::Reverse | Directions::FullDuplex) {
         // TCP has to know it before the first segment.
-        sockets::receive_buffer(&fd, config.stream.buffer_bytes)?;
+        sockets::receive_buffer(&fd, *buffer_bytes)?;
     }
     set_options(&fd, &config.stream)?;
     if let Some(local) = config.bind {
@@ -331,45 +258,20 @@ fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
 /// after it; few tries, since a stranger can ask for them.
 const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 
-/// A stream that waits to be sent to a client over a connection of its own (-d and -r).
-#[derive(Debug)]
-pub struct ConnectBack {
-    pub(super) config: ClientConfig,
-    pub(super) plan: Plan,
-    /// Whether it is to begin at once rather than after the client's own stream.
-    pub is_at_once: bool,
-    pub(super) ticket: Ticket,
-}
-
-impl ConnectBack {
-    /// Connects, and tries again for a while when the client does not listen yet.
-    ///
-    /// # Errors
-    /// [`Error::Connect`], [`Error::Setup`] and [`Error::Cancelled`].
-    pub fn connect(self, signals: &Signals) -> Result<Outgoing, Error> {
-        let mut waits = LISTENER_WAITS_MS.into_iter();
-        let link = loop {
-            let tried = Link::connect(&self.config, signals);
-            let wait = match &tried {
-                Err(Error::Connect { source, .. })
-                    if source.kind() == ErrorKind::ConnectionRefused =>
-                {
-                    waits.next()
-                }
-                _ => None,
-            };
-            match wait {
-                Some(wait_ms) => thread::sleep(Duration::from_millis(wait_ms)),
-                None => break tried?,
+/// Connects back to a client, and tries again for a while when it does not listen yet.
+pub fn connect_back(config: &ClientConfig, signals: &Signals) -> Result<Outgoing, Error> {
+    let mut waits = LISTENER_WAITS_MS.into_iter();
+    loop {
+        let tried = Link::connect(config, signals);
+        let wait = match &tried {
+            Err(Error::Connect { source, .. }) if source.kind() == ErrorKind::ConnectionRefused => {
+                waits.next()
             }
+            _ => None,
         };
-        Ok(Outgoing {
-            plan: Plan {
-                may_be_reset: true,
-                ..self.plan
-            },
-            _ticket: Some(self.ticket),
-            ..link.outgoing(Direction::Reverse, signals)?
-        })
+        match wait {
+            Some(wait_ms) => thread::sleep(Duration::from_millis(wait_ms)),
+            None => return tried?.outgoing(Direction::Reverse, signals),
+        }
     }
 }

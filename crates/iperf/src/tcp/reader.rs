@@ -6,8 +6,7 @@
 //! little room to read into until the stream fills it.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,13 +15,11 @@ use nicpoll_sys::socket;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
-use super::socket::Error;
-use crate::config::StreamConfig;
-use crate::events::{Failed, Total};
-use crate::records::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use super::connection::Connection;
+use crate::records::{Connected, End, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
-use crate::stream::Stream;
-use crate::wire::ClientHeader;
+use crate::stream::Error;
+use crate::stream::Run;
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
 /// it is read.
@@ -31,118 +28,59 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 /// A read of fewer may be one of a stream that brings next to nothing.
 const FEW_BYTES: usize = 1024;
 
-/// How a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The sender closed its direction: everything it sent has been read.
-    Closed,
-    /// [`Signals::sender_done`] was set, and nothing was queued or more came without end.
-    SenderDone,
-}
-
-/// What the receiver of a stream counted.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct ReceiveReport {
-    /// The sender.
-    pub peer: SocketAddr,
-    /// What the client asked for, at a server; `None` when it sent no header.
-    pub header: Option<ClientHeader>,
-    /// Every byte that was read, the header included.
-    pub bytes_received: u64,
-    /// From the acceptance of the connection, at a client from the request, to the end.
-    pub seconds: f64,
-    /// How the stream ended.
-    pub end: End,
-    /// The stream as one interval. Reads of the header are no calls.
-    pub whole: IntervalRecord,
-    /// The receive buffer.
-    pub receive_buffer: SocketBuffer,
-}
-
 /// A connected stream that waits to be read.
-#[derive(Debug)]
 pub struct Incoming {
-    pub(super) socket: Arc<TcpStream>,
-    pub(super) connected: Connected,
-    pub(super) begun: Instant,
-    /// How to read it.
-    pub(super) stream: StreamConfig,
+    pub connection: Connection,
+    pub connected: Connected,
     /// How long to wait for each further byte.
-    pub(super) silence_max: Duration,
-    /// The header that was read, and how many bytes came with it.
-    pub(super) header: Option<ClientHeader>,
-    pub(super) bytes_received: u64,
-    /// Counts the stream at a server.
-    pub(super) ticket: Option<Ticket>,
-}
-
-impl Stream for Incoming {
-    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
-        let report = self.run(signals, observer)?;
-        let is_ended = report.end == End::Closed;
-        Ok(Total::received(
-            report.whole,
-            report.receive_buffer,
-            is_ended,
-        ))
-    }
+    pub silence_max: Duration,
+    /// Bytes of a header that was read.
+    pub bytes_received: u64,
 }
 
 impl Incoming {
+    /// The same, to be run later.
+    pub fn boxed(self) -> Run {
+        Box::new(move |signals, observer| self.run(signals, observer))
+    }
+
     /// Reads the stream to its end.
-    ///
-    /// # Errors
-    /// [`Error::Receive`], [`Error::Silent`] and [`Error::Cancelled`].
-    pub fn run(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> Result<ReceiveReport, Error> {
+    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         observer.connected(&self.connected);
-        let stream = &self.stream;
-        let (socket, peer) = (&self.socket, self.connected.peer);
-        let ticket = self.ticket.as_ref();
+        let connection = &self.connection;
+        let stream = &connection.stream;
+        let ticket = connection.ticket.as_ref();
         let intervals = Intervals::new(stream.interval, observer);
-        let low_water = stream
-            .is_batched
-            .then(|| LowWater::new(stream.length_bytes, self.begun));
+        let low_water = || LowWater::new(stream.length_bytes, connection.begun);
         let mut reader = Reader {
-            bytes_received: self.bytes_received,
             pace: stream.rate.map(Pace::of_bytes),
             read_bytes: stream.length_bytes.max(1),
-            low_water,
-            ..Reader::new(socket, peer, ticket, signals, intervals, self.begun)
+            low_water: stream.is_batched.then(low_water),
+            ..Reader::new(connection, signals, intervals)
         };
-        let mut place = Place::new(stream.length_bytes, self.ticket.as_ref());
+        reader.counted.bytes = self.bytes_received;
+        let mut place = Place::new(stream.length_bytes, ticket);
         let outcome = reader.read_to_end(&mut place, self.silence_max);
-        let elapsed = reader.silent_from.unwrap_or_else(|| self.begun.elapsed());
-        let totals = reader.totals();
-        reader.intervals.finish(elapsed, totals);
-        let end = match outcome {
-            Ok(end) => end,
-            Err(error) => {
-                reader.intervals.observer.broken(&Broken {
-                    whole: totals.whole(elapsed),
-                    buffer: self.connected.buffer,
-                });
-                return Err(error);
-            }
+        let now = || connection.begun.elapsed();
+        let elapsed = reader.silent_from.unwrap_or_else(now);
+        reader.intervals.finish(elapsed, reader.counted);
+        let granted = socket::receive_buffer(&connection.socket);
+        let granted = granted.map_err(|source| reader.broken(source))?;
+        let buffer = SocketBuffer {
+            granted_bytes: granted as u64,
+            ..self.connected.buffer
         };
-        let granted =
-            socket::receive_buffer(&self.socket).map_err(|source| reader.broken(source))?;
-        Ok(ReceiveReport {
-            peer: reader.peer,
-            header: self.header,
-            bytes_received: reader.bytes_received,
-            seconds: elapsed.as_secs_f64(),
-            end,
-            whole: totals.whole(elapsed),
-            receive_buffer: SocketBuffer {
-                granted_bytes: granted as u64,
-                ..self.connected.buffer
-            },
-        })
+        let total = Total::of(reader.counted.until(elapsed), buffer);
+        match outcome {
+            Ok(end) => Ok(Total {
+                end: Some(end),
+                ..total
+            }),
+            Err(error) => {
+                reader.intervals.observer.broken(total);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -153,16 +91,11 @@ pub enum Progress {
 
 /// A connection being read.
 pub struct Reader<'a> {
-    socket: &'a TcpStream,
-    peer: SocketAddr,
-    /// A server's.
-    ticket: Option<&'a Ticket>,
+    connection: &'a Connection,
     least_rate: LeastRate,
     signals: &'a Signals,
     intervals: Intervals<'a>,
-    begun: Instant,
-    bytes_received: u64,
-    calls: Calls,
+    pub counted: IntervalRecord,
     pace: Option<Pace>,
     draining_since: Option<Instant>,
     /// When a sender that was given up had sent last.
@@ -173,25 +106,14 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads whatever is there, and counts it from `begun` on.
-    pub fn new(
-        socket: &'a TcpStream,
-        peer: SocketAddr,
-        ticket: Option<&'a Ticket>,
-        signals: &'a Signals,
-        intervals: Intervals<'a>,
-        begun: Instant,
-    ) -> Self {
+    /// Reads whatever is there.
+    pub fn new(connection: &'a Connection, signals: &'a Signals, intervals: Intervals<'a>) -> Self {
         Reader {
-            socket,
-            peer,
-            ticket,
-            least_rate: LeastRate::new(begun),
+            connection,
+            least_rate: LeastRate::new(connection.begun),
             signals,
             intervals,
-            begun,
-            bytes_received: 0,
-            calls: Calls::default(),
+            counted: IntervalRecord::default(),
             pace: None,
             draining_since: None,
             silent_from: None,
@@ -200,24 +122,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many bytes were read.
-    pub fn bytes_received(&self) -> u64 {
-        self.bytes_received
-    }
-
-    fn totals(&self) -> Totals {
-        Totals {
-            bytes: self.bytes_received,
-            calls: self.calls,
-            ..Totals::default()
-        }
+    fn elapsed(&self) -> Duration {
+        self.connection.begun.elapsed()
     }
 
     /// Waits until the rate asked for allows another read, or the signals have to be looked at.
     /// Whether it does.
     fn is_due(&self) -> bool {
         let Some(pace) = self.pace else { return true };
-        let ahead = pace.ahead(self.bytes_received, self.begun.elapsed());
+        let ahead = pace.ahead(self.counted.bytes, self.elapsed());
         thread::sleep(ahead.min(LOOK_EVERY));
         ahead <= LOOK_EVERY
     }
@@ -234,7 +147,7 @@ impl<'a> Reader<'a> {
     /// Fills the buffer, which all of `time` is given for; `false` when the stream ended first.
     pub fn read_whole(&mut self, mut buffer: &mut [u8], time: Duration) -> Result<bool, Error> {
         while !buffer.is_empty() {
-            let left = time.saturating_sub(self.begun.elapsed());
+            let left = time.saturating_sub(self.elapsed());
             match self.read(buffer, left)? {
                 Progress::Read(read) => buffer = &mut buffer[read..],
                 Progress::Ended(_) => return Ok(false),
@@ -248,10 +161,9 @@ impl<'a> Reader<'a> {
         if !self.intervals.are_asked_for() {
             return;
         }
-        let elapsed = self.begun.elapsed();
+        let elapsed = self.elapsed();
         if self.intervals.is_due(elapsed) {
-            let totals = self.totals();
-            self.intervals.close_due(elapsed, totals);
+            self.intervals.close_due(elapsed, self.counted);
         }
     }
 
@@ -270,14 +182,15 @@ impl<'a> Reader<'a> {
                 self.close_intervals();
                 continue;
             }
-            match self.socket.read(buffer) {
+            match (&*self.connection.socket).read(buffer) {
                 Ok(0) => return Ok(Progress::Ended(End::Closed)),
                 Ok(read) => {
                     self.close_intervals();
-                    self.bytes_received += read as u64;
-                    self.calls.record_read(read, self.read_bytes);
+                    self.counted.bytes += read as u64;
+                    self.counted.calls.record_read(read, self.read_bytes);
                     if let Some(mark) = &mut self.low_water
-                        && let Err(source) = mark.after(self.socket, read, Instant::now())
+                        && let Err(source) =
+                            mark.after(&self.connection.socket, read, Instant::now())
                     {
                         return Err(self.broken(source));
                     }
@@ -296,27 +209,26 @@ impl<'a> Reader<'a> {
             self.stop_if_in_the_way()?;
             let since = *silent_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= silence_max {
-                self.silent_from = Some(since.duration_since(self.begun));
-                return Err(Error::Silent {
-                    peer: self.peer,
-                    bytes_received: self.bytes_received,
-                });
+                self.silent_from = Some(since.duration_since(self.connection.begun));
+                return Err(Error::Because(format!(
+                    "{} fell silent after {} bytes; see whether the link is up",
+                    self.connection.peer, self.counted.bytes
+                )));
             }
         }
     }
 
     /// Ends a stream that brings next to nothing while others wait for one.
     fn stop_if_in_the_way(&mut self) -> Result<(), Error> {
-        let Some(ticket) = self.ticket else {
+        let Some(ticket) = &self.connection.ticket else {
             return Ok(());
         };
-        let now = Instant::now();
-        if self.least_rate.is_missed(ticket, self.bytes_received, now) {
-            return Err(Error::InTheWay {
-                peer: self.peer,
-                bytes_received: self.bytes_received,
-                seconds: self.begun.elapsed().as_secs_f64(),
-            });
+        let (peer, bytes) = (self.connection.peer, self.counted.bytes);
+        if self.least_rate.is_missed(ticket, bytes, Instant::now()) {
+            let seconds = self.elapsed().as_secs_f64();
+            return Err(Error::Because(format!(
+                "{peer} sent {bytes} bytes in {seconds:.1} s while others waited for a stream; send 1 kB/s at least"
+            )));
         }
         Ok(())
     }
@@ -328,11 +240,11 @@ impl<'a> Reader<'a> {
     }
 
     pub fn broken(&self, source: io::Error) -> Error {
-        Error::Receive {
-            peer: self.peer,
-            bytes_received: self.bytes_received,
-            source,
-        }
+        let what = format!(
+            "the connection of {} broke after {} bytes; see why the other end ended",
+            self.connection.peer, self.counted.bytes
+        );
+        Error::Io { what, source }
     }
 }
 

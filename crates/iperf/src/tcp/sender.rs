@@ -2,161 +2,135 @@
 //! and no wait goes without a look at the signals.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::net::Shutdown;
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Pace;
+use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
-use super::socket::Error;
+use super::connection::Connection;
 use crate::config::StreamConfig;
-use crate::events::{Failed, Total};
-use crate::records::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::slots::{CLOSE_LIMIT_MIN, Ticket};
-use crate::stream::{Block, Source, Stream};
+use crate::records::{Connected, IntervalRecord, Intervals, Observer, Total};
+use crate::slots::CLOSE_LIMIT_MIN;
+use crate::stream::Error;
+use crate::stream::{Block, Run, Source};
 use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(5);
-/// What to send.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The stream ends after this time
-    pub duration: Duration,
-    /// or after this many bytes, whichever comes first.
-    pub bytes_max: u64,
+
+/// A connected stream that waits to be sent.
+pub struct Outgoing {
+    pub connection: Connection,
+    pub connected: Connected,
     /// The first bytes of the stream; without, it is filler from the first byte.
     pub header: Option<ClientHeader>,
     /// Bytes of a header that went ahead (-X).
     pub bytes_sent: u64,
-    /// How.
-    pub stream: StreamConfig,
+    /// Payload that follows the header, whose end is that of the stream; the pattern when `None`.
+    pub input: Option<Source>,
     /// Whether a receiver that resets the connection once data has come to it has ended the stream, not
     /// broken it: clients of 2.0.9 to 2.0.13 end in that way what they asked for with -d.
     pub may_be_reset: bool,
 }
 
-/// What the sender of a stream counted.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct SendReport {
-    /// Bytes handed to the socket, the header included as in 2.1.8.
-    pub bytes_sent: u64,
-    /// From the first write to the return of the last.
-    pub seconds: f64,
-    /// From the first write until the receiver closed, which is when it had read everything: what
-    /// 2.1.8 divides by. `None` when it did not close in time, and when the other direction goes on
-    /// over the same connection.
-    pub seconds_to_close: Option<f64>,
-    /// Segments that TCP sent again.
-    pub retransmitted_segments: u64,
-    /// The stream as one interval that ends with the last write.
-    pub whole: IntervalRecord,
-    /// The send buffer.
-    pub send_buffer: SocketBuffer,
-}
-
-/// A connected stream that waits to be sent.
-#[derive(Debug)]
-pub struct Outgoing {
-    pub(super) socket: Arc<TcpStream>,
-    pub(super) connected: Connected,
-    pub(super) plan: Plan,
-    /// Payload that follows the header, whose end is that of the stream; the pattern when `None`.
-    pub(super) input: Option<Source>,
-    /// Whether the other direction of the connection is read by somebody else.
-    pub(super) is_read: bool,
-    /// Counts the stream at a server.
-    pub(super) _ticket: Option<Ticket>,
-}
-
-impl Stream for Outgoing {
-    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
-        let is_awaited = !self.is_read;
-        let report = self.run(signals, observer)?;
-        let is_unknown = is_awaited && report.seconds_to_close.is_none();
-        let doubt = "the server did not close the connection in time; what arrived is not known";
-        Ok(Total {
-            close_seconds: report.seconds_to_close,
-            doubt: is_unknown.then_some(doubt),
-            ..Total::of(report.whole, report.send_buffer)
+impl Outgoing {
+    /// The pattern, as the connection's configuration has it sent.
+    pub fn of(connection: Connection, direction: Direction) -> Result<Self, Error> {
+        Ok(Outgoing {
+            connected: connection.connected(direction, true)?,
+            connection,
+            header: None,
+            bytes_sent: 0,
+            input: None,
+            may_be_reset: false,
         })
     }
-}
 
-impl Outgoing {
-    /// Both ends, and the send buffer.
-    pub fn connected(&self) -> &Connected {
-        &self.connected
+    /// The same, to be run later.
+    pub fn boxed(self) -> Run {
+        Box::new(move |signals, observer| self.run(signals, observer))
     }
 
-    /// Writes until the time is up or everything is sent; then closes this direction and waits for
-    /// the receiver to close the other.
-    ///
-    /// # Errors
-    /// [`Error::Input`], [`Error::Send`], [`Error::Stalled`], [`Error::Setup`] and
-    /// [`Error::Cancelled`].
-    pub fn run(
-        mut self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> Result<SendReport, Error> {
-        let peer = self.connected.peer;
-        let setup = |source| Error::Setup { peer, source };
+    /// Writes until the time is up or everything is sent; then closes this direction and, unless the other one is
+    /// read by somebody else, waits for the receiver to close it.
+    pub fn run(mut self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+        let connection = &self.connection;
+        let stream = &connection.stream;
+        let setup = Error::setup(connection.peer);
         observer.connected(&self.connected);
-        let write_bytes = self.plan.stream.length_bytes.max(ClientHeader::BYTES_MAX);
+        let write_bytes = stream.length_bytes.max(ClientHeader::BYTES_MAX);
         // A client may have asked its server for more than the server has to give.
-        let (write_bytes, _grown) = match &self._ticket {
+        let (write_bytes, _grown) = match &connection.ticket {
             Some(ticket) => ticket.grant(write_bytes),
             None => (write_bytes, None),
         };
         let mut buffer = vec![0; write_bytes];
         fill_payload(&mut buffer);
-        if let Some(header) = &self.plan.header {
+        if let Some(header) = &self.header {
             header.write_to(&mut buffer);
         }
         let mut sender = Sender {
-            socket: &self.socket,
-            peer,
+            connection,
             signals,
-            intervals: Intervals::new(self.plan.stream.interval, observer),
+            intervals: Intervals::new(stream.interval, observer),
             begun: Instant::now(),
-            bytes_sent: self.plan.bytes_sent,
-            calls: Calls::default(),
+            stalled_from: None,
+            counted: IntervalRecord {
+                bytes: self.bytes_sent,
+                ..IntervalRecord::default()
+            },
         };
-        pace_segments(&self.socket, &self.plan.stream).map_err(setup)?;
-        let outcome = sender.send(&self.plan, &buffer, &mut self.input);
-        let elapsed = sender.flowed(&outcome);
-        let totals = sender.totals();
-        sender.intervals.finish(elapsed, totals);
-        let granted = socket::send_buffer(&self.socket).map_err(setup)?;
-        let closed = outcome.and_then(|_| sender.close(&mut buffer, elapsed, !self.is_read));
-        let is_closed = match closed {
-            Err(error) if self.plan.may_be_reset && error.is_reset() => true,
-            closed => closed.inspect_err(|_| {
-                sender.intervals.observer.broken(&Broken {
-                    whole: totals.whole(elapsed),
-                    buffer: self.connected.buffer,
-                });
-            })?,
-        };
-        let info = socket::tcp_info(&self.socket).map_err(setup)?;
-        Ok(SendReport {
-            bytes_sent: sender.bytes_sent,
-            seconds: elapsed.as_secs_f64(),
-            seconds_to_close: is_closed.then(|| sender.begun.elapsed().as_secs_f64()),
-            retransmitted_segments: info.retransmitted_segments,
-            whole: sender.totals().whole(elapsed),
-            send_buffer: SocketBuffer {
+        pace_segments(&connection.socket, stream).map_err(setup)?;
+        let header_bytes = self.header.map_or(0, |header| header.tcp_bytes());
+        let outcome = sender.send(&buffer, header_bytes, &mut self.input);
+        let now = || sender.begun.elapsed();
+        let elapsed = *outcome
+            .as_ref()
+            .unwrap_or(&sender.stalled_from.unwrap_or_else(now));
+        let counted = sender.counted();
+        sender.intervals.finish(elapsed, counted);
+        let granted = socket::send_buffer(&connection.socket).map_err(setup)?;
+        let is_awaited = self.connected.direction != Direction::FullDuplex;
+        let total = Total::of(
+            counted.until(elapsed),
+            SocketBuffer {
                 granted_bytes: granted as u64,
                 ..self.connected.buffer
             },
+        );
+        let closed = outcome.and_then(|_| sender.close(&mut buffer, elapsed, is_awaited));
+        let is_ended = self.may_be_reset && total.whole.bytes > 0;
+        let is_closed = match closed {
+            Err(error) if is_ended && is_reset(&error) => true,
+            Err(error) => {
+                sender.intervals.observer.broken(total);
+                return Err(error);
+            }
+            Ok(is_closed) => is_closed,
+        };
+        let doubt = "the server did not close the connection in time; what arrived is not known";
+        Ok(Total {
+            whole: sender.counted().until(elapsed),
+            close_seconds: is_closed.then(|| sender.begun.elapsed().as_secs_f64()),
+            doubt: (is_awaited && !is_closed).then_some(doubt),
+            ..total
         })
     }
+}
+
+/// Whether the receiver of a stream reset the connection, or closed it with data unread.
+fn is_reset(error: &Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    let Error::Io { source, .. } = error else {
+        return false;
+    };
+    matches!(source.kind(), ConnectionReset | BrokenPipe | NotConnected)
 }
 
 /// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
@@ -172,42 +146,39 @@ fn pace_segments(socket: &TcpStream, stream: &StreamConfig) -> io::Result<()> {
 }
 
 struct Sender<'a> {
-    socket: &'a TcpStream,
-    peer: SocketAddr,
+    connection: &'a Connection,
     signals: &'a Signals,
     intervals: Intervals<'a>,
     /// Just before the first write.
     begun: Instant,
-    bytes_sent: u64,
-    calls: Calls,
+    /// When a receiver that was given up took data last.
+    stalled_from: Option<Duration>,
+    /// Without TCP's own figures.
+    counted: IntervalRecord,
 }
 
 impl Sender<'_> {
-    /// Sends the header and everything behind it; returns how long it took. With an input neither time nor
-    /// bytes end the stream.
+    /// Sends the header, which the buffer begins with, and everything behind it; returns how long it took.
     fn send(
         &mut self,
-        plan: &Plan,
         buffer: &[u8],
+        header_bytes: usize,
         input: &mut Option<Source>,
     ) -> Result<Duration, Error> {
-        let (duration, bytes_max) = match input {
-            Some(_) => (Duration::MAX, u64::MAX),
-            None => (plan.duration, plan.bytes_max),
-        };
-        let pace = plan.stream.rate.map(Pace::of_bytes);
-        if let Some(header) = &plan.header {
-            self.write_all(&buffer[..header.tcp_bytes()])?;
-        }
-        let write_bytes = plan.stream.length_bytes.clamp(1, buffer.len());
+        let stream = &self.connection.stream;
+        let (duration, bytes_max) = stream.bounds();
+        let pace = stream.rate.map(Pace::of_bytes);
+        self.write_all(&buffer[..header_bytes])?;
+        let write_bytes = stream.length_bytes.clamp(1, buffer.len());
         loop {
             let elapsed = self.begun.elapsed();
             self.close_intervals(elapsed);
-            let is_over = elapsed >= duration || self.bytes_sent >= bytes_max;
+            let bytes_sent = self.counted.bytes;
+            let is_over = elapsed >= duration || bytes_sent >= bytes_max;
             if is_over || self.signals.is_finishing() {
                 return Ok(elapsed);
             }
-            let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(self.bytes_sent, elapsed));
+            let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(bytes_sent, elapsed));
             if !ahead.is_zero() {
                 self.stop_if_cancelled()?;
                 let left = (duration - elapsed).min(self.intervals.left(elapsed));
@@ -215,35 +186,34 @@ impl Sender<'_> {
                 continue;
             }
             let Some(input) = input else {
-                let left = (bytes_max - self.bytes_sent).min(write_bytes as u64);
+                let left = (bytes_max - bytes_sent).min(write_bytes as u64);
                 self.write(&buffer[..left as usize])?;
                 continue;
             };
-            let peer = self.peer;
-            match input.next_block() {
-                Ok(Block::Ready(block)) => self.write_all(block)?,
-                Ok(Block::NotYet) => self.stop_if_cancelled()?,
-                Ok(Block::End) => return Ok(elapsed),
-                Err(source) => return Err(Error::Input { peer, source }),
+            match input
+                .next_block()
+                .map_err(Error::input(self.connection.peer))?
+            {
+                Block::Ready(block) => self.write_all(block)?,
+                Block::NotYet => self.stop_if_cancelled()?,
+                Block::End => return Ok(elapsed),
             }
         }
     }
 
     /// What was sent until now, and TCP's own figures. Those cannot be read any more once the connection
     /// is broken, and are then missing.
-    fn totals(&self) -> Totals {
-        Totals {
-            bytes: self.bytes_sent,
-            calls: self.calls,
-            tcp: socket::tcp_info(self.socket).ok(),
-            ..Totals::default()
+    fn counted(&self) -> IntervalRecord {
+        IntervalRecord {
+            tcp: socket::tcp_info(&self.connection.socket).ok(),
+            ..self.counted
         }
     }
 
     fn close_intervals(&mut self, elapsed: Duration) {
         if self.intervals.is_due(elapsed) {
-            let totals = self.totals();
-            self.intervals.close_due(elapsed, totals);
+            let counted = self.counted();
+            self.intervals.close_due(elapsed, counted);
         }
     }
 
@@ -253,13 +223,13 @@ impl Sender<'_> {
         let mut stalled_since = None;
         loop {
             self.stop_if_cancelled()?;
-            match self.socket.write(bytes) {
+            match (&*self.connection.socket).write(bytes) {
                 Ok(written) => {
-                    self.bytes_sent += written as u64;
-                    self.calls.done += 1;
+                    self.counted.bytes += written as u64;
+                    self.counted.calls.done += 1;
                     return Ok(written);
                 }
-                Err(error) if sockets::is_no_progress(&error) => self.calls.refused += 1,
+                Err(error) if sockets::is_no_progress(&error) => self.counted.calls.refused += 1,
                 Err(source) => return Err(self.broken(source)),
             }
             if self.signals.is_finishing() {
@@ -268,10 +238,11 @@ impl Sender<'_> {
             self.close_intervals(self.begun.elapsed());
             let since = *stalled_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= STALL_LIMIT {
-                return Err(Error::Stalled {
-                    peer: self.peer,
-                    bytes_sent: self.bytes_sent,
-                });
+                self.stalled_from = Some(since.duration_since(self.begun));
+                return Err(Error::Because(format!(
+                    "{} has not taken a byte for 5 s after {}; see whether the link is up",
+                    self.connection.peer, self.counted.bytes
+                )));
             }
         }
     }
@@ -286,16 +257,6 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// How long data flowed: not while the receiver took none.
-    fn flowed(&self, outcome: &Result<Duration, Error>) -> Duration {
-        let elapsed = self.begun.elapsed();
-        match outcome {
-            Ok(elapsed) => *elapsed,
-            Err(Error::Stalled { .. }) => elapsed.saturating_sub(STALL_LIMIT),
-            Err(_) => elapsed,
-        }
-    }
-
     /// Closes this direction; where `is_awaited`, waits for the receiver to close the other, discarding what
     /// it sends (the header's acknowledgement). Whether it did in time.
     fn close(
@@ -304,13 +265,13 @@ impl Sender<'_> {
         sending: Duration,
         is_awaited: bool,
     ) -> Result<bool, Error> {
-        self.socket
-            .shutdown(Shutdown::Write)
-            .map_err(|source| self.broken(source))?;
+        let mut socket = &*self.connection.socket;
+        let shut_down = socket.shutdown(Shutdown::Write);
+        shut_down.map_err(|source| self.broken(source))?;
         let deadline = Instant::now() + sending.max(CLOSE_LIMIT_MIN);
         while is_awaited && Instant::now() < deadline {
             self.stop_if_cancelled()?;
-            match self.socket.read(buffer) {
+            match socket.read(buffer) {
                 Ok(0) => return Ok(true),
                 Ok(_) => {}
                 Err(error) if sockets::is_no_progress(&error) => {}
@@ -328,10 +289,10 @@ impl Sender<'_> {
     }
 
     fn broken(&self, source: io::Error) -> Error {
-        Error::Send {
-            peer: self.peer,
-            bytes_sent: self.bytes_sent,
-            source,
-        }
+        let what = format!(
+            "the connection to {} broke after {} bytes; see why the other end ended",
+            self.connection.peer, self.counted.bytes
+        );
+        Error::Io { what, source }
     }
 }

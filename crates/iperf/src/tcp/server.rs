@@ -22,70 +22,47 @@ use nicpoll_traffic::{Caller, ClientRefusal, LOOK_EVERY, Signals, Spare, is_exha
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use super::client::{ConnectBack, Streams};
-use super::reader::{Incoming, Reader, ReceiveReport};
-use super::sender::{Outgoing, Plan};
-use super::socket::{Error, View, set_options};
+use super::client::connect_back;
+use super::connection::{Connection, make_blocking, set_options};
+use super::reader::{Incoming, Reader};
+use super::sender::Outgoing;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig, set_type_of_service};
-use crate::events::Failed;
-use crate::records::{Connected, Intervals, Remarks};
+use crate::records::{Intervals, Remarks, Total};
 use crate::slots::{Slots, Ticket};
-use crate::stream::{Listen, Taken, bounds, is_address_of_server};
+use crate::stream::Error;
+use crate::stream::{Back, Listen, Run, Streams, Taken, is_address_of_server};
 use crate::wire::{
-    ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, Version, header_length, is_acknowledged,
+    ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
+    is_acknowledged,
 };
 
 /// The longest that a server sends to a client, whatever that asks for.
-pub const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest write that a client can ask a server for.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 /// What a server sends to a client that asks for it, within the bounds of the server.
-pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
-    let time_max = config.send_time_max.min(SEND_TIME_MAX);
-    let (duration, bytes_max) = bounds(asked.amount, time_max);
+fn as_asked(asked: &ClientHeader, own: &StreamConfig) -> StreamConfig {
     let stated = asked.extension.map_or(0, |extension| extension.rate_bps);
-    Plan {
-        duration,
-        bytes_max,
-        header: None,
-        bytes_sent: 0,
-        stream: StreamConfig {
-            pacing_bytes_per_second: asked.pacing_bytes_per_second,
-            rate: Rate::bits_per_second(stated),
-            length_bytes: match asked.buffer_bytes {
-                0 => config.stream.length_bytes,
-                bytes => bytes.min(WRITE_BYTES_MAX) as usize,
-            },
-            ..config.stream.clone()
-        },
-        may_be_reset: false,
-    }
-}
-
-/// How a server connects back: from the address that the client reached to the one that it came from.
-pub(super) fn way_back(
-    mut local: SocketAddr,
-    mut peer: SocketAddr,
-    port: u16,
-    asked: &ClientHeader,
-    config: &ListenerConfig,
-) -> ClientConfig {
-    local.set_port(0);
-    peer.set_port(port);
     let mut stream = StreamConfig {
+        amount: asked.amount,
+        time_max: own.time_max.min(SEND_TIME_MAX),
+        input: None,
         has_header: false,
         pacing_bytes_per_second: asked.pacing_bytes_per_second,
-        ..config.stream.clone()
+        rate: Rate::bits_per_second(stated),
+        length_bytes: match asked.buffer_bytes {
+            0 => own.length_bytes,
+            bytes => bytes.min(WRITE_BYTES_MAX) as usize,
+        },
+        ..own.clone()
     };
     if let Some(service) = asked.type_of_service() {
         stream.socket.type_of_service = Some(service);
     }
-    ClientConfig {
-        bind: Some(local),
-        ..ClientConfig::new(peer, stream)
-    }
+    stream
 }
+
 /// 2.1.8 gives a client this long for its header.
 const HEADER_LIMIT: Duration = Duration::from_secs(4);
 
@@ -110,25 +87,19 @@ impl Listener {
     /// Begins to listen; clients may connect from now on.
     ///
     /// # Errors
-    /// [`Error::Setup`], [`Error::Bind`], and [`Error::PortOfServer`] at a client whose server is on this
-    /// host and has the same port, since the client would connect to itself should the server not run.
+    /// Also at a client whose server is on this host and has the same port, since the client would connect to
+    /// itself should the server not run.
     pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
-        Self::with_slots(config, None)
+        Self::with_slots(config, &Slots::new(config.of_server.is_some()))
     }
 
-    /// The same at one more port of a server, whose `slots` it shares.
-    pub(crate) fn with_slots(
-        config: &ListenerConfig,
-        slots: Option<&Slots>,
-    ) -> Result<Self, Error> {
+    /// The same at one of the ports of a server, which share its `slots`.
+    pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
         if let Some(server) = config.of_server
             && is_address_of_server(config.bind, server)
         {
-            let port = server.port();
-            return Err(Error::PortOfServer { server, port });
+            return Err(Error::port_of_server(server));
         }
-        let slots = slots.cloned();
-        let slots = slots.unwrap_or_else(|| Slots::new(config.of_server.is_some()));
         let bind = config.bind;
         let prepare = || {
             let options = &config.stream.socket;
@@ -141,14 +112,15 @@ impl Listener {
             set_options(&fd, &config.stream)?;
             Ok((fd, buffer))
         };
-        let (fd, receive_buffer) =
-            prepare().map_err(|source| Error::Setup { peer: bind, source })?;
+        let (fd, receive_buffer) = prepare().map_err(Error::setup(bind))?;
         let listen = || {
             rustix::net::bind(&fd, &bind)?;
             rustix::net::listen(&fd, BACKLOG)
         };
         let refused = |source| Error::Bind {
-            address: bind,
+            what: format!(
+                "cannot listen on {bind} over TCP; see whether the address is local and the port free"
+            ),
             source,
         };
         listen().map_err(|error| refused(error.into()))?;
@@ -159,66 +131,9 @@ impl Listener {
             address,
             receive_buffer,
             config: config.clone(),
-            slots,
+            slots: slots.clone(),
             spare: Spare::default(),
         })
-    }
-
-    /// The address listened on, with the port that was chosen.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The receive buffer as granted to the listening socket.
-    pub fn receive_buffer(&self) -> SocketBuffer {
-        self.receive_buffer
-    }
-
-    /// Takes the next connection; `None` when none came for `patience`, or when none waits and
-    /// [`Signals::sender_done`] is set.
-    ///
-    /// # Errors
-    /// [`Error::Accept`] and [`Error::Cancelled`].
-    pub fn accept(&self, signals: &Signals, patience: Duration) -> Result<Option<Accepted>, Error> {
-        let failed = |source| Error::Accept {
-            address: self.address,
-            source,
-        };
-        let begun = Instant::now();
-        loop {
-            if signals.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let is_full = self.slots.are_taken();
-            if !is_full
-                && let Some((socket, peer)) = self.accept_one().map_err(failed)?
-                // Others than the server of a client are closed, and one that has too many already.
-                && self.is_expected(peer)
-                && let Some(ticket) = self.slots.take(peer, 1)
-            {
-                return Ok(Some(Accepted {
-                    socket: Arc::new(socket),
-                    peer,
-                    accepted: Instant::now(),
-                    config: self.config.clone(),
-                    ticket,
-                }));
-            }
-            if begun.elapsed() >= patience || signals.is_sender_done() {
-                let at_once = [&self.listener];
-                let is_awaited = sockets::poll_any(&at_once, PollFlags::IN, Duration::ZERO);
-                if is_full && is_awaited.map_err(failed)? {
-                    self.slots.wait();
-                }
-                return Ok(None);
-            }
-            let is_awaited = sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
-            if is_full && is_awaited {
-                self.slots.wait();
-                // A poll would not wait.
-                thread::sleep(LOOK_EVERY);
-            }
-        }
     }
 
     fn is_expected(&self, peer: SocketAddr) -> bool {
@@ -240,9 +155,7 @@ impl Listener {
             }
             Err(error) => return Err(error),
         };
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(LOOK_EVERY))?;
-        stream.set_write_timeout(Some(LOOK_EVERY))?;
+        make_blocking(&stream)?;
         Ok(Some((stream, peer)))
     }
 
@@ -253,17 +166,65 @@ impl Listener {
 }
 
 impl Listen for Listener {
-    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Failed> {
-        let accepted = self.accept(signals, patience)?;
-        Ok(accepted.map(|accepted| Taken {
-            peer: accepted.peer,
-            proof: accepted.ticket.proof().clone(),
-            open: Box::new(move |signals| Ok(accepted.open(signals)?.into())),
-        }))
+    fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
+        let address = self.address;
+        let failed = |source| Error::Io {
+            what: format!(
+                "cannot take a connection on {address}; see the kernel's limit on open files"
+            ),
+            source,
+        };
+        let begun = Instant::now();
+        loop {
+            if signals.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let is_full = self.slots.are_taken();
+            if !is_full
+                && let Some((socket, peer)) = self.accept_one().map_err(failed)?
+                // Others than the server of a client are closed, and one that has too many already.
+                && self.is_expected(peer)
+                && let Some(ticket) = self.slots.take(peer, 1)
+            {
+                let proof = ticket.proof().clone();
+                let accepted = Accepted {
+                    connection: Connection {
+                        socket: Arc::new(socket),
+                        peer,
+                        begun: Instant::now(),
+                        connecting: None,
+                        stream: self.config.stream.clone(),
+                        remarks: Remarks::default(),
+                        ticket: Some(ticket),
+                    },
+                    idle_timeout: self.config.idle_timeout,
+                    is_of_server: self.config.of_server.is_some(),
+                };
+                return Ok(Some(Taken {
+                    peer,
+                    proof,
+                    open: Box::new(move |signals| accepted.open(signals)),
+                }));
+            }
+            if begun.elapsed() >= patience || signals.is_sender_done() {
+                let at_once = [&self.listener];
+                let is_awaited = sockets::poll_any(&at_once, PollFlags::IN, Duration::ZERO);
+                if is_full && is_awaited.map_err(failed)? {
+                    self.slots.wait();
+                }
+                return Ok(None);
+            }
+            let is_awaited = sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
+            if is_full && is_awaited {
+                self.slots.wait();
+                // A poll would not wait.
+                thread::sleep(LOOK_EVERY);
+            }
+        }
     }
 
-    fn slots(&self) -> &Slots {
-        &self.slots
+    fn local_addr(&self) -> SocketAddr {
+        self.address
     }
 
     fn buffer(&self) -> SocketBuffer {
@@ -282,62 +243,67 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// A connection that was taken and waits to be read.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Accepted {
-    socket: Arc<TcpStream>,
-    peer: SocketAddr,
-    accepted: Instant,
-    config: ListenerConfig,
-    ticket: Ticket,
+struct Accepted {
+    connection: Connection,
+    idle_timeout: Duration,
+    /// Whether this is a client, and the connection that of its server.
+    is_of_server: bool,
 }
 
 impl Accepted {
     /// Reads what the client asks for; returns the streams that make it up.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub fn open(self, signals: &Signals) -> Result<Streams, Error> {
-        if self.config.of_server.is_some() {
+    fn open(mut self, signals: &Signals) -> Result<Streams, Error> {
+        let mut streams = Streams::default();
+        if self.is_of_server {
             // A stream that was asked for has no header, whatever it begins with.
-            self.ticket.prove();
-            return self.forward(None, 0);
+            self.prove();
+            streams.incoming = Some(self.incoming(Direction::Forward, 0)?);
+            return Ok(streams);
         }
         let (header, bytes) = self.read_request(signals)?;
+        self.connection.remarks = Remarks::of(&self.connection.stream, header.as_ref());
         let Some(asked) = header else {
-            return self.forward(None, bytes);
+            streams.incoming = Some(self.incoming(Direction::Forward, bytes)?);
+            return Ok(streams);
         };
-        let directions = asked.directions().map_err(|source| Error::Header {
-            peer: self.peer,
-            source,
-        })?;
+        let peer = self.connection.peer;
+        let directions = asked.directions().map_err(bad_header(peer))?;
         if let Some(service) = asked.type_of_service() {
             // What is sent to the client has what it sends with, acknowledgements included.
-            set_type_of_service(&self.socket, self.peer, service).map_err(|source| {
-                Error::Setup {
-                    peer: self.peer,
-                    source,
-                }
-            })?;
+            set_type_of_service(&self.connection.socket, peer, service)
+                .map_err(Error::setup(peer))?;
         }
-        let mut streams = Streams::default();
-        match directions {
-            Directions::Forward => return self.forward(header, bytes),
-            Directions::Reverse => {
-                streams.outgoing = Some(self.outgoing(Direction::Reverse, &asked)?);
-            }
+        let (incoming, outgoing) = match directions {
+            Directions::Forward => (Some(Direction::Forward), None),
+            Directions::Reverse => (None, Some(Direction::Reverse)),
             Directions::FullDuplex => {
                 self.stop_if_crowded()?;
-                streams.incoming = Some(self.incoming(Direction::FullDuplex, header, bytes)?);
-                streams.outgoing = Some(self.outgoing(Direction::FullDuplex, &asked)?);
+                (Some(Direction::FullDuplex), Some(Direction::FullDuplex))
             }
             Directions::Dual { port, is_at_once } => {
                 self.stop_if_crowded()?;
                 streams.back = Some(self.back(port, is_at_once, &asked)?);
-                streams.incoming = Some(self.incoming(Direction::Forward, header, bytes)?);
+                (Some(Direction::Forward), None)
             }
+        };
+        if let Some(direction) = incoming {
+            streams.incoming = Some(self.incoming(direction, bytes)?);
+        }
+        if let Some(direction) = outgoing {
+            let connection = Connection {
+                stream: as_asked(&asked, &self.connection.stream),
+                ..self.connection.clone()
+            };
+            streams.outgoing = Some(Outgoing::of(connection, direction)?.boxed());
         }
         Ok(streams)
+    }
+
+    /// The client has shown to be there.
+    fn prove(&self) {
+        if let Some(ticket) = &self.connection.ticket {
+            ticket.prove();
+        }
     }
 
     /// Reads the header, if the stream begins with one, and answers it when 2.1.8 would; how many bytes were
@@ -346,110 +312,80 @@ impl Accepted {
     fn read_request(&self, signals: &Signals) -> Result<(Option<ClientHeader>, u64), Error> {
         let mut nobody = ();
         let intervals = Intervals::new(None, &mut nobody);
-        let ticket = Some(&self.ticket);
-        let now = Instant::now();
-        let mut reader = Reader::new(&self.socket, self.peer, ticket, signals, intervals, now);
-        let header = read_header(&mut reader, self.peer)?;
-        let has_no_header = reader.bytes_received() == FIRST_WORD_BYTES as u64;
-        if header.is_some() || has_no_header {
-            self.ticket.prove();
+        let mut reader = Reader::new(&self.connection, signals, intervals);
+        let header = read_header(&mut reader, self.connection.peer)?;
+        let bytes = reader.counted.bytes;
+        if header.is_some() || bytes == FIRST_WORD_BYTES as u64 {
+            self.prove();
         }
         if header.as_ref().is_some_and(is_acknowledged) {
             let version = Version::V2_1_8;
-            let mut socket = &*self.socket;
+            let mut socket = &*self.connection.socket;
             socket
                 .write_all(&HeaderAck { version }.to_bytes())
                 .map_err(|source| reader.broken(source))?;
         }
-        Ok((header, reader.bytes_received()))
+        Ok((header, bytes))
     }
 
-    fn forward(&self, header: Option<ClientHeader>, bytes: u64) -> Result<Streams, Error> {
-        Ok(Streams {
-            incoming: Some(self.incoming(Direction::Forward, header, bytes)?),
-            ..Streams::default()
-        })
-    }
-
-    fn incoming(
-        &self,
-        direction: Direction,
-        header: Option<ClientHeader>,
-        bytes_received: u64,
-    ) -> Result<Incoming, Error> {
-        Ok(Incoming {
-            socket: Arc::clone(&self.socket),
-            connected: self.view(direction, false, header.as_ref())?,
-            begun: self.accepted,
-            stream: self.config.stream.clone(),
-            silence_max: self.config.idle_timeout,
-            header,
+    fn incoming(&self, direction: Direction, bytes_received: u64) -> Result<Run, Error> {
+        let incoming = Incoming {
+            connected: self.connection.connected(direction, false)?,
+            connection: self.connection.clone(),
+            silence_max: self.idle_timeout,
             bytes_received,
-            ticket: Some(self.ticket.clone()),
-        })
-    }
-
-    fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, Error> {
-        Ok(Outgoing {
-            socket: Arc::clone(&self.socket),
-            connected: self.view(direction, true, Some(asked))?,
-            plan: plan(asked, &self.config),
-            input: None,
-            is_read: direction == Direction::FullDuplex,
-            _ticket: Some(self.ticket.clone()),
-        })
-    }
-
-    fn back(
-        &self,
-        port: u16,
-        is_at_once: bool,
-        asked: &ClientHeader,
-    ) -> Result<ConnectBack, Error> {
-        let setup = |source| Error::Setup {
-            peer: self.peer,
-            source,
         };
-        let local = self.socket.local_addr().map_err(setup)?;
-        Ok(ConnectBack {
-            config: way_back(local, self.peer, port, asked, &self.config),
-            plan: plan(asked, &self.config),
+        Ok(incoming.boxed())
+    }
+
+    /// From the address that the client reached to the one that it came from.
+    fn back(&self, port: u16, is_at_once: bool, asked: &ClientHeader) -> Result<Back, Error> {
+        let mut peer = self.connection.peer;
+        let local = self.connection.socket.local_addr();
+        let mut local = local.map_err(Error::setup(peer))?;
+        local.set_port(0);
+        peer.set_port(port);
+        let stream = as_asked(asked, &self.connection.stream);
+        let config = ClientConfig {
+            bind: Some(local),
+            ..ClientConfig::new(peer, stream)
+        };
+        let ticket = self.connection.ticket.clone();
+        Ok(Back {
             is_at_once,
-            ticket: self.ticket.clone(),
+            length_bytes: config.stream.length_bytes,
+            rate: None,
+            connect: Box::new(move |signals| {
+                let mut outgoing = connect_back(&config, signals)?;
+                outgoing.connection.ticket = ticket;
+                outgoing.may_be_reset = true;
+                Ok((outgoing.connected, outgoing.boxed()))
+            }),
         })
-    }
-
-    fn view(
-        &self,
-        direction: Direction,
-        is_sender: bool,
-        asked: Option<&ClientHeader>,
-    ) -> Result<Connected, Error> {
-        let view = View {
-            remarks: Remarks::of_server(&self.config.stream, asked),
-            direction,
-            is_sender,
-            asked_bytes: self.config.stream.buffer_bytes,
-            connecting: None,
-        };
-        view.of(&self.socket, self.peer)
-            .map_err(|source| Error::Setup {
-                peer: self.peer,
-                source,
-            })
     }
 
     /// Refuses a client whose second stream would be one too many.
     fn stop_if_crowded(&self) -> Result<(), Error> {
-        if !self.ticket.has_room_for_another() {
-            return Err(Error::Crowded { peer: self.peer });
+        let Connection { ticket, peer, .. } = &self.connection;
+        if ticket.as_ref().is_none_or(Ticket::has_room_for_another) {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Because(format!(
+            "{peer} asks for a stream while the most are running; try again later"
+        )))
+    }
+}
+
+fn bad_header(peer: SocketAddr) -> impl Fn(HeaderError) -> Error + Copy {
+    move |source| {
+        Error::Because(format!(
+            "the stream of {peer} has no good header ({source})"
+        ))
     }
 }
 
 fn read_header(reader: &mut Reader, peer: SocketAddr) -> Result<Option<ClientHeader>, Error> {
-    let bad = |source| Error::Header { peer, source };
+    let bad = bad_header(peer);
     let mut bytes = [0; HEADER_BYTES_MAX];
     let (first_word, rest) = bytes.split_at_mut(FIRST_WORD_BYTES);
     if !reader.read_whole(first_word, HEADER_LIMIT)? {
@@ -493,22 +429,24 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn run(self, signals: &Signals) -> Result<ReceiveReport, Error> {
-        let begun = Instant::now();
-        let Some(accepted) = self.listener.accept(signals, self.idle_timeout)? else {
-            return Err(Error::NoClient {
-                address: self.local_addr(),
-                seconds: begun.elapsed().as_secs_f64(),
-            });
+    pub fn run(mut self, signals: &Signals) -> Result<Total, Error> {
+        let (address, begun) = (self.local_addr(), Instant::now());
+        let Some(taken) = self.listener.accept(signals, self.idle_timeout)? else {
+            let seconds = begun.elapsed().as_secs_f64();
+            return Err(Error::Because(format!(
+                "no client connected to {address} within {seconds} s; start it sooner or wait longer"
+            )));
         };
-        let peer = accepted.peer;
-        match accepted.open(signals)? {
+        match (taken.open)(signals)? {
             Streams {
                 incoming: Some(incoming),
                 outgoing: None,
                 back: None,
-            } => incoming.run(signals, &mut ()),
-            _ => Err(Error::OtherDirection { peer }),
+            } => incoming(signals, &mut ()),
+            _ => Err(Error::Because(format!(
+                "{} asks for traffic towards itself; run it without -d, -r, -R and --full-duplex",
+                taken.peer
+            ))),
         }
     }
 }
@@ -522,24 +460,18 @@ mod tests {
 
     #[test]
     fn a_client_cannot_ask_for_more_than_the_server_gives() {
-        let mut config = ListenerConfig::tcp(ServerConfig {
-            bind: ([127, 0, 0, 1], 0).into(),
-            receive_buffer_bytes: None,
-            idle_timeout: Duration::ZERO,
-        });
+        let mut own = StreamConfig::tcp(Amount::Bytes(0));
         let mut asked = ClientHeader::for_tcp(1, Amount::Time(Duration::MAX));
-        assert_eq!(plan(&asked, &config).duration, SEND_TIME_MAX);
-        config.send_time_max = Duration::MAX;
-        assert_eq!(plan(&asked, &config).duration, SEND_TIME_MAX);
-        config.send_time_max = Duration::from_secs(1);
-        assert_eq!(plan(&asked, &config).duration, config.send_time_max);
+        assert_eq!(as_asked(&asked, &own).bounds().0, SEND_TIME_MAX);
+        own.time_max = Duration::from_secs(1);
+        assert_eq!(as_asked(&asked, &own).bounds().0, own.time_max);
         for (buffer_bytes, write_bytes) in [
             (0, TCP_LENGTH_BYTES),
             (1, 1),
             (u32::MAX, WRITE_BYTES_MAX as usize),
         ] {
             asked.buffer_bytes = buffer_bytes;
-            assert_eq!(plan(&asked, &config).stream.length_bytes, write_bytes);
+            assert_eq!(as_asked(&asked, &own).length_bytes, write_bytes);
         }
     }
 }

@@ -3,60 +3,37 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use nicpoll_model::RateUnit;
 use nicpoll_model::traffic::Direction;
-use nicpoll_model::{Rate, RateUnit};
 use nicpoll_sys::socket;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{Signals, sockets};
 use rustix::net::{SocketFlags, SocketType};
 
-use super::receiver::{Incoming, Reception};
-use super::sender::{Outgoing, Plan, SendError, SendReport};
-use crate::config::{
-    ClientConfig, SocketOptions, StreamConfig, UDP_LENGTH_BYTES, set_type_of_service,
-};
-use crate::records::{Connected, Observer, Remarks};
-use crate::slots::Ticket;
-use crate::stream::{self, Back, Stream, Test, bounds, silence_max};
+use super::receiver::Incoming;
+use super::sender::{Outgoing, check_payload};
+use crate::config::{ClientConfig, SocketOptions, StreamConfig, UDP_LENGTH_BYTES};
+use crate::records::{Connected, Observer, Remarks, Total};
+use crate::stream::Error;
+use crate::stream::{Streams, silence_max};
 use crate::wire::{
-    Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX,
-    PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN, mark_shared_clock, upper_flags,
+    Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MIN,
+    SHARED_CLOCK_BYTES_MIN, mark_shared_clock, upper_flags,
 };
-
-/// The streams of one pair of addresses, and the one that a server sends over a socket of its own.
-pub type Streams = stream::Streams<Incoming, Outgoing, ConnectBack>;
-
-impl From<Streams> for Test {
-    fn from(streams: Streams) -> Self {
-        Test {
-            incoming: streams.incoming.map(Stream::boxed),
-            outgoing: streams.outgoing.map(Stream::boxed),
-            back: streams.back.map(|back| Back {
-                is_at_once: back.is_at_once,
-                length_bytes: back.plan.payload.len(),
-                rate: back.rate(),
-                connect: Box::new(move |_| {
-                    let outgoing = back.connect()?;
-                    Ok((outgoing.connected, outgoing.boxed()))
-                }),
-            }),
-        }
-    }
-}
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
 /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
 /// be of 2.0.x there are ten, 250 ms apart. What flows in the other direction is left to [`connect`].
 ///
 /// # Errors
-/// See [`SendError`]. A server that never answers is no error.
+/// See [`Error`]. A server that never answers is no error.
 pub fn run_client(
     config: &ClientConfig,
     signals: &Signals,
     observer: &mut dyn Observer,
-) -> Result<SendReport, SendError> {
+) -> Result<Total, Error> {
     let socket = own_socket(config)?;
     outgoing(config, socket, Direction::Forward)?.run(signals, observer)
 }
@@ -64,66 +41,61 @@ pub fn run_client(
 /// Makes the socket; returns what is to be sent and received over it.
 ///
 /// # Errors
-/// [`SendError::Payload`] and [`SendError::Setup`].
-pub fn connect(config: &ClientConfig) -> Result<Streams, SendError> {
-    let peer = config.peer;
-    let setup = |source| SendError::Setup { peer, source };
+/// When there can be no such socket or payload.
+pub fn connect(config: &ClientConfig) -> Result<Streams, Error> {
     let socket = own_socket(config)?;
     let mut streams = Streams::default();
     match config.stream.directions {
         Directions::Forward | Directions::Dual { .. } => {
-            streams.outgoing = Some(outgoing(config, socket, Direction::Forward)?);
+            let outgoing = outgoing(config, socket, Direction::Forward)?;
+            streams.outgoing = Some(outgoing.boxed());
         }
         Directions::Reverse => {
-            streams.incoming = Some(incoming(config, socket, Direction::Reverse)?);
+            let incoming = incoming(config, socket, Direction::Reverse)?;
+            streams.incoming = Some(incoming.boxed());
         }
         Directions::FullDuplex => {
-            let other = socket.try_clone().map_err(setup)?;
-            streams.incoming = Some(incoming(config, other, Direction::FullDuplex)?);
-            streams.outgoing = Some(outgoing(config, socket, Direction::FullDuplex)?);
+            let other = socket.try_clone().map_err(Error::setup(config.peer))?;
+            let incoming = incoming(config, other, Direction::FullDuplex)?;
+            let outgoing = outgoing(config, socket, Direction::FullDuplex)?;
+            streams.incoming = Some(incoming.boxed());
+            streams.outgoing = Some(outgoing.boxed());
         }
     }
     Ok(streams)
 }
 
-fn own_socket(config: &ClientConfig) -> Result<UdpSocket, SendError> {
-    let payload_bytes = config.stream.length_bytes;
-    if !(least_payload_bytes(&config.stream)..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
-        return Err(SendError::Payload { payload_bytes });
-    }
-    let buffer_bytes = config.stream.buffer_bytes;
-    let (peer, bind) = (config.peer, config.bind);
-    socket_to(peer, bind, &config.stream.socket, buffer_bytes)
-        .map_err(|source| SendError::Setup { peer, source })
+fn own_socket(config: &ClientConfig) -> Result<UdpSocket, Error> {
+    let stream = &config.stream;
+    check_payload(stream.length_bytes, least_payload_bytes(stream))?;
+    socket_to(
+        config.peer,
+        config.bind,
+        &stream.socket,
+        stream.buffer_bytes,
+    )
+    .map_err(Error::setup(config.peer))
 }
 
 fn outgoing(
     config: &ClientConfig,
     socket: UdpSocket,
     direction: Direction,
-) -> Result<Outgoing, SendError> {
-    let peer = config.peer;
-    let stream = &config.stream;
-    let remarks = Remarks::of_client(stream);
-    let connected = sending(&socket, peer, direction, stream.buffer_bytes, remarks)
-        .map_err(|source| SendError::Setup { peer, source })?;
-    let (duration, bytes_max) = bounds(config.stream.amount, Duration::MAX);
-    if let Some(rate) = config.stream.pacing_bytes_per_second {
-        socket::set_max_pacing_rate(&socket, rate)
-            .map_err(|source| SendError::Setup { peer, source })?;
+) -> Result<Outgoing, Error> {
+    let (peer, stream) = (config.peer, &config.stream);
+    let remarks = Remarks::of(stream, None);
+    let connected = sending(&socket, peer, direction, stream.buffer_bytes, remarks)?;
+    if let Some(rate) = stream.pacing_bytes_per_second {
+        socket::set_max_pacing_rate(&socket, rate).map_err(Error::setup(peer))?;
     }
     Ok(Outgoing {
         socket,
         connected,
-        plan: Plan {
-            duration,
-            bytes_max,
-            opening: opening(config),
-            payload: payload(config, stream.length_bytes),
-            stream: config.stream.clone(),
-            is_answered: direction == Direction::Forward,
-            ends_at_closed_port: false,
-        },
+        opening: opening(config),
+        payload: payload(config, stream.length_bytes),
+        stream: stream.clone(),
+        is_answered: direction == Direction::Forward,
+        ends_at_closed_port: false,
         _client: None,
         _ticket: None,
     })
@@ -133,37 +105,29 @@ fn incoming(
     config: &ClientConfig,
     socket: UdpSocket,
     direction: Direction,
-) -> Result<Incoming, SendError> {
-    let peer = config.peer;
-    let setup = |source| SendError::Setup { peer, source };
+) -> Result<Incoming, Error> {
+    let (peer, stream) = (config.peer, &config.stream);
+    let setup = Error::setup(peer);
     socket::enable_arrival_times(&socket).map_err(setup)?;
-    if config.stream.is_batched {
+    if stream.is_batched {
         socket::enable_coalescing(&socket).map_err(setup)?;
     }
     let server = ServerConfig {
         bind: peer,
-        receive_buffer_bytes: config.stream.buffer_bytes,
-        idle_timeout: silence_max(config.stream.amount),
+        receive_buffer_bytes: stream.buffer_bytes,
+        idle_timeout: silence_max(stream.amount),
     };
     let bound = BoundUdp::set_up(socket, &server).map_err(setup)?;
     Ok(Incoming {
-        bound,
-        stream: config.stream.clone(),
-        reception: Reception {
-            direction,
-            is_answered: false,
-            remarks: Remarks::of_client(&config.stream),
-            expected: match config.stream.amount {
-                Amount::Time(duration) => Some(duration),
-                Amount::Bytes(_) => None,
-            },
+        direction,
+        is_answered: false,
+        expected: match stream.amount {
+            Amount::Time(duration) => Some(duration),
+            Amount::Bytes(_) => None,
         },
-        queued: Vec::new(),
-        begun: None,
         // Who sends as well asks with every datagram.
         request: (direction == Direction::Reverse).then(|| (peer, opening(config))),
-        _client: None,
-        ticket: None,
+        ..Incoming::of(bound, stream.clone())
     })
 }
 
@@ -193,13 +157,15 @@ pub fn sending(
     direction: Direction,
     asked_bytes: Option<usize>,
     remarks: Remarks,
-) -> io::Result<Connected> {
+) -> Result<Connected, Error> {
+    let setup = Error::setup(peer);
+    let granted_bytes = socket::send_buffer(socket).map_err(setup)?;
     Ok(Connected {
-        local: socket.local_addr()?,
+        local: socket.local_addr().map_err(setup)?,
         peer,
         direction,
         is_sender: true,
-        buffer: sockets::described(asked_bytes, socket::send_buffer(socket)?),
+        buffer: sockets::described(asked_bytes, granted_bytes),
         tcp: None,
         remarks,
     })
@@ -286,59 +252,4 @@ fn payload(config: &ClientConfig, length_bytes: usize) -> Vec<u8> {
         mark_shared_clock(&mut payload, now.unwrap_or_default());
     }
     payload
-}
-
-/// Sets what the client asks for of a socket that is sent to it over.
-pub fn make_as_asked(socket: &UdpSocket, peer: SocketAddr, asked: &ClientHeader) -> io::Result<()> {
-    if let Some(service) = asked.type_of_service() {
-        set_type_of_service(socket, peer, service)?;
-    }
-    if let Some(rate) = asked.pacing_bytes_per_second {
-        socket::set_max_pacing_rate(socket, rate)?;
-    }
-    Ok(())
-}
-
-/// A stream that waits to be sent to a client over a socket of its own (-d and -r).
-#[derive(Debug)]
-pub struct ConnectBack {
-    pub(super) peer: SocketAddr,
-    pub(super) local: SocketAddr,
-    pub(super) options: SocketOptions,
-    pub(super) asked: ClientHeader,
-    pub(super) remarks: Remarks,
-    pub(super) plan: Plan,
-    /// Whether it is to begin at once rather than after the client's own stream.
-    pub is_at_once: bool,
-    pub(super) ticket: Ticket,
-}
-
-impl ConnectBack {
-    /// The rate to keep to.
-    pub fn rate(&self) -> Option<Rate> {
-        self.plan.stream.rate
-    }
-
-    /// Makes the socket.
-    ///
-    /// # Errors
-    /// [`SendError::Setup`].
-    pub fn connect(self) -> Result<Outgoing, SendError> {
-        let peer = self.peer;
-        let setup = |source| SendError::Setup { peer, source };
-        let socket = socket_to(peer, Some(self.local), &self.options, None).map_err(setup)?;
-        make_as_asked(&socket, peer, &self.asked).map_err(setup)?;
-        let connected =
-            sending(&socket, peer, Direction::Reverse, None, self.remarks).map_err(setup)?;
-        Ok(Outgoing {
-            socket,
-            connected,
-            plan: Plan {
-                is_answered: true,
-                ..self.plan
-            },
-            _client: None,
-            _ticket: Some(self.ticket),
-        })
-    }
 }

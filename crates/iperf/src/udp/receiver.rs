@@ -12,85 +12,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::TimeDistribution;
 use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
-use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};
+use nicpoll_traffic::sockets;
+use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 
 use super::sender::Clock;
 use super::session::{Head, Session};
-use crate::config::StreamConfig;
-use crate::events::{Failed, Total};
-use crate::records::{
-    Calls, Connected, Distribution, IntervalRecord, Intervals, Observer, Remarks, Totals,
-};
+use crate::config::{StreamConfig, UDP_LENGTH_BYTES};
+use crate::records::{Calls, Connected, End, IntervalRecord, Intervals, Observer, Remarks, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
-use crate::stream::{Stream, make_sleeps_exact};
-use crate::wire::PAYLOAD_BYTES_MAX;
-
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The sender's FIN came, and silence after it where it is answered.
-    Fin,
-    /// [`Signals::sender_done`] was set and the socket is empty.
-    SenderDone,
-    /// Nothing came for the idle timeout, or for some time when the test should have been over.
-    Idle,
-}
-
-/// What the receiver counted. FINs are no data: they are in no other figure.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReceiveReport {
-    /// The sender; `None` when nobody came.
-    pub peer: Option<SocketAddr>,
-    /// Datagrams of data that were read, duplicates included.
-    pub datagrams_received: u64,
-    /// Their payload.
-    pub bytes_received: u64,
-    /// From the first datagram to the last one of data.
-    pub seconds: f64,
-    /// From the first datagram to the first FIN: what 2.1.8 divides by. `None` without FIN.
-    pub seconds_to_fin: Option<f64>,
-    /// The highest id known to be data: datagrams that the sender sent.
-    pub datagrams_expected: u64,
-    /// Ids up to the highest known that did not arrive. The first FIN tells of the last ones, and
-    /// of one too many for each FIN that was lost before it.
-    pub lost: u64,
-    /// Datagrams that arrived after a later one.
-    pub out_of_order: u64,
-    /// Datagrams whose id had arrived before.
-    pub duplicates: u64,
-    /// Jitter after RFC 3550 section 6.4.1 from the kernel's times of arrival; `None` below two
-    /// datagrams.
-    pub jitter_seconds: Option<f64>,
-    /// FINs that were read.
-    pub fins_received: u64,
-    /// Answers to them that the kernel took,
-    pub fin_acks_sent: u64,
-    /// and those that it refused.
-    pub refused_sends: RefusedSends,
-    /// Datagrams of other peers, and those that are none of iperf's.
-    pub foreign_datagrams: u64,
-    /// How the session ended.
-    pub end: End,
-    /// The stream as one interval that ends with the first FIN, without one with the last datagram of
-    /// data.
-    pub whole: IntervalRecord,
-    /// Gaps between arrivals by the kernel's times; datagrams that were handed over as one batch have
-    /// none between them. `None` when they are not recorded, and below two datagrams.
-    pub gaps: Option<Box<Distribution>>,
-    /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends
-    /// have one clock (`--trip-times`), and when a datagram arrived before it was sent.
-    pub one_way_delays: Option<Box<Distribution>>,
-    /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
-    pub delays_to_program: Option<TimeDistribution>,
-    /// The receive buffer.
-    pub receive_buffer: SocketBuffer,
-}
+use crate::stream::Error;
+use crate::stream::{Run, make_sleeps_exact};
+use crate::wire::{Amount, PAYLOAD_BYTES_MAX};
 
 /// A 2.1.8 client asks again after a random silence up to this long,
 const ASK_EVERY_MAX: Duration = Duration::from_millis(20);
@@ -102,56 +37,72 @@ const REQUESTS_MAX: u32 = 100;
 pub struct Incoming {
     // The socket is dropped before the client's address: the listener knows the client for as long as
     // its datagrams can arrive here.
-    pub(super) bound: BoundUdp,
-    pub(super) stream: StreamConfig,
-    pub(super) reception: Reception,
+    pub bound: BoundUdp,
+    pub stream: StreamConfig,
+    /// Which way the test's data flow over the socket.
+    pub direction: Direction,
+    /// Whether FINs are answered; where they are not, the first one ends the stream.
+    pub is_answered: bool,
+    pub remarks: Remarks,
+    /// When the stream should be over: a short silence ends it then.
+    pub expected: Option<Duration>,
     /// What came before the socket was the sender's alone.
-    pub(super) queued: Vec<Head>,
+    pub queued: Vec<Head>,
     /// When the first datagram was looked at; `None` when none has come.
-    pub(super) begun: Option<Instant>,
+    pub begun: Option<Instant>,
     /// Whom to ask for the stream, and with which payload.
-    pub(super) request: Option<(SocketAddr, Vec<u8>)>,
+    pub request: Option<(SocketAddr, Vec<u8>)>,
+    /// Whether to record how long datagrams take from their sender, which has this host's clock, to this program.
+    pub records_delays: bool,
     /// The sender, at a listener.
-    pub(super) _client: Option<Arc<SocketAddr>>,
+    pub _client: Option<Arc<SocketAddr>>,
     /// Counts the stream at a server.
-    pub(super) ticket: Option<Ticket>,
-}
-
-impl Stream for Incoming {
-    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
-        let report = self.run(signals, observer)?;
-        let is_ended = report.end == End::Fin;
-        Ok(Total {
-            gaps: report.gaps,
-            one_way_delays: report.one_way_delays,
-            ..Total::received(report.whole, report.receive_buffer, is_ended)
-        })
-    }
+    pub ticket: Option<Ticket>,
 }
 
 impl Incoming {
+    /// From a sender that is not known yet, over a socket of its own.
+    pub fn of(bound: BoundUdp, stream: StreamConfig) -> Self {
+        Incoming {
+            bound,
+            remarks: Remarks::of(&stream, None),
+            stream,
+            direction: Direction::Forward,
+            is_answered: true,
+            expected: None,
+            queued: Vec::new(),
+            begun: None,
+            request: None,
+            records_delays: false,
+            _client: None,
+            ticket: None,
+        }
+    }
+
+    /// The same, to be run later.
+    pub fn boxed(self) -> Run {
+        Box::new(move |signals, observer| self.run(signals, observer))
+    }
+
     /// Receives the stream to its end.
-    ///
-    /// # Errors
-    /// See [`ServerError`].
-    pub fn run(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> Result<ReceiveReport, ServerError> {
+    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         if let Some((server, payload)) = &self.request {
             self.ask(*server, payload.clone(), signals)?;
         }
-        if self.stream.is_batched {
+        let is_batched = self.stream.is_batched;
+        if is_batched {
             make_sleeps_exact();
         }
-        let interval = self.stream.interval;
-        let nap = || Nap::new(Instant::now());
+        let now = Instant::now();
         let mut receiver = Receiver {
-            ticket: self.ticket.as_ref(),
-            nap: self.stream.is_batched.then(nap),
-            records_times: self.stream.records_times,
-            ..Receiver::new(&self.bound, self.reception, interval, observer)
+            incoming: &self,
+            intervals: Intervals::new(self.stream.interval, observer),
+            session: None,
+            calls: Calls::default(),
+            foreign_datagrams: 0,
+            last_good: now,
+            draining_since: None,
+            nap: is_batched.then(|| Nap::new(now)),
         };
         if let (Some(first), Some(begun)) = (self.queued.first(), self.begun) {
             receiver.open(first, begun)?;
@@ -159,7 +110,20 @@ impl Incoming {
                 receiver.take(head, begun)?;
             }
         }
-        receiver.run(signals)
+        let outcome = receiver.receive(signals);
+        let counted = receiver.counted();
+        if let Some(session) = &receiver.session {
+            receiver.intervals.finish(session.elapsed(), counted);
+        }
+        let buffer = self.bound.receive_buffer;
+        Ok(Total {
+            end: Some(outcome?),
+            foreign_datagrams: receiver.foreign_datagrams,
+            ..match &receiver.session {
+                Some(session) => session.total(receiver.calls, buffer),
+                None => Total::of(counted, buffer),
+            }
+        })
     }
 
     /// Repeats the first datagram until the server sends.
@@ -168,14 +132,14 @@ impl Incoming {
         server: SocketAddr,
         mut payload: Vec<u8>,
         signals: &Signals,
-    ) -> Result<(), ServerError> {
-        let failed = |source| self.bound.receive_failed(source);
+    ) -> Result<(), Error> {
+        let failed = |source| Error::from(self.bound.receive_failed(source));
         let socket = &self.bound.socket;
         let clock = Clock::start();
         let random = RandomState::new();
         for request in 0..REQUESTS_MAX {
             if signals.is_cancelled() || signals.is_sender_done() {
-                return Err(ServerError::Cancelled);
+                return Err(Error::Cancelled);
             }
             clock.header(1).write_to(&mut payload);
             let mut refused = RefusedSends::default();
@@ -193,7 +157,10 @@ impl Incoming {
                 Err(source) => return Err(failed(source)),
             }
         }
-        Err(ServerError::NoData { peer: server })
+        Err(Error::Because(format!(
+            "no data came from {server}; see that the server runs and may send here: nicpoll's needs --allow \
+             with this host's address"
+        )))
     }
 }
 
@@ -207,13 +174,10 @@ impl Server {
     /// Binds the socket; datagrams are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`] and [`ServerError::Setup`].
-    pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
+    /// When the address is not to be had.
+    pub fn bind(config: &ServerConfig) -> Result<Self, Error> {
         let bound = BoundUdp::bind(config)?;
-        socket::enable_arrival_times(&bound.socket).map_err(|source| ServerError::Setup {
-            address: config.bind,
-            source,
-        })?;
+        socket::enable_arrival_times(&bound.socket).map_err(Error::setup(config.bind))?;
         Ok(Server { bound })
     }
 
@@ -226,20 +190,14 @@ impl Server {
     /// whose.
     ///
     /// # Errors
-    /// See [`ServerError`]. A client that never comes is no error: see [`ReceiveReport::end`].
-    pub fn run(self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
-        let mut unheard = ();
-        let reception = Reception {
-            direction: Direction::Forward,
-            is_answered: true,
-            remarks: Remarks::default(),
-            expected: None,
-        };
-        let receiver = Receiver {
+    /// See [`Error`]. A client that never comes is no error: see [`End::Idle`].
+    pub fn run(self, signals: &Signals) -> Result<Total, Error> {
+        let stream = StreamConfig::udp(UDP_LENGTH_BYTES, Amount::Bytes(0));
+        let incoming = Incoming {
             records_delays: true,
-            ..Receiver::new(&self.bound, reception, None, &mut unheard)
+            ..Incoming::of(self.bound, stream)
         };
-        receiver.run(signals)
+        incoming.run(signals, &mut ())
     }
 }
 
@@ -250,30 +208,10 @@ const SILENCE_AT_END: Duration = Duration::from_secs(2);
 /// The longest time to empty the socket after the sender is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// How a stream is received.
-#[derive(Clone, Copy, Debug)]
-pub struct Reception {
-    /// Which way the test's data flow over the socket.
-    pub direction: Direction,
-    /// Whether FINs are answered; where they are not, the first one ends the stream.
-    pub is_answered: bool,
-    /// What is remarked of it.
-    pub remarks: Remarks,
-    /// When the stream should be over: a short silence ends it then.
-    pub expected: Option<Duration>,
-}
-
 struct Receiver<'a> {
-    bound: &'a BoundUdp,
-    reception: Reception,
+    incoming: &'a Incoming,
     intervals: Intervals<'a>,
-    /// A server's.
-    ticket: Option<&'a Ticket>,
     session: Option<Session>,
-    /// Whether to record gaps and times of transit,
-    records_times: bool,
-    /// and how long datagrams take from their sender, which has this host's clock, to this program.
-    records_delays: bool,
     calls: Calls,
     foreign_datagrams: u64,
     /// When the last datagram of the session came, or the wait for it began.
@@ -283,46 +221,17 @@ struct Receiver<'a> {
     nap: Option<Nap>,
 }
 
-impl<'a> Receiver<'a> {
-    fn new(
-        bound: &'a BoundUdp,
-        reception: Reception,
-        interval: Option<Duration>,
-        observer: &'a mut dyn Observer,
-    ) -> Self {
-        Receiver {
-            bound,
-            reception,
-            intervals: Intervals::new(interval, observer),
-            ticket: None,
-            session: None,
-            records_times: false,
-            records_delays: false,
-            calls: Calls::default(),
-            foreign_datagrams: 0,
-            last_good: Instant::now(),
-            draining_since: None,
-            nap: None,
-        }
-    }
-
-    fn run(mut self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
-        let outcome = self.receive(signals);
-        let totals = self.totals();
-        if let Some(session) = &self.session {
-            self.intervals.finish(session.elapsed(), totals);
-        }
-        Ok(self.report(outcome?))
-    }
-
-    fn receive(&mut self, signals: &Signals) -> Result<End, ServerError> {
+impl Receiver<'_> {
+    fn receive(&mut self, signals: &Signals) -> Result<End, Error> {
+        let incoming = self.incoming;
+        let failed = |source| Error::from(incoming.bound.receive_failed(source));
+        let ticket = incoming.ticket.as_ref();
         let begun = Instant::now();
-        let room = Room::new(self.ticket, begun);
-        let mut room = room.map_err(|source| self.bound.receive_failed(source))?;
+        let mut room = Room::new(ticket, begun).map_err(failed)?;
         let mut least_rate = LeastRate::new(begun);
         loop {
             if signals.is_cancelled() {
-                return Err(ServerError::Cancelled);
+                return Err(Error::Cancelled);
             }
             // Read before the receive: a socket that is empty afterwards stays empty.
             let is_draining = signals.is_sender_done();
@@ -333,7 +242,7 @@ impl<'a> Receiver<'a> {
             };
             let batch = room.batch();
             let datagrams_max = batch.datagrams_max() as u32;
-            let received = batch.receive(&self.bound.socket, wait);
+            let received = batch.receive(&incoming.bound.socket, wait);
             let now = Instant::now();
             self.close_intervals(now);
             let is_empty = match received {
@@ -362,9 +271,9 @@ impl<'a> Receiver<'a> {
                     true
                 }
                 Err(error) if sockets::is_no_datagram(&error) => false,
-                Err(source) => return Err(self.bound.receive_failed(source)),
+                Err(source) => return Err(failed(source)),
             };
-            let is_in_the_way = self.ticket.is_some_and(|ticket| {
+            let is_in_the_way = ticket.is_some_and(|ticket| {
                 let bytes = self.session.as_ref().map_or(0, |session| session.bytes);
                 least_rate.is_missed(ticket, bytes, now)
             });
@@ -377,11 +286,10 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn take(&mut self, head: &Head, now: Instant) -> Result<(), ServerError> {
+    fn take(&mut self, head: &Head, now: Instant) -> Result<(), Error> {
         let Head { source, raw, .. } = head;
-        let bound = self.bound;
-        let is_answered = self.reception.is_answered;
-        let ticket = self.ticket;
+        let incoming = self.incoming;
+        let bound = &incoming.bound;
         let session = match &mut self.session {
             Some(session) if session.peer == *source => session,
             None if head.opens_session() => {
@@ -398,42 +306,48 @@ impl<'a> Receiver<'a> {
             return Ok(());
         };
         let length = head.payload_bytes;
+        let is_timed = header.id >= 0 && session.times.is_some();
         if header.id >= 0 {
             session.data(&header, length, head.arrival_ns, now);
         } else if let Some(answer) = session.fin(raw, &header, length, head.arrival_ns, now)
-            && is_answered
+            && incoming.is_answered
             && bound.answer(*source, &answer, &mut session.acks_refused)?
         {
             session.acks_sent += 1;
         }
-        if let Some(ticket) = ticket
+        if let Some(ticket) = &incoming.ticket
             && session.datagrams + session.fins_received > 1
         {
             ticket.prove();
+        }
+        if let Some(arrival_ns) = head.arrival_ns.filter(|_| is_timed) {
+            let transit_ns = arrival_ns.saturating_sub(header.sent_ns());
+            self.intervals.transit.record(transit_ns);
         }
         self.last_good = now;
         Ok(())
     }
 
     /// Begins the session with the sender of this datagram, which the socket is connected to.
-    fn open(&mut self, first: &Head, now: Instant) -> Result<&mut Session, ServerError> {
+    fn open(&mut self, first: &Head, now: Instant) -> Result<&mut Session, Error> {
+        let Incoming { bound, stream, .. } = self.incoming;
         let peer = first.source;
-        let local = self.bound.socket.local_addr();
+        let local = bound.socket.local_addr();
         self.intervals.observer.connected(&Connected {
-            local: local.map_err(|source| self.bound.receive_failed(source))?,
+            local: local.map_err(|source| bound.receive_failed(source))?,
             peer,
-            direction: self.reception.direction,
+            direction: self.incoming.direction,
             is_sender: false,
-            buffer: self.bound.receive_buffer,
+            buffer: bound.receive_buffer,
             tcp: None,
-            remarks: self.reception.remarks,
+            remarks: self.incoming.remarks,
         });
         self.last_good = now;
         let session = self.session.insert(Session::open(peer, &first.raw, now));
-        if self.records_times {
+        if stream.records_times {
             session.record_times(first.has_shared_clock);
         }
-        if self.records_delays {
+        if self.incoming.records_delays {
             session.delays = Some(Box::new(OneWayDelays::start()));
         }
         Ok(session)
@@ -444,23 +358,16 @@ impl<'a> Receiver<'a> {
         let Some(session) = &self.session else { return };
         let elapsed = session.elapsed_at(now);
         if self.intervals.is_due(elapsed) {
-            let totals = self.totals();
-            self.intervals.close_due(elapsed, totals);
-            let times = self
-                .session
-                .as_mut()
-                .and_then(|session| session.times.as_mut());
-            if let Some(times) = times {
-                times.begin_interval();
-            }
+            let counted = self.counted();
+            self.intervals.close_due(elapsed, counted);
         }
     }
 
-    fn totals(&self) -> Totals {
+    fn counted(&self) -> IntervalRecord {
         let session = self.session.as_ref();
-        Totals {
+        IntervalRecord {
             calls: self.calls,
-            ..session.map_or_else(Totals::default, Session::totals)
+            ..session.map(Session::counted).unwrap_or_default()
         }
     }
 
@@ -480,8 +387,8 @@ impl<'a> Receiver<'a> {
         });
         let is_over = self.is_over(now) && silence >= SILENCE_AT_END;
         match closing {
-            Some(_) if !self.reception.is_answered => Some(End::Fin),
-            Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Fin),
+            Some(_) if !self.incoming.is_answered => Some(End::Closed),
+            Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Closed),
             _ if is_over || silence >= self.silence_max() => Some(End::Idle),
             _ => None,
         }
@@ -489,8 +396,8 @@ impl<'a> Receiver<'a> {
 
     /// How long to wait for the next datagram: not long for one that may never come.
     fn silence_max(&self) -> Duration {
-        let idle_timeout = self.bound.idle_timeout;
-        match self.ticket {
+        let idle_timeout = self.incoming.bound.idle_timeout;
+        match &self.incoming.ticket {
             Some(ticket) if !ticket.proof().is_given() => idle_timeout.min(STRANGER_TIMEOUT),
             _ => idle_timeout,
         }
@@ -500,38 +407,9 @@ impl<'a> Receiver<'a> {
     fn is_over(&self, now: Instant) -> bool {
         let session = self.session.as_ref();
         session.is_some_and(|session| {
-            let expected = self.reception.expected;
+            let expected = self.incoming.expected;
             expected.is_some_and(|expected| session.elapsed_at(now) >= expected)
         })
-    }
-
-    fn report(self, end: End) -> ReceiveReport {
-        let session = self.session.as_ref();
-        let count = |of: fn(&Session) -> u64| session.map_or(0, of);
-        ReceiveReport {
-            peer: session.map(|session| session.peer),
-            datagrams_received: count(|session| session.datagrams),
-            bytes_received: count(|session| session.bytes),
-            seconds: session.map_or(0.0, Session::seconds),
-            seconds_to_fin: session.and_then(Session::seconds_to_fin),
-            datagrams_expected: count(|session| session.sequence.highest()),
-            lost: count(|session| session.sequence.lost()),
-            out_of_order: count(|session| session.sequence.out_of_order()),
-            duplicates: count(|session| session.sequence.duplicates()),
-            jitter_seconds: session.and_then(Session::jitter_seconds),
-            fins_received: count(|session| session.fins_received),
-            fin_acks_sent: count(|session| session.acks_sent),
-            refused_sends: session.map_or(RefusedSends::default(), |session| session.acks_refused),
-            foreign_datagrams: self.foreign_datagrams,
-            end,
-            whole: self
-                .totals()
-                .whole(session.map_or(Duration::ZERO, Session::elapsed)),
-            gaps: session.and_then(Session::gaps).map(Box::new),
-            one_way_delays: session.and_then(Session::one_way_delays).map(Box::new),
-            delays_to_program: session.and_then(Session::delays_to_program),
-            receive_buffer: self.bound.receive_buffer,
-        }
     }
 }
 

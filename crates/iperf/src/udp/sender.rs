@@ -15,19 +15,15 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::Pace;
 use nicpoll_sys::socket;
-use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::sockets::{Backlog, PACKET_HEADER_BYTES};
-use nicpoll_traffic::{LOOK_EVERY, Signals, WallClock};
+use nicpoll_traffic::sockets::{self, Backlog, PACKET_HEADER_BYTES};
+use nicpoll_traffic::{LOOK_EVERY, RefusedSends, Signals, WallClock};
 use rustix::io::Errno;
-use thiserror::Error;
 
 use crate::config::StreamConfig;
-use crate::events::{Failed, Total};
-use crate::records::{
-    Broken, Calls, Connected, Distribution, Gaps, IntervalRecord, Intervals, Observer, Totals,
-};
+use crate::records::{Connected, Gaps, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::Ticket;
-use crate::stream::{Block, Source, Stream, make_sleeps_exact};
+use crate::stream::Error;
+use crate::stream::{Block, Run, Source, make_sleeps_exact};
 use crate::wire::{
     DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply,
     SHARED_CLOCK_BYTES_MIN, ServerReport, Version, classify,
@@ -36,190 +32,110 @@ use crate::wire::{
 /// How often a sender looks for room that the kernel does not make it wait for.
 const ROOM_EVERY: Duration = Duration::from_micros(200);
 
-/// What to send.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The stream ends after this time
-    pub duration: Duration,
-    /// or after this many bytes, whichever comes first. The last datagram carries what is left of
-    /// them, but never less than the least payload.
-    pub bytes_max: u64,
+/// A stream that waits to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    // The socket is dropped before the client's address, as in a stream that is received.
+    pub socket: UdpSocket,
+    pub connected: Connected,
+    /// How. The last datagram carries what is left of the bytes to send, but never less than the least payload.
+    pub stream: StreamConfig,
     /// What the first datagram carries, but for its own header; as long as `payload` or longer,
     pub opening: Vec<u8>,
     /// and what the others carry.
     pub payload: Vec<u8>,
-    /// How. With an input neither time nor bytes count.
-    pub stream: StreamConfig,
     /// Whether FINs are answered: not where the other end sends over the same socket as well, or
     /// instead.
     pub is_answered: bool,
     /// Whether a closed port at the other end ends the stream, as it must where a client can ask for
     /// it and go.
     pub ends_at_closed_port: bool,
-}
-
-/// What the sender counted. FINs are no data: they are in no other figure.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SendReport {
-    /// Datagrams of data that the kernel took.
-    pub datagrams_sent: u64,
-    /// Their payload.
-    pub bytes_sent: u64,
-    /// From the first send to the return of the last.
-    pub seconds: f64,
-    /// Sends, of FINs too, that the kernel refused: no room in time, no buffers, or a closed port
-    /// reported. Their datagrams were not sent.
-    pub refused_sends: u64,
-    /// When the kernel first told that the receiver's port is closed, in seconds from the first send;
-    /// `None` when it did not.
-    pub closed_port_after: Option<f64>,
-    /// FINs that the kernel took.
-    pub fins_sent: u64,
-    /// Answers to FINs that arrived; 0 when none was.
-    pub fin_acks_received: u64,
-    /// What the receiver says it counted. `None` when it did not say.
-    pub server_report: Option<ServerReport>,
-    /// The stream as one interval.
-    pub whole: IntervalRecord,
-    /// Gaps between the beginnings of the sends; datagrams that were sent with one system call have
-    /// none between them. `None` when they are not recorded, and below two datagrams.
-    pub gaps: Option<Box<Distribution>>,
-    /// The send buffer.
-    pub send_buffer: SocketBuffer,
-}
-
-/// A stream that waits to be sent.
-#[derive(Debug)]
-pub struct Outgoing {
-    // The socket is dropped before the client's address, as in a stream that is received.
-    pub(super) socket: UdpSocket,
-    pub(super) connected: Connected,
-    pub(super) plan: Plan,
     /// Has the listener know the client for as long as this lives.
-    pub(super) _client: Option<Arc<SocketAddr>>,
+    pub _client: Option<Arc<SocketAddr>>,
     /// Counts the stream at a server.
-    pub(super) _ticket: Option<Ticket>,
+    pub _ticket: Option<Ticket>,
 }
 
-impl Stream for Outgoing {
-    fn total(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Failed> {
-        let is_answered = self.plan.is_answered;
+impl Outgoing {
+    /// The same, to be run later.
+    pub fn boxed(self) -> Run {
+        Box::new(move |signals, observer| self.run(signals, observer))
+    }
+
+    /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
+    /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
+    /// be of 2.0.x there are ten, 250 ms apart; where none is answered, three. A receiver that never answers is no
+    /// error.
+    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+        let (peer, stream) = (self.connected.peer, &self.stream);
+        check_payload(self.payload.len(), PAYLOAD_BYTES_MIN)?;
+        let offset = stream.dialect.client_header_offset();
+        let input = Source::of(stream, self.payload.len() - offset, peer)?;
+        // Payload from elsewhere is read for one datagram at a time.
+        let is_batched = stream.is_batched && input.is_none();
+        let datagrams_per_call = if is_batched { usize::MAX } else { 1 };
+        observer.connected(&self.connected);
+        let mut sender = Sender {
+            batch: Batch::new(&self.socket, &self.payload, datagrams_per_call),
+            outgoing: &self,
+            signals,
+            intervals: Intervals::new(stream.interval, observer),
+            clock: Clock::start(),
+            counted: IntervalRecord::default(),
+            input,
+            loaded: None,
+            gaps: stream.records_times.then(Gaps::new),
+            closed_port_after: None,
+            closing: Closing::default(),
+        };
+        sender.batch.dialect = stream.dialect;
+        let outcome = sender.send_data();
+        let elapsed = *outcome.as_ref().unwrap_or(&sender.clock.begun.elapsed());
+        sender.intervals.finish(elapsed, sender.counted);
+        let total = Total::of(sender.counted.until(elapsed), self.connected.buffer);
+        if let Err(error) = outcome {
+            sender.intervals.observer.broken(total);
+            return Err(error);
+        }
+        match self.is_answered {
+            true => sender.close()?,
+            false => sender.close_unanswered()?,
+        }
+        let closing = &sender.closing;
+        let is_unanswered = self.is_answered && closing.acks_received == 0;
         // Nobody answers for a group.
-        let is_group = self.connected.peer.ip().is_multicast();
-        let report = self.run(signals, observer)?;
-        let is_unanswered = is_answered && report.fin_acks_received == 0;
-        let is_unknown = is_unanswered && !is_group;
-        let closed_after = report.closed_port_after.filter(|_| is_unknown);
+        let is_unknown = is_unanswered && !peer.ip().is_multicast();
+        let closed_after = sender.closed_port_after.filter(|_| is_unknown);
         let doubt = match closed_after {
             Some(_) => "the server's port is closed; see whether it runs",
             None => "the server did not answer the end of the stream; what arrived is not known",
         };
         Ok(Total {
-            server_report: report.server_report,
-            gaps: report.gaps,
-            unanswered_fins: is_unanswered.then_some(report.fins_sent),
-            flowed_seconds: closed_after,
+            gaps: sender.gaps.as_ref().and_then(Gaps::times),
+            server_report: closing.server_report,
+            fins: closing.fins_sent,
+            fin_answers: closing.acks_received,
+            refused: RefusedSends {
+                unsent: sender.counted.calls.refused + closing.fins_refused,
+                filtered: 0,
+            },
+            is_unanswered,
+            flowed_seconds: closed_after.map(|after| after.as_secs_f64()),
             doubt: is_unknown.then_some(doubt),
-            ..Total::of(report.whole, report.send_buffer)
+            ..total
         })
     }
 }
 
-impl Outgoing {
-    /// Both ends, and the send buffer.
-    pub fn connected(&self) -> &Connected {
-        &self.connected
+/// Refuses a payload that has no room for the headers, or does not fit a datagram.
+pub fn check_payload(bytes: usize, least: usize) -> Result<(), Error> {
+    if (least..=PAYLOAD_BYTES_MAX).contains(&bytes) {
+        return Ok(());
     }
-
-    /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
-    /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
-    /// be of 2.0.x there are ten, 250 ms apart; where none is answered, three.
-    ///
-    /// # Errors
-    /// See [`SendError`]. A receiver that never answers is no error.
-    pub fn run(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> Result<SendReport, SendError> {
-        let plan = &self.plan;
-        let payload_bytes = plan.payload.len();
-        if !(PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
-            return Err(SendError::Payload { payload_bytes });
-        }
-        let input = self.open_input()?;
-        // Payload from elsewhere is read for one datagram at a time.
-        let is_batched = plan.stream.is_batched && input.is_none();
-        let datagrams_per_call = if is_batched { usize::MAX } else { 1 };
-        observer.connected(&self.connected);
-        let mut sender = Sender {
-            batch: Batch::new(&self.socket, &plan.payload, datagrams_per_call),
-            socket: &self.socket,
-            peer: self.connected.peer,
-            plan,
-            signals,
-            intervals: Intervals::new(plan.stream.interval, observer),
-            clock: Clock::start(),
-            datagrams_sent: 0,
-            bytes_sent: 0,
-            calls: Calls::default(),
-            input,
-            loaded: None,
-            gaps: plan.stream.records_times.then(Gaps::new),
-            closed_port_after: None,
-            closing: Closing::default(),
-        };
-        sender.batch.dialect = plan.stream.dialect;
-        let outcome = sender.send_data();
-        let elapsed = *outcome.as_ref().unwrap_or(&sender.clock.begun.elapsed());
-        let totals = sender.totals();
-        sender.intervals.finish(elapsed, totals);
-        if outcome.is_err() {
-            sender.intervals.observer.broken(&Broken {
-                whole: totals.whole(elapsed),
-                buffer: self.connected.buffer,
-            });
-        }
-        outcome?;
-        if plan.is_answered {
-            sender.close()?;
-        } else {
-            sender.close_unanswered()?;
-        }
-        Ok(SendReport {
-            datagrams_sent: sender.datagrams_sent,
-            bytes_sent: sender.bytes_sent,
-            seconds: elapsed.as_secs_f64(),
-            refused_sends: sender.calls.refused + sender.closing.fins_refused,
-            closed_port_after: sender.closed_port_after.map(|after| after.as_secs_f64()),
-            fins_sent: sender.closing.fins_sent,
-            fin_acks_received: sender.closing.acks_received,
-            server_report: sender.closing.server_report,
-            whole: totals.whole(elapsed),
-            gaps: sender
-                .gaps
-                .as_ref()
-                .and_then(Gaps::distribution)
-                .map(Box::new),
-            send_buffer: self.connected.buffer,
-        })
-    }
-
-    fn open_input(&self) -> Result<Option<Source>, SendError> {
-        let Plan {
-            payload, stream, ..
-        } = &self.plan;
-        let block_bytes = payload.len() - stream.dialect.client_header_offset();
-        let source = stream
-            .input
-            .as_ref()
-            .map(|input| Source::open(input, block_bytes));
-        source.transpose().map_err(|source| SendError::Input {
-            peer: self.connected.peer,
-            source,
-        })
-    }
+    Err(Error::Because(format!(
+        "a UDP payload of {bytes} bytes cannot carry an iperf stream; choose {PAYLOAD_BYTES_MIN} to \
+         {PAYLOAD_BYTES_MAX}, {SHARED_CLOCK_BYTES_MIN} at least to tell of a clock that both ends have"
+    )))
 }
 
 /// What the next datagram carries.
@@ -235,16 +151,12 @@ enum Load {
 }
 
 struct Sender<'a> {
-    socket: &'a UdpSocket,
-    peer: SocketAddr,
-    plan: &'a Plan,
+    outgoing: &'a Outgoing,
     signals: &'a Signals,
     batch: Batch,
     intervals: Intervals<'a>,
     clock: Clock,
-    datagrams_sent: u64,
-    bytes_sent: u64,
-    calls: Calls,
+    counted: IntervalRecord,
     input: Option<Source>,
     /// Length of the next datagram, when it holds payload from elsewhere that was not sent yet.
     loaded: Option<usize>,
@@ -255,20 +167,16 @@ struct Sender<'a> {
 
 impl Sender<'_> {
     /// Sends the data; returns how long it took.
-    fn send_data(&mut self) -> Result<Duration, SendError> {
-        let (duration, bytes_max) = match self.input {
-            Some(_) => (Duration::MAX, u64::MAX),
-            None => (self.plan.duration, self.plan.bytes_max),
-        };
+    fn send_data(&mut self) -> Result<Duration, Error> {
+        let (duration, bytes_max) = self.outgoing.stream.bounds();
         let pace = self.pace();
         self.clock = Clock::start();
         loop {
             let elapsed = self.clock.begun.elapsed();
             if self.intervals.is_due(elapsed) {
-                let totals = self.totals();
-                self.intervals.close_due(elapsed, totals);
+                self.intervals.close_due(elapsed, self.counted);
             }
-            let is_over = elapsed >= duration || self.bytes_sent >= bytes_max;
+            let is_over = elapsed >= duration || self.counted.bytes >= bytes_max;
             if is_over || self.signals.is_finishing() {
                 return Ok(elapsed);
             }
@@ -276,19 +184,19 @@ impl Sender<'_> {
             let due = match pace {
                 None => u64::MAX,
                 Some(pace) => {
-                    let ahead = pace.ahead(self.datagrams_sent, elapsed);
+                    let ahead = pace.ahead(self.counted.datagrams, elapsed);
                     if !ahead.is_zero() {
                         let left = (duration - elapsed).min(self.intervals.left(elapsed));
                         thread::sleep(ahead.min(left).min(LOOK_EVERY));
                         continue;
                     }
-                    pace.due_together(self.datagrams_sent, elapsed)
+                    pace.due_together(self.counted.datagrams, elapsed)
                 }
             };
             match self.load()? {
                 Load::Pattern if self.opens() => self.send_opening(elapsed)?,
                 Load::Pattern => {
-                    self.send_next(due, bytes_max - self.bytes_sent, elapsed)?;
+                    self.send_next(due, bytes_max - self.counted.bytes, elapsed)?;
                 }
                 Load::Input(length) => {
                     if self.send_counted(1, length, elapsed)? {
@@ -303,61 +211,55 @@ impl Sender<'_> {
 
     /// Puts payload into the next datagram. As in 2.1.8 the first one has the header and the pattern,
     /// and what comes from elsewhere follows in the place of both.
-    fn load(&mut self) -> Result<Load, SendError> {
-        let Some(input) = self.input.as_mut().filter(|_| self.datagrams_sent > 0) else {
+    fn load(&mut self) -> Result<Load, Error> {
+        let Some(input) = self.input.as_mut().filter(|_| self.counted.datagrams > 0) else {
             return Ok(Load::Pattern);
         };
         if let Some(length) = self.loaded {
             return Ok(Load::Input(length));
         }
-        match input.next_block() {
-            Ok(Block::Ready(block)) => {
+        match input
+            .next_block()
+            .map_err(Error::input(self.outgoing.connected.peer))?
+        {
+            Block::Ready(block) => {
                 let length = self.batch.load(block);
                 self.loaded = Some(length);
                 Ok(Load::Input(length))
             }
-            Ok(Block::NotYet) => Ok(Load::NotYet),
-            Ok(Block::End) => Ok(Load::End),
-            Err(source) => Err(SendError::Input {
-                peer: self.peer,
-                source,
-            }),
+            Block::NotYet => Ok(Load::NotYet),
+            Block::End => Ok(Load::End),
         }
     }
 
     /// The schedule. Sleeps are as exact as the kernel's timers from then on.
     fn pace(&self) -> Option<Pace> {
-        let rate = self.plan.stream.rate?;
+        let rate = self.outgoing.stream.rate?;
         make_sleeps_exact();
-        let pace = Pace::of_datagrams(rate, self.plan.payload.len());
-        Some(pace.in_bursts(self.plan.stream.burst_datagrams))
+        let pace = Pace::of_datagrams(rate, self.outgoing.payload.len());
+        Some(pace.in_bursts(self.outgoing.stream.burst_datagrams))
     }
 
     /// Whether the next datagram is longer than those behind it.
     fn opens(&self) -> bool {
-        self.datagrams_sent == 0 && self.plan.opening.len() > self.plan.payload.len()
+        self.counted.datagrams == 0 && self.outgoing.opening.len() > self.outgoing.payload.len()
     }
 
     /// Sends the first datagram, alone.
-    fn send_opening(&mut self, elapsed: Duration) -> Result<(), SendError> {
-        let opening = &self.plan.opening;
-        let outcome = self
-            .batch
-            .send_alone(self.socket, &self.clock, self.next_id(), opening);
+    fn send_opening(&mut self, elapsed: Duration) -> Result<(), Error> {
+        let opening = &self.outgoing.opening;
+        let outcome =
+            self.batch
+                .send_alone(&self.outgoing.socket, &self.clock, self.next_id(), opening);
         let is_sent = self.judge(outcome)?;
         self.count(is_sent, 1, opening.len(), elapsed);
         Ok(())
     }
 
     /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
-    fn send_next(
-        &mut self,
-        due: u64,
-        bytes_left: u64,
-        elapsed: Duration,
-    ) -> Result<bool, SendError> {
-        let payload_bytes = self.plan.payload.len() as u64;
-        let datagrams = self.batch.together(self.socket, due) as u64;
+    fn send_next(&mut self, due: u64, bytes_left: u64, elapsed: Duration) -> Result<bool, Error> {
+        let payload_bytes = self.outgoing.payload.len() as u64;
+        let datagrams = self.batch.together(&self.outgoing.socket, due) as u64;
         if datagrams == 0 {
             thread::sleep(ROOM_EVERY);
             return Ok(false);
@@ -380,7 +282,7 @@ impl Sender<'_> {
         datagrams: u64,
         length: usize,
         elapsed: Duration,
-    ) -> Result<bool, SendError> {
+    ) -> Result<bool, Error> {
         let is_sent = self.send(self.next_id(), length)?;
         self.count(is_sent, datagrams, length, elapsed);
         Ok(is_sent)
@@ -388,44 +290,37 @@ impl Sender<'_> {
 
     fn count(&mut self, is_sent: bool, datagrams: u64, length: usize, elapsed: Duration) {
         if is_sent {
-            self.datagrams_sent += datagrams;
-            self.bytes_sent += length as u64;
-            self.calls.done += 1;
+            self.counted.datagrams += datagrams;
+            self.counted.bytes += length as u64;
+            self.counted.calls.done += 1;
             if let Some(gaps) = &mut self.gaps {
-                gaps.record_together(elapsed.as_nanos() as i64, datagrams);
+                gaps.record(elapsed.as_nanos() as i64, datagrams);
             }
         } else {
-            self.calls.refused += 1;
+            self.counted.calls.refused += 1;
         }
     }
 
     fn next_id(&self) -> i64 {
-        (self.datagrams_sent + self.plan.stream.dialect.first_id()) as i64
-    }
-
-    fn totals(&self) -> Totals {
-        Totals {
-            bytes: self.bytes_sent,
-            datagrams: self.datagrams_sent,
-            calls: self.calls,
-            ..Totals::default()
-        }
+        (self.counted.datagrams + self.outgoing.stream.dialect.first_id()) as i64
     }
 
     /// Sends `length` bytes of datagrams; `false` when the kernel refused for now.
-    fn send(&mut self, first_id: i64, length: usize) -> Result<bool, SendError> {
-        let outcome = self.batch.send(self.socket, &self.clock, first_id, length);
+    fn send(&mut self, first_id: i64, length: usize) -> Result<bool, Error> {
+        let outcome = self
+            .batch
+            .send(&self.outgoing.socket, &self.clock, first_id, length);
         self.judge(outcome)
     }
 
     /// What came of a send; `false` when the kernel refused for now.
-    fn judge(&mut self, outcome: io::Result<()>) -> Result<bool, SendError> {
+    fn judge(&mut self, outcome: io::Result<()>) -> Result<bool, Error> {
         match outcome {
             Ok(()) => Ok(true),
-            Err(error) if self.is_gone(&error) => Err(SendError::Closed {
-                peer: self.peer,
-                datagrams_sent: self.datagrams_sent,
-            }),
+            Err(error) if self.is_gone(&error) => Err(Error::Because(format!(
+                "{} closed its port after {} datagrams; see why it ended",
+                self.outgoing.connected.peer, self.counted.datagrams
+            ))),
             Err(error) if sockets::is_refused_send(&error) => {
                 if error.kind() == io::ErrorKind::ConnectionRefused {
                     let elapsed = self.clock.begun.elapsed();
@@ -433,9 +328,12 @@ impl Sender<'_> {
                 }
                 Ok(false)
             }
-            Err(source) => Err(SendError::Send {
-                peer: self.peer,
-                datagrams_sent: self.datagrams_sent,
+            Err(source) => Err(Error::Io {
+                what: format!(
+                    "cannot send to {} after {} datagrams; see the route, the MTU and what packet filters of this \
+                     host let out",
+                    self.outgoing.connected.peer, self.counted.datagrams
+                ),
                 source,
             }),
         }
@@ -444,30 +342,34 @@ impl Sender<'_> {
     /// Whether the receiver has gone before the end and that matters.
     fn is_gone(&self, error: &io::Error) -> bool {
         let is_closed = error.kind() == io::ErrorKind::ConnectionRefused;
-        is_closed && self.plan.ends_at_closed_port && !self.closing.has_begun
+        is_closed && self.outgoing.ends_at_closed_port && !self.closing.has_begun
+    }
+
+    fn receive_failed(&self, source: io::Error) -> Error {
+        let peer = self.outgoing.connected.peer;
+        let what =
+            format!("cannot receive the answer from {peer}; see whether the interface is still up");
+        Error::Io { what, source }
     }
 
     /// One receive; `None` when there was nothing in the socket's time.
-    fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, SendError> {
-        match self.socket.recv(buffer) {
+    fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
+        match self.outgoing.socket.recv(buffer) {
             Ok(length) => Ok(Some(length)),
             Err(error) if sockets::is_no_datagram(&error) => Ok(None),
-            Err(source) => Err(SendError::Receive {
-                peer: self.peer,
-                source,
-            }),
+            Err(source) => Err(self.receive_failed(source)),
         }
     }
 
-    fn stop_if_cancelled(&self) -> Result<(), SendError> {
+    fn stop_if_cancelled(&self) -> Result<(), Error> {
         if self.signals.is_cancelled() {
-            return Err(SendError::Cancelled);
+            return Err(Error::Cancelled);
         }
         Ok(())
     }
 
     /// Ends the stream. A server that never answers is no error.
-    fn close(&mut self) -> Result<(), SendError> {
+    fn close(&mut self) -> Result<(), Error> {
         self.closing.has_begun = true;
         self.take_early_replies()?;
         let begun = Instant::now();
@@ -482,7 +384,7 @@ impl Sender<'_> {
             tries += 1;
             // It has told its version only now, and may not have understood the FINs so far. A second
             // version would be no server's.
-            if server == self.plan.stream.dialect && self.batch.dialect != server {
+            if server == self.outgoing.stream.dialect && self.batch.dialect != server {
                 (server, tries) = (self.batch.dialect, 0);
             }
         }
@@ -493,7 +395,7 @@ impl Sender<'_> {
     }
 
     /// Ends a stream whose FINs nobody answers.
-    fn close_unanswered(&mut self) -> Result<(), SendError> {
+    fn close_unanswered(&mut self) -> Result<(), Error> {
         self.closing.has_begun = true;
         for repetition in 0..FINS_UNANSWERED {
             self.stop_if_cancelled()?;
@@ -508,8 +410,8 @@ impl Sender<'_> {
     /// Sends a FIN. Its id is the same each time: the first one that arrives states how much was sent.
     /// The originals since 2.0.10 change it, and a server that misses the first one then counts a datagram
     /// that was never sent.
-    fn send_fin(&mut self) -> Result<(), SendError> {
-        if self.send(-self.next_id(), self.plan.payload.len())? {
+    fn send_fin(&mut self) -> Result<(), Error> {
+        if self.send(-self.next_id(), self.outgoing.payload.len())? {
             self.closing.fins_sent += 1;
         } else {
             self.closing.fins_refused += 1;
@@ -519,10 +421,10 @@ impl Sender<'_> {
 
     /// Takes what came before the first FIN and therefore answers none: header acknowledgements of
     /// 2.0.10 to 2.0.13.
-    fn take_early_replies(&mut self) -> Result<(), SendError> {
-        let peer = self.peer;
-        let failed = |source| SendError::Receive { peer, source };
-        self.socket.set_nonblocking(true).map_err(failed)?;
+    fn take_early_replies(&mut self) -> Result<(), Error> {
+        let socket = &self.outgoing.socket;
+        let set = socket.set_nonblocking(true);
+        set.map_err(|source| self.receive_failed(source))?;
         let deadline = Instant::now() + LATE_ACK_LIMIT;
         let mut buffer = [0; 64];
         while Instant::now() < deadline
@@ -532,19 +434,20 @@ impl Sender<'_> {
                 self.learn(ack.version);
             }
         }
-        self.socket.set_nonblocking(false).map_err(failed)
+        let set = socket.set_nonblocking(false);
+        set.map_err(|source| self.receive_failed(source))
     }
 
     /// From now on FINs are written as the server reads them. A version that was asked for stays.
     fn learn(&mut self, server: Version) {
-        if self.plan.stream.dialect == Dialect::V2_1 {
+        if self.outgoing.stream.dialect == Dialect::V2_1 {
             self.batch.dialect = Dialect::of_server(server);
         }
     }
 
     /// Waits for the answers to the remaining FINs, which would otherwise find no socket and be
     /// missing from the account of what was sent and received.
-    fn await_late_acks(&mut self) -> Result<(), SendError> {
+    fn await_late_acks(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + LATE_ACK_LIMIT;
         while self.closing.acks_received < self.closing.fins_sent
             && Instant::now() < deadline
@@ -554,7 +457,7 @@ impl Sender<'_> {
     }
 
     /// Waits for one answer to a FIN; `false` when none came in time.
-    fn await_ack(&mut self, timeout: Duration) -> Result<bool, SendError> {
+    fn await_ack(&mut self, timeout: Duration) -> Result<bool, Error> {
         let deadline = Instant::now() + timeout;
         let mut buffer = [0; 2048];
         loop {
@@ -785,86 +688,6 @@ fn is_no_batch(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::MSGSIZE, Errno::IO]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-/// Why a stream could not be sent.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// The payload has no room for the headers, or does not fit a datagram.
-    #[error(
-        "a UDP payload of {payload_bytes} bytes cannot carry an iperf stream; choose {min} to {max}, \
-         {clock_min} at least to tell of a clock that both ends have",
-        min = PAYLOAD_BYTES_MIN,
-        max = PAYLOAD_BYTES_MAX,
-        clock_min = SHARED_CLOCK_BYTES_MIN
-    )]
-    Payload {
-        /// The length asked for.
-        payload_bytes: usize,
-    },
-    /// No socket.
-    #[error(
-        "cannot set up a UDP socket to {peer}; see whether there is a route, and the local address, \
-         device and options asked for"
-    )]
-    Setup {
-        /// The receiver.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The input could not be opened or read.
-    #[error(
-        "cannot read the payload to send to {peer}; see whether the file is there and readable"
-    )]
-    Input {
-        /// The receiver.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A send failed for good.
-    #[error(
-        "cannot send to {peer} after {datagrams_sent} datagrams; see the route, the MTU and what packet filters of this \
-         host let out"
-    )]
-    Send {
-        /// The receiver.
-        peer: SocketAddr,
-        /// Datagrams sent until then.
-        datagrams_sent: u64,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The receiver has gone.
-    #[error("{peer} closed its port after {datagrams_sent} datagrams; see why it ended")]
-    Closed {
-        /// The receiver.
-        peer: SocketAddr,
-        /// Datagrams sent until then.
-        datagrams_sent: u64,
-    },
-    /// A receive failed for good.
-    #[error("cannot receive the answer from {peer}; see whether the interface is still up")]
-    Receive {
-        /// The receiver.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// [`Signals::cancel`](nicpoll_traffic::Signals::cancel) was set.
-    #[error("the UDP stream was told to stop")]
-    Cancelled,
-}
-
-impl From<SendError> for Failed {
-    fn from(error: SendError) -> Self {
-        match error {
-            SendError::Cancelled => Failed::Cancelled,
-            error => Failed::because(&error),
-        }
-    }
 }
 
 #[cfg(test)]

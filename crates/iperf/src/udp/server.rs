@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -26,19 +26,19 @@ use nicpoll_model::Rate;
 use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
+use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{ClientRefusal, Signals};
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use super::client::{ConnectBack, Streams, make_as_asked, sending};
-use super::receiver::{BATCH_DATAGRAMS, Incoming, Reception};
-use super::sender::{Outgoing, Plan, SendError};
+use super::client::{sending, socket_to};
+use super::receiver::{BATCH_DATAGRAMS, Incoming};
+use super::sender::Outgoing;
 use super::session::Head;
-use crate::config::{ListenerConfig, StreamConfig, UDP_RATE};
-use crate::events::Failed;
+use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service};
 use crate::records::Remarks;
 use crate::slots::{Slots, Ticket};
-use crate::stream::{Listen, Taken, bounds, is_address_of_server};
+use crate::stream::Error;
+use crate::stream::{Back, Listen, Streams, Taken, is_address_of_server};
 use crate::wire::{
     ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, fill_payload, flags,
     upper_flags,
@@ -75,34 +75,29 @@ impl Listener {
     /// Binds the socket; datagrams are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`], also when the port is taken by another listener, [`ServerError::Setup`], and
-    /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
-    pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
-        Self::with_slots(config, None)
+    /// Also when the port is taken by another listener, and at a client whose server is on this host and has the
+    /// same port.
+    pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
+        Self::with_slots(config, &Slots::new(config.of_server.is_some()))
     }
 
-    /// The same at one more port of a server, whose `slots` it shares.
-    pub(crate) fn with_slots(
-        config: &ListenerConfig,
-        slots: Option<&Slots>,
-    ) -> Result<Self, ServerError> {
+    /// The same at one of the ports of a server, which share its `slots`.
+    pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
         if let Some(server) = config.of_server
             && is_address_of_server(config.bind, server)
         {
-            return Err(ServerError::PortOfServer { server });
+            return Err(Error::port_of_server(server));
         }
-        let slots = slots.cloned();
-        let slots = slots.unwrap_or_else(|| Slots::new(config.of_server.is_some()));
         let mut config = config.clone();
         let bound = bind(&config, Sharing::FromNowOn)?;
         config.bind = bound.address;
         let batch = ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX);
-        let address = config.bind;
+        let batch = batch.map_err(Error::setup(config.bind))?;
         Ok(Listener {
             bound,
-            slots,
+            slots: slots.clone(),
             config,
-            batch: batch.map_err(|source| ServerError::Setup { address, source })?,
+            batch,
             pending: VecDeque::new(),
             clients: Vec::new(),
             refused: None,
@@ -110,52 +105,11 @@ impl Listener {
         })
     }
 
-    /// The address bound to, with the port that was chosen.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.bound.address
-    }
-
     /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
     /// those that came too late for their session, those of clients beyond the limit, and those that
     /// ask for nothing but data and are refused.
     pub fn stray_datagrams(&self) -> u64 {
         self.stray_datagrams
-    }
-
-    /// Waits for the first datagram of an unknown client; `None` when none came for `patience`, or
-    /// when none waits and [`Signals::sender_done`] is set.
-    ///
-    /// # Errors
-    /// See [`ServerError`].
-    pub fn accept(
-        &mut self,
-        signals: &Signals,
-        patience: Duration,
-    ) -> Result<Option<Accepted>, ServerError> {
-        let begun = Instant::now();
-        loop {
-            if signals.is_cancelled() {
-                return Err(ServerError::Cancelled);
-            }
-            let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
-            while let Some(first) = self.pending.pop_front() {
-                if let Some(answer) = self.answer(&first)
-                    && let Some(accepted) = self.open(first, answer)?
-                {
-                    return Ok(Some(accepted));
-                }
-                self.stray_datagrams += 1;
-            }
-            let wait = if is_last_look {
-                Wait::Never
-            } else {
-                Wait::ForFirst
-            };
-            let is_empty = self.receive(wait)?;
-            if is_last_look && is_empty {
-                return Ok(None);
-            }
-        }
     }
 
     /// What the sender of a datagram gets; `None` when no session.
@@ -182,7 +136,7 @@ impl Listener {
 
     /// Makes a session of the socket, and a new socket for further clients. `None` when the client is
     /// refused, or when there is no way back to it: neither must end the server.
-    fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, ServerError> {
+    fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, Error> {
         let begun = Instant::now();
         let peer = first.head.source;
         let Some(ticket) = self.slots.take(peer, answer.streams()) else {
@@ -190,7 +144,7 @@ impl Listener {
         };
         let next = match bind(&self.config, Sharing::Already) {
             Ok(next) => next,
-            Err(ServerError::Bind { source, .. } | ServerError::Setup { source, .. }) => {
+            Err(Error::Bind { source, .. } | Error::Io { source, .. }) => {
                 let peer = peer.into();
                 self.slots
                     .refuse(ClientRefusal::Descriptor { peer, source });
@@ -228,7 +182,7 @@ impl Listener {
     }
 
     /// Reads what is queued.
-    fn read_out(&mut self) -> Result<(), ServerError> {
+    fn read_out(&mut self) -> Result<(), Error> {
         let begun = Instant::now();
         while begun.elapsed() < READ_OUT_LIMIT
             && self.pending.len() < PENDING_MAX
@@ -238,7 +192,7 @@ impl Listener {
     }
 
     /// Reads a batch into `pending`; whether there was none.
-    fn receive(&mut self, wait: Wait) -> Result<bool, ServerError> {
+    fn receive(&mut self, wait: Wait) -> Result<bool, Error> {
         match self.batch.receive(&self.bound.socket, wait) {
             Ok(datagrams) => {
                 for datagram in datagrams {
@@ -255,13 +209,8 @@ impl Listener {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
             Err(error) if sockets::is_no_datagram(&error) => Ok(false),
-            Err(source) => Err(self.bound.receive_failed(source)),
+            Err(source) => Err(self.bound.receive_failed(source).into()),
         }
-    }
-
-    /// The first client that asked for data and was not allowed to have them.
-    pub fn refused(&self) -> Option<SocketAddr> {
-        self.refused
     }
 
     /// Why a client was refused last, unless that was asked before.
@@ -271,17 +220,39 @@ impl Listener {
 }
 
 impl Listen for Listener {
-    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Failed> {
-        let accepted = self.accept(signals, patience)?;
-        Ok(accepted.map(|accepted| Taken {
-            peer: *accepted.client,
-            proof: accepted.ticket.proof().clone(),
-            open: Box::new(move |_| Ok(accepted.open()?.into())),
-        }))
+    fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
+        let begun = Instant::now();
+        loop {
+            if signals.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
+            while let Some(first) = self.pending.pop_front() {
+                if let Some(answer) = self.answer(&first)
+                    && let Some(accepted) = self.open(first, answer)?
+                {
+                    return Ok(Some(Taken {
+                        peer: *accepted.client,
+                        proof: accepted.ticket.proof().clone(),
+                        open: Box::new(move |_| accepted.open()),
+                    }));
+                }
+                self.stray_datagrams += 1;
+            }
+            let wait = if is_last_look {
+                Wait::Never
+            } else {
+                Wait::ForFirst
+            };
+            let is_empty = self.receive(wait)?;
+            if is_last_look && is_empty {
+                return Ok(None);
+            }
+        }
     }
 
-    fn slots(&self) -> &Slots {
-        &self.slots
+    fn local_addr(&self) -> SocketAddr {
+        self.bound.address
     }
 
     fn buffer(&self) -> SocketBuffer {
@@ -308,9 +279,9 @@ enum Sharing {
     Already,
 }
 
-fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerError> {
+fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, Error> {
     let address = config.bind;
-    let prepare = || {
+    let prepare = || -> io::Result<OwnedFd> {
         let fd = config
             .stream
             .socket
@@ -325,14 +296,21 @@ fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerErr
         }
         Ok(fd)
     };
-    let setup = |source| ServerError::Setup { address, source };
+    let setup = Error::setup(address);
     let fd = prepare().map_err(setup)?;
-    rustix::net::bind(&fd, &address).map_err(|error| ServerError::Bind {
-        address,
+    rustix::net::bind(&fd, &address).map_err(|error| Error::Bind {
+        what: format!(
+            "cannot receive at {address} over UDP; see whether it is local and the port free"
+        ),
         source: error.into(),
     })?;
     reuse_address(&fd).map_err(setup)?;
-    BoundUdp::set_up(UdpSocket::from(fd), &config.server()).map_err(setup)
+    let server = ServerConfig {
+        bind: address,
+        receive_buffer_bytes: config.stream.buffer_bytes,
+        idle_timeout: config.idle_timeout,
+    };
+    BoundUdp::set_up(UdpSocket::from(fd), &server).map_err(setup)
 }
 
 fn reuse_address(socket: impl AsFd) -> io::Result<()> {
@@ -340,9 +318,7 @@ fn reuse_address(socket: impl AsFd) -> io::Result<()> {
 }
 
 /// A session that was opened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Accepted {
+struct Accepted {
     // The socket is dropped before the client's address: the listener knows the client for as long as
     // its datagrams can arrive here.
     bound: BoundUdp,
@@ -358,107 +334,131 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// The client.
-    pub fn peer(&self) -> SocketAddr {
-        *self.client
-    }
-
     /// What is to be received and sent.
-    ///
-    /// # Errors
-    /// [`SendError::Setup`].
-    pub fn open(self) -> Result<Streams, SendError> {
+    fn open(self) -> Result<Streams, Error> {
         let mut streams = Streams::default();
-        match (self.answer, self.asked) {
+        let (direction, is_answered) = match (self.answer, &self.asked) {
             (Answer::Granted(Directions::Reverse), Some(asked)) => {
-                streams.outgoing = Some(self.outgoing(Direction::Reverse, &asked)?);
+                let outgoing = self.outgoing(Direction::Reverse, asked)?;
+                streams.outgoing = Some(outgoing.boxed());
+                return Ok(streams);
             }
             (Answer::Granted(Directions::FullDuplex), Some(asked)) => {
-                streams.outgoing = Some(self.outgoing(Direction::FullDuplex, &asked)?);
-                streams.incoming = Some(self.incoming(Direction::FullDuplex, false));
+                let outgoing = self.outgoing(Direction::FullDuplex, asked)?;
+                streams.outgoing = Some(outgoing.boxed());
+                (Direction::FullDuplex, false)
             }
             (Answer::Granted(Directions::Dual { port, is_at_once }), Some(asked)) => {
-                streams.back = Some(self.back(port, is_at_once, &asked)?);
-                streams.incoming = Some(self.incoming(Direction::Forward, true));
+                streams.back = Some(self.back(port, is_at_once, asked)?);
+                (Direction::Forward, true)
             }
             // Such a client takes what comes for data.
-            (Answer::Refused(Directions::FullDuplex), _) => {
-                streams.incoming = Some(self.incoming(Direction::Forward, false));
-            }
-            _ => streams.incoming = Some(self.incoming(Direction::Forward, true)),
-        }
+            (Answer::Refused(Directions::FullDuplex), _) => (Direction::Forward, false),
+            _ => (Direction::Forward, true),
+        };
+        let incoming = Incoming {
+            direction,
+            is_answered,
+            remarks: Remarks::of(&self.config.stream, self.asked.as_ref()),
+            queued: self.queued,
+            begun: Some(self.begun),
+            _client: Some(self.client),
+            ticket: Some(self.ticket),
+            ..Incoming::of(self.bound, self.config.stream)
+        };
+        streams.incoming = Some(incoming.boxed());
         Ok(streams)
     }
 
-    fn incoming(self, direction: Direction, is_answered: bool) -> Incoming {
-        let remarks = Remarks::of_server(&self.config.stream, self.asked.as_ref());
-        Incoming {
-            bound: self.bound,
-            stream: self.config.stream,
-            reception: Reception {
-                direction,
-                is_answered,
-                remarks,
-                expected: None,
-            },
-            queued: self.queued,
-            begun: Some(self.begun),
-            request: None,
-            _client: Some(self.client),
-            ticket: Some(self.ticket),
-        }
-    }
-
-    fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, SendError> {
-        let peer = *self.client;
-        let setup = |source| SendError::Setup { peer, source };
-        let socket = self.bound.socket.try_clone().map_err(setup)?;
+    fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, Error> {
+        let socket = self.bound.socket.try_clone();
+        let socket = socket.map_err(Error::setup(*self.client))?;
         // Whom nothing comes from cannot show more; its address is an allowed one.
         self.ticket.prove();
-        let remarks = Remarks::of_server(&self.config.stream, Some(asked));
-        make_as_asked(&socket, peer, asked).map_err(setup)?;
         Ok(Outgoing {
-            connected: sending(&socket, peer, direction, None, remarks).map_err(setup)?,
-            socket,
-            plan: self.plan(asked),
             _client: Some(Arc::clone(&self.client)),
-            _ticket: Some(self.ticket.clone()),
+            ..self.reply().over(socket, *self.client, direction, asked)?
         })
     }
 
-    /// What to send to the client.
-    fn plan(&self, asked: &ClientHeader) -> Plan {
+    fn reply(&self) -> Reply {
         let first = self.queued.first();
-        let dialect = first.map_or(Dialect::V2_1, |first| Dialect::of_client(&first.raw));
-        plan(asked, dialect, self.client.ip(), &self.config)
+        Reply {
+            dialect: first.map_or(Dialect::V2_1, |first| Dialect::of_client(&first.raw)),
+            stream: self.config.stream.clone(),
+            ticket: self.ticket.clone(),
+        }
     }
 
-    fn back(
-        &self,
-        port: u16,
-        is_at_once: bool,
-        asked: &ClientHeader,
-    ) -> Result<ConnectBack, SendError> {
-        let mut peer = *self.client;
+    fn back(&self, port: u16, is_at_once: bool, asked: &ClientHeader) -> Result<Back, Error> {
+        let (mut peer, asked) = (*self.client, *asked);
         peer.set_port(port);
         let local = self.bound.socket.local_addr();
-        let mut local = local.map_err(|source| SendError::Setup { peer, source })?;
+        let mut local = local.map_err(Error::setup(peer))?;
         local.set_port(0);
-        Ok(ConnectBack {
-            peer,
-            local,
-            options: self.config.stream.socket.clone(),
-            asked: *asked,
-            remarks: Remarks::of_server(&self.config.stream, Some(asked)),
-            plan: self.plan(asked),
+        let reply = self.reply();
+        let stream = as_asked(&asked, reply.dialect, peer.ip(), &reply.stream);
+        Ok(Back {
             is_at_once,
-            ticket: self.ticket.clone(),
+            length_bytes: stream.length_bytes,
+            rate: stream.rate,
+            connect: Box::new(move |_| {
+                let socket = socket_to(peer, Some(local), &reply.stream.socket, None);
+                let socket = socket.map_err(Error::setup(peer))?;
+                let outgoing = Outgoing {
+                    is_answered: true,
+                    ..reply.over(socket, peer, Direction::Reverse, &asked)?
+                };
+                Ok((outgoing.connected, outgoing.boxed()))
+            }),
+        })
+    }
+}
+
+/// What is sent to a client that asks for it.
+struct Reply {
+    /// The client's.
+    dialect: Dialect,
+    /// The server's.
+    stream: StreamConfig,
+    ticket: Ticket,
+}
+
+impl Reply {
+    fn over(
+        self,
+        socket: UdpSocket,
+        peer: SocketAddr,
+        direction: Direction,
+        asked: &ClientHeader,
+    ) -> Result<Outgoing, Error> {
+        let setup = Error::setup(peer);
+        if let Some(service) = asked.type_of_service() {
+            set_type_of_service(&socket, peer, service).map_err(setup)?;
+        }
+        if let Some(rate) = asked.pacing_bytes_per_second {
+            socket::set_max_pacing_rate(&socket, rate).map_err(setup)?;
+        }
+        let remarks = Remarks::of(&self.stream, Some(asked));
+        let stream = as_asked(asked, self.dialect, peer.ip(), &self.stream);
+        let mut payload = vec![0; stream.length_bytes];
+        fill_payload(&mut payload);
+        Ok(Outgoing {
+            connected: sending(&socket, peer, direction, None, remarks)?,
+            socket,
+            opening: payload.clone(),
+            payload,
+            stream,
+            is_answered: false,
+            ends_at_closed_port: true,
+            _client: None,
+            _ticket: Some(self.ticket),
         })
     }
 }
 
 /// The longest that a server sends to a client, whatever that asks for.
-pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
+const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 /// IPv6 has that much less room for a datagram.
 const IPV6_HEADER_SURPLUS: usize = 20;
 
@@ -495,39 +495,34 @@ fn answer(asked: Option<&ClientHeader>, source: IpAddr, config: &ListenerConfig)
     }
 }
 
-/// What to send to a client that asks for it, within the bounds of the server, and as the client
-/// understands it.
-fn plan(asked: &ClientHeader, client: Dialect, peer: IpAddr, config: &ListenerConfig) -> Plan {
-    let time_max = config.send_time_max.min(SEND_TIME_MAX);
-    let (duration, bytes_max) = bounds(asked.amount, time_max);
+/// How to send to a client that asks for it, within the bounds of the server, and as the client understands it.
+fn as_asked(
+    asked: &ClientHeader,
+    client: Dialect,
+    peer: IpAddr,
+    own: &StreamConfig,
+) -> StreamConfig {
     let payload_max = match peer.to_canonical() {
         IpAddr::V4(_) => PAYLOAD_BYTES_MAX,
         IpAddr::V6(_) => PAYLOAD_BYTES_MAX - IPV6_HEADER_SURPLUS,
     };
     let payload_bytes = match asked.buffer_bytes {
-        0 => config.stream.length_bytes,
+        0 => own.length_bytes,
         bytes => bytes as usize,
     };
-    let mut payload = vec![0; payload_bytes.clamp(PAYLOAD_BYTES_MIN, payload_max)];
-    fill_payload(&mut payload);
-    Plan {
-        duration,
-        bytes_max,
-        opening: payload.clone(),
-        payload,
-        stream: StreamConfig {
-            input: None,
-            rate: Some(rate(asked)),
-            burst_datagrams: 1,
-            dialect: match client {
-                Dialect::V2_0_2 => client,
-                // Later ones tell the other end's version by its datagrams.
-                _ => Dialect::V2_1,
-            },
-            ..config.stream.clone()
+    StreamConfig {
+        amount: asked.amount,
+        time_max: own.time_max.min(SEND_TIME_MAX),
+        length_bytes: payload_bytes.clamp(PAYLOAD_BYTES_MIN, payload_max),
+        input: None,
+        rate: Some(rate(asked)),
+        burst_datagrams: 1,
+        dialect: match client {
+            Dialect::V2_0_2 => client,
+            // Later ones tell the other end's version by its datagrams.
+            _ => Dialect::V2_1,
         },
-        is_answered: false,
-        ends_at_closed_port: true,
+        ..own.clone()
     }
 }
 

@@ -6,14 +6,13 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{ControlKind, TimeDistribution};
+use nicpoll_model::ControlKind;
 use nicpoll_stats::sequence::{Ids, Jitter, Sequence};
 use nicpoll_sys::socket::Datagram;
-use nicpoll_traffic::workload::{Arrival, DatagramReceiver};
-use nicpoll_traffic::workload::{EndBooks, Payload};
-use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock};
+use nicpoll_traffic::workload::{Arrival, DatagramReceiver, EndBooks, Payload};
+use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock, sockets};
 
-use crate::records::{ArrivalTimes, Distribution, ReceiptTotals, Totals};
+use crate::records::{ArrivalTimes, Calls, IntervalRecord, Receipt, Total};
 use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport, has_shared_clock};
 
 /// What is needed of a datagram once it has been read.
@@ -217,16 +216,6 @@ impl Session {
         Some(now.duration_since(*since))
     }
 
-    /// From the first datagram to the last one of data.
-    pub fn seconds(&self) -> f64 {
-        self.last_data.duration_since(self.begun).as_secs_f64()
-    }
-
-    pub fn seconds_to_fin(&self) -> Option<f64> {
-        let (_, since) = self.closing.as_ref()?;
-        Some(since.duration_since(self.begun).as_secs_f64())
-    }
-
     /// Time from the first datagram to `now`, or to the first FIN when that has come.
     pub fn elapsed_at(&self, now: Instant) -> Duration {
         let end = self.closing.as_ref().map_or(now, |(_, since)| *since);
@@ -238,44 +227,42 @@ impl Session {
         self.elapsed_at(self.last_data)
     }
 
-    pub fn jitter_seconds(&self) -> Option<f64> {
-        Some(self.jitter.ns()? / 1e9)
-    }
-
-    pub fn totals(&self) -> Totals {
+    /// What was counted from the first datagram on.
+    pub fn counted(&self) -> IntervalRecord {
         let times = self.times.as_deref();
-        Totals {
+        IntervalRecord {
             bytes: self.bytes,
             datagrams: self.datagrams,
-            receipt: Some(ReceiptTotals {
+            receipt: Some(Receipt {
                 expected: self.sequence.highest(),
-                lost: self.sequence.lost(),
+                lost: self.sequence.lost() as i64,
                 out_of_order: self.sequence.out_of_order(),
                 duplicates: self.sequence.duplicates(),
-                jitter_seconds: self.jitter_seconds(),
-                interval_transit: times.and_then(ArrivalTimes::interval_transit),
+                jitter_seconds: self.jitter.ns().map(|ns| ns / 1e9),
                 transit: times.and_then(ArrivalTimes::transit),
             }),
-            ..Totals::default()
+            ..IntervalRecord::default()
         }
     }
 
-    /// The gaps between arrivals; `None` when they are not recorded.
-    pub fn gaps(&self) -> Option<Distribution> {
-        self.times.as_deref()?.gaps()
-    }
-
-    /// From sending to arrival; `None` unless the client says that it has this host's clock.
-    pub fn one_way_delays(&self) -> Option<Distribution> {
-        self.times
-            .as_deref()
-            .filter(|_| self.has_shared_clock)?
-            .delays()
-    }
-
-    /// From sending to this program; `None` unless that is recorded.
-    pub fn delays_to_program(&self) -> Option<TimeDistribution> {
-        self.delays.as_deref()?.distribution()
+    /// What all of it came to, in so many reads of a socket with this buffer.
+    pub fn total(&self, calls: Calls, buffer: SocketBuffer) -> Total {
+        let times = self.times.as_deref();
+        let clocked = times.filter(|_| self.has_shared_clock);
+        let whole = IntervalRecord {
+            calls,
+            ..self.counted()
+        };
+        Total {
+            seconds: self.last_data.duration_since(self.begun).as_secs_f64(),
+            gaps: times.and_then(ArrivalTimes::gaps),
+            one_way_delays: clocked.and_then(ArrivalTimes::delays),
+            delays_to_program: self.delays.as_deref().and_then(OneWayDelays::distribution),
+            fins: self.fins_received,
+            fin_answers: self.acks_sent,
+            refused: self.acks_refused,
+            ..Total::of(whole.until(self.elapsed()), buffer)
+        }
     }
 
     /// The report to the client: the figures of this end, so both ends state the same. The FIN is not counted
@@ -289,6 +276,28 @@ impl Session {
             datagrams: self.sequence.highest(),
             jitter: Duration::from_nanos(self.jitter.ns().unwrap_or(0.0) as u64),
         }
+    }
+}
+
+/// What one end counted.
+pub(crate) fn datagrams(total: &Total) -> Payload {
+    Payload {
+        packets: Some(total.whole.datagrams),
+        bytes: total.whole.bytes,
+    }
+}
+
+/// What a receiver of datagrams counted.
+pub(crate) fn books_of_receiver(total: &Total) -> EndBooks {
+    let receipt = total.receipt();
+    EndBooks {
+        control_sent: vec![(ControlKind::FinAcknowledgement, total.fin_answers)],
+        control_received: vec![(ControlKind::Fin, total.fins)],
+        jitter_seconds: receipt.jitter_seconds,
+        one_way_delays: total.delays_to_program.clone(),
+        out_of_order_packets: Some(receipt.out_of_order),
+        duplicate_packets: Some(receipt.duplicates),
+        ..EndBooks::of_receiver(datagrams(total), total.seconds, total.buffer)
     }
 }
 
@@ -340,28 +349,10 @@ impl DatagramReceiver for DatagramServer {
     }
 
     fn books(&self) -> EndBooks {
-        let session = self.session.as_ref();
-        let count = |of: fn(&Session) -> u64| session.map_or(0, of);
-        let received = Payload {
-            packets: Some(count(|session| session.datagrams)),
-            bytes: count(|session| session.bytes),
-        };
-        let buffer = SocketBuffer {
-            asked_bytes: None,
-            granted_bytes: 0,
-        };
-        EndBooks {
-            control_sent: vec![(
-                ControlKind::FinAcknowledgement,
-                count(|session| session.acks_sent),
-            )],
-            control_received: vec![(ControlKind::Fin, count(|session| session.fins_received))],
-            jitter_seconds: session.and_then(Session::jitter_seconds),
-            one_way_delays: session.and_then(Session::delays_to_program),
-            out_of_order_packets: Some(count(|session| session.sequence.out_of_order())),
-            duplicate_packets: Some(count(|session| session.sequence.duplicates())),
-            ..EndBooks::of_receiver(received, session.map_or(0.0, Session::seconds), buffer)
-        }
+        let (calls, buffer) = (Calls::default(), sockets::described(None, 0));
+        let total = self.session.as_ref();
+        let total = total.map(|session| session.total(calls, buffer));
+        books_of_receiver(&total.unwrap_or_else(|| Total::of(IntervalRecord::default(), buffer)))
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
-use nicpoll_model::traffic::Direction;
+use nicpoll_model::traffic::{Direction, IperfBucket, IperfTimes};
 
 use super::*;
-use crate::options::{Options, parse};
-use crate::records::{Bucket, Calls, Receipt, Remarks};
+use crate::options::{Parsed, parse};
+use crate::records::{Receipt, Remarks};
 
 /// What was printed.
 #[derive(Clone, Default)]
@@ -35,12 +35,11 @@ impl Write for Page {
 fn a_client_tells_its_ports_its_pacing_and_whether_it_asks_for_a_version() {
     let told = |args: &str| {
         let args = args.split(' ').map(String::from);
-        let Ok(Options::Client(options)) = parse(args, |_| None) else {
+        let Ok(Parsed::Test(options)) = parse(args, |_| None) else {
             panic!("these are a client's options");
         };
         let page = Page::default();
-        let asked = End::Client(&options);
-        let mut printer = JsonPrinter::new(Json::Whole, asked, None, Box::new(page.clone()));
+        let mut printer = JsonPrinter::new(Json::Whole, &options, None, Box::new(page.clone()));
         printer.end().unwrap();
         let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
         run.start.settings
@@ -59,15 +58,12 @@ fn a_client_tells_its_ports_its_pacing_and_whether_it_asks_for_a_version() {
 
 fn printer(form: Json) -> (JsonPrinter, Page) {
     let args = ["-s", "-u", "-i", "1"].map(String::from);
-    let Ok(Options::Server(options)) = parse(args, |_| None) else {
+    let Ok(Parsed::Test(options)) = parse(args, |_| None) else {
         panic!("these are a server's options");
     };
     let page = Page::default();
     let out = Box::new(page.clone());
-    (
-        JsonPrinter::new(form, End::Server(&options), None, out),
-        page,
-    )
+    (JsonPrinter::new(form, &options, None, out), page)
 }
 
 fn connected(peer: &str) -> Connected {
@@ -90,19 +86,15 @@ fn record(start: f64, end: f64, datagrams: u64) -> IntervalRecord {
     IntervalRecord {
         start,
         end,
-        is_partial: false,
         bytes: 100 * datagrams,
         datagrams,
-        calls: Calls::default(),
-        tcp: None,
         receipt: Some(Receipt {
             expected: datagrams + 1,
             lost: 1,
-            out_of_order: 0,
-            duplicates: 0,
             jitter_seconds: Some(1e-6),
-            transit: None,
+            ..Receipt::default()
         }),
+        ..IntervalRecord::default()
     }
 }
 
@@ -230,22 +222,21 @@ fn what_a_server_keeps_is_bounded_in_bytes() {
     let (mut printer, page) = printer(Json::Whole);
     printer.kept_bytes_max = 1 << 18;
     let mut whole = total(record(0.0, 1.0, 1));
-    whole.gaps = Some(Box::new(Distribution {
-        buckets: (0..40)
-            .map(|bits| Bucket {
-                below_ns: 1 << bits,
-                count: 1,
-            })
-            .collect(),
-        count: 40,
-        zeros: 0,
-        min_ns: 1,
-        mean_ns: 1e9,
-        max_ns: 1 << 39,
-        p50_ns: 1,
-        p90_ns: 1,
-        p99_ns: 1,
-        p999_ns: 1,
+    let bucket = |bits: i32| IperfBucket {
+        below_seconds: 1e-9 * f64::powi(2.0, bits),
+        samples: 1,
+    };
+    whole.gaps = Some(Box::new(IperfTimes {
+        buckets: (0..40).map(bucket).collect(),
+        samples: 40,
+        zero_samples: 0,
+        min_seconds: 1e-9,
+        mean_seconds: 1.0,
+        max_seconds: 500.0,
+        p50_seconds: 1e-9,
+        p90_seconds: 1e-9,
+        p99_seconds: 1e-9,
+        p999_seconds: 1e-9,
     }));
     for number in 0..1000 {
         let key = StreamKey::new(number);

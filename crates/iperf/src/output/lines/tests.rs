@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use nicpoll_model::traffic::IperfTcpStart;
+use nicpoll_sys::socket::TcpInfo;
 use proptest::prelude::*;
 
 use super::*;
-use crate::options::{Options, parse};
-use crate::records::{Bucket, Remarks, TcpStart, TcpState, Transit};
+use crate::options::{Parsed, parse};
+use crate::records::{Remarks, Transit};
 use crate::wire::Version;
 
 const V2_0: Format = Format {
@@ -23,7 +25,11 @@ fn with_letter(style: Style, letter: char) -> Format {
 }
 
 fn until(end: f64, bytes: u64) -> IntervalRecord {
-    IntervalRecord::of_bytes(bytes, end)
+    IntervalRecord {
+        bytes,
+        end,
+        ..IntervalRecord::default()
+    }
 }
 
 fn interval(start: f64, end: f64, bytes: u64) -> IntervalRecord {
@@ -37,10 +43,8 @@ fn receipt(jitter_ms: f64, lost: i64, expected: u64) -> Receipt {
     Receipt {
         expected,
         lost,
-        out_of_order: 0,
-        duplicates: 0,
         jitter_seconds: Some(jitter_ms / 1e3),
-        transit: None,
+        ..Receipt::default()
     }
 }
 
@@ -56,12 +60,12 @@ fn connected(local: &str, peer: &str, direction: Direction, is_sender: bool) -> 
     }
 }
 
-fn tcp_start(segments: u32, segment_bytes: u32, rtt_us: u64) -> Option<TcpStart> {
-    Some(TcpStart {
-        segment_bytes,
-        congestion_window_segments: segments,
-        round_trip: Duration::from_micros(rtt_us),
-        connecting: None,
+fn tcp_start(segments: u32, segment_bytes: u32, rtt_us: u64) -> Option<IperfTcpStart> {
+    Some(IperfTcpStart {
+        mss_bytes: segment_bytes,
+        congestion_window_bytes: u64::from(segments) * u64::from(segment_bytes),
+        round_trip_seconds: rtt_us as f64 / 1e6,
+        connect_seconds: None,
     })
 }
 
@@ -267,11 +271,11 @@ fn udp_client_screen() {
     let record = until(2.0016, 1704 * 1470);
     let screen = [
         connection(style, label, &connected, false),
-        String::from(Columns::Plain.header()),
+        String::from(PLAIN),
         plain(V2_1, label, &record),
         sent(style, label, 1705),
         server_report(style, label),
-        String::from(Columns::Receiver.header()),
+        String::from(RECEIVER),
         received(V2_1, label, &record, &receipt(0.0, 0, 1704)),
     ];
     let original = "\
@@ -375,9 +379,9 @@ fn tcp_sender(
             done,
             ..Calls::default()
         },
-        tcp: Some(TcpState {
+        tcp: Some(TcpInfo {
             retransmitted_segments: again,
-            segment_bytes: 32_741,
+            send_segment_bytes: 32_741,
             congestion_window_segments: segments,
             round_trip: Duration::from_micros(rtt_us),
             round_trip_variation: Duration::from_micros(variation_us),
@@ -512,20 +516,17 @@ fn connect_times_and_gaps_have_lines_of_their_own() {
     );
     let one = connect_times(&[0.001], 0).unwrap();
     assert!(one.contains("/0.000 ms (tot/err) = 1/0"));
-    let spread = Distribution {
-        count: 4999,
-        zeros: 4500,
-        min_ns: 0,
-        mean_ns: 100_000.0,
-        max_ns: 1_250_000,
-        p50_ns: 0,
-        p90_ns: 0,
-        p99_ns: 1_000_000,
-        p999_ns: 1_100_000,
-        buckets: vec![Bucket {
-            below_ns: 1000,
-            count: 4500,
-        }],
+    let spread = IperfTimes {
+        samples: 4999,
+        zero_samples: 4500,
+        min_seconds: 0.0,
+        mean_seconds: 1e-4,
+        max_seconds: 1.25e-3,
+        p50_seconds: 0.0,
+        p90_seconds: 0.0,
+        p99_seconds: 1e-3,
+        p999_seconds: 1.1e-3,
+        buckets: Vec::new(),
     };
     assert_eq!(
         gaps(Style::V2_0, Label::Stream(1), &spread),
@@ -533,27 +534,26 @@ fn connect_times_and_gaps_have_lines_of_their_own() {
     );
 }
 
+fn options(args: &str) -> Options {
+    match parse(args.split(' ').map(String::from), |_| None) {
+        Ok(Parsed::Test(options)) => *options,
+        other => panic!("{args}: {other:?}"),
+    }
+}
+
 /// The settings of an end with these options, without the rules around them.
 fn told(args: &str, granted_bytes: u64, segment_bytes: Option<u32>) -> String {
-    let options = parse(args.split(' ').map(String::from), |_| None).unwrap();
-    let text = match &options {
-        Options::Client(options) => {
-            let connected = Connected {
-                buffer: buffer(granted_bytes),
-                tcp: segment_bytes.and_then(|bytes| tcp_start(1, bytes, 1)),
-                ..over_udp(true)
-            };
-            settings(End::Client(options), &Settings::Client(connected))
-        }
-        Options::Server(options) => {
-            let Common {
-                port, last_port, ..
-            } = options.common;
-            let listener = Settings::Listener(port, last_port, buffer(granted_bytes));
-            settings(End::Server(options), &listener)
-        }
-        other => panic!("{other:?}"),
+    let options = options(args);
+    let connected = Connected {
+        buffer: buffer(granted_bytes),
+        tcp: segment_bytes.and_then(|bytes| tcp_start(1, bytes, 1)),
+        ..over_udp(true)
     };
+    let of = match options.is_client() {
+        true => Settings::Client(connected),
+        false => Settings::Listener(options.port, options.last_port, connected.buffer),
+    };
+    let text = settings(&options, &of);
     let rule = "-".repeat(60);
     let lines = text.strip_prefix(&format!("{rule}\n")).unwrap();
     let lines = lines.strip_suffix(&format!("\n{rule}")).unwrap();
@@ -779,14 +779,8 @@ fn messages_and_segment_sizes() {
 
 /// A row at the time of the first one that 2.0.5 printed.
 fn row(args: &str, row: Row, connected: &Connected, record: &IntervalRecord) -> String {
-    let options = parse(args.split(' ').map(String::from), |_| None).unwrap();
-    let end = match &options {
-        Options::Client(options) => End::Client(options),
-        Options::Server(options) => End::Server(options),
-        other => panic!("{other:?}"),
-    };
     let time = jiff::civil::date(2026, 11, 20).at(21, 38, 40, 38_900_000);
-    csv(&time, end, row, connected, record)
+    csv(&time, &options(args), row, connected, record)
 }
 
 #[test]

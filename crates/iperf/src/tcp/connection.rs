@@ -1,0 +1,88 @@
+//! A connection, at either end: its options, and how its streams look.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::traffic::{Direction, IperfTcpStart};
+use nicpoll_sys::socket;
+use nicpoll_traffic::{LOOK_EVERY, sockets};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::config::StreamConfig;
+use crate::records::{Connected, Remarks, window_bytes};
+use crate::slots::Ticket;
+use crate::stream::Error;
+
+/// Sets what was asked of TCP on a socket that is not connected yet.
+pub fn set_options(fd: impl AsFd, stream: &StreamConfig) -> io::Result<()> {
+    if stream.no_delay {
+        socket::named("TCP_NODELAY", sockopt::set_tcp_nodelay(&fd, true))?;
+    }
+    if let Some(bytes) = stream.max_segment_bytes {
+        socket::set_max_segment(&fd, bytes)?;
+    }
+    let Some(name) = &stream.congestion_control else {
+        return Ok(());
+    };
+    match sockopt::set_tcp_congestion(&fd, name) {
+        Err(Errno::NOENT) => Err(io::Error::other(format!(
+            "this kernel has no congestion control '{name}'; 'sysctl net.ipv4.tcp_available_congestion_control' \
+             lists those that it has"
+        ))),
+        set => socket::named("TCP_CONGESTION", set),
+    }
+}
+
+/// Has reads and writes wait, until the signals have to be looked at again.
+pub fn make_blocking(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nonblocking(false)?;
+    socket.set_write_timeout(Some(LOOK_EVERY))?;
+    socket.set_read_timeout(Some(LOOK_EVERY))
+}
+
+/// A connection that was made or taken. A clone is for one more of its streams.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub socket: Arc<TcpStream>,
+    pub peer: SocketAddr,
+    /// When it was made, or taken.
+    pub begun: Instant,
+    /// How long connecting took, at the end that did.
+    pub connecting: Option<Duration>,
+    pub stream: StreamConfig,
+    pub remarks: Remarks,
+    /// Counts the stream at a server.
+    pub ticket: Option<Ticket>,
+}
+
+impl Connection {
+    /// How a stream looks from here.
+    pub fn connected(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
+        let look = || -> io::Result<Connected> {
+            let info = socket::tcp_info(&self.socket)?;
+            let granted_bytes = match is_sender {
+                true => socket::send_buffer(&self.socket)?,
+                false => socket::receive_buffer(&self.socket)?,
+            };
+            Ok(Connected {
+                local: self.socket.local_addr()?,
+                peer: self.peer,
+                direction,
+                is_sender,
+                buffer: sockets::described(self.stream.buffer_bytes, granted_bytes),
+                tcp: Some(IperfTcpStart {
+                    mss_bytes: info.send_segment_bytes,
+                    congestion_window_bytes: window_bytes(&info),
+                    round_trip_seconds: info.round_trip.as_secs_f64(),
+                    connect_seconds: self.connecting.map(|time| time.as_secs_f64()),
+                }),
+                remarks: self.remarks,
+            })
+        };
+        look().map_err(Error::setup(self.peer))
+    }
+}
