@@ -23,7 +23,7 @@ use nicpoll_engine::{
 };
 use nicpoll_lab::{KernelTime, SwitchSetup, Veth};
 use nicpoll_model::{Origin, Side};
-use nicpoll_switch::{GUARD_COMMAND, Journal, guard_of_this_program, watch_over};
+use nicpoll_switch::{GUARD_COMMAND, Journal, watch_over};
 use nicpoll_sys::schedule::{self, Policy};
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
@@ -235,7 +235,7 @@ impl Bench {
             let accounts = KernelTime::of(&["em0"], settings.kernel_side);
             let helpers = Helpers {
                 accounts: if is_charged { &accounts } else { &NoAccounts },
-                setup: Some(&SwitchSetup::new(guard_of_this_program)),
+                setup: Some(&SwitchSetup),
             };
             Sink::start(&settings, origin(), &helpers)
         };

@@ -5,8 +5,6 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
-use std::io;
-use std::process::Command;
 use std::sync::Arc;
 
 use nicpoll_engine::{
@@ -26,17 +24,8 @@ use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
 use nicpoll_traffic::netrate::NetrateIds;
 
-/// Changes the kernel's side through the switch.
-pub struct SwitchSetup {
-    guard: fn() -> io::Result<Command>,
-}
-
-impl SwitchSetup {
-    /// `guard` is what starts a guard: [`nicpoll_switch::guard_of_this_program`], in a program that has one.
-    pub fn new(guard: fn() -> io::Result<Command>) -> Self {
-        SwitchSetup { guard }
-    }
-}
+/// Changes the kernel's side through the switch, in a program that can start a guard.
+pub struct SwitchSetup;
 
 /// What was set, and the guard that restores it.
 struct Granted {
@@ -72,7 +61,7 @@ impl ReceiveSetup for SwitchSetup {
         if switch.carries_own_ssh(netns_inode, &orders)? {
             return Err("it carries your ssh connection".into());
         }
-        let guard = Guard::start((self.guard)()?, &journal, None)?;
+        let guard = Guard::start(guard_of_this_program()?, &journal, None)?;
         // The engine's XDP program keeps offloads at the other end of a veth off.
         let held = switch.hold(&orders, Needs::Trust, guard.owner())?;
         let changes = orders.iter().flat_map(|order| order.values.list());
@@ -227,7 +216,6 @@ impl KernelTime {
 /// Support of an engine of a program that has a guard.
 pub struct EngineSupport {
     accounts: Option<KernelTime>,
-    setup: SwitchSetup,
 }
 
 impl EngineSupport {
@@ -238,7 +226,6 @@ impl EngineSupport {
         let _ = recover(&Journal::of_this_machine());
         EngineSupport {
             accounts: drive.polls().then(|| KernelTime::of(interfaces, side)),
-            setup: SwitchSetup::new(guard_of_this_program),
         }
     }
 
@@ -249,7 +236,7 @@ impl EngineSupport {
                 Some(accounts) => accounts,
                 None => &NoAccounts,
             },
-            setup: Some(&self.setup),
+            setup: Some(&SwitchSetup),
         }
     }
 

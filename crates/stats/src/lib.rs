@@ -8,7 +8,6 @@
 //! figure that cannot be computed is `None` or a typed reason, never NaN or 0. Only the interval of the planned method
 //! decides a verdict; Student's intervals are shown next to it.
 
-
 pub mod ab;
 mod comparison;
 mod interval;

@@ -331,47 +331,30 @@ impl NamedSetting {
     pub fn facts(&self) -> SettingFacts {
         let mut writes = Vec::new();
         for side in [Side::Sender, Side::Receiver] {
-            if let Some(request) = self.setting.hosts.get(&side.to_string()) {
-                let of_host = self.writes(request).into_iter();
-                writes.extend(of_host.map(|(name, value)| (side, name, value)));
+            let mut own = self.writes(&side.to_string());
+            if let (Some(engine), Side::Receiver) = (&self.engine, side) {
+                own.push((String::from("engine"), engine.words()));
             }
-            let xdp = self.xdp_write(&side.to_string());
-            writes.extend(xdp.map(|(name, value)| (side, name, value)));
-            let engine = self.engine.as_ref().filter(|_| side == Side::Receiver);
-            let engine = engine.map(EngineRequest::words);
-            writes.extend(engine.map(|words| (side, String::from("engine"), words)));
-            let cpu = self.cpus.of(side).map(|cpu| cpu.to_string());
-            writes.extend(cpu.map(|cpu| (side, String::from("CPU of the traffic"), cpu)));
+            let cpu = self.cpus.of(side);
+            own.extend(cpu.map(|cpu| (String::from("CPU of the traffic"), cpu.to_string())));
+            writes.extend(own.into_iter().map(|(name, value)| (side, name, value)));
         }
-        let machine = self.setting.hosts.get(MACHINE);
         SettingFacts {
-            machine_writes: machine.map_or_else(Vec::new, |request| request.set.list()),
             setting: self.setting.name.clone(),
             noun: self.noun.clone(),
             description: self.setting.description.clone(),
             writes,
-            router_writes: {
-                let request = self.setting.hosts.get(ROUTER);
-                let mut writes = request.map_or_else(Vec::new, |request| self.writes(request));
-                writes.extend(self.xdp_write(ROUTER));
-                writes
-            },
+            machine_writes: self.writes(MACHINE),
+            router_writes: self.writes(ROUTER),
             variant: self.variant.clone(),
             levels: self.levels.clone(),
         }
     }
-}
 
-impl NamedSetting {
-    /// The XDP program of a host, as a row of what it sets.
-    fn xdp_write(&self, host: &str) -> Option<(String, String)> {
-        let program = self.xdp.get(host)?;
-        Some((String::from("XDP program"), program.words()))
-    }
-
-    /// The knobs that a host sets, with their values.
-    fn writes(&self, request: &Request) -> Vec<(String, String)> {
-        let mut writes = request.set.list();
+    /// The knobs that a host sets, with their values, and its XDP program.
+    fn writes(&self, host: &str) -> Vec<(String, String)> {
+        let request = self.setting.hosts.get(host);
+        let mut writes = request.map_or_else(Vec::new, |request| request.set.list());
         if let Some(period_ns) = self.period_ns() {
             for (name, value) in &mut writes {
                 if name == GRO_FLUSH_TIMEOUT.name {
@@ -379,6 +362,8 @@ impl NamedSetting {
                 }
             }
         }
+        let program = self.xdp.get(host);
+        writes.extend(program.map(|program| (String::from("XDP program"), program.words())));
         writes
     }
 }

@@ -141,7 +141,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
             .collect(),
         main_effects,
         family,
-        confidence: family_confidence(family).level(),
+        confidence: Confidence::for_family(family).level(),
         margin: MARGIN,
         stop_width_ratio: lengths.stop_width,
         order: Vec::new(),
@@ -202,11 +202,6 @@ pub fn check_period(period: Duration, trial: Duration) -> Result<(), Refused> {
 /// Length of a warm-up that tunes the timer for a period.
 pub fn warmup(period: Duration) -> Duration {
     DEFAULT_WARMUP.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS)
-}
-
-/// Confidence of each interval for 95 % over the family (Bonferroni).
-pub(crate) fn family_confidence(family: u32) -> Confidence {
-    Confidence::for_family(family)
 }
 
 /// Each block runs every workload, in random order, each under every setting, in random order.

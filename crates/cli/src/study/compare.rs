@@ -1,7 +1,7 @@
 //! `nicpoll study compare`: two results side by side.
 
 use clap::{Args, ValueEnum};
-use nicpoll_model::Compared;
+use nicpoll_model::Verdict;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_store::Store;
 use nicpoll_study::{FailOn, ResultSource, compare_results};
@@ -68,18 +68,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     }
     let compared = compare_results(&reference, &judged, args.less_is_better, &output::origin())?;
     output::print_document(&compared, args.json)?;
+    let mut verdicts = compared.comparisons.iter().map(|one| one.verdict);
     Ok(match &args.fail_on {
         Some(limit) => gated(limit.of_results(&compared)),
-        None if is_decided(&compared) => 0,
+        None if verdicts.any(Verdict::is_decided) => 0,
         None => EXIT_INCONCLUSIVE,
     })
-}
-
-fn is_decided(compared: &Compared) -> bool {
-    compared
-        .comparisons
-        .iter()
-        .any(|one| one.verdict.is_decided())
 }
 
 fn ministat(

@@ -55,7 +55,14 @@ pub struct DemoArgs {
 
 /// Runs the demo and returns its exit code.
 pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
-    let options = options(args);
+    let options = DemoOptions {
+        quick: args.quick,
+        blocks: args.repeats,
+        trial: args.duration,
+        period: args.period,
+        workloads: args.workload.clone(),
+        null: args.null.clone(),
+    };
     run_planned(
         &args.study,
         StudyKind::Demo,
@@ -64,15 +71,4 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         "nicpoll demo",
         |seed| plan(&options, seed),
     )
-}
-
-fn options(args: &DemoArgs) -> DemoOptions {
-    DemoOptions {
-        quick: args.quick,
-        blocks: args.repeats,
-        trial: args.duration,
-        period: args.period,
-        workloads: args.workload.clone(),
-        null: args.null.clone(),
-    }
 }

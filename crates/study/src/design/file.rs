@@ -9,6 +9,7 @@ pub mod needs;
 pub mod reader;
 pub mod setting;
 
+use std::cell::RefCell;
 use std::io;
 
 use nicpoll_lab::{Refused, Topology, TrafficOptions, WorkloadRequest};
@@ -63,7 +64,15 @@ impl StudyFile {
         let kind = topology.map(|topology| topology.get_ref().kind);
         let kind = kind.unwrap_or_default();
         let links = topology.map_or(1, |topology| topology.get_ref().links());
-        Reader { text, kind, links }.study(document)
+        let reader = Reader {
+            text,
+            kind,
+            links,
+            needs: RefCell::default(),
+        };
+        let file = reader.study(document)?;
+        let needs = reader.needs.into_inner();
+        Ok(StudyFile { needs, ..file })
     }
 }
 
@@ -135,6 +144,10 @@ impl Reader<'_> {
     fn study(&self, document: Document) -> Result<StudyFile, FileError> {
         let workloads: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
         self.names("workloads", &workloads, 1)?;
+        let workloads: Vec<&str> = workloads
+            .iter()
+            .map(|name| name.get_ref().as_str())
+            .collect();
         for name in &document.give_up_first {
             self.known("workload", name, &workloads)?;
         }
@@ -145,29 +158,26 @@ impl Reader<'_> {
             drain: document.drain,
             time: document.time,
         };
-        let mut lengths = reduced.over(&Lengths::default(), self.text)?;
-        let full = document.full.map(|full| full.over(&lengths, self.text));
+        let mut lengths = reduced.over(&Lengths::default());
+        let full = document.full.map(|full| full.over(&lengths));
         if let Some(stop) = &document.stop {
             self.stop(stop, &mut lengths)?;
         }
-        let mut needs = Vec::new();
-        let topology = self.topology(document.topology, &mut needs)?;
+        let topology = self.topology(document.topology)?;
         let first = document.give_up_first.iter();
+        let first = first.map(|name| name.get_ref().as_str());
         let ordered = first.chain(workloads.into_iter().rev());
-        let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();
         let Compared {
             settings,
             factors,
             contrasts,
-            needs: of_settings,
         } = self.compared(
             document.common,
             document.setting,
             document.factor,
             &document.compare,
         )?;
-        needs.extend(of_settings);
-        let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
+        let drop_order = drop_order(&contrasts, ordered);
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
             self.received_by_engine(entry, &settings)?;
@@ -188,27 +198,25 @@ impl Reader<'_> {
         Ok(StudyFile {
             design: self.swept(design, &sweeps)?,
             lengths,
-            full: full.transpose()?,
+            full,
             seed: document.seed,
-            needs,
+            needs: Vec::new(),
         })
     }
 
-    fn topology(
-        &self,
-        entry: Option<Spanned<Topology>>,
-        needs: &mut Vec<Need>,
-    ) -> Result<Topology, FileError> {
+    fn topology(&self, entry: Option<Spanned<Topology>>) -> Result<Topology, FileError> {
         let Some(entry) = entry else {
             return Ok(Topology::default());
         };
         let refused = |error: Refused| self.error(entry.span(), error.to_string());
         entry.get_ref().check().map_err(refused)?;
         let asked = entry.get_ref();
-        let existing = asked.existing().map(Resource::Existing);
-        let netem = asked.impairs().then_some(Resource::Netem);
-        let wanted = existing.into_iter().chain(netem);
-        needs.extend(wanted.map(|wanted| Need::new(entry.span(), wanted)));
+        if let Some(existing) = asked.existing() {
+            self.need(entry.span(), Resource::Existing(existing));
+        }
+        if asked.impairs() {
+            self.need(entry.span(), Resource::Netem);
+        }
         Ok(entry.into_inner())
     }
 

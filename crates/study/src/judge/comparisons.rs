@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Comparison, ComparisonName, CountingCost, DroppedComparison, EventCounter, MainEffect, Metric,
-    MetricKind, Plan, Trial, TrialCpu, Validity, WorkUnit,
+    Comparison, CountingCost, DroppedComparison, EventCounter, MainEffect, Metric, MetricKind,
+    Plan, Trial, TrialCpu, TrialFigures, Validity, WorkUnit,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -17,7 +17,6 @@ use nicpoll_stats::{
 };
 
 use crate::design::{Design, Versus};
-use crate::plan::family_confidence;
 
 /// Adds the cost of CPU accounting: what trials delivered in the CPU window, relative to the measured window. The order
 /// of the two alternates.
@@ -108,12 +107,8 @@ pub(crate) fn compare_pair(
 /// Whether the comparison of two settings was given up.
 fn is_dropped(dropped: &[DroppedComparison], workload: &str, pair: (&str, &str)) -> bool {
     dropped.iter().any(|gone| {
-        let ComparisonName {
-            workload: of,
-            setting,
-            reference,
-        } = &gone.comparison;
-        of == workload && (setting.as_str(), reference.as_str()) == pair
+        let gone = &gone.comparison;
+        gone.workload == workload && (&*gone.setting, &*gone.reference) == pair
     })
 }
 
@@ -187,7 +182,7 @@ impl<'a> ComparedTrials<'a> {
             .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.validity)))
             .collect();
         let confidence = if is_primary {
-            family_confidence(plan.family)
+            Confidence::for_family(plan.family)
         } else {
             Confidence::PERCENT_95
         };
@@ -223,21 +218,18 @@ impl<'a> ComparedTrials<'a> {
     /// Why there is no verdict: what happened to the trials, and how many pairs there are.
     fn why_none(&self, otherwise: &str) -> String {
         let trials: Vec<&Trial> = self.arm(0).chain(self.arm(1)).collect();
-        let reasons = trials.iter().filter_map(|trial| unmeasured(trial));
         let mut counts = BTreeMap::<_, u32>::new();
-        for reason in reasons {
+        for reason in trials.iter().filter_map(|trial| unmeasured(trial)) {
             *counts.entry(reason).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        match most {
-            Some(((what, why), count)) => {
-                format!(
-                    "{count} of {} trials {what}: {why}; {otherwise}",
-                    trials.len()
-                )
-            }
-            None => String::from(otherwise),
-        }
+        most.map_or_else(
+            || String::from(otherwise),
+            |((what, why), count)| {
+                let all = trials.len();
+                format!("{count} of {all} trials {what}: {why}; {otherwise}")
+            },
+        )
     }
 
     fn arm(&self, arm: usize) -> impl Iterator<Item = &'a Trial> {
@@ -304,17 +296,12 @@ fn blocks<'a>(
 fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
     let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial, metric)).collect();
     let values = values?;
-    match &values[..] {
-        [value] => Some(*value),
-        _ => {
-            let mean =
-                |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / trials.len() as f64;
-            Some(match metric.kind() {
-                MetricKind::Ratio => mean(&mut values.iter().map(|it| it.ln())).exp(),
-                MetricKind::Points => mean(&mut values.iter().copied()),
-            })
-        }
-    }
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / trials.len() as f64;
+    Some(match (&values[..], metric.kind()) {
+        ([value], _) => *value,
+        (_, MetricKind::Ratio) => mean(&mut values.iter().map(|it| it.ln())).exp(),
+        (_, MetricKind::Points) => mean(&mut values.iter().copied()),
+    })
 }
 
 /// Deviation up to which rounds are still the timer's: arrivals would begin many more, and a timer that is not armed
@@ -337,51 +324,74 @@ fn is_in_force(trial: &Trial) -> bool {
 /// A trial's value of a metric; `None` when it was not measured. A trial that failed, was disturbed from outside, or ran
 /// without its setting in force has no figure. One that delivered nothing was measured: its rate is 0, all is lost.
 pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
-    let figures = trial
-        .figures
-        .as_deref()
-        .filter(|_| trial.validity.is_kept())?;
+    let measure = MEASURES.iter().find(|row| row.metric == metric)?;
+    let figures = trial.figures.as_deref();
+    let figures = figures.filter(|_| trial.validity.is_kept())?;
     if figures.delivered_bits_per_second == 0.0 {
-        return of_nothing(metric);
+        return measure.of_nothing;
     }
     if trial.validity.failure.is_some() || !is_in_force(trial) {
         return None;
     }
-    let trips = figures.round_trip;
-    match metric {
-        Metric::DeliveredBitsPerSecond => Some(figures.delivered_bits_per_second),
-        Metric::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
-        Metric::RoundTripP50Ns => trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64)),
-        Metric::RoundTripP99Ns => trips.and_then(|trips| Some(trips.quantiles.p99_ns? as f64)),
-        Metric::RoundTripP999Ns => trips.and_then(|trips| Some(trips.quantiles.p999_ns? as f64)),
-        Metric::LossRatio => trial.loss_ratio(),
-        Metric::JitterSeconds => figures.jitter_seconds,
-        Metric::CpuBusy | Metric::CpuNsPerPacket | Metric::CpuNsPerByte => {
-            cpu_value(figures.cpu.as_ref()?, metric)
-        }
-        Metric::ContextSwitchesPerSecond => Some(figures.context_switches_per_second),
+    (measure.of)(trial, figures)
+}
+
+/// A measure that settings are compared by.
+struct Measure {
+    metric: Metric,
+    /// Its value in a trial that delivered nothing.
+    of_nothing: Option<f64>,
+    /// Its value in any other trial; `None` when it was not measured.
+    of: fn(&Trial, &TrialFigures) -> Option<f64>,
+}
+
+const fn measure(
+    metric: Metric,
+    of_nothing: Option<f64>,
+    of: fn(&Trial, &TrialFigures) -> Option<f64>,
+) -> Measure {
+    Measure {
+        metric,
+        of_nothing,
+        of,
     }
 }
+
+/// Every measure: a row for each metric.
+const MEASURES: [Measure; 11] = [
+    measure(Metric::DeliveredBitsPerSecond, Some(0.0), |_, it| {
+        Some(it.delivered_bits_per_second)
+    }),
+    measure(Metric::TransactionsPerSecond, Some(0.0), |_, it| {
+        Some(it.round_trip?.transactions_per_second)
+    }),
+    measure(Metric::RoundTripP50Ns, None, |_, it| {
+        Some(it.round_trip?.quantiles.p50_ns? as f64)
+    }),
+    measure(Metric::RoundTripP99Ns, None, |_, it| {
+        Some(it.round_trip?.quantiles.p99_ns? as f64)
+    }),
+    measure(Metric::RoundTripP999Ns, None, |_, it| {
+        Some(it.round_trip?.quantiles.p999_ns? as f64)
+    }),
+    measure(Metric::LossRatio, Some(1.0), |trial, _| trial.loss_ratio()),
+    measure(Metric::JitterSeconds, None, |_, it| it.jitter_seconds),
+    measure(Metric::CpuBusy, None, |_, it| Some(cpu(it)?.busy())),
+    measure(Metric::CpuNsPerPacket, None, |_, it| {
+        cpu(it)?.busy_ns_per_packet
+    }),
+    measure(Metric::CpuNsPerByte, None, |_, it| {
+        cpu(it)?.busy_ns_per_byte
+    }),
+    measure(Metric::ContextSwitchesPerSecond, None, |_, it| {
+        Some(it.context_switches_per_second)
+    }),
+];
 
 /// The run in which CPU time was accounted for is judged by itself.
-fn cpu_value(cpu: &TrialCpu, metric: Metric) -> Option<f64> {
-    if !cpu.validity.is_kept() || cpu.validity.failure.is_some() {
-        return None;
-    }
-    match metric {
-        Metric::CpuBusy => Some(cpu.busy()),
-        Metric::CpuNsPerPacket => cpu.busy_ns_per_packet,
-        _ => cpu.busy_ns_per_byte,
-    }
-}
-
-/// The value of a trial that delivered nothing.
-fn of_nothing(metric: Metric) -> Option<f64> {
-    match metric {
-        Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond => Some(0.0),
-        Metric::LossRatio => Some(1.0),
-        _ => None,
-    }
+fn cpu(figures: &TrialFigures) -> Option<&TrialCpu> {
+    let cpu = figures.cpu.as_ref()?;
+    (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)
 }
 
 /// The metrics of a workload; the primary one, which gets a verdict, is first.

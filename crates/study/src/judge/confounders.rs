@@ -13,6 +13,7 @@ use nicpoll_switch::knob::{KnobRow, table};
 use nicpoll_switch::{Request, Value};
 
 use crate::design::{Design, NamedSetting, Versus};
+use crate::judge::warnings::warning;
 
 /// Values of both interfaces under a setting, by name: what [`crate::Lab::settings`] reads.
 pub type Seen = BTreeMap<String, BTreeMap<String, String>>;
@@ -204,31 +205,26 @@ fn confounder(
 
 /// Properties of this machine that disturb measurements, with the remedy.
 pub fn machine_confounders(facts: &HostFacts) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |text: String| {
-        warnings.push(Warning {
-            name: WarningName::Confounder,
-            text,
-        });
-    };
-    if let Some(governor) = facts.governors.iter().find(|name| *name != "performance") {
-        warn(format!(
-            "the frequency governor is '{governor}': the clock follows the load and distorts CPU time; \
-             set 'performance' while measuring"
-        ));
-    }
-    if facts.cpus.len() == 2 {
-        warn(String::from(
-            "there are only two CPUs: sender, receiver, polls and everything else share them",
-        ));
-    }
-    let clocksource = facts.clocksource.as_deref();
-    if let Some(source) = clocksource.filter(|source| !is_read_in_user_mode(source)) {
-        warn(format!(
+    let governor = facts.governors.iter().find(|name| *name != "performance");
+    let governor = governor.map(|governor| {
+        format!(
+            "the frequency governor is '{governor}': the clock follows the load and distorts CPU time; set \
+             'performance' while measuring"
+        )
+    });
+    let few = "there are only two CPUs: sender, receiver, polls and everything else share them";
+    let few = (facts.cpus.len() == 2).then(|| String::from(few));
+    let source = facts.clocksource.as_deref();
+    let source = source.filter(|source| !is_read_in_user_mode(source));
+    let source = source.map(|source| {
+        format!(
             "the clock source is '{source}': reading the time may need a system call for each datagram"
-        ));
-    }
-    warnings
+        )
+    });
+    let found = [governor, few, source].into_iter().flatten();
+    found
+        .map(|text| warning(WarningName::Confounder, text))
+        .collect()
 }
 
 #[cfg(test)]

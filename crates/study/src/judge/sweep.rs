@@ -3,7 +3,8 @@
 //! A rate counts as sustained only if each lower one is. Settings are compared at a load that all of them sustain.
 
 use nicpoll_model::{
-    Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial, TrialFigures, WorkUnit,
+    RoundTrip, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial, TrialFigures,
+    WindowRates, WorkUnit,
 };
 use nicpoll_stats::Summary;
 
@@ -106,7 +107,11 @@ fn ends(point: &SweepPoint) -> Option<SweepEnd> {
 
 fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPoint {
     let results: Vec<&TrialFigures> = kept.iter().filter_map(|trial| trial.result()).collect();
-    let rates = || results.iter().filter_map(|figures| rates_of(figures, unit));
+    let rates = || {
+        results
+            .iter()
+            .filter_map(|it| rates_of(unit, it.sender, it.receiver, it.round_trip))
+    };
     let cpu = results.iter().filter_map(|figures| {
         let cpu = figures.cpu.as_ref()?;
         cpu.busy_ns_per_packet
@@ -137,16 +142,22 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
     }
 }
 
-/// What one trial offered and delivered a second, without background traffic.
-struct Rates {
-    offered: f64,
-    delivered: f64,
-    ratio: f64,
+/// What was offered and delivered a second, without background traffic.
+pub(crate) struct Rates {
+    pub offered: f64,
+    pub delivered: f64,
+    pub ratio: f64,
 }
 
-fn rates_of(figures: &TrialFigures, unit: WorkUnit) -> Option<Rates> {
+/// The rates of one run by what both ends counted; `None` without any traffic.
+pub(crate) fn rates_of(
+    unit: WorkUnit,
+    sender: WindowRates,
+    receiver: WindowRates,
+    round_trip: Option<RoundTrip>,
+) -> Option<Rates> {
     if unit == WorkUnit::Transactions {
-        let trips = figures.round_trip?;
+        let trips = round_trip?;
         let asked = (trips.transactions + trips.timeouts) as f64;
         let ratio = trips.transactions as f64 / asked;
         let delivered = trips.transactions_per_second;
@@ -156,10 +167,10 @@ fn rates_of(figures: &TrialFigures, unit: WorkUnit) -> Option<Rates> {
             ratio,
         });
     }
-    let (sent, received) = (figures.sender.packets?, figures.receiver.packets?);
+    let (sent, received) = (sender.packets?, receiver.packets?);
     (sent > 0).then_some(Rates {
-        offered: figures.sender.packets_per_second?,
-        delivered: figures.receiver.packets_per_second?,
+        offered: sender.packets_per_second?,
+        delivered: receiver.packets_per_second?,
         ratio: received.min(sent) as f64 / sent as f64,
     })
 }

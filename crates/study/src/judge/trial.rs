@@ -32,6 +32,31 @@ pub struct TrialPlace {
     pub setting: String,
 }
 
+impl TrialPlace {
+    /// The trial at this place before it has a figure.
+    pub fn trial(self, lab: &Lab) -> Trial {
+        Trial {
+            sequence: self.sequence,
+            block: self.block,
+            workload: self.workload,
+            setting: self.setting,
+            validity: Validity::default(),
+            proof_attempts: 1,
+            findings: Findings::default(),
+            warmup: Warmup {
+                seconds: 0.0,
+                delivered_bytes: 0,
+            },
+            placement: Placement {
+                sender_cpu: lab.sender_cpu,
+                receiver_cpu: lab.receiver_cpu,
+                poll_cpus: Vec::new(),
+            },
+            figures: None,
+        }
+    }
+}
+
 /// Both hosts' counters and settings while everything is quiet.
 pub struct HostReadings {
     /// The sender's counters.
@@ -90,9 +115,7 @@ pub struct Measured<'a> {
 
 /// Makes the trial.
 pub fn judge(measured: Measured<'_>) -> Trial {
-    let Measured {
-        place, lab, window, ..
-    } = &measured;
+    let Measured { lab, window, .. } = &measured;
     let workload = measured.workload.request.workload();
     let unit = workload.unit();
     let ledger = ledger(&measured);
@@ -110,7 +133,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
     let evidence = measured.setting.evidence;
     let validity = validity(evidence, &measured.napis, window, Some(&ledger));
     let findings = findings(&measured, &sampled, rhythm);
-    let placement = placement(lab, &polls);
+    let poll_cpus = cpus_with_polls(&polls.polls_by_cpu);
     let figures = TrialFigures {
         offered_packets: books.packets.map(|(offered, _)| offered),
         delivered_packets: books.packets.map(|(_, delivered)| delivered),
@@ -145,25 +168,15 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         socket_buffers: books.socket_buffers,
         ledger,
     };
+    let mut trial = measured.place.clone().trial(lab);
+    trial.placement.poll_cpus = poll_cpus;
     Trial {
-        sequence: place.sequence,
-        block: place.block,
-        workload: place.workload.clone(),
-        setting: place.setting.clone(),
         validity,
         proof_attempts: measured.proof_attempts,
         findings,
         warmup: measured.warmup,
-        placement,
         figures: Some(Box::new(figures)),
-    }
-}
-
-fn placement(lab: &Lab, polls: &PollEvidence) -> Placement {
-    Placement {
-        sender_cpu: lab.sender_cpu,
-        receiver_cpu: lab.receiver_cpu,
-        poll_cpus: cpus_with_polls(&polls.polls_by_cpu),
+        ..trial
     }
 }
 

@@ -21,7 +21,7 @@ const FOREIGN_MAX: f64 = 0.1;
 pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |name, text: Option<String>| {
-        warnings.extend(text.map(|text| Warning { name, text }));
+        warnings.extend(text.map(|text| warning(name, text)));
     };
     warn(WarningName::LimitCameFirst, fell_short(study));
     warn(WarningName::LimitCameFirst, blocks_missing(study));
@@ -35,18 +35,27 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     warn(WarningName::VoidTrials, disturbed(&study.trials));
     for workload in &study.plan.workloads {
         for setting in design.timed() {
-            let slots = study.lab.ring_slots;
-            let text =
-                slots.and_then(|slots| ring_ceiling(setting, slots, &study.trials, workload));
+            let text = ring_ceiling(setting, study, workload);
             warn(WarningName::RingCeiling, text);
         }
     }
-    warn(
-        WarningName::CounterMissing,
-        unreadable_counter(&study.trials)
-            .map(|line| format!("{line} could not be read: losses there stay in the residual")),
-    );
+    let text = unreadable_counter(&study.trials);
+    warn(WarningName::CounterMissing, text);
     warnings
+}
+
+/// A warning in words.
+pub fn warning(name: WarningName, text: impl Into<String>) -> Warning {
+    Warning {
+        name,
+        text: text.into(),
+    }
+}
+
+/// Texts in a list; `None` without any.
+fn listed(texts: impl Iterator<Item = String>, between: &str) -> Option<String> {
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join(between))
 }
 
 /// Confounders of a comparison that a warning names at most.
@@ -59,27 +68,22 @@ fn confounded(study: &Study, versus: &Versus) -> Option<String> {
     let found: Vec<&Confounder> = study.confounders.iter().filter(is_meant).collect();
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| String::from("as it is"));
     let named = found.iter().take(CONFOUNDERS_NAMED).map(|one| {
-        let along = if one.is_asked {
-            ""
-        } else {
-            " (nobody asked for it)"
+        let along = match one.is_asked {
+            true => "",
+            false => " (nobody asked for it)",
         };
         let (value, reference) = (shown(&one.value), shown(&one.reference_value));
         format!("{} is {value} against {reference}{along}", one.name)
     });
-    let named: Vec<String> = named.collect();
+    let named = listed(named, "; ")?;
     let more = match found.len().saturating_sub(CONFOUNDERS_NAMED) {
         0 => String::new(),
         more => format!("; and {more} more, which --json lists"),
     };
-    (!named.is_empty()).then(|| {
-        format!(
-            "{} and {} differ in more than how packets are received, and the verdict is on all of it: {}{more}",
-            versus.setting,
-            versus.reference,
-            named.join("; ")
-        )
-    })
+    Some(format!(
+        "{} and {} differ in more than how packets are received, and the verdict is on all of it: {named}{more}",
+        versus.setting, versus.reference
+    ))
 }
 
 /// Other programs' work where it was most.
@@ -103,14 +107,11 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
         .iter()
         .filter(|one| one.primary && one.are_blocks_dependent)
         .map(|one| format!("{} against {}", one.workload, one.reference));
-    let of: Vec<String> = of.collect();
-    (!of.is_empty()).then(|| {
-        format!(
-            "blocks are not independent ({}; p below {DEPENDENT_BELOW_P}): a setting seems to stay in one \
-             state for several blocks. Its interval is too narrow, and \"it matters\" is withheld",
-            of.join(", ")
-        )
-    })
+    let of = listed(of, ", ")?;
+    Some(format!(
+        "blocks are not independent ({of}; p below {DEPENDENT_BELOW_P}): a setting seems to stay in one state for \
+         several blocks. Its interval is too narrow, and \"it matters\" is withheld"
+    ))
 }
 
 /// That there was no time for all blocks.
@@ -132,28 +133,21 @@ fn blocks_missing(study: &Study) -> Option<String> {
         let run = study.blocks_run(workload);
         (run < plan.blocks).then(|| format!("{run} of {} ({workload})", plan.blocks))
     });
-    let short: Vec<String> = short.collect();
-    (plan.stop_width_ratio.is_none() && !short.is_empty()).then(|| {
-        format!(
-            "there was no time for all blocks, and fewer were run than was planned: {}. Give the study longer, or \
-             ask for shorter trials",
-            short.join(", ")
-        )
-    })
+    let short = listed(short.filter(|_| plan.stop_width_ratio.is_none()), ", ")?;
+    Some(format!(
+        "there was no time for all blocks, and fewer were run than was planned: {short}. Give the study longer, or ask \
+         for shorter trials"
+    ))
 }
 
 fn dropped(study: &Study) -> Option<String> {
     let names = study.dropped.iter().map(|gone| &gone.comparison);
-    let names: Vec<String> = names
-        .map(|name| format!("{} against {}", name.workload, name.reference))
-        .collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "there was no time to compare {}: ask for fewer workloads with --workload{}",
-            names.join(", "),
-            averages(study)
-        )
-    })
+    let names = names.map(|name| format!("{} against {}", name.workload, name.reference));
+    let names = listed(names, ", ")?;
+    Some(format!(
+        "there was no time to compare {names}: ask for fewer workloads with --workload{}",
+        averages(study)
+    ))
 }
 
 /// What that does to factors: they are averaged over fewer combinations of the others, or not at all.
@@ -172,18 +166,12 @@ fn averages(study: &Study) -> String {
                     && (&one.setting, &one.reference) == (&effect.level, &effect.reference)
             });
             let (factor, level) = (&effect.factor, &effect.level);
-            match (is_hit, is_judged) {
-                (false, _) => {}
-                (true, true) => {
-                    words += &format!(
-                        "; {factor} {level} under {workload} is averaged over the combinations that are left"
-                    );
-                }
-                (true, false) => {
-                    words += &format!(
-                        "; {factor} {level} under {workload} has one combination left at most, and no average"
-                    );
-                }
+            let what = match is_judged {
+                true => "is averaged over the combinations that are left",
+                false => "has one combination left at most, and no average",
+            };
+            if is_hit {
+                words += &format!("; {factor} {level} under {workload} {what}");
             }
         }
     }
@@ -234,12 +222,8 @@ fn disturbed(trials: &[Trial]) -> Option<String> {
 }
 
 /// That the offered rate exceeds the ring's slots a period.
-fn ring_ceiling(
-    setting: &NamedSetting,
-    ring_slots: u32,
-    trials: &[Trial],
-    workload: &str,
-) -> Option<String> {
+fn ring_ceiling(setting: &NamedSetting, study: &Study, workload: &str) -> Option<String> {
+    let (ring_slots, trials) = (study.lab.ring_slots?, &study.trials);
     let period_ns = setting.period_ns()? as f64;
     let name = setting.name();
     let ceiling_pps = f64::from(ring_slots) * 1e9 / period_ns;
@@ -265,7 +249,12 @@ fn unreadable_counter(trials: &[Trial]) -> Option<String> {
         .filter_map(|trial| trial.figures.as_ref())
         .flat_map(|figures| &figures.ledger.lines)
         .find(|line| line.packets.is_none())
-        .map(|line| format!("the {}'s counter '{}'", line.side, line.counter))
+        .map(|line| {
+            let (side, counter) = (&line.side, &line.counter);
+            format!(
+                "the {side}'s counter '{counter}' could not be read: losses there stay in the residual"
+            )
+        })
 }
 
 /// Blocks before the first look.
@@ -286,7 +275,7 @@ fn width_of(comparison: &Comparison) -> Option<f64> {
 
 /// That time ran out before intervals were narrow enough; `None` otherwise.
 pub(crate) fn fell_short(study: &Study) -> Option<String> {
-    let width = stop_width(&study.plan)?;
+    let width = study.plan.stop_width_ratio?;
     let primary = study.comparisons.iter().filter(|one| one.primary);
     let wide: Vec<(&Comparison, Option<f64>)> = primary
         .map(|one| (one, width_of(one)))
@@ -312,11 +301,6 @@ pub(crate) fn fell_short(study: &Study) -> Option<String> {
         comparison.setting,
         comparison.reference
     ))
-}
-
-/// The width at which a plan ends.
-pub(crate) fn stop_width(plan: &Plan) -> Option<f64> {
-    plan.stop_width_ratio
 }
 
 /// Blocks that an interval needs. A study planned with fewer is inconclusive by design.

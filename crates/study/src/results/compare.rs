@@ -12,14 +12,14 @@ use nicpoll_model::{
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
-    Interval, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean, outliers,
-    standard_deviation, verdict,
+    Confidence, Interval, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean,
+    outliers, standard_deviation, verdict,
 };
 
 use crate::design::Versus;
 use crate::judge::comparisons::{compare_pair, metrics};
 use crate::judge::findings::series_tests;
-use crate::plan::{MARGIN, family_confidence};
+use crate::plan::MARGIN;
 use crate::results::read::{ResultError, ResultSource, StudySource, Values};
 
 /// Seed of permutations: the same values give the same p values.
@@ -215,7 +215,7 @@ pub fn unpaired(
             )));
         }
     }
-    let confidence = family_confidence(family);
+    let confidence = Confidence::for_family(family);
     let found = compare_unpaired(&judged.values, &reference.values, confidence);
     let quantity = judged.quantity.clone();
     let (judged, reference) = (

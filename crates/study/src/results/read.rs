@@ -9,13 +9,14 @@ use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
 use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Metric, Study, StudyKind, StudyState, Trial,
-    Warning, WarningName, WorkUnit, WorkloadFacts,
+    WarningName, WorkUnit, WorkloadFacts,
 };
 use nicpoll_store::{Kept, Store, StoreError, Which};
 use thiserror::Error;
 
 use crate::judge::comparisons::{metrics, value};
 use crate::judge::conclude;
+use crate::judge::warnings::warning;
 use crate::run::session::{StudyError, design_of};
 
 /// A stored study as it is shown. Of one that is not finished, what follows from its trials so far, and that it
@@ -34,15 +35,12 @@ pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
         StudyState::Running => String::from("it is running"),
         _ => format!("'nicpoll study run --resume {id}' goes on with it"),
     };
-    let unfinished = Warning {
-        name: WarningName::Interrupted,
-        text: format!(
-            "study {id} is not finished: {} of {} trials are stored; {goes_on}",
-            entry.trials_done, entry.trials_planned
-        ),
-    };
+    let text = format!(
+        "study {id} is not finished: {} of {} trials are stored; {goes_on}",
+        entry.trials_done, entry.trials_planned
+    );
     let mut study = kept.document;
-    study.warnings.push(unfinished);
+    study.warnings.push(warning(WarningName::Interrupted, text));
     Ok(conclude(&design, study)?)
 }
 

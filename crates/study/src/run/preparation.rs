@@ -15,6 +15,7 @@ use nicpoll_traffic::workload::Books;
 use crate::design::sweep::{HELD_SHARE, RATE_MAX};
 use crate::design::{Design, Evidence, NamedSetting, NamedWorkload};
 use crate::judge::comparisons::set_ratio;
+use crate::judge::sweep::rates_of;
 use crate::plan::durations::{SHARE, TIME_MAX};
 use crate::run::timer::apply;
 
@@ -52,13 +53,8 @@ pub fn measure_counting(
             };
             let outcome = load.measure(time);
             load.lab.restore()?;
-            let place = || {
-                format!(
-                    "measuring costs: {} under {}",
-                    workload.name,
-                    setting.name()
-                )
-            };
+            let (workload, setting) = (&workload.name, setting.name());
+            let place = || format!("measuring costs: {workload} under {setting}");
             match outcome {
                 // The trials will tell of what befalls this traffic.
                 Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {}
@@ -114,20 +110,14 @@ impl Load<'_> {
     fn pairs(&mut self, deadline: Instant) -> Result<Vec<Pair>, LabError> {
         let mut pairs = Vec::new();
         while Instant::now() < deadline {
-            let (mut with, mut without) = (None, None);
-            for counting in [pairs.len() % 2 == 0, pairs.len() % 2 != 0] {
+            let mut delivered = [None, None];
+            let is_first = pairs.len() % 2 == 0;
+            for counting in [is_first, !is_first] {
                 self.lab.count(Counter::Polls, counting)?;
-                let delivered = self.delivered()?;
-                if counting {
-                    with = Some(delivered);
-                } else {
-                    without = Some(delivered);
-                }
+                delivered[usize::from(counting)] = Some(self.delivered()?);
             }
-            pairs.push(Pair {
-                setting: with,
-                reference: without,
-            });
+            let [reference, setting] = delivered;
+            pairs.push(Pair { setting, reference });
         }
         Ok(pairs)
     }
@@ -269,20 +259,12 @@ fn is_held(
 }
 
 fn holds(books: &Books, asked: u64, unit: WorkUnit) -> bool {
-    let asked = OFFERED_SHARE * asked as f64;
-    if unit == WorkUnit::Transactions {
-        return books.round_trip.is_some_and(|trips| {
-            let requests = (trips.transactions + trips.timeouts) as f64;
-            trips.transactions_per_second >= asked
-                && trips.transactions as f64 >= HELD_SHARE * requests
-        });
-    }
-    let (Some(sent), Some(received)) = (books.sender.packets, books.receiver.packets) else {
-        return false;
-    };
-    books
-        .sender
-        .packets_per_second
-        .is_some_and(|rate| rate >= asked)
-        && received as f64 >= HELD_SHARE * sent as f64
+    let rates = rates_of(unit, books.sender, books.receiver, books.round_trip);
+    rates.is_some_and(|rates| {
+        let offered = match unit {
+            WorkUnit::Transactions => rates.delivered,
+            _ => rates.offered,
+        };
+        offered >= OFFERED_SHARE * asked as f64 && rates.ratio >= HELD_SHARE
+    })
 }

@@ -28,7 +28,7 @@ use crate::judge::comparisons::compare_all;
 use crate::judge::conclude;
 use crate::judge::confounders::{Seen, confounders, machine_confounders};
 use crate::judge::trial::TrialPlace;
-use crate::judge::warnings::{BLOCKS_MIN, are_narrow};
+use crate::judge::warnings::{BLOCKS_MIN, are_narrow, warning};
 use crate::plan::durations::{Schedule, traffic_ends};
 use crate::run::preparation::{measure_counting, resolved};
 use crate::run::trial::Trials;
@@ -395,18 +395,14 @@ fn look_at(lab: &mut Lab, head: &mut Study) -> Result<(), StudyError> {
 fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
     let mut warnings = machine_confounders(host);
     if lab.link.is_shared {
-        warnings.push(Warning {
-            name: WarningName::Confounder,
-            text: String::from(
-                "the interfaces were there before the study: packets of others on them, and in their namespaces, are \
-                 in its counters",
-            ),
-        });
+        let text = "the interfaces were there before the study: packets of others on them, and in their namespaces, \
+                    are in its counters";
+        warnings.push(warning(WarningName::Confounder, text));
     }
     let refused = lab.exact_cpu_refused.as_ref();
-    warnings.extend(refused.map(|why| Warning {
-        name: WarningName::CounterMissing,
-        text: format!("CPU time is sampled at the clock tick: {why}"),
+    warnings.extend(refused.map(|why| {
+        let text = format!("CPU time is sampled at the clock tick: {why}");
+        warning(WarningName::CounterMissing, text)
     }));
     warnings
 }
@@ -604,13 +600,11 @@ fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -> Option<Wa
     } else {
         String::new()
     };
-    Some(Warning {
-        name: WarningName::Interrupted,
-        text: format!(
-            "the study was ended after trial {} and resumed at {resumed_at}{split}",
-            last.sequence
-        ),
-    })
+    let text = format!(
+        "the study was ended after trial {} and resumed at {resumed_at}{split}",
+        last.sequence
+    );
+    Some(warning(WarningName::Interrupted, text))
 }
 
 /// Refuses to resume on another machine than the one that the study began on.

@@ -10,9 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, Running};
-use nicpoll_model::{
-    Calibration, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Validity, Warmup,
-};
+use nicpoll_model::{Calibration, Plan, SettingChanges, SpinnerShare, Trial, Validity, Warmup};
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::Seen;
@@ -168,27 +166,12 @@ impl<'a> Trials<'a> {
             .has_lost_carrier
             .then_some("the link lost its carrier");
         Trial {
-            sequence: place.sequence,
-            block: place.block,
-            workload: place.workload,
-            setting: place.setting,
             validity: Validity {
                 external: disturbed(changes),
                 failure: Some(String::from(lost.unwrap_or(reason))),
                 ..Validity::default()
             },
-            proof_attempts: 1,
-            findings: Findings::default(),
-            warmup: Warmup {
-                seconds: 0.0,
-                delivered_bytes: 0,
-            },
-            placement: Placement {
-                sender_cpu: self.lab.sender_cpu,
-                receiver_cpu: self.lab.receiver_cpu,
-                poll_cpus: Vec::new(),
-            },
-            figures: None,
+            ..place.trial(self.lab)
         }
     }
 

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use nicpoll_model::{FactorFacts, FileError, LevelFacts};
 use toml::Spanned;
 
-use crate::design::file::needs::Need;
 use crate::design::file::reader::{
     CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Parts, Reader, SettingEntry, names_of,
 };
-use crate::design::file::setting::{NamedPiece, Piece};
+use crate::design::file::setting::Piece;
 use crate::design::{NamedSetting, Versus};
 
 /// Reference that stands for every pair of settings.
@@ -28,13 +27,12 @@ pub(crate) struct Compared {
     pub settings: Vec<NamedSetting>,
     pub factors: Vec<FactorFacts>,
     pub contrasts: Vec<Versus>,
-    pub needs: Vec<Need>,
 }
 
 /// A factor with what each of its levels sets.
 struct Factor {
     name: Spanned<String>,
-    levels: Vec<NamedPiece>,
+    levels: Vec<Piece>,
 }
 
 impl Reader<'_> {
@@ -50,17 +48,16 @@ impl Reader<'_> {
             let message = format!("a study has at most {COMPARISONS_MAX} comparisons");
             return Err(self.error(compare[COMPARISONS_MAX].reference.span(), message));
         }
-        let mut needs = Vec::new();
-        let common = self.common(common, &mut needs)?;
-        let made = match (&settings[..], &factors[..]) {
-            (_, []) => self.of_settings(&common, settings, compare, &mut needs),
-            ([], _) => self.of_factors(&common, factors, compare, &mut needs),
+        let common = common.map(|parts| self.parts(parts, 0..0)).transpose()?;
+        let common = common.unwrap_or_default();
+        match (&settings[..], &factors[..]) {
+            (_, []) => self.of_settings(&common, settings, compare),
+            ([], _) => self.of_factors(&common, factors, compare),
             ([setting, ..], _) => {
                 let message = "a study has [[setting]] or [[factor]], not both: a level of a factor holds what a setting does";
                 Err(self.error(setting.name.span(), message))
             }
-        };
-        Ok(Compared { needs, ..made? })
+        }
     }
 
     fn of_settings(
@@ -68,11 +65,10 @@ impl Reader<'_> {
         common: &Piece,
         entries: Vec<SettingEntry>,
         compare: &[CompareEntry],
-        needs: &mut Vec<Need>,
     ) -> Result<Compared, FileError> {
-        let names: Vec<Spanned<String>> = names_of(&entries).into_iter().cloned().collect();
-        let names: Vec<&Spanned<String>> = names.iter().collect();
-        self.names("settings", &names, 2)?;
+        let spanned = names_of(&entries);
+        self.names("settings", &spanned, 2)?;
+        let names: Vec<&str> = spanned.iter().map(|it| it.get_ref().as_str()).collect();
         let mut contrasts: Vec<Versus> = Vec::new();
         for entry in compare {
             let meant = self.meant(entry, &names)?;
@@ -91,16 +87,13 @@ impl Reader<'_> {
             return Err(self.error(compare[0].reference.span(), message));
         }
         if contrasts.is_empty() {
-            contrasts.extend(
-                names[1..]
-                    .iter()
-                    .map(|setting| Versus::of(setting.get_ref(), names[0].get_ref())),
-            );
+            let others = names[1..].iter();
+            contrasts.extend(others.map(|setting| Versus::of(setting, names[0])));
         }
-        if let Some(unused) = names
+        let mut unused = spanned
             .iter()
-            .find(|name| !is_used(&contrasts, name.get_ref()))
-        {
+            .filter(|name| !is_used(&contrasts, name.get_ref()));
+        if let Some(unused) = unused.next() {
             let message = format!(
                 "no comparison has the setting {}: add a [[compare]], or leave it out",
                 unused.get_ref()
@@ -108,25 +101,19 @@ impl Reader<'_> {
             return Err(self.error(unused.span(), message));
         }
         let settings = entries.into_iter();
-        let settings = settings.map(|entry| self.setting(common, self.piece(entry, needs)?));
+        let settings = settings.map(|entry| self.setting(common, self.piece(entry)?));
         Ok(Compared {
             settings: settings.collect::<Result<_, _>>()?,
             factors: Vec::new(),
             contrasts,
-            needs: Vec::new(),
         })
     }
 
     /// The pairs of an entry: two settings, every other one with a reference, or all pairs.
-    fn meant(
-        &self,
-        entry: &CompareEntry,
-        names: &[&Spanned<String>],
-    ) -> Result<Vec<Versus>, FileError> {
+    fn meant(&self, entry: &CompareEntry, names: &[&str]) -> Result<Vec<Versus>, FileError> {
         if entry.factor.is_some() || entry.level.is_some() {
             return Err(self.needs(entry, "setting", "[[factor]] of this file: it has none"));
         }
-        let all: Vec<&str> = names.iter().map(|name| name.get_ref().as_str()).collect();
         let reference = entry.reference.get_ref();
         if let Some(setting) = &entry.setting {
             let setting = self.known("setting", setting, names)?;
@@ -135,12 +122,12 @@ impl Reader<'_> {
         }
         if reference == ALL {
             // The earlier of two is the reference.
-            let earlier = |at: usize| all[..at].iter().map(move |it| (at, *it));
-            let pairs = (0..all.len()).flat_map(earlier);
-            return Ok(pairs.map(|(at, it)| Versus::of(all[at], it)).collect());
+            let earlier = |at: usize| names[..at].iter().map(move |it| (at, *it));
+            let pairs = (0..names.len()).flat_map(earlier);
+            return Ok(pairs.map(|(at, it)| Versus::of(names[at], it)).collect());
         }
         self.known("setting", &entry.reference, names)?;
-        let others = all.iter().filter(|name| *name != reference);
+        let others = names.iter().filter(|name| *name != reference);
         Ok(others.map(|name| Versus::of(name, reference)).collect())
     }
 
@@ -149,9 +136,8 @@ impl Reader<'_> {
         common: &Piece,
         entries: Vec<FactorEntry>,
         compare: &[CompareEntry],
-        needs: &mut Vec<Need>,
     ) -> Result<Compared, FileError> {
-        let factors = self.factors(entries, needs)?;
+        let factors = self.factors(entries)?;
         let mut settings = Vec::new();
         for levels in crossed(&factors) {
             let setting = self.crossed(common, &levels)?;
@@ -163,7 +149,7 @@ impl Reader<'_> {
                     CROSSED_NAME_MAX
                 );
                 let (_, level) = levels[0];
-                return Err(self.error(level.name.span(), message));
+                return Err(self.error(level.name_span.clone(), message));
             }
             settings.push(setting);
         }
@@ -183,25 +169,16 @@ impl Reader<'_> {
         settings.retain(|setting| is_used(&contrasts, setting.name()));
         let facts = factors.iter().map(|factor| FactorFacts {
             factor: factor.name.get_ref().clone(),
-            levels: factor
-                .levels
-                .iter()
-                .map(|level| level.name.get_ref().clone())
-                .collect(),
+            levels: factor.levels.iter().map(|it| it.name.clone()).collect(),
         });
         Ok(Compared {
             settings,
             factors: facts.collect(),
             contrasts,
-            needs: Vec::new(),
         })
     }
 
-    fn factors(
-        &self,
-        entries: Vec<FactorEntry>,
-        needs: &mut Vec<Need>,
-    ) -> Result<Vec<Factor>, FileError> {
+    fn factors(&self, entries: Vec<FactorEntry>) -> Result<Vec<Factor>, FileError> {
         if let Some(entry) = entries.get(FACTORS_MAX) {
             let message = format!("a study has at most {FACTORS_MAX} factors");
             return Err(self.error(entry.name.span(), message));
@@ -229,15 +206,14 @@ impl Reader<'_> {
             );
             return Err(self.error(names[0].span(), message));
         }
-        let mut factor = |entry: FactorEntry| {
-            let levels = entry.levels.into_iter();
-            let levels = levels.map(|level| self.piece(level, needs));
+        let factor = |entry: FactorEntry| {
+            let levels = entry.levels.into_iter().map(|level| self.piece(level));
             Ok(Factor {
                 name: entry.name,
                 levels: levels.collect::<Result<_, FileError>>()?,
             })
         };
-        entries.into_iter().map(&mut factor).collect()
+        entries.into_iter().map(factor).collect()
     }
 
     /// The pairs of levels that are compared: every level with the first one of its factor, unless the file says
@@ -249,35 +225,37 @@ impl Reader<'_> {
     ) -> Result<Vec<(LevelFacts, String)>, FileError> {
         if compare.is_empty() {
             let of = |factor: &Factor| {
-                let name = |level: &NamedPiece| level.name.get_ref().clone();
-                let reference = name(&factor.levels[0]);
-                let rest = factor.levels[1..].iter().map(|level| {
+                let [reference, rest @ ..] = &factor.levels[..] else {
+                    return Vec::new();
+                };
+                let rest = rest.iter().map(|level| {
                     let level_of = LevelFacts {
                         factor: factor.name.get_ref().clone(),
-                        level: name(level),
+                        level: level.name.clone(),
                     };
-                    (level_of, reference.clone())
+                    (level_of, reference.name.clone())
                 });
-                rest.collect::<Vec<_>>()
+                rest.collect()
             };
             return Ok(factors.iter().flat_map(of).collect());
         }
-        let names: Vec<_> = factors.iter().map(|factor| &factor.name).collect();
+        let names: Vec<&str> = factors
+            .iter()
+            .map(|it| it.name.get_ref().as_str())
+            .collect();
         let mut pairs: Vec<(LevelFacts, String)> = Vec::new();
         for entry in compare {
             let (Some(factor), Some(level)) = (&entry.factor, &entry.level) else {
                 let what = "a setting by its name: this file has factors";
                 return Err(self.needs(entry, "factor and a level", what));
             };
-            self.known("factor", factor, &names)?;
-            let own = factors
-                .iter()
-                .find(|own| own.name.get_ref() == factor.get_ref());
+            let factor = self.known("factor", factor, &names)?;
+            let own = factors.iter().find(|own| *own.name.get_ref() == factor);
             let levels = own.map_or(&[][..], |own| &own.levels);
-            let levels: Vec<_> = levels.iter().map(|level| &level.name).collect();
+            let levels: Vec<&str> = levels.iter().map(|level| &*level.name).collect();
             let pair = (
                 LevelFacts {
-                    factor: factor.get_ref().clone(),
+                    factor,
                     level: self.known("level", level, &levels)?,
                 },
                 self.known("level", &entry.reference, &levels)?,
@@ -303,8 +281,8 @@ fn is_used(contrasts: &[Versus], name: &str) -> bool {
 }
 
 /// Every combination of a level of each factor; the last factor changes fastest.
-fn crossed(factors: &[Factor]) -> Vec<Vec<(&str, &NamedPiece)>> {
-    let mut all: Vec<Vec<(&str, &NamedPiece)>> = vec![Vec::new()];
+fn crossed(factors: &[Factor]) -> Vec<Vec<(&str, &Piece)>> {
+    let mut all: Vec<Vec<(&str, &Piece)>> = vec![Vec::new()];
     for factor in factors {
         let mut longer = Vec::new();
         for begun in &all {

@@ -2,12 +2,14 @@
 //!
 //! Every key that a file may have is listed here; any other is refused with the known ones.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    BackgroundTraffic, Cpus, EngineRequest, Topology, TopologyKind, WorkloadRequest, XdpProgram,
+    BackgroundTraffic, Cpus, EngineRequest, Refused, Topology, TopologyKind, WorkloadRequest,
+    XdpProgram,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
@@ -17,6 +19,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::design::NamedSetting;
+use crate::design::file::needs::{Need, Resource};
 use crate::design::sweep::SweepRates;
 use crate::plan::Lengths;
 
@@ -36,12 +39,19 @@ pub struct Reader<'a> {
     pub kind: TopologyKind,
     /// Links side by side.
     pub links: u8,
+    /// What the machine must have, as far as it was read.
+    pub needs: RefCell<Vec<Need>>,
 }
 
 impl Reader<'_> {
     /// Whether there is a router, whose receiving is then what is studied.
     pub fn is_routed(&self) -> bool {
         self.kind == TopologyKind::Router
+    }
+
+    /// Notes what the entry at `span` needs of the machine.
+    pub fn need(&self, span: Range<usize>, wanted: Resource) {
+        self.needs.borrow_mut().push(Need::new(span, wanted));
     }
 
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> FileError {
@@ -83,10 +93,9 @@ impl Reader<'_> {
         &self,
         what: &str,
         name: &Spanned<String>,
-        known: &[&Spanned<String>],
+        known: &[&str],
     ) -> Result<String, FileError> {
         let word = name.get_ref();
-        let known: Vec<&str> = known.iter().map(|name| name.get_ref().as_str()).collect();
         if known.contains(&word.as_str()) {
             return Ok(word.clone());
         }
@@ -105,10 +114,10 @@ impl Reader<'_> {
 pub(crate) struct Document {
     pub question: String,
     pub blocks: Option<u32>,
-    pub trial: Option<Spanned<String>>,
-    pub warmup: Option<Spanned<String>>,
-    pub drain: Option<Spanned<String>>,
-    pub time: Option<Spanned<String>>,
+    pub trial: Option<Time>,
+    pub warmup: Option<Time>,
+    pub drain: Option<Time>,
+    pub time: Option<Length>,
     pub full: Option<LengthsEntry>,
     pub stop: Option<StopEntry>,
     pub seed: Option<u64>,
@@ -207,42 +216,54 @@ pub(crate) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
     entries.iter().map(|entry| &entry.name).collect()
 }
 
-/// How a time is read.
-type Parse = fn(&str) -> Result<Duration, TimeError>;
-
 /// Lengths as a file has them.
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LengthsEntry {
+pub(crate) struct LengthsEntry {
     pub blocks: Option<u32>,
-    pub trial: Option<Spanned<String>>,
-    pub warmup: Option<Spanned<String>>,
-    pub drain: Option<Spanned<String>>,
-    pub time: Option<Spanned<String>>,
+    pub trial: Option<Time>,
+    pub warmup: Option<Time>,
+    pub drain: Option<Time>,
+    pub time: Option<Length>,
 }
 
 impl LengthsEntry {
-    /// `base` overridden by the entry, which is in `text`.
-    ///
-    /// # Errors
-    /// With the line of a time without its unit.
-    pub fn over(&self, base: &Lengths, text: &str) -> Result<Lengths, FileError> {
-        let read = |entry: &Option<Spanned<String>>, parse: Parse| {
-            let read = |time: &Spanned<String>| {
-                let refused =
-                    |error: TimeError| FileError::at(text, time.span(), error.to_string());
-                parse(time.get_ref()).map_err(refused)
-            };
-            entry.as_ref().map(read).transpose()
-        };
-        Ok(Lengths {
+    /// `base` overridden by the entry.
+    pub fn over(&self, base: &Lengths) -> Lengths {
+        Lengths {
             blocks: self.blocks.unwrap_or(base.blocks),
-            trial: read(&self.trial, parse_time)?.unwrap_or(base.trial),
-            warmup: read(&self.warmup, parse_time)?.or(base.warmup),
-            drain: read(&self.drain, parse_time)?.or(base.drain),
-            limit: read(&self.time, parse_length)?,
+            trial: self.trial.map_or(base.trial, |time| time.0),
+            warmup: self.warmup.map(|time| time.0).or(base.warmup),
+            drain: self.drain.map(|time| time.0).or(base.drain),
+            limit: self.time.map(|length| length.0),
             ..base.clone()
-        })
+        }
+    }
+}
+
+/// A time of a file, with its unit.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Time(Duration);
+
+impl TryFrom<String> for Time {
+    type Error = TimeError;
+
+    fn try_from(text: String) -> Result<Self, TimeError> {
+        parse_time(&text).map(Time)
+    }
+}
+
+/// A length of a study, with its unit.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Length(Duration);
+
+impl TryFrom<String> for Length {
+    type Error = TimeError;
+
+    fn try_from(text: String) -> Result<Self, TimeError> {
+        parse_length(&text).map(Length)
     }
 }
 
@@ -256,31 +277,39 @@ const WIDTH_MAX: f64 = 100.0;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopEntry {
-    width: Spanned<String>,
-    at_most: Spanned<String>,
+    width: Width,
+    at_most: Spanned<Length>,
+}
+
+/// A share of an estimate.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Width(f64);
+
+impl TryFrom<String> for Width {
+    type Error = Refused;
+
+    fn try_from(text: String) -> Result<Self, Refused> {
+        let percent = text.strip_suffix('%');
+        let percent: Option<f64> = percent.and_then(|number| number.trim().parse().ok());
+        let percent = percent.filter(|percent| (WIDTH_MIN..=WIDTH_MAX).contains(percent));
+        percent.map(|percent| Width(percent / 100.0)).ok_or_else(|| {
+            Refused(format!(
+                "a width is a share of the estimate, from {WIDTH_MIN}% to {WIDTH_MAX}%, such as \"5%\""
+            ))
+        })
+    }
 }
 
 impl Reader<'_> {
     /// Puts a stop rule into the lengths.
     pub(crate) fn stop(&self, entry: &StopEntry, lengths: &mut Lengths) -> Result<(), FileError> {
-        let StopEntry { width, at_most } = entry;
-        let percent = width.get_ref().strip_suffix('%');
-        let percent: Option<f64> = percent.and_then(|number| number.trim().parse().ok());
-        let percent = percent.filter(|percent| (WIDTH_MIN..=WIDTH_MAX).contains(percent));
-        let Some(percent) = percent else {
-            let message = format!(
-                "a width is a share of the estimate, from {WIDTH_MIN}% to {WIDTH_MAX}%, such as \"5%\""
-            );
-            return Err(self.error(width.span(), message));
-        };
         if lengths.limit.is_some() {
             let message = "a study has time or stop; at_most is the time of one with a stop rule";
-            return Err(self.error(at_most.span(), message));
+            return Err(self.error(entry.at_most.span(), message));
         }
-        let limit = parse_length(at_most.get_ref())
-            .map_err(|error| self.error(at_most.span(), error.to_string()))?;
-        lengths.limit = Some(limit);
-        lengths.stop_width = Some(percent / 100.0);
+        lengths.limit = Some(entry.at_most.get_ref().0);
+        lengths.stop_width = Some(entry.width.0);
         Ok(())
     }
 }
@@ -294,10 +323,8 @@ impl Reader<'_> {
             return Err(self.error(engine.span(), message));
         }
         let settings = engine.get_ref().settings();
-        let refused = |error: nicpoll_lab::Refused| error.to_string();
-        settings
-            .map(|_| ())
-            .map_err(|error| self.error(engine.span(), refused(error)))
+        let refused = |error: Refused| self.error(engine.span(), error.to_string());
+        settings.map(drop).map_err(refused)
     }
 
     /// Refuses traffic that needs sockets at the receiver under a setting that has none.
@@ -371,41 +398,16 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
 
     #[test]
     fn what_the_engine_cannot_receive_is_refused_with_its_line() {
-        let changes = [
-            ("burst_max = 1000", "burst_max = 5", 7, "10 to 20000"),
-            ("hz = 2000", "hertz = 2000", 7, "discipline such as"),
-            (
-                "traffic = { kind = \"udp\", payload_bytes = 64, packets_per_second = 1000 }",
-                "traffic = { kind = \"rr\" }",
-                12,
-                "traffic of kind udp",
-            ),
-            ("spinner = true", "both_ways = true", 12, "one way"),
-            (
-                "[[factor]]",
-                "[topology]\nlinks = 2\n[[factor]]",
-                14,
-                "one link",
-            ),
-            (
-                "[[factor]]",
-                "[topology]\nkind = \"router\"\n[[factor]]",
-                9,
-                "router's",
-            ),
-            (
-                "name = \"engine\", ",
-                "name = \"engine\", xdp = { receiver = {} }, ",
-                7,
-                "one program",
-            ),
-            (
-                "[[workload]]",
-                "[[factor]]\nname = \"two\"\nlevels = [{ name = \"a\", engine = \"polling\" }, { name = \"b\" }]\n[[workload]]",
-                11,
-                "two factors set engine",
-            ),
-        ];
-        assert_refused(ENGINES, &changes);
+        let changes = r#"
+    7 | 10 to 20000 | burst_max = 1000 | burst_max = 5
+    7 | discipline such as | hz = 2000 | hertz = 2000
+    12 | traffic of kind udp | traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 } | traffic = { kind = "rr" }
+    12 | one way | spinner = true | both_ways = true
+    14 | one link | [[factor]] | [topology]\nlinks = 2\n[[factor]]
+    9 | router's | [[factor]] | [topology]\nkind = "router"\n[[factor]]
+    7 | one program | name = "engine", | name = "engine", xdp = { receiver = {} },
+    11 | two factors set engine | [[workload]] | [[factor]]\nname = "two"\nlevels = [{ name = "a", engine = "polling" }, { name = "b" }]\n[[workload]]
+    "#;
+        assert_refused(ENGINES, changes);
     }
 }

@@ -24,57 +24,47 @@ use crate::design::{Evidence, NamedSetting};
 /// Refusal of a router's part without a router.
 const NO_ROUTER: &str = "there is no router here; add topology = { kind = \"router\" }";
 
-/// What an entry sets, and the position of the studied host's part.
+/// What an entry sets, with its name and where it stands in the file.
 #[derive(Clone, Default)]
 pub(crate) struct Piece {
+    pub name: String,
+    noun: String,
+    description: String,
+    /// The position of its name.
+    pub name_span: Range<usize>,
+    /// The position of the studied host's part; that of its name where it has none.
     span: Range<usize>,
-    hosts: BTreeMap<HostName, Values>,
+    hosts: BTreeMap<String, Values>,
     cpus: Cpus,
-    xdp: BTreeMap<HostName, XdpProgram>,
+    xdp: BTreeMap<String, XdpProgram>,
     variant: BTreeMap<String, String>,
     engine: Option<EngineRequest>,
 }
 
-/// A host's name in settings.
-type HostName = &'static str;
-
-/// A piece with its name.
-#[derive(Clone)]
-pub(crate) struct NamedPiece {
-    pub name: Spanned<String>,
-    noun: Option<String>,
-    description: String,
-    piece: Piece,
-}
-
 impl Piece {
-    /// This piece, overridden by another.
-    pub fn under(&self, over: &Piece) -> Piece {
+    /// This piece, overridden by another, which has the name.
+    fn under(&self, over: Piece) -> Piece {
         let mut hosts = self.hosts.clone();
         for (host, values) in &over.hosts {
-            let own = hosts.entry(host).or_default();
+            let own = hosts.entry(host.clone()).or_default();
             for (row, value) in values.iter() {
                 own.insert(row, value.clone());
             }
         }
         Piece {
-            span: over.span.clone(),
             hosts,
             cpus: self.cpus.under(over.cpus),
             xdp: under(&self.xdp, &over.xdp),
             variant: under(&self.variant, &over.variant),
             engine: over.engine.clone().or_else(|| self.engine.clone()),
+            ..over
         }
-    }
-
-    fn of(&self, host: HostName) -> Option<&Values> {
-        self.hosts.get(host)
     }
 
     /// What both pieces set, in words.
     fn common_with(&self, other: &Piece) -> Option<String> {
         for (host, values) in &self.hosts {
-            let others = other.of(host);
+            let others = other.hosts.get(host);
             let is_twice =
                 |row: &&'static KnobRow| others.is_some_and(|own| own.get(row).is_some());
             if let Some(row) = values.iter().map(|(row, _)| row).find(is_twice) {
@@ -103,24 +93,8 @@ fn under<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, over: &BTreeMap<K, V>) 
 }
 
 impl Reader<'_> {
-    /// Values of `[common]`.
-    pub(crate) fn common(
-        &self,
-        parts: Option<Parts>,
-        needs: &mut Vec<Need>,
-    ) -> Result<Piece, FileError> {
-        match parts {
-            Some(parts) => self.parts(parts, 0..0, needs),
-            None => Ok(Piece::default()),
-        }
-    }
-
     /// The piece of an entry.
-    pub(crate) fn piece(
-        &self,
-        entry: SettingEntry,
-        needs: &mut Vec<Need>,
-    ) -> Result<NamedPiece, FileError> {
+    pub(crate) fn piece(&self, entry: SettingEntry) -> Result<Piece, FileError> {
         let parts = Parts {
             sender: entry.sender,
             router: entry.router,
@@ -130,34 +104,24 @@ impl Reader<'_> {
             xdp: entry.xdp,
             engine: entry.engine,
         };
-        let mut piece = self.parts(parts, entry.name.span(), needs)?;
-        piece.variant = entry.variant;
-        Ok(NamedPiece {
-            name: entry.name,
-            noun: entry.noun,
+        let name_span = entry.name.span();
+        let name = entry.name.into_inner();
+        Ok(Piece {
+            noun: entry.noun.unwrap_or_else(|| name.clone()),
+            name,
             description: entry.description,
-            piece,
+            variant: entry.variant,
+            ..self.parts(parts, name_span)?
         })
     }
 
-    /// The piece of an entry's parts; `span` is its position if it has no part for the studied host.
-    fn parts(
-        &self,
-        parts: Parts,
-        span: Range<usize>,
-        needs: &mut Vec<Need>,
-    ) -> Result<Piece, FileError> {
+    /// The piece of an entry's parts; `name_span` is the position of its name.
+    pub(crate) fn parts(&self, parts: Parts, name_span: Range<usize>) -> Result<Piece, FileError> {
         let mut piece = Piece {
-            span,
+            span: name_span.clone(),
+            name_span,
             ..Piece::default()
         };
-        let studied = match self.is_routed() {
-            true => &parts.router,
-            false => &parts.receiver,
-        };
-        if let Some(studied) = studied {
-            piece.span = studied.span();
-        }
         let all = [
             (SENDER, parts.sender),
             (ROUTER, parts.router),
@@ -167,22 +131,20 @@ impl Reader<'_> {
         for (host, values) in all {
             let Some(values) = values else { continue };
             self.possible(host, &values)?;
-            needs.extend(Need::of_values(host, &values));
-            piece.hosts.insert(host, values.into_inner());
+            self.needs
+                .borrow_mut()
+                .extend(Need::of_values(host, &values));
+            if host == self.studied() {
+                piece.span = values.span();
+            }
+            piece.hosts.insert(String::from(host), values.into_inner());
         }
         if let Some(cpus) = parts.cpus {
-            let wanted = Resource::Cpus(*cpus.get_ref());
-            needs.push(Need::new(cpus.span(), wanted));
+            self.need(cpus.span(), Resource::Cpus(*cpus.get_ref()));
             piece.cpus = cpus.into_inner();
         }
         if let Some(xdp) = parts.xdp {
-            let span = xdp.span();
             piece.xdp = self.xdp(xdp)?;
-            let objects = piece
-                .xdp
-                .values()
-                .filter_map(|program| program.object.clone());
-            needs.extend(objects.map(|object| Need::new(span.clone(), Resource::Object(object))));
         }
         if let Some(engine) = parts.engine {
             self.engine_possible(&engine)?;
@@ -192,7 +154,7 @@ impl Reader<'_> {
     }
 
     /// The XDP programs that an entry names.
-    fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<HostName, XdpProgram>, FileError> {
+    fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<String, XdpProgram>, FileError> {
         let span = entry.span();
         let entry = entry.into_inner();
         if entry.router.is_some() && !self.is_routed() {
@@ -208,13 +170,16 @@ impl Reader<'_> {
             let Some(program) = program else { continue };
             let checked = program.check();
             checked.map_err(|error| self.error(span.clone(), error.to_string()))?;
-            programs.insert(host, program);
+            if let Some(object) = program.object.clone() {
+                self.need(span.clone(), Resource::Object(object));
+            }
+            programs.insert(String::from(host), program);
         }
         Ok(programs)
     }
 
     /// Refuses values that no host of this kind has.
-    fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
+    fn possible(&self, host: &str, values: &Spanned<Values>) -> Result<(), FileError> {
         if host == ROUTER && !self.is_routed() {
             return Err(self.error(values.span(), NO_ROUTER));
         }
@@ -241,87 +206,67 @@ impl Reader<'_> {
     }
 
     /// The host whose receiving is studied.
-    fn studied(&self) -> HostName {
+    fn studied(&self) -> &'static str {
         match self.is_routed() {
             true => ROUTER,
             false => RECEIVER,
         }
     }
 
-    /// One setting of one entry.
-    pub(crate) fn setting(
-        &self,
-        common: &Piece,
-        named: NamedPiece,
-    ) -> Result<NamedSetting, FileError> {
-        let NamedPiece {
-            name,
-            noun,
-            description,
-            piece,
-        } = named;
-        let name = name.into_inner();
-        let noun = noun.unwrap_or_else(|| name.clone());
-        self.named(common.under(&piece), name, noun, description, Vec::new())
-    }
-
-    /// One setting of a level of each factor, in the order of the factors.
+    /// One setting of one level of each factor, in the order of the factors.
     pub(crate) fn crossed(
         &self,
         common: &Piece,
-        levels: &[(&str, &NamedPiece)],
+        levels: &[(&str, &Piece)],
     ) -> Result<NamedSetting, FileError> {
         let mut whole = Piece::default();
         for (factor, level) in levels {
-            if let Some(what) = whole.common_with(&level.piece) {
+            if let Some(what) = whole.common_with(level) {
                 let message = format!(
                     "two factors set {what}, and one of them is {factor}: a value belongs to one factor"
                 );
-                return Err(self.error(level.piece.span.clone(), message));
+                return Err(self.error(level.span.clone(), message));
             }
-            let span = level.piece.span.clone();
-            let is_of_receiver = level.piece.of(self.studied()).is_some();
             let before = whole.span.clone();
-            whole = whole.under(&level.piece);
-            whole.span = if is_of_receiver { span } else { before };
+            whole = whole.under((*level).clone());
+            if !level.hosts.contains_key(self.studied()) {
+                whole.span = before;
+            }
         }
         if whole.span.is_empty() {
-            whole.span = levels.first().map_or(0..0, |(_, level)| level.name.span());
+            whole.span = levels
+                .first()
+                .map_or(0..0, |(_, level)| level.name_span.clone());
         }
-        let join = |between: &str, of: &dyn Fn(&NamedPiece) -> String| {
+        let join = |between: &str, of: fn(&Piece) -> &str| {
             let words = levels.iter().map(|(_, level)| of(level));
-            let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
             words.join(between)
         };
-        let name = join("+", &|level| level.name.get_ref().clone());
-        let noun = join(" with ", &|level| {
-            let name = || level.name.get_ref().clone();
-            level.noun.clone().unwrap_or_else(name)
-        });
-        let description = join("; ", &|level| level.description.clone());
-        let level_of = |(factor, level): &(&str, &NamedPiece)| LevelFacts {
+        whole.name = join("+", |level| &level.name);
+        whole.noun = join(" with ", |level| &level.noun);
+        whole.description = join("; ", |level| &level.description);
+        let level_of = |(factor, level): &(&str, &Piece)| LevelFacts {
             factor: String::from(*factor),
-            level: level.name.get_ref().clone(),
+            level: level.name.clone(),
         };
-        let levels = levels.iter().map(level_of).collect();
-        self.named(common.under(&whole), name, noun, description, levels)
+        Ok(NamedSetting {
+            levels: levels.iter().map(level_of).collect(),
+            ..self.setting(common, whole)?
+        })
     }
 
-    fn named(
-        &self,
-        piece: Piece,
-        name: String,
-        noun: String,
-        description: String,
-        levels: Vec<LevelFacts>,
-    ) -> Result<NamedSetting, FileError> {
+    /// The setting that a piece makes.
+    pub(crate) fn setting(&self, common: &Piece, piece: Piece) -> Result<NamedSetting, FileError> {
+        let piece = common.under(piece);
         let studied = piece.hosts.get(self.studied()).cloned();
         let studied = studied.unwrap_or_default();
         let xdp = piece.xdp.get(self.studied());
         if piece.engine.is_some() && xdp.is_some() {
             let message = format!(
-                "the setting {name} has the engine and an XDP program at the receiver, and an interface has one \
-                 program: the engine's own takes its packets there"
+                "the setting {} has the engine and an XDP program at the receiver, and an interface has one program: \
+                 the engine's own takes its packets there",
+                piece.name
             );
             return Err(self.error(piece.span, message));
         }
@@ -343,28 +288,25 @@ impl Reader<'_> {
         }
         let hosts = piece.hosts.into_iter();
         let hosts = hosts.filter(|(_, set)| !set.is_empty());
-        let interface = |host| match host {
-            MACHINE => MACHINE_INTERFACE,
-            _ => INTERFACE,
-        };
+        let hosts = hosts.map(|(host, set)| {
+            let interface = match &*host {
+                MACHINE => MACHINE_INTERFACE,
+                _ => INTERFACE,
+            };
+            (host, Request::of(interface, set))
+        });
         Ok(NamedSetting {
-            noun,
+            noun: piece.noun,
             setting: Setting {
-                name,
-                description,
-                hosts: hosts
-                    .map(|(host, set)| (String::from(host), Request::of(interface(host), set)))
-                    .collect::<BTreeMap<_, _>>(),
+                name: piece.name,
+                description: piece.description,
+                hosts: hosts.collect(),
             },
             cpus: piece.cpus,
-            xdp: piece
-                .xdp
-                .into_iter()
-                .map(|(host, program)| (String::from(host), program))
-                .collect(),
+            xdp: piece.xdp,
             variant: piece.variant,
             engine: piece.engine,
-            levels,
+            levels: Vec::new(),
             evidence,
         })
     }

@@ -17,13 +17,19 @@ name = "udp"
 traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
 "#;
 
-/// Makes each change, from one text to another, in a file, which must then be refused: at this line, with these words.
-pub(crate) fn assert_refused(file: &str, changes: &[(&str, &str, usize, &str)]) {
-    for (find, replace, line, wanted) in changes {
+/// Makes each change in a file, which must then be refused. Of each: the line, words of the refusal, what is replaced
+/// and by what, where `\n` ends a line.
+pub(crate) fn assert_refused(file: &str, changes: &str) {
+    for change in changes.lines().filter(|line| !line.trim().is_empty()) {
+        let [line, words, find, replace] = change.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("{change}");
+        };
         assert!(file.contains(find), "{find}");
-        let error = StudyFile::parse(&file.replacen(find, replace, 1)).unwrap_err();
-        assert!(error.message.contains(wanted), "{replace}: {error}");
-        assert_eq!(error.line, *line, "{replace}: {error}");
+        let changed = file.replacen(find, &replace.replace("\\n", "\n"), 1);
+        let error = StudyFile::parse(&changed).unwrap_err();
+        assert!(error.message.contains(words), "{replace}: {error}");
+        assert_eq!(error.line.to_string(), line, "{replace}: {error}");
     }
 }
 
@@ -102,30 +108,20 @@ fn what_gives_way_first_is_what_the_file_says() {
 
 #[test]
 fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
-    let cases = [
-        ("question", "qestion", 2, "expected one of"),
-        (
-            "gro = \"on\", napi",
-            "groo = \"on\", napi",
-            5,
-            "there is no knob 'groo'",
-        ),
-        ("\"50us\"", "50", 5, "unit"),
-        ("gro = \"on\", napi", "napi", 5, "add gro = \"on\""),
-        ("name = \"long\"", "name = \"short\"", 7, "another"),
-        ("name = \"long\"", "name = \"a b\"", 7, "a name has"),
-        ("kind = \"udp\"", "kind = \"sctp\"", 11, "expected one of"),
-        (
-            "payload_bytes = 200",
-            "payload_bytes = 2",
-            11,
-            "20 to 65507",
-        ),
-        ("payload_bytes = 200", "payload = 200", 11, "unknown field"),
-        ("question =", "trial = \"1\"\nquestion =", 2, "unit"),
-        ("question = \"", "question = ", 2, ""),
-    ];
-    assert_refused(TWO, &cases);
+    let cases = r#"
+    2 | expected one of | question | qestion
+    5 | there is no knob 'groo' | gro = "on", napi | groo = "on", napi
+    5 | unit | "50us" | 50
+    5 | add gro = "on" | gro = "on", napi | napi
+    7 | another | name = "long" | name = "short"
+    7 | a name has | name = "long" | name = "a b"
+    11 | expected one of | kind = "udp" | kind = "sctp"
+    11 | 20 to 65507 | payload_bytes = 200 | payload_bytes = 2
+    11 | unknown field | payload_bytes = 200 | payload = 200
+    2 | unit | question = | trial = "1"\nquestion =
+    2 |  | question = " | question =
+    "#;
+    assert_refused(TWO, cases);
     let compare = format!("{TWO}[[compare]]\nsetting = \"lomg\"\nreference = \"short\"\n");
     let error = StudyFile::parse(&compare).unwrap_err();
     assert_eq!(error.line, 13);
@@ -238,54 +234,19 @@ fn factors_are_crossed_and_levels_compared_within_each_combination_of_the_others
 
 #[test]
 fn a_mistake_in_a_factor_is_named_with_its_line() {
-    let cases = [
-        ("name = \"tso\"", "name = \"period\"", 13, "another"),
-        ("name = \"1ms\"", "name = \"50us\"", 9, "another"),
-        (
-            "sender = { tso = \"off\" }",
-            "receiver = { gro_flush_timeout = \"1us\" }",
-            15,
-            "two factors set gro_flush_timeout of the receiver",
-        ),
-        (
-            "{ name = \"off\", sender = { tso = \"off\" } },",
-            "",
-            13,
-            "1 level(s)",
-        ),
-        (
-            "sender = { tso = \"off\" }",
-            "engine = \"freebsd-polling\"",
-            15,
-            "polling, interrupt, busy-poll, adaptive",
-        ),
-        (
-            "receiver = { gro = \"on\", ",
-            "receiver = { ",
-            8,
-            "add gro = \"on\"",
-        ),
-        ("{ sender = 1, ", "{ sendr = 1, ", 16, "unknown field"),
-        (
-            "[[workload]]",
-            "[[setting]]\nname = \"one\"\n[[workload]]",
-            19,
-            "not both",
-        ),
-        (
-            "[[workload]]",
-            "[[compare]]\nsetting = \"50us+on\"\nreference = \"50us+off\"\n[[workload]]",
-            20,
-            "needs a factor and a level",
-        ),
-        (
-            "[[workload]]",
-            "[[compare]]\nfactor = \"tso\"\nlevel = \"of\"\nreference = \"on\"\n[[workload]]",
-            20,
-            "there is no level of; the file has off, on",
-        ),
-    ];
-    assert_refused(CROSSED, &cases);
+    let cases = r#"
+    13 | another | name = "tso" | name = "period"
+    9 | another | name = "1ms" | name = "50us"
+    15 | two factors set gro_flush_timeout of the receiver | sender = { tso = "off" } | receiver = { gro_flush_timeout = "1us" }
+    13 | 1 level(s) | { name = "off", sender = { tso = "off" } }, | 
+    15 | polling, interrupt, busy-poll, adaptive | sender = { tso = "off" } | engine = "freebsd-polling"
+    8 | add gro = "on" | receiver = { gro = "on", | receiver = {
+    16 | unknown field | { sender = 1, | { sendr = 1,
+    19 | not both | [[workload]] | [[setting]]\nname = "one"\n[[workload]]
+    20 | needs a factor and a level | [[workload]] | [[compare]]\nsetting = "50us+on"\nreference = "50us+off"\n[[workload]]
+    20 | there is no level of; the file has off, on | [[workload]] | [[compare]]\nfactor = "tso"\nlevel = "of"\nreference = "on"\n[[workload]]
+    "#;
+    assert_refused(CROSSED, cases);
     let many: String = (0..9)
         .map(|n| format!("{{ name = \"{n}\", sender = {{ tso = \"on\" }} }},"))
         .collect();

@@ -91,18 +91,16 @@ fn shares_have_no_rate_until_the_knee_is_known() {
 
 #[test]
 fn what_cannot_be_swept_is_refused_with_its_line() {
-    let changes = [
+    for (rates, words) in [
         ("[20000]", "2 to 12"),
         ("[1, 1]", "the rate 1 stands twice"),
         ("[20000, \"50%\"]", "not both"),
         ("[0, 5]", "'0' is no rate"),
         ("[\"fast\", 5]", "'fast' is no rate"),
         ("[1.5, 5]", "a rate a second, such as 20000"),
-    ];
-    assert_refused(
-        FILE,
-        &changes.map(|(rates, words)| ("[40000, 20000]", rates, 16, words)),
-    );
+    ] {
+        assert_refused(FILE, &format!("16 | {words} | [40000, 20000] | {rates}"));
+    }
     let closed = format!("{FILE}sweep = [1, 2]\n");
     let error = StudyFile::parse(&closed).unwrap_err();
     assert_eq!(error.line, 21, "{error}");

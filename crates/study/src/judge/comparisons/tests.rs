@@ -1,6 +1,6 @@
 use nicpoll_model::{
-    CpuSource, Findings, ForeignCpu, Ledger, Placement, SocketBuffers, TrialFigures, Verdict,
-    Warmup, WindowRates,
+    ComparisonName, CpuSource, Findings, ForeignCpu, Ledger, Placement, SocketBuffers,
+    TrialFigures, Verdict, Warmup, WindowRates,
 };
 
 use proptest::prelude::*;
