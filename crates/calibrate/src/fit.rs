@@ -500,23 +500,18 @@ const REMARK_COLUMN: usize = 29;
 /// The line that is marked and gives no number of a host.
 pub fn with_fitted(text: &str, host: &HostModel) -> Result<String, FileError> {
     let mut written = String::with_capacity(text.len());
-    let mut section = "";
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        let trimmed = line.trim();
-        if let Some(name) = trimmed.strip_prefix('[') {
-            section = name.trim_end_matches(']');
-        }
-        let Some((number, remark)) = line.split_once(MARK) else {
+    for (index, (line, field)) in lines_and_fields(text).enumerate() {
+        let Some((field, (_, remark))) = field.zip(line.split_once(MARK)) else {
             written.push_str(line);
             continue;
         };
-        let name = number.split('=').next().unwrap_or_default().trim();
-        let value = host.get(&format!("{section}.{name}")).ok_or_else(|| FileError {
+        let value = host.get(&field).ok_or_else(|| FileError {
             line: index + 1,
             message: format!(
                 "this line is marked '{MARK}' but gives no number of a host; write NAME = NUMBER {MARK}"
             ),
         })?;
+        let name = field.rsplit('.').next().unwrap_or_default();
         let number = format!("{name} = {value}");
         written.push_str(&format!("{number:<REMARK_COLUMN$}{MARK}{remark}"));
     }
@@ -525,18 +520,22 @@ pub fn with_fitted(text: &str, host: &HostModel) -> Result<String, FileError> {
 
 /// The numbers that a host file marks as fitted: `cpu.tick_ns` and the like.
 pub fn fitted_fields(text: &str) -> Vec<String> {
+    lines_and_fields(text)
+        .filter_map(|(_, field)| field)
+        .collect()
+}
+
+/// Each line with its end, and the number that it gives if it is marked as fitted.
+fn lines_and_fields(text: &str) -> impl Iterator<Item = (&str, Option<String>)> {
     let mut section = "";
-    let mut fields = Vec::new();
-    for line in text.lines() {
+    text.split_inclusive('\n').map(move |line| {
         if let Some(name) = line.trim().strip_prefix('[') {
             section = name.trim_end_matches(']');
         }
-        if let Some((number, _)) = line.split_once(MARK) {
-            let name = number.split('=').next().unwrap_or_default().trim();
-            fields.push(format!("{section}.{name}"));
-        }
-    }
-    fields
+        let number = line.split_once(MARK).map(|(number, _)| number);
+        let name = number.map(|number| number.split('=').next().unwrap_or_default().trim());
+        (line, name.map(|name| format!("{section}.{name}")))
+    })
 }
 
 #[cfg(test)]

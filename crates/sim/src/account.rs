@@ -4,7 +4,7 @@
 //! Guarantees that a datagram ends exactly once, wherever its fragments end.
 
 use nicpoll_model::LossPlace;
-use nicpoll_model::sim::{SimCard, SimHostLedger, SimNapi, SimStorm};
+use nicpoll_model::sim::{SimCard, SimNapi, SimStorm};
 use nicpoll_model::traffic::Latency;
 use nicpoll_stats::Latencies;
 
@@ -178,8 +178,14 @@ impl Fates {
 /// What a machine counts of its own work.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Packets made, transmitted, taken and merged. The rest follows at the end.
-    pub ledger: SimHostLedger,
+    /// IP packets that it made.
+    pub made: u64,
+    /// IP packets that left its cards.
+    pub transmitted: u64,
+    /// IP packets whose content its programs took.
+    pub taken: u64,
+    /// IP packets that others took up when a datagram was put together.
+    pub merged: u64,
     losses: Losses,
     pub cards: Vec<CardTally>,
     pub storm: SimStorm,
@@ -213,6 +219,11 @@ impl Tally {
         self.losses[place as usize]
     }
 
+    /// IP packets that reached its cards.
+    pub fn received(&self) -> u64 {
+        self.cards.iter().map(|card| card.figures.received).sum()
+    }
+
     /// Interrupts of all cards.
     pub fn interrupts(&self) -> u64 {
         self.cards.iter().map(|card| card.figures.interrupts).sum()
@@ -220,7 +231,7 @@ impl Tally {
 
     /// A frame has left a card.
     pub fn transmit(&mut self, card: usize, line_bytes: u32) {
-        self.ledger.transmitted += 1;
+        self.transmitted += 1;
         self.cards[card].transmitted_bytes += u64::from(line_bytes);
     }
 }

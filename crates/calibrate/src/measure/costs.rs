@@ -253,39 +253,28 @@ const SPREAD_MAX: f64 = 0.30;
 /// Differences that no cost is known to, in nanoseconds.
 const SPREAD_NS: f64 = 200.0;
 
-/// What took the processors away from a repeat.
+/// What took the processors away from a repeat: who, their part of them, and what helps.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Disturbance {
-    /// Other programs had this part of them in a probe.
-    Others(f64),
-    /// The hypervisor kept this part of them over the repeat.
-    Steal(f64),
-}
+struct Disturbance(&'static str, f64, &'static str);
 
 impl Disturbance {
     /// The worst of a repeat, when that is too much for it to count.
     fn of(block: &Block) -> Option<Self> {
         let others = block.probes().filter_map(Probe::others_ratio);
         let others = others.reduce(f64::max).filter(|ratio| *ratio > OTHERS_MAX);
-        let steal = block.steal_ratio.filter(|ratio| *ratio > STEAL_MAX);
-        let others = others.map(Disturbance::Others);
-        others.or(steal.map(Disturbance::Steal))
+        if let Some(ratio) = others {
+            let remedy =
+                "stop them, or give nicpoll other processors (taskset -c), and run it again";
+            return Some(Disturbance("other programs took", ratio, remedy));
+        }
+        let steal = block.steal_ratio.filter(|ratio| *ratio > STEAL_MAX)?;
+        let remedy = "this virtual machine's processors are not its own; run it again when its host is less busy";
+        Some(Disturbance("the hypervisor kept", steal, remedy))
     }
 
     /// What is said when it never ends.
     fn refusal(self, spoilt: u32) -> LabError {
-        let (who, ratio, remedy) = match self {
-            Disturbance::Others(ratio) => (
-                "other programs took",
-                ratio,
-                "stop them, or give nicpoll other processors (taskset -c), and run it again",
-            ),
-            Disturbance::Steal(ratio) => (
-                "the hypervisor kept",
-                ratio,
-                "this virtual machine's processors are not its own; run it again when its host is less busy",
-            ),
-        };
+        let Disturbance(who, ratio, remedy) = self;
         LabError::Unexpected(format!(
             "{who} up to {:.0} % of the two processors while costs were measured, {spoilt} times: nothing that was \
              measured counts; {remedy}",
@@ -579,12 +568,13 @@ mod repeats_tests {
     fn other_programs_and_the_hypervisor_spoil_a_repeat_and_a_little_of_both_does_not() {
         assert_eq!(Disturbance::of(&block(1000.0)), None);
         assert_eq!(Disturbance::of(&disturbed(0.1, 0.1)), None);
-        assert!(matches!(
-            Disturbance::of(&disturbed(0.8, 0.0)),
-            Some(Disturbance::Others(ratio)) if (ratio - 0.8).abs() < 1e-9
-        ));
-        let stolen = Disturbance::of(&disturbed(0.0, 0.3));
-        assert_eq!(stolen, Some(Disturbance::Steal(0.3)));
+        for (block, by, part) in [
+            (disturbed(0.8, 0.0), "other programs took", 0.8),
+            (disturbed(0.0, 0.3), "the hypervisor kept", 0.3),
+        ] {
+            let Disturbance(who, ratio, _) = Disturbance::of(&block).unwrap();
+            assert!(who == by && f64::abs(ratio - part) < 1e-9, "{who} {ratio}");
+        }
     }
 
     #[test]

@@ -310,7 +310,7 @@ pub struct SimHostFigures {
 
 /// `in_flight_at_start + received + made = transmitted + taken + merged + sum of losses + in_flight_at_end`,
 /// in IP packets: a fragment is one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimHostLedger {
     /// Packets in the host when the counted time began.
     #[serde(rename = "in_flight_at_start_packets")]

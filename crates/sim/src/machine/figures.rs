@@ -2,7 +2,8 @@
 
 use nicpoll_core::{Knob, Poller};
 use nicpoll_model::sim::{
-    SIM_PLACES, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimPolling, SimQueue,
+    SIM_PLACES, SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimNapi,
+    SimPolling, SimQueue,
 };
 
 use super::card::Card;
@@ -39,39 +40,6 @@ impl Machine {
             switches: self.cpu.switches,
             in_flight: self.packets(),
             knobs: self.knobs(),
-        }
-    }
-
-    pub fn host_figures(&self, start: &Start) -> SimHostFigures {
-        let has_threads = self.kernel == Kernel::Freebsd && self.freebsd.poller.is_none();
-        SimHostFigures {
-            host: self.host.name.clone(),
-            cpu: shares(&self.cpu.times, &start.times).unwrap_or_default(),
-            cpus: Vec::new(),
-            cpu_sampled: shares(&self.sampling.seen, &start.samples),
-            context_switches: self.cpu.switches - start.switches,
-            interrupts: self.tally.interrupts(),
-            ledger: self.ledger(start),
-            cards: self.tally.cards.iter().map(|card| card.figures).collect(),
-            queues: self.queue_figures(),
-            storm: has_threads.then_some(self.tally.storm),
-            polling: self.polling(start),
-            napi: (self.kernel == Kernel::Linux).then_some(self.tally.napi),
-        }
-    }
-
-    fn ledger(&self, start: &Start) -> SimHostLedger {
-        let tally = &self.tally;
-        let loss = |place| SimLoss {
-            place,
-            packets: tally.lost(place),
-        };
-        SimHostLedger {
-            in_flight_at_start: start.in_flight,
-            received: tally.cards.iter().map(|card| card.figures.received).sum(),
-            losses: SIM_PLACES.map(loss).to_vec(),
-            in_flight_at_end: self.packets(),
-            ..tally.ledger.clone()
         }
     }
 
@@ -143,6 +111,92 @@ impl Machine {
         });
         figures.collect()
     }
+}
+
+/// The figures of a host. Of several processors counts add up, shares of time are means, and of the queues of a name the
+/// one counts in which most waited.
+pub fn host_figures(processors: &[Machine], starts: &[Start]) -> SimHostFigures {
+    let last = &processors[processors.len() - 1];
+    let each = || processors.iter().zip(starts);
+    let sum = |of: fn(&Machine, &Start) -> u64| each().map(|(cpu, start)| of(cpu, start)).sum();
+    let times = each().map(|(cpu, start)| shares(&cpu.cpu.times, &start.times));
+    let cpus: Vec<_> = times.map(Option::unwrap_or_default).collect();
+    let sampled = each().filter_map(|(cpu, start)| shares(&cpu.sampling.seen, &start.samples));
+    let has_threads = last.kernel == Kernel::Freebsd && last.freebsd.poller.is_none();
+    SimHostFigures {
+        host: last.host.name.clone(),
+        cpu: mean(&cpus).unwrap_or_default(),
+        cpu_sampled: mean(&sampled.collect::<Vec<_>>()),
+        cpus: if cpus.len() > 1 { cpus } else { Vec::new() },
+        context_switches: sum(|cpu, start| cpu.cpu.switches - start.switches),
+        interrupts: sum(|cpu, _| cpu.tally.interrupts()),
+        ledger: SimHostLedger {
+            in_flight_at_start: sum(|_, start| start.in_flight),
+            received: sum(|cpu, _| cpu.tally.received()),
+            made: sum(|cpu, _| cpu.tally.made),
+            transmitted: sum(|cpu, _| cpu.tally.transmitted),
+            taken: sum(|cpu, _| cpu.tally.taken),
+            merged: sum(|cpu, _| cpu.tally.merged),
+            losses: losses(processors),
+            in_flight_at_end: sum(|cpu, _| cpu.packets()),
+        },
+        cards: cards(processors),
+        queues: queues(processors),
+        storm: has_threads.then_some(last.tally.storm),
+        polling: last.polling(&starts[starts.len() - 1]),
+        napi: (last.kernel == Kernel::Linux).then(|| SimNapi {
+            polls: sum(|cpu, _| cpu.tally.napi.polls),
+            empty_polls: sum(|cpu, _| cpu.tally.napi.empty_polls),
+            time_squeezes: sum(|cpu, _| cpu.tally.napi.time_squeezes),
+            handovers: sum(|cpu, _| cpu.tally.napi.handovers),
+            timer_polls: sum(|cpu, _| cpu.tally.napi.timer_polls),
+            busy_polls: sum(|cpu, _| cpu.tally.napi.busy_polls),
+        }),
+    }
+}
+
+fn losses(processors: &[Machine]) -> Vec<SimLoss> {
+    let loss = |place| SimLoss {
+        place,
+        packets: processors.iter().map(|cpu| cpu.tally.lost(place)).sum(),
+    };
+    SIM_PLACES.map(loss).to_vec()
+}
+
+/// All but the share of each card's line.
+fn cards(processors: &[Machine]) -> Vec<SimCard> {
+    let card = |card: usize| {
+        let tallies = || processors.iter().map(|cpu| &cpu.tally.cards[card].figures);
+        SimCard {
+            received: tallies().map(|of| of.received).sum(),
+            ring_lost: tallies().map(|of| of.ring_lost).sum(),
+            interrupts: tallies().map(|of| of.interrupts).sum(),
+            line_ratio: None,
+        }
+    };
+    (0..processors[0].cards.len()).map(card).collect()
+}
+
+/// All processors have the queues of one host file, in one order.
+fn queues(processors: &[Machine]) -> Vec<SimQueue> {
+    let mut queues = processors[0].queue_figures();
+    for cpu in processors {
+        for (queue, other) in queues.iter_mut().zip(cpu.queue_figures()) {
+            queue.most = queue.most.max(other.most);
+        }
+    }
+    queues
+}
+
+fn mean(cpus: &[SimCpu]) -> Option<SimCpu> {
+    let of = |share: fn(&SimCpu) -> f64| cpus.iter().map(share).sum::<f64>() / cpus.len() as f64;
+    (!cpus.is_empty()).then(|| SimCpu {
+        user: of(|cpu| cpu.user),
+        system: of(|cpu| cpu.system),
+        interrupt: of(|cpu| cpu.interrupt),
+        soft_interrupt: of(|cpu| cpu.soft_interrupt),
+        idle: of(|cpu| cpu.idle),
+    })
 }
 
 fn is_counter(knob: Knob) -> bool {

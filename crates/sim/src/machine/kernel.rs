@@ -78,7 +78,9 @@ pub struct Napi {
     pub budget_ns: u64,
     /// Cards whose NAPI is on the list; they are masked.
     pub list: VecDeque<usize>,
-    pub softirq: Option<Softirq>,
+    /// The softirq in progress, or the last one.
+    pub softirq: Softirq,
+    pub is_in_softirq: bool,
     /// Empty polls until interrupts come back, for each card.
     pub deferred_left: Vec<u64>,
     /// When the program gives up polling without finding anything.
@@ -87,8 +89,8 @@ pub struct Napi {
     pub is_busy_polling: bool,
 }
 
-/// A softirq in progress.
-#[derive(Clone, Copy, Debug)]
+/// A softirq.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Softirq {
     pub passes_left: u32,
     pub ends_ns: u64,
@@ -106,7 +108,8 @@ impl Napi {
             // netdev_budget_usecs is two ticks by default.
             budget_ns: options.budget_ns.unwrap_or(2 * NS_PER_SECOND / host.cpu.hz),
             list: VecDeque::new(),
-            softirq: None,
+            softirq: Softirq::default(),
+            is_in_softirq: false,
             deferred_left: vec![0; cards],
             spins_until_ns: 0,
             is_busy_polling: false,
@@ -119,6 +122,6 @@ impl Napi {
 
     /// Whether a softirq has to be begun.
     pub fn waits(&self) -> bool {
-        !self.list.is_empty() && self.softirq.is_none()
+        !self.list.is_empty() && !self.is_in_softirq
     }
 }

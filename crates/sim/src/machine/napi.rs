@@ -36,31 +36,26 @@ impl Machine {
     }
 
     fn begin_softirq(&mut self, level: Level) {
-        self.napi.softirq = Some(Softirq {
+        self.napi.is_in_softirq = true;
+        self.napi.softirq = Softirq {
             passes_left: PASSES,
             ends_ns: self.now_ns + SOFTIRQ_NS,
-            budget_left: 0,
-            pass_ends_ns: 0,
-            work: 0,
-        });
+            ..Softirq::default()
+        };
         self.cpu.is_soft_thread_held = level == Level::SoftThread;
         self.begin_pass(level);
     }
 
     fn begin_pass(&mut self, level: Level) {
         let napi = &mut self.napi;
-        if let Some(softirq) = &mut napi.softirq {
-            softirq.passes_left -= 1;
-            softirq.budget_left = napi.options.budget;
-            softirq.pass_ends_ns = self.now_ns + napi.budget_ns;
-        }
+        napi.softirq.passes_left -= 1;
+        napi.softirq.budget_left = napi.options.budget;
+        napi.softirq.pass_ends_ns = self.now_ns + napi.budget_ns;
         self.begin_poll(level);
     }
 
     fn begin_poll(&mut self, level: Level) {
-        if let Some(softirq) = &mut self.napi.softirq {
-            softirq.work = 0;
-        }
+        self.napi.softirq.work = 0;
         let Some(card) = self.napi.list.front().copied() else {
             return;
         };
@@ -73,11 +68,7 @@ impl Machine {
     pub fn softirq_done(&mut self, level: Level, step: Step) {
         match step {
             Step::Wake => return self.soft_thread_woke(),
-            Step::Receive => {
-                if let Some(softirq) = &mut self.napi.softirq {
-                    softirq.work += 1;
-                }
-            }
+            Step::Receive => self.napi.softirq.work += 1,
             _ => {}
         }
         if self.card_step_done(level, step) {
@@ -101,9 +92,7 @@ impl Machine {
     fn poll_done(&mut self, level: Level) {
         let now_ns = self.now_ns;
         let napi = &mut self.napi;
-        let Some(softirq) = &mut napi.softirq else {
-            return;
-        };
+        let softirq = &mut napi.softirq;
         let work = softirq.work;
         softirq.budget_left = softirq.budget_left.saturating_sub(work);
         let is_over = softirq.budget_left == 0 || now_ns >= softirq.pass_ends_ns;
@@ -153,7 +142,7 @@ impl Machine {
     }
 
     fn end_softirq(&mut self, level: Level) {
-        self.napi.softirq = None;
+        self.napi.is_in_softirq = false;
         self.cpu.is_soft_thread_held = false;
         self.cpu.stop(level);
     }
@@ -161,9 +150,7 @@ impl Machine {
     /// Packets are left. Another pass follows, unless the softirq has had its time or another thread is to run: then
     /// ksoftirqd continues.
     fn pass_done_early(&mut self, level: Level) {
-        let Some(softirq) = self.napi.softirq else {
-            return;
-        };
+        let softirq = self.napi.softirq;
         let has_time = softirq.passes_left > 0 && self.now_ns < softirq.ends_ns;
         if has_time && !self.is_rescheduled() {
             return self.begin_pass(level);

@@ -427,7 +427,7 @@ impl Machine {
         hold.fragments += 1;
         if self.shared.fates.arrive(fate) == Part::Complete {
             hold.fragments = 0;
-            self.tally.ledger.merged += u64::from(of) - 1;
+            self.tally.merged += u64::from(of) - 1;
             self.put_into_socket(Packet {
                 payload_bytes: self.flows[flow].payload_bytes,
                 kind: PacketKind::Datagram,

@@ -250,7 +250,7 @@ impl Machine {
         let packet = self.programs.list[id].socket.pop()?;
         let flow = usize::from(packet.flow);
         let transit_ns = self.now_ns - packet.sent_ns;
-        self.tally.ledger.taken += 1;
+        self.tally.taken += 1;
         let tally = &mut self.shared.flows[flow];
         tally.read_bytes += u64::from(packet.payload_bytes);
         let latency_ns = match self.flows[flow].counts {

@@ -23,7 +23,7 @@ impl Machine {
         let now = self.now();
         let flow = usize::from(packet.flow);
         let took_ns = self.now_ns - packet.sent_ns;
-        self.tally.ledger.taken += 1;
+        self.tally.taken += 1;
         let tally = &mut self.shared.flows[flow];
         tally.deliver(packet.number, took_ns, took_ns);
         tally.arrived_bytes += u64::from(packet.payload_bytes);
@@ -94,7 +94,7 @@ impl Machine {
             ip: of.ip,
             kind,
         };
-        self.tally.ledger.made += 1;
+        self.tally.made += 1;
         self.send_from(level, packet, work_ns + checksum_ns);
     }
 

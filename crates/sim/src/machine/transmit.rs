@@ -193,7 +193,7 @@ impl Machine {
             // Less than 2^16.
             let port = (number % u64::from(senders)) as u16;
             packet.client = request.map_or(port, |request| request.client);
-            self.tally.ledger.made += 1;
+            self.tally.made += 1;
             if is_refused {
                 self.lose(LossPlace::SendQueue, &packet);
             } else {

@@ -63,17 +63,22 @@ impl Reader<'_> {
             let Some(value) = table.and_then(|table| table.get(KEY)) else {
                 continue;
             };
-            let name = match value.get_ref() {
-                DeValue::String(name) => name,
-                _ => "",
+            let numbers = match value.get_ref() {
+                DeValue::String(name) => preset(section, name),
+                _ => None,
             };
-            add_preset(&mut known, section, name).map_err(|names| {
+            known.extend(numbers.ok_or_else(|| {
+                let names = match section {
+                    "cpu" => names(&HOSTS),
+                    "card" => names(&CARDS),
+                    _ => names(&LINES),
+                };
                 let message = format!(
                     "[{section}] has no such preset; there are {} (nicpoll sim hosts)",
                     names.join(", ")
                 );
                 self.error(value.span(), message)
-            })?;
+            })?);
         }
         Ok(known)
     }
@@ -302,44 +307,31 @@ fn names<T>(of: &[(&'static str, T)]) -> Vec<&'static str> {
     of.iter().map(|(name, _)| *name).collect()
 }
 
-/// Adds the numbers of a section's preset to those that are known. The processor's are all numbers of a host.
-///
-/// # Errors
-/// The names that there are.
-fn add_preset(
-    known: &mut BTreeMap<&'static str, u64>,
-    section: &str,
-    name: &str,
-) -> Result<(), Vec<&'static str>> {
-    let all = |host: HostModel| {
-        let fields = HostModel::FIELDS.iter();
-        fields.filter_map(move |field| Some((field.name, host.get(field.name)?)))
+/// The numbers of a section's preset, if there is one of that name. The processor's are all numbers of a host.
+fn preset(section: &str, name: &str) -> Option<BTreeMap<&'static str, u64>> {
+    let numbers = |name: &str| {
+        let host = EmbeddedHost::named(name)?.host();
+        let number = move |field: &Field| Some((field.name, host.get(field.name)?));
+        Some(HostModel::FIELDS.iter().filter_map(number))
     };
     match section {
-        "cpu" => {
-            let found = EmbeddedHost::named(name);
-            let found = found.ok_or_else(|| names(&HOSTS))?;
-            known.extend(all(found.host()));
-        }
+        "cpu" => Some(numbers(name)?.collect()),
         "card" => {
-            let found = CARDS.iter().find(|(card, _)| *card == name);
-            let of = found.and_then(|(_, host)| EmbeddedHost::named(host));
-            let of = of.ok_or_else(|| names(&CARDS))?;
-            known.extend(all(of.host()).filter(|(field, _)| OF_CARD.contains(field)));
+            let (_, host) = CARDS.iter().find(|(card, _)| *card == name)?;
+            let of_card = numbers(host)?.filter(|(field, _)| OF_CARD.contains(field));
+            Some(of_card.collect())
         }
         _ => {
-            let found = LINES.iter().find(|(line, _)| *line == name);
-            let (_, bits) = found.ok_or_else(|| names(&LINES))?;
-            known.extend([
+            let (_, bits) = LINES.iter().find(|(line, _)| *line == name)?;
+            Some(BTreeMap::from([
                 ("link.bits_per_second", *bits),
                 ("link.mtu_bytes", 1500),
                 ("link.queue_packets", 1000),
                 ("link.delay_ns", 0),
                 ("link.half_duplex", 0),
-            ]);
+            ]))
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

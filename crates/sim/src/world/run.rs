@@ -1,16 +1,16 @@
 //! Runs a plan and adds up its figures: by flow, by host and its processors, by line, by TCP connection and by slice.
 
 use nicpoll_model::sim::{
-    SIM_PLACES, SimCard, SimClients, SimCpu, SimFigures, SimFlow, SimHostFigures, SimHostLedger,
-    SimLedger, SimLine, SimNapi, SimPathLoss, SimSlice, SimTcp, SimTcpBytes, SimTcpHeld,
-    SimTcpSlice,
+    SIM_PLACES, SimClients, SimFigures, SimFlow, SimHostFigures, SimLedger, SimLine, SimPathLoss,
+    SimSlice, SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice,
 };
 
 use super::build::{FlowPlan, card_to_next, flows, world};
 use super::event_loop::{Counting, World};
+use super::processors::Processors;
 use crate::account::{CardTally, FlowTally, Shared, Tally};
 use crate::link::Counts;
-use crate::machine::figures::ratio;
+use crate::machine::figures::{host_figures, ratio};
 use crate::machine::programs::Half;
 use crate::spec::options::SimError;
 use crate::spec::simulation::{Line, Simulation};
@@ -198,32 +198,27 @@ fn hosts(
     seconds: f64,
 ) -> Vec<SimHostFigures> {
     let lines = Line::all(plan);
-    let of_processor = |number: usize, machine: usize| {
-        let start = &counting.starts[machine];
-        let machine = &world.machines[machine];
-        let mut host = machine.host_figures(start);
-        let tallies = &machine.tally.cards;
-        if !plan.stops[number].host.is_veth_end() {
-            for (card, (figures, tally)) in host.cards.iter_mut().zip(tallies).enumerate() {
-                // The cards of a path's host are those of the line back, then of the line forth.
-                let line = if plan.is_alone() {
-                    card
-                } else {
-                    number + card - card_to_next(number)
-                };
-                let wire = &world.shared.wires[lines[line].wire(line, false)];
-                let bytes = tally.received_bytes + tally.transmitted_bytes;
-                figures.line_ratio = Some(wire.share(bytes, seconds));
-            }
+    let host = |(number, of): (usize, &Processors)| {
+        let processors = &world.machines[of.machines()];
+        let mut host = host_figures(processors, &counting.starts[of.machines()]);
+        if plan.stops[number].host.is_veth_end() {
+            return host;
+        }
+        for (card, figures) in host.cards.iter_mut().enumerate() {
+            // The cards of a path's host are those of the line back, then of the line forth.
+            let line = if plan.is_alone() {
+                card
+            } else {
+                number + card - card_to_next(number)
+            };
+            let wire = &world.shared.wires[lines[line].wire(line, false)];
+            let tallies = processors.iter().map(|cpu| &cpu.tally.cards[card]);
+            let bytes = tallies.map(|of| of.received_bytes + of.transmitted_bytes);
+            figures.line_ratio = Some(wire.share(bytes.sum(), seconds));
         }
         host
     };
-    let processors = world.processors.iter().enumerate();
-    let figures = processors.filter_map(|(number, of)| {
-        let each = of.machines().map(|machine| of_processor(number, machine));
-        of_processors(each.collect())
-    });
-    figures.collect()
+    world.processors.iter().enumerate().map(host).collect()
 }
 
 fn lines(world: &World, plan: &Simulation, seconds: f64) -> Vec<SimLine> {
@@ -265,78 +260,6 @@ fn clients(served: &[u64]) -> SimClients {
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let all: Vec<f64> = values.collect();
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
-}
-
-/// A host's figures. One processor's are the host's; of several, counts add up, shares of time are means, and of the
-/// queues of a name the one counts in which most waited.
-fn of_processors(mut each: Vec<SimHostFigures>) -> Option<SimHostFigures> {
-    let mut host = each.pop()?;
-    if each.is_empty() {
-        return Some(host);
-    }
-    each.push(host.clone());
-    host.cpus = each.iter().map(|of| of.cpu).collect();
-    host.cpu = mean_cpu(&host.cpus);
-    let sampled: Vec<_> = each.iter().filter_map(|of| of.cpu_sampled).collect();
-    host.cpu_sampled = (!sampled.is_empty()).then(|| mean_cpu(&sampled));
-    let last = each.len() - 1;
-    for of in &each[..last] {
-        add(&mut host, of);
-    }
-    Some(host)
-}
-
-fn mean_cpu(cpus: &[SimCpu]) -> SimCpu {
-    let of = |share: fn(&SimCpu) -> f64| cpus.iter().map(share).sum::<f64>() / cpus.len() as f64;
-    SimCpu {
-        user: of(|cpu| cpu.user),
-        system: of(|cpu| cpu.system),
-        interrupt: of(|cpu| cpu.interrupt),
-        soft_interrupt: of(|cpu| cpu.soft_interrupt),
-        idle: of(|cpu| cpu.idle),
-    }
-}
-
-fn add(host: &mut SimHostFigures, of: &SimHostFigures) {
-    host.context_switches += of.context_switches;
-    host.interrupts += of.interrupts;
-    add_ledger(&mut host.ledger, &of.ledger);
-    for (card, other) in host.cards.iter_mut().zip(&of.cards) {
-        add_card(card, other);
-    }
-    // All have the queues of one host file, in one order.
-    for (queue, other) in host.queues.iter_mut().zip(&of.queues) {
-        queue.most = queue.most.max(other.most);
-    }
-    host.napi = host.napi.zip(of.napi).map(|(one, other)| SimNapi {
-        polls: one.polls + other.polls,
-        empty_polls: one.empty_polls + other.empty_polls,
-        time_squeezes: one.time_squeezes + other.time_squeezes,
-        handovers: one.handovers + other.handovers,
-        timer_polls: one.timer_polls + other.timer_polls,
-        busy_polls: one.busy_polls + other.busy_polls,
-    });
-}
-
-fn add_ledger(ledger: &mut SimHostLedger, of: &SimHostLedger) {
-    ledger.in_flight_at_start += of.in_flight_at_start;
-    ledger.received += of.received;
-    ledger.made += of.made;
-    ledger.transmitted += of.transmitted;
-    ledger.taken += of.taken;
-    ledger.merged += of.merged;
-    ledger.in_flight_at_end += of.in_flight_at_end;
-    for (loss, other) in ledger.losses.iter_mut().zip(&of.losses) {
-        loss.packets += other.packets;
-    }
-}
-
-fn add_card(card: &mut SimCard, of: &SimCard) {
-    card.received += of.received;
-    card.ring_lost += of.ring_lost;
-    card.interrupts += of.interrupts;
-    let ratios = card.line_ratio.zip(of.line_ratio);
-    card.line_ratio = ratios.map(|(one, other)| one + other);
 }
 
 /// What the two ends of a connection have counted.

@@ -4,9 +4,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::simulate;
 
-use crate::common::{
-    above, assert_refused, below, cases, close, cpu, host, lost, near, on, plan, run,
-};
+use crate::common::*;
 
 #[test]
 fn a_lone_packet_takes_the_sum_of_its_steps() {
@@ -25,15 +23,10 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
     let expected = interrupt + protocols + read + switches;
     // The histogram keeps three digits.
     let close = |ns: Option<u64>| ns.unwrap().abs_diff(expected) <= expected / 500;
+    let latency = figures.latency;
     assert!(
-        close(figures.latency.min_ns),
-        "{:?}, {expected}",
-        figures.latency
-    );
-    assert!(
-        close(figures.latency.max_ns),
-        "{:?}, {expected}",
-        figures.latency
+        close(latency.min_ns) && close(latency.max_ns),
+        "{latency:?}, {expected}"
     );
     assert_eq!(figures.jitter_ns, Some(0.0));
     // And back to the idle thread.
@@ -105,11 +98,7 @@ fn a_polled_sender_is_bound_by_how_often_its_ring_is_cleared() {
     // A cycle of one chunk looks at the card once.
     let polled = run(&format!("freebsd-polling:each_burst=150:{small}"), "blast");
     // Each tick clears 8 descriptors and refills them.
-    assert!(
-        polled.delivered_pps <= 8.0 * 1001.0,
-        "{}",
-        polled.delivered_pps
-    );
+    within(polled.delivered_pps, ..=8.0 * 1001.0);
     let woken = run(&format!("freebsd-interrupt:{small}"), "blast");
     above(woken.delivered_pps, 2.0 * polled.delivered_pps);
 }

@@ -4,7 +4,7 @@
 use nicpoll_model::sim::{SimCpu, SimFigures, SimHostFigures};
 use nicpoll_sim::{Simulation, simulate};
 
-use crate::common::{above, below, between, cpu, figures, named, plan, run, stop};
+use crate::common::*;
 
 #[test]
 fn empty_polls_are_deferred_as_often_as_asked_and_then_interrupts_return() {

@@ -3,7 +3,7 @@
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{PathHost, Simulation};
 
-use crate::common::{above, assert_refused, below, between, figures, named, stop};
+use crate::common::*;
 
 /// The preset of today's hosts, under a discipline with other numbers.
 fn today(discipline: &str) -> PathHost {

@@ -5,7 +5,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::simulate;
 
-use crate::common::{below, cpu, lost, near, plan, run};
+use crate::common::*;
 
 fn at(discipline: &str, kpps: u64) -> SimFigures {
     run(discipline, &format!("poisson:rate={kpps}k"))

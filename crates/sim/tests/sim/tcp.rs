@@ -4,7 +4,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimFigures, SimTcp};
 use nicpoll_sim::{Simulation, explain};
 
-use crate::common::{assert_refused, below, close, path};
+use crate::common::*;
 
 /// Half a second after half a second.
 fn long(disciplines: &[&str], workload: &str) -> Simulation {

@@ -3,7 +3,7 @@
 
 use nicpoll_sim::{Simulation, Ticks, sample_ticks, simulate};
 
-use crate::common::{below, plan};
+use crate::common::*;
 
 const TRAP: Ticks = Ticks {
     pulse_ns: 1_000_000,
@@ -19,15 +19,9 @@ const TRAP: Ticks = Ticks {
 fn comes_round_in(ticks: &Ticks, seconds: f64) {
     let found = sample_ticks(ticks).unwrap();
     let period = found.period_seconds.unwrap();
-    assert!(
-        (period - seconds).abs() < 1e-9 * seconds,
-        "{ticks:?}: {period}"
-    );
+    close(period, seconds, 1e-9);
     let seen = found.period_found_seconds.unwrap();
-    assert!(
-        (seen - seconds).abs() <= found.reading_seconds,
-        "{ticks:?}: {seen}"
-    );
+    near(seen, seconds, found.reading_seconds);
     assert!(found.reading_error_max > 0.5, "{}", found.reading_error_max);
     // A reading may cut a pulse at either end.
     let cut = 2.0 * found.pulse_seconds / found.reading_seconds;
@@ -98,12 +92,8 @@ fn without_drift_every_reading_is_as_wrong_as_the_last() {
     .unwrap();
     assert_eq!(still.period_seconds, None);
     assert_eq!(still.period_found_seconds, None);
-    assert!(
-        still
-            .readings
-            .iter()
-            .all(|reading| reading.sampled.kernel == 1.0)
-    );
+    let mut readings = still.readings.iter();
+    assert!(readings.all(|reading| reading.sampled.kernel == 1.0));
     assert!((still.whole.sampled.kernel - still.whole.exact.kernel).abs() > 0.7);
 }
 
@@ -124,58 +114,25 @@ fn what_is_too_short_to_come_round_shows_no_period() {
 
 #[test]
 fn what_is_out_of_range_is_refused_with_the_range() {
-    for (ticks, words) in [
+    let cases: [(fn(&mut Ticks), &str); 8] = [
+        (|ticks| ticks.pulse_ns = 10, "give 1000 to"),
+        (|ticks| ticks.hz = 0, "give 1 to 10000"),
         (
-            Ticks {
-                pulse_ns: 10,
-                ..TRAP
-            },
-            "give 1000 to",
-        ),
-        (Ticks { hz: 0, ..TRAP }, "give 1 to 10000"),
-        (
-            Ticks {
-                kernel_ppm: 900_000,
-                ..TRAP
-            },
+            |ticks| ticks.kernel_ppm = 900_000,
             "kernel and user together",
         ),
+        (|ticks| ticks.drift_ppb = u32::MAX, "give 0 to 10000000"),
+        (|ticks| ticks.reading_ns = 1_000, "give 1000000 to"),
+        (|ticks| ticks.duration_ns = Some(1), "a longer duration"),
         (
-            Ticks {
-                drift_ppb: u32::MAX,
-                ..TRAP
-            },
-            "give 0 to 10000000",
-        ),
-        (
-            Ticks {
-                reading_ns: 1_000,
-                ..TRAP
-            },
-            "give 1000000 to",
-        ),
-        (
-            Ticks {
-                duration_ns: Some(1),
-                ..TRAP
-            },
-            "a longer duration",
-        ),
-        (
-            Ticks {
-                duration_ns: Some(u64::MAX),
-                ..TRAP
-            },
+            |ticks| ticks.duration_ns = Some(u64::MAX),
             "a shorter duration",
         ),
-        (
-            Ticks {
-                drift_ppb: 1,
-                ..TRAP
-            },
-            "a shorter duration",
-        ),
-    ] {
+        (|ticks| ticks.drift_ppb = 1, "a shorter duration"),
+    ];
+    for (change, words) in cases {
+        let mut ticks = TRAP;
+        change(&mut ticks);
         let error = sample_ticks(&ticks).unwrap_err().to_string();
         assert!(error.contains(words), "{ticks:?}: {error}");
     }

@@ -2,7 +2,7 @@
 
 use nicpoll_sim::{explain_work, simulate, warmup_ns};
 
-use crate::common::plan;
+use crate::common::*;
 
 /// As `nicpoll sim` reckons.
 const PACKETS_PER_SECOND: f64 = 5e6;

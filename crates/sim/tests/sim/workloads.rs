@@ -6,7 +6,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimClients, SimFigures};
 use nicpoll_sim::{HostModel, Simulation, Trace, TraceReader, TrafficModel, explain, simulate};
 
-use crate::common::{assert_refused, cpu, figures, host, lost, near, on, path, plan, run};
+use crate::common::*;
 
 fn clients(figures: &SimFigures) -> SimClients {
     figures.clients.unwrap()
@@ -29,11 +29,8 @@ fn clients_share_the_rate_and_are_served_alike_when_nothing_is_lost() {
         assert_eq!(served.count, 40, "{workload}");
         // 100 each in a fifth of a second; six standard deviations where that is chance.
         let spread = if workload == "poisson" { 60 } else { 2 };
-        assert!(
-            served.served_least + spread >= 100,
-            "{workload}: {served:?}"
-        );
-        assert!(served.served_most <= 100 + spread, "{workload}: {served:?}");
+        within(served.served_least, 100 - spread..);
+        within(served.served_most, ..=100 + spread);
         assert!(figures.ledger.offered.abs_diff(4000) <= 40 * spread);
     }
 }
@@ -314,13 +311,8 @@ fn a_bottleneck_is_one_place_whoever_recorded_it() {
 #[test]
 fn what_cannot_be_replayed_is_refused_with_its_remedy() {
     let large = TrafficModel::replay(trace("0 2000"), &[]).unwrap();
-    let error = simulate(&replayed(large, 1_000_000))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("fragments of a trace are not simulated"),
-        "{error}"
-    );
+    let large = replayed(large, 1_000_000);
+    assert_refused(&large, "fragments of a trace are not simulated");
     for (option, words) in [
         (("rate", "5"), "it has repeat, ip"),
         (("repeat", "2"), "give 0 to 1"),
@@ -333,10 +325,6 @@ fn what_cannot_be_replayed_is_refused_with_its_remedy() {
     }
     let small = TrafficModel::replay(trace("0 64"), &[]).unwrap();
     assert!(small.at(1000).unwrap_err().to_string().contains("no rate"));
-    assert!(
-        TrafficModel::parse("trace")
-            .unwrap_err()
-            .to_string()
-            .contains("trace:FILE")
-    );
+    let error = TrafficModel::parse("trace").unwrap_err().to_string();
+    assert!(error.contains("trace:FILE"), "{error}");
 }
