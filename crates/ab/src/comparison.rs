@@ -90,9 +90,11 @@ impl Prepared {
             interface: self.request.name.to_string(),
             members: self.members(),
             host: host_facts()?,
-            reference: self.setting(String::from(AS_IT_IS), String::new(), |write| &write.from),
+            reference: self.setting(String::from(AS_IT_IS), String::new(), |write| {
+                &write.change.before
+            }),
             judged: self.setting(self.request.words.clone(), self.command(), |write| {
-                &write.to
+                &write.change.written
             }),
             prerequisites_cost: None,
             prerequisites: self.prerequisites(),
@@ -276,8 +278,8 @@ impl Prepared {
     ) -> AbSetting {
         let values = self.turns.each.iter().map(|write| AbValue {
             interface: write.target.label(self.netns_inode),
-            napi_id: write.knob.napi_id(),
-            name: write.knob.name().into_owned(),
+            napi_id: write.change.knob.napi_id(),
+            name: write.change.knob.name().into_owned(),
             value: value(write).into(),
         });
         AbSetting {

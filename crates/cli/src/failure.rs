@@ -8,11 +8,7 @@ use nicpoll_inspect::InspectError;
 use nicpoll_lab::{LabError, Refused};
 use nicpoll_store::StoreError;
 use nicpoll_study::{Gate, ResultError, StudyError};
-use nicpoll_switch::freebsd::{FreebsdError, TargetError};
-use nicpoll_switch::persist::PersistError;
-use nicpoll_switch::{
-    GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
-};
+use nicpoll_switch::{SwitchError, ValueError};
 use nicpoll_sys::stdio;
 use nicpoll_traffic::signals::Stop;
 use signal_hook::consts::SIGPIPE;
@@ -107,7 +103,6 @@ impl From<LabError> for Failure {
         match error {
             LabError::Missing(what) => Failure::Missing(what),
             LabError::Switch(error) => error.into(),
-            LabError::Set(error) => error.into(),
             other => Failure::Failed(other.into()),
         }
     }
@@ -146,63 +141,26 @@ impl From<ResultError> for Failure {
     }
 }
 
-impl From<SetError> for Failure {
-    fn from(error: SetError) -> Self {
-        match error {
-            SetError::Refused(refusal) if refusal.kind == RefusalKind::Kernel => {
-                Failure::Missing(refusal.to_string())
-            }
-            SetError::Switch(error) => error.into(),
-            other => Failure::Failed(other.into()),
+impl From<SwitchError> for Failure {
+    fn from(error: SwitchError) -> Self {
+        match error.is_missing() {
+            true => Failure::Missing(error.to_string()),
+            false => Failure::Failed(error.into()),
         }
     }
 }
 
-impl From<FreebsdError> for Failure {
-    fn from(error: FreebsdError) -> Self {
-        match error {
-            FreebsdError::NoDevicePolling { .. } => Failure::Missing(error.to_string()),
-            other => Failure::Failed(other.into()),
-        }
-    }
-}
-
-impl From<TargetError> for Failure {
-    fn from(error: TargetError) -> Self {
+impl From<ValueError> for Failure {
+    fn from(error: ValueError) -> Self {
         Failure::Usage(error.to_string())
     }
 }
 
-impl From<SwitchError> for Failure {
-    fn from(error: SwitchError) -> Self {
-        match error {
-            SwitchError::Privileges(_) | SwitchError::NoProc(_) => {
-                Failure::Missing(error.to_string())
-            }
-            other => Failure::Failed(other.into()),
-        }
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::Failed(error.into())
     }
 }
-
-/// Errors that mean no more than that something went wrong.
-macro_rules! failed {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Self {
-                Failure::Failed(error.into())
-            }
-        }
-    )*};
-}
-
-failed!(
-    ResolveError,
-    JournalError,
-    ToggleError,
-    GuardError,
-    PersistError,
-    StoreError
-);
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {

@@ -65,8 +65,8 @@ pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
         has_threads: true,
         ..ExactCpuOptions::default()
     };
-    let mut exact = ExactCpu::load(&options).map_err(InspectError::NoExactAccount)?;
-    exact.attach().map_err(InspectError::NoExactAccount)?;
+    let mut exact = ExactCpu::load(&options).map_err(InspectError::no_exact_account)?;
+    exact.attach().map_err(InspectError::no_exact_account)?;
     let core = least_busy_core(&exact)?;
     let tick_ns = tick_ns();
     let mut phases = Vec::new();
@@ -111,7 +111,7 @@ fn run_before_others() {
 }
 
 fn not_measured(why: impl Into<String>) -> InspectError {
-    InspectError::NotMeasured(why.into())
+    InspectError::Failed(why.into())
 }
 
 /// The result of a thread of the measurement.
@@ -294,10 +294,10 @@ fn fold_pulses(period: Duration) -> Result<FoldedPulses, InspectError> {
         }),
         ..ExactCpuOptions::default()
     };
-    let mut exact = ExactCpu::load(&options).map_err(InspectError::NoExactAccount)?;
-    exact.attach().map_err(InspectError::NoExactAccount)?;
+    let mut exact = ExactCpu::load(&options).map_err(InspectError::no_exact_account)?;
+    exact.attach().map_err(InspectError::no_exact_account)?;
     let pulses = exchange(period_ns)?;
-    let fold = exact.fold().map_err(InspectError::NoExactAccount)?;
+    let fold = exact.fold().map_err(InspectError::no_exact_account)?;
     let bins = fold.ok_or_else(|| not_measured("folding was asked for and did not take place"))?;
     Ok(FoldedPulses {
         period_ns,

@@ -13,21 +13,20 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::{
     Ceiling, Discipline, DriftShow, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow,
-    Origin, PendingShow, Rhythm, SHOW_SCHEMA, Show, Unseen,
+    Origin, PendingShow, Rhythm, SHOW_SCHEMA, Show, SwitchProof, Unseen,
 };
 use nicpoll_observe::{
     BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
     thread as observed_thread,
 };
 use nicpoll_switch::{
-    Abilities, Control, ControlError, GRO_FEATURE, Journal, LinkInfo, Machine, Napi, Queue,
-    Sighting, SwitchError, Target, VETH_RING_SLOTS, Witness, drift_of, is_stacked, lowest,
-    pending_of, supported,
+    Abilities, Control, GRO_FEATURE, Journal, LinkInfo, Machine, Napi, Queue, SwitchError, Target,
+    VETH_RING_SLOTS, Witness, drift_of, is_stacked, lowest, pending_of, supported,
 };
 use nicpoll_sys::ethtool;
 
 use crate::discipline::{Values, by_setting, by_settings, of_lower, of_rhythm, without_polls};
-use crate::error::{Doing, InspectError, chosen};
+use crate::error::{InspectError, chosen};
 use crate::interrupts::{description, interrupts, is_storm, look_for_storms};
 
 mod variables;
@@ -84,18 +83,22 @@ impl Witness for PollWitness {
         &self,
         interfaces: &[String],
         time: Duration,
-    ) -> Result<Vec<Sighting>, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Vec<(SwitchProof, u64)>, Box<dyn Error + Send + Sync>> {
         // Storms prove nothing about a setting.
         let mut look = Look::new(interfaces, 0)?;
         let seconds = look.watch(time)?;
         let (interfaces, unseen) = look.finish();
-        let seen = interfaces.into_iter().map(|interface| Sighting {
-            rounds: rounds_of(&interface),
-            interface: interface.name,
-            seconds,
-            setting: interface.setting,
-            evidence: interface.evidence,
-            unseen: unseen.clone(),
+        let seen = interfaces.into_iter().map(|interface| {
+            let rounds = rounds_of(&interface);
+            let proof = SwitchProof {
+                interface: interface.name,
+                look_seconds: seconds,
+                setting: interface.setting,
+                evidence: interface.evidence,
+                is_proven: None,
+                unseen: unseen.clone(),
+            };
+            (proof, rounds)
         });
         Ok(seen.collect())
     }
@@ -174,7 +177,7 @@ impl Look {
     fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
         let mut control = Control::new();
         let abilities = Abilities::probe();
-        let links = control.links().doing("looking for interfaces")?;
+        let links = control.links()?;
         let shown = chosen(&links, names, "shown")?;
         let stacked = shown
             .iter()
@@ -196,11 +199,7 @@ impl Look {
             if !shown.contains(name) && !below.values().flatten().any(|lower| lower == name) {
                 continue;
             }
-            let still = still(&mut control, &abilities, link);
-            stills.push(still.map_err(|source| InspectError::Interface {
-                doing: format!("reading interface {name}"),
-                source,
-            })?);
+            stills.push(still(&mut control, &abilities, link)?);
         }
         let mut unseen = Vec::new();
         if stills.iter().any(|still| still.show.napis.is_none()) {
@@ -303,7 +302,7 @@ impl Look {
     }
 
     fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, InspectError> {
-        let links = self.control.links().doing("counting packets")?.into_iter();
+        let links = self.control.links()?.into_iter();
         let counted = |link: LinkInfo| Some((link.interface.ifindex, link.rx_packets?));
         Ok(Counters {
             rx_packets: links.filter_map(counted).collect(),
@@ -370,7 +369,7 @@ fn still(
     control: &mut Control,
     abilities: &Abilities,
     link: &LinkInfo,
-) -> Result<Still, ControlError> {
+) -> Result<Still, SwitchError> {
     let (ifindex, kind) = (link.interface.ifindex, link.interface.driver.clone());
     let queues = supported(control.queues(ifindex))?.unwrap_or_default();
     let count = |is_rx| queues.iter().filter(|queue| queue.is_rx == is_rx).count() as u32;
@@ -426,7 +425,7 @@ fn napis(
     abilities: &Abilities,
     link: &LinkInfo,
     queues: &[Queue],
-) -> Result<Option<Vec<NapiShow>>, ControlError> {
+) -> Result<Option<Vec<NapiShow>>, SwitchError> {
     let Some(napis) = supported(control.napis(link.interface.ifindex))? else {
         return Ok(None);
     };

@@ -4,7 +4,7 @@ use std::io;
 
 use nicpoll_engine::EngineError;
 use nicpoll_observe::BpfError;
-use nicpoll_switch::{ControlError, GuardError, JournalError, ResolveError, SetError, SwitchError};
+use nicpoll_switch::SwitchError;
 use nicpoll_sys::netns::ThreadGone;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -47,21 +47,9 @@ pub enum LabError {
     /// The kernel refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The kernel refused a netlink request.
-    #[error(transparent)]
-    Control(#[from] ControlError),
-    /// A setting could not be changed or put back.
+    /// A setting could not be read, changed or put back.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// A setting was refused or could not be made.
-    #[error(transparent)]
-    Set(#[from] SetError),
-    /// A namespace cannot be entered.
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
-    /// The journal cannot be read or written.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
     /// The engine cannot receive at an interface.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -71,9 +59,6 @@ pub enum LabError {
     /// The kernel does not count.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// Nobody would put back what a killed process leaves.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
     /// A thread inside a namespace is gone.
     #[error(transparent)]
     Thread(#[from] ThreadGone),

@@ -5,7 +5,6 @@
 //! Start with `change`: plan, set, restore.
 
 mod change;
-mod error;
 mod host;
 mod output;
 mod rc_conf;
@@ -16,9 +15,8 @@ pub use change::{
     FreebsdChange, FreebsdRestored, FreebsdWrite, Variable, changed_targets, plan, restore, set,
     variables, would_restore,
 };
-pub use error::FreebsdError;
-pub use host::{FreebsdHost, HZ_ADVISED, Ssh, Survey};
+pub use host::{FreebsdHost, HZ_ADVISED, Survey};
 pub use output::{Polling, parse_hz, parse_interface, parse_polling, parse_uname};
 pub use rc_conf::{LineChange, no_persist, persist, with_polling, would_no_persist, would_persist};
 pub use record::HostRecord;
-pub use target::{FreebsdTarget, TargetError};
+pub use target::FreebsdTarget;

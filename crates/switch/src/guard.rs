@@ -12,11 +12,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use thiserror::Error;
-
-use crate::apply::{Held, ResolveError, Resolved, SetError, Switch, require_privileges};
+use crate::apply::{Held, Resolved, Switch, require_privileges};
 use crate::error::SwitchError;
-use crate::journal::{DIRECTORY_VARIABLE, Journal, JournalError, Owner, boottime_ns};
+use crate::journal::{DIRECTORY_VARIABLE, Journal, Owner, boottime_ns, journal_error};
 use crate::kernel::Machine;
 use crate::plan::{Needs, Preview, preview};
 use crate::recover::{attempts_of, recover, undo_unconfirmed};
@@ -43,11 +41,6 @@ pub fn guard_of_this_program() -> io::Result<Command> {
     Ok(command)
 }
 
-/// Why there is no guard.
-#[derive(Debug, Error)]
-#[error("the process that undoes the change did not start")]
-pub struct GuardError(#[from] io::Error);
-
 /// A waiting guard, as its client sees it. When this is dropped the guard undoes what is left and ends.
 #[derive(Debug)]
 pub struct Guard {
@@ -59,10 +52,19 @@ impl Guard {
     /// Starts a guard with `program`, which has to call [`watch_over`]. With `until_boottime_ns` it undoes the changes
     /// at that time.
     pub fn start(
+        program: Command,
+        journal: &Journal,
+        until_boottime_ns: Option<u64>,
+    ) -> Result<Guard, SwitchError> {
+        let doing = "the process that undoes the change did not start";
+        Self::spawn(program, journal, until_boottime_ns).map_err(SwitchError::of_io(doing))
+    }
+
+    fn spawn(
         mut program: Command,
         journal: &Journal,
         until_boottime_ns: Option<u64>,
-    ) -> Result<Guard, GuardError> {
+    ) -> io::Result<Guard> {
         if let Some(until) = until_boottime_ns {
             program.args(["--until", &until.to_string()]);
         }
@@ -81,7 +83,7 @@ impl Guard {
         }
         if said.trim_end() != READY {
             let _ = child.wait();
-            return Err(io::Error::other("it does not say that it is ready").into());
+            return Err(io::Error::other("it does not say that it is ready"));
         }
         let owner = Owner::of_process(child.id())?;
         Ok(Guard { child, owner })
@@ -116,10 +118,10 @@ pub fn watch_over(
     until_boottime_ns: Option<u64>,
     stop: &AtomicBool,
 ) -> Result<(), SwitchError> {
-    let failed = |source| JournalError::io(journal.directory())(source);
+    let failed = journal_error(journal.directory());
     rustix::process::setsid().map_err(|error| failed(error.into()))?;
-    let owner = Owner::this_process().map_err(failed)?;
-    say_ready().map_err(failed)?;
+    let owner = Owner::this_process().map_err(&failed)?;
+    say_ready().map_err(&failed)?;
     let (client, ended) = mpsc::channel();
     thread::spawn(move || {
         let mut said = String::new();
@@ -186,7 +188,7 @@ fn insist(
     loop {
         match undo() {
             // Whoever has it is confirming it or putting it back, or is not quite gone.
-            Err(SwitchError::Journal(JournalError::Busy(_))) => {}
+            Err(SwitchError::Busy(_)) => {}
             Err(_) if tries_left > 1 => tries_left -= 1,
             done => return done,
         }
@@ -203,35 +205,9 @@ pub struct Toggles {
     held: Vec<(String, Held)>,
 }
 
-/// Why an interface was not switched.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ToggleError {
-    /// It polls without this program.
-    #[error("{0} polls already; 'nicpoll set {0} -polling' puts it back")]
-    PollsAlready(String),
-    /// The caller could be cut off.
-    #[error(
-        "{0} carries your ssh connection; 'nicpoll set {0} polling' switches it, and back unless you confirm it"
-    )]
-    OwnConnection(String),
-    /// It cannot be found.
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
-    /// It cannot be set.
-    #[error(transparent)]
-    Set(#[from] SetError),
-    /// It cannot be put back.
-    #[error(transparent)]
-    Switch(#[from] SwitchError),
-    /// Nobody would put it back if the program were killed.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
-}
-
 impl Toggles {
     /// Nothing is switched yet, in the namespace of the calling thread. `guard` starts a guard.
-    pub fn of_caller(journal: Journal, guard: Command) -> Result<Self, ToggleError> {
+    pub fn of_caller(journal: Journal, guard: Command) -> Result<Self, SwitchError> {
         require_privileges()?;
         recover(&journal)?;
         let guard = Guard::start(guard, &journal, None)?;
@@ -245,7 +221,7 @@ impl Toggles {
     }
 
     /// Switches polling on, or off again. Returns whether it is on now.
-    pub fn toggle(&mut self, interface: &str) -> Result<bool, ToggleError> {
+    pub fn toggle(&mut self, interface: &str) -> Result<bool, SwitchError> {
         match self.held.iter().position(|(name, _)| name == interface) {
             Some(at) => {
                 let (_, held) = self.held.remove(at);
@@ -261,7 +237,7 @@ impl Toggles {
     }
 
     /// Puts everything back and returns the names of the interfaces.
-    pub fn restore(&mut self) -> Result<Vec<String>, ToggleError> {
+    pub fn restore(&mut self) -> Result<Vec<String>, SwitchError> {
         let mut names = Vec::new();
         while let Some((name, held)) = self.held.pop() {
             held.restore(&mut self.switch)?;
@@ -270,7 +246,7 @@ impl Toggles {
         Ok(names)
     }
 
-    fn hold(&mut self, interface: &str) -> Result<Held, ToggleError> {
+    fn hold(&mut self, interface: &str) -> Result<Held, SwitchError> {
         let values = Values::polling(POLLING_PERIOD_NS);
         let names = [Name::whole(interface)];
         let netns_inode = self.netns_inode;
@@ -279,15 +255,20 @@ impl Toggles {
             .resolve(&names, &values, netns_inode, Needs::Refuse);
         let Resolved { orders, .. } = resolved?;
         let facts = self.switch.survey(&orders)?;
-        let preview = preview(&orders, &facts, Needs::Refuse).map_err(SetError::from)?;
+        let preview = preview(&orders, &facts, Needs::Refuse)?;
         if preview == Preview::default() {
-            return Err(ToggleError::PollsAlready(String::from(interface)));
+            return Err(SwitchError::Failed(format!(
+                "{interface} polls already; 'nicpoll set {interface} -polling' puts it back"
+            )));
         }
         if self.switch.carries_own_ssh(netns_inode, &orders)? {
-            return Err(ToggleError::OwnConnection(String::from(interface)));
+            return Err(SwitchError::Failed(format!(
+                "{interface} carries your ssh connection; 'nicpoll set {interface} polling' switches it, and back unless \
+                 you confirm it"
+            )));
         }
         let owner = self.guard.owner();
-        Ok(self.switch.hold(&orders, Needs::Refuse, owner)?)
+        self.switch.hold(&orders, Needs::Refuse, owner)
     }
 }
 
@@ -296,10 +277,7 @@ mod tests {
     use super::*;
 
     fn failure() -> Result<(), SwitchError> {
-        Err(
-            JournalError::io(std::path::Path::new("/run/nicpoll"))(io::ErrorKind::Other.into())
-                .into(),
-        )
+        Err(SwitchError::Failed(String::from("it did not work")))
     }
 
     #[test]

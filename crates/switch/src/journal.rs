@@ -7,7 +7,7 @@ pub(crate) mod files;
 mod record;
 mod store;
 
-pub use record::{Attempt, Change, Owner, Record, RecordError, boot_id, boottime_ns, merged};
+pub use record::{Attempt, Change, Owner, Record, boot_id, boottime_ns, check_version, merged};
 pub use store::{
-    Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Journal, JournalError, fault_point,
+    Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Journal, fault_point, journal_error,
 };

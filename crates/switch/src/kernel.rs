@@ -17,4 +17,4 @@ pub use links::{Interface, LinkHealth, LinkInfo, goes_by_backlog, is_stacked, lo
 pub use namespaces::Machine;
 pub(crate) use namespaces::{Location, locate, search};
 pub use netdev::{Abilities, Napi, Queue, XdpAbilities, napi_list, per_napi_settings};
-pub use netlink::{Control, ControlError, supported};
+pub use netlink::{Control, supported};

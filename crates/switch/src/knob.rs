@@ -5,7 +5,6 @@
 //! a row holds, `value` how values are read and shown.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -36,10 +35,11 @@ pub enum Scope {
 }
 
 /// One value of an interface.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Knob {
-    row: &'static KnobRow,
+    // First: knobs are put back in the order of their owners.
     scope: Scope,
+    row: &'static KnobRow,
     /// The offload feature, by the name that `ethtool -k` shows; one row may cover several.
     feature: Option<String>,
 }
@@ -119,30 +119,6 @@ impl Knob {
     /// Whether it is one of the values that defer interrupts; putting these back takes a wait.
     pub(crate) fn is_deferral(&self) -> bool {
         self.row.rule == WriteRule::FromRest
-    }
-
-    fn key(&self) -> (Scope, &str, &Option<String>) {
-        (self.scope, self.row.name, &self.feature)
-    }
-}
-
-impl PartialEq for Knob {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Knob {}
-
-impl PartialOrd for Knob {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Knob {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
     }
 }
 

@@ -21,27 +21,21 @@ mod request;
 mod transaction;
 
 pub use apply::{
-    Alternation, Arm, Held, ResolveError, Resolved, SetError, Sighting, Switch, Turns, Witness,
-    client_address, is_all, namespace_named, prove, require_privileges, watch_time,
+    Alternation, Arm, Held, Resolved, Switch, Turns, Witness, client_address, is_all,
+    namespace_named, prove, require_privileges, watch_time,
 };
 pub use error::SwitchError;
-pub use guard::{
-    GUARD_COMMAND, Guard, GuardError, ToggleError, Toggles, guard_of_this_program, watch_over,
-};
-pub use journal::{
-    Change, DIRECTORY_VARIABLE, Journal, JournalError, Owner, Record, boot_id, boottime_ns,
-};
+pub use guard::{GUARD_COMMAND, Guard, Toggles, guard_of_this_program, watch_over};
+pub use journal::{Change, DIRECTORY_VARIABLE, Journal, Owner, Record, boot_id, boottime_ns};
 pub use kernel::{
-    Abilities, Control, ControlError, GRO_FEATURE, Interface, Kernel, LinkHealth, LinkInfo,
-    Machine, Napi, Queue, SysctlOwner, Target, XdpAbilities, goes_by_backlog, is_stacked, label,
-    lowest, napi_list, per_napi_settings, supported,
+    Abilities, Control, GRO_FEATURE, Interface, Kernel, LinkHealth, LinkInfo, Machine, Napi, Queue,
+    SysctlOwner, Target, XdpAbilities, goes_by_backlog, is_stacked, label, lowest, napi_list,
+    per_napi_settings, supported,
 };
 pub use knob::table::DEFER_HARD_IRQS_MAX;
 pub use knob::{Knob, Value, ValueError};
 pub use persist::{Deferral, EarlyChange, take_over};
-pub use plan::{
-    InterfaceFacts, Needs, Peer, Preview, RefusalKind, VETH_RING_SLOTS, Write, needs_napi, preview,
-};
+pub use plan::{InterfaceFacts, Needs, Peer, Preview, VETH_RING_SLOTS, Write, needs_napi, preview};
 pub use recover::{
     Recovered, Restored, confirm, drift_of, pending_of, recover, restore, would_restore,
 };

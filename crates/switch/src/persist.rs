@@ -13,9 +13,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use nicpoll_model::SwitchFile;
-use thiserror::Error;
 
-use crate::journal::files::{self, UnsafeFile};
+use crate::error::SwitchError;
+use crate::journal::files;
 
 mod udev;
 
@@ -40,45 +40,15 @@ const RULES_DIRECTORY: &str = "etc/udev/rules.d";
 /// After 80-net-setup-link.rules, which gives interfaces their names.
 const RULE_NUMBER: u32 = 85;
 
-/// Why settings could not be made to persist.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PersistError {
-    /// Somebody else's file is in the way.
-    #[error("{} was not written by nicpoll and was left alone; move it away first", .0.display())]
-    Foreign(PathBuf),
-    /// Another user could change a folder in which files are to be written.
-    #[error(transparent)]
-    Unsafe(#[from] UnsafeFile),
-    /// Another user could change the program that is to run as root.
-    #[error(
-        "{} would run as root at every boot, and it is not safe: {reason}. Install a copy where only root can write, \
-         and name that: sudo install -m 755 {} {INSTALLED}; --program {INSTALLED}",
-        program.display(),
-        program.display()
-    )]
-    UnsafeProgram {
-        /// The program.
-        program: PathBuf,
-        /// Why.
-        reason: UnsafeFile,
-    },
-    /// Units take whole paths only.
-    #[error("--program takes a path that begins with '/', not '{}'", .0.display())]
-    RelativeProgram(PathBuf),
-    /// The file system refused.
-    #[error("writing {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+fn io_at(path: &Path) -> impl Fn(io::Error) -> SwitchError {
+    SwitchError::of_io(format!("writing {}", path.display()))
 }
 
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PersistError {
-    let path = path.to_path_buf();
-    move |source| PersistError::Io { path, source }
+fn foreign(path: &Path) -> SwitchError {
+    SwitchError::Failed(format!(
+        "{} was not written by nicpoll and was left alone; move it away first",
+        path.display()
+    ))
 }
 
 /// A change of one file.
@@ -146,19 +116,27 @@ impl Persistence {
     /// # Errors
     /// When another user than root can change it. Of a program for the image of another machine, only the path is
     /// checked.
-    pub fn program(&self, chosen: Option<&Path>) -> Result<PathBuf, PersistError> {
+    pub fn program(&self, chosen: Option<&Path>) -> Result<PathBuf, SwitchError> {
         let own = || std::env::current_exe().map_err(io_at(Path::new("/proc/self/exe")));
         let program = chosen.map_or_else(own, |chosen| Ok(chosen.to_path_buf()))?;
         if !program.is_absolute() {
-            return Err(PersistError::RelativeProgram(program));
+            return Err(SwitchError::Failed(format!(
+                "--program takes a path that begins with '/', not '{}'",
+                program.display()
+            )));
         }
         if chosen.is_some() && self.root != Path::new("/") {
             return Ok(program);
         }
-        match files::check_program(&program) {
-            Ok(()) => Ok(program),
-            Err(reason) => Err(PersistError::UnsafeProgram { program, reason }),
-        }
+        let is_safe = files::check_program(&program);
+        is_safe.map_err(|reason| {
+            SwitchError::Failed(format!(
+                "{0} would run as root at every boot, and it is not safe: {reason}. Install a copy where only root can \
+                 write, and name that: sudo install -m 755 {0} {INSTALLED}; --program {INSTALLED}",
+                program.display()
+            ))
+        })?;
+        Ok(program)
     }
 
     /// The files that have `program set INTERFACE OPTIONS` run at boot, and udev set the deferral even before, if the
@@ -169,7 +147,7 @@ impl Persistence {
         interface: &str,
         options: &[String],
         deferral: Option<Deferral>,
-    ) -> Result<Vec<FileChange>, PersistError> {
+    ) -> Result<Vec<FileChange>, SwitchError> {
         let [template, environment, rule, link] = self.paths(interface);
         let rules = deferral
             .filter(|_| has_plain_name(interface))
@@ -184,7 +162,7 @@ impl Persistence {
     }
 
     /// The files to remove for an interface: the template too, with the last interface that uses it.
-    pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, PersistError> {
+    pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, SwitchError> {
         let [template, environment, rule, link] = self.paths(interface);
         let others = fs::read_dir(self.root.join(OPTIONS_DIRECTORY)).into_iter();
         let is_other =
@@ -225,7 +203,7 @@ impl From<&FileChange> for SwitchFile {
 }
 
 /// The differences between the files and their new texts.
-fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChange>, PersistError> {
+fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChange>, SwitchError> {
     let mut changes = Vec::new();
     for (path, after, is_link) in wanted {
         let before = read(&path, is_link)?;
@@ -242,7 +220,7 @@ fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChang
 }
 
 /// Writes and removes files as planned: all of them, or none.
-pub fn carry_out(changes: &[FileChange]) -> Result<(), PersistError> {
+pub fn carry_out(changes: &[FileChange]) -> Result<(), SwitchError> {
     for (done, change) in changes.iter().enumerate() {
         if let Err(error) = apply(change) {
             for earlier in changes[..done].iter().rev() {
@@ -256,7 +234,7 @@ pub fn carry_out(changes: &[FileChange]) -> Result<(), PersistError> {
 }
 
 /// Changes one file. Who reads it meanwhile finds it as it was or as it is to be.
-fn apply(change: &FileChange) -> Result<(), PersistError> {
+fn apply(change: &FileChange) -> Result<(), SwitchError> {
     let path = &change.path;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let Some(text) = &change.after else {
@@ -289,24 +267,24 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
     })
 }
 
-fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
+fn read(path: &Path, is_link: bool) -> Result<Option<String>, SwitchError> {
     if is_link {
         return match fs::read_link(path) {
             Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(_) => Err(PersistError::Foreign(path.to_path_buf())),
+            Err(_) => Err(foreign(path)),
         };
     }
     let mut file = match files::open(path) {
         Ok(file) => file,
-        Err(error) if error.is_absent() => return Ok(None),
-        Err(error) => return Err(error.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
     };
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(io_at(path))?;
     match String::from_utf8(text) {
         Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
-        _ => Err(PersistError::Foreign(path.to_path_buf())),
+        _ => Err(foreign(path)),
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use thiserror::Error;
-
+use crate::error::{Refusal, SwitchError};
+use crate::journal::Change;
 use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
 use crate::knob::row::{Phase, Place, WriteRule};
 use crate::knob::{Knob, KnobRow, Value, table};
@@ -22,82 +22,29 @@ pub use facts::{InterfaceFacts, Peer, VETH_RING_SLOTS};
 pub struct Write {
     /// The interface.
     pub target: Target,
-    /// The knob.
-    pub knob: Knob,
-    /// Its value now.
-    pub from: Value,
-    /// The value to write.
-    pub to: Value,
+    /// The knob, its value now and the value to write, as the record has them.
+    pub change: Change,
     /// Whether another write changes it too, or its value stays. It is recorded, and written only if needed.
     pub is_implied: bool,
 }
 
 impl Write {
-    fn number(target: &Target, knob: Knob, from: u64, to: u64) -> Self {
+    /// A write. One that changes nothing is only recorded.
+    fn new(target: &Target, knob: Knob, before: Value, written: Value) -> Self {
         Write {
             target: target.clone(),
-            knob,
-            from: Value::Number(from),
-            to: Value::Number(to),
-            is_implied: false,
+            is_implied: before == written,
+            change: Change {
+                knob,
+                before,
+                written,
+            },
         }
     }
 
-    /// A write of a group: one that changes nothing is only recorded.
-    fn grouped(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Self {
-        let to = to.unwrap_or(&from).clone();
-        Write {
-            target: target.clone(),
-            knob,
-            is_implied: to == from,
-            from,
-            to,
-        }
-    }
-}
-
-/// Why a change is refused, and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{interface}: {reason}; {remedy}")]
-#[non_exhaustive]
-pub struct Refusal {
-    /// The interface.
-    pub interface: String,
-    /// The reason.
-    pub reason: String,
-    /// The remedy.
-    pub remedy: String,
-    /// The kind of refusal.
-    pub kind: RefusalKind,
-}
-
-/// The kind of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RefusalKind {
-    /// This interface cannot do it.
-    Impossible,
-    /// It could after a change that was not requested (`--fix`).
-    Precondition,
-    /// This kernel cannot do it.
-    Kernel,
-    /// The interface has no such part or parameter.
-    Unknown,
-}
-
-impl Refusal {
-    pub(crate) fn new(
-        facts: &InterfaceFacts,
-        kind: RefusalKind,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Refusal {
-            interface: facts.target.interface.name.clone(),
-            reason: reason.into(),
-            remedy: remedy.into(),
-            kind,
-        }
+    /// A write of a value of 0 or 1.
+    fn of_flag(target: &Target, knob: Knob, on: bool) -> Self {
+        Write::new(target, knob, Value::flag(!on), Value::flag(on))
     }
 }
 
@@ -156,8 +103,7 @@ pub fn check(
 }
 
 fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
-    let unknown =
-        |reason: String, remedy: String| Refusal::new(facts, RefusalKind::Unknown, reason, remedy);
+    let unknown = |reason: String, remedy: String| facts.refusal(reason, remedy);
     if let Place::Sysctl(name) = row.place {
         return unknown(
             format!("its network namespace has no sysctl {name} of its own"),
@@ -199,7 +145,7 @@ fn check_kind(facts: &InterfaceFacts) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
-    Err(Refusal::new(facts, RefusalKind::Impossible, reason, remedy))
+    Err(facts.refusal(reason, remedy))
 }
 
 fn check_kernel(
@@ -209,7 +155,10 @@ fn check_kernel(
     part: &Part,
 ) -> Result<(), Refusal> {
     let missing = |(reason, remedy): (&str, &str)| {
-        Err(Refusal::new(facts, RefusalKind::Kernel, reason, remedy))
+        Err(Refusal {
+            is_of_kernel: true,
+            ..facts.refusal(reason, remedy)
+        })
     };
     if *part != Part::Whole && !abilities.has_napi_set {
         return missing((
@@ -259,12 +208,8 @@ pub fn features(orders: &[Order], facts: &[InterfaceFacts]) -> Vec<Write> {
         for (row, to) in values.iter().filter(|(row, _)| row.phase <= Phase::Feature) {
             let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
             let changed = own.filter(|(_, from)| *from != to);
-            writes.extend(changed.map(|(knob, from)| Write {
-                target: facts.target.clone(),
-                knob: knob.clone(),
-                from: from.clone(),
-                to: to.clone(),
-                is_implied: false,
+            writes.extend(changed.map(|(knob, from)| {
+                Write::new(&facts.target, knob.clone(), from.clone(), to.clone())
             }));
         }
     }
@@ -303,19 +248,17 @@ fn preconditions_of(
     let mut writes = Vec::new();
     if !facts.link.is_up {
         let up = Knob::of_interface(&table::UP);
-        writes.push(Write::number(&facts.target, up, 0, 1));
+        writes.push(Write::of_flag(&facts.target, up, true));
     }
     let lacks_napi = facts.napis().is_empty();
     if facts.link.interface.driver == "veth" {
         if lacks_napi && !facts.has_gro {
             let gro = Knob::of_feature(GRO_FEATURE);
-            writes.extend(gro.map(|gro| Write::number(&facts.target, gro, 0, 1)));
+            writes.extend(gro.map(|gro| Write::of_flag(&facts.target, gro, true)));
         }
         writes.extend(peer_writes(facts, lacks_napi)?);
     } else if lacks_napi && facts.link.is_up && facts.napis.is_some() {
-        return Err(Refusal::new(
-            facts,
-            RefusalKind::Impossible,
+        return Err(facts.refusal(
             "it has no NAPI instance, so nothing in it can be polled",
             "set the interface that its packets come from",
         ));
@@ -325,11 +268,9 @@ fn preconditions_of(
         return Ok(writes);
     }
     let mut seen = BTreeSet::new();
-    let reasons = writes.iter().map(|write| reason_of(&write.knob));
+    let reasons = writes.iter().map(|write| reason_of(&write.change.knob));
     let reasons: Vec<&str> = reasons.filter(|reason| seen.insert(*reason)).collect();
-    Err(Refusal::new(
-        facts,
-        RefusalKind::Precondition,
+    Err(facts.refusal(
         reasons.join("; "),
         "add --fix to have that changed, and put back later with the rest",
     ))
@@ -353,16 +294,13 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
     }
     let target = facts.peer.as_ref().and_then(|peer| peer.target.as_ref());
     let (Some(peer), Some(target)) = (&facts.peer, target) else {
-        return Err(Refusal::new(
-            facts,
-            RefusalKind::Precondition,
-            "the other end of this veth is in a network namespace that cannot be found from here, and \
+        return Err(facts.refusal("the other end of this veth is in a network namespace that cannot be found from here, and \
              packets bypass the NAPI while that end has TSO on",
             "give the namespace a name (ip netns attach NAME PID)",
         ));
     };
     let on = peer.tso_features_on.iter();
-    let off = |name: &String| Some(Write::number(target, Knob::of_feature(name)?, 1, 0));
+    let off = |name: &String| Some(Write::of_flag(target, Knob::of_feature(name)?, false));
     Ok(on.filter_map(off).collect())
 }
 
@@ -410,13 +348,18 @@ fn napi_groups(values: &Values) -> Vec<Group<'_>> {
     groups
 }
 
+fn written(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Write {
+    let to = to.unwrap_or(&from).clone();
+    Write::new(target, knob, from, to)
+}
+
 /// A write to the interface goes to every instance at once, so the values of each of them are recorded too.
 fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in group {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob).cloned();
-        writes.extend(from.map(|from| Write::grouped(&facts.target, knob, from, *to)));
+        writes.extend(from.map(|from| written(&facts.target, knob, from, *to)));
     }
     for napi in facts.napis() {
         let own = of_instance(&facts.target, napi, group);
@@ -425,7 +368,7 @@ fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
             ..write
         }));
     }
-    if writes.iter().any(|write| write.from != write.to) {
+    if writes.iter().any(|write| write.change.is_any()) {
         writes
     } else {
         Vec::new()
@@ -436,7 +379,7 @@ fn of_instances(target: &Target, napis: &[&Napi], group: &Group) -> Vec<Write> {
     napis
         .iter()
         .map(|napi| of_instance(target, napi, group))
-        .filter(|writes| writes.iter().any(|write| write.from != write.to))
+        .filter(|writes| writes.iter().any(|write| write.change.is_any()))
         .flatten()
         .collect()
 }
@@ -445,7 +388,7 @@ fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
     let of = |(row, to): &(&'static KnobRow, Option<&Value>)| {
         let knob = Knob::of_napi(row, napi.id);
         let from = Value::Number(napi.value_of(&knob)?);
-        Some(Write::grouped(target, knob, from, *to))
+        Some(written(target, knob, from, *to))
     };
     group.iter().filter_map(of).collect()
 }
@@ -462,7 +405,7 @@ fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
     let write = |(row, to): (&'static KnobRow, &Value)| {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob)?.clone();
-        Some(Write::grouped(&facts.target, knob, from, Some(to)))
+        Some(Write::new(&facts.target, knob, from, to.clone()))
     };
     let writes = card.into_iter().filter_map(write);
     writes.filter(|write| !write.is_implied).collect()
@@ -483,14 +426,12 @@ pub fn threads(
             let knob = napi.thread_pid.map(|pid| Knob::of_thread(row, pid));
             let found = knob.and_then(|knob| Some((facts.values.get(&knob)?.clone(), knob)));
             let Some((from, knob)) = found else {
-                return Err(Refusal::new(
-                    facts,
-                    RefusalKind::Precondition,
+                return Err(facts.refusal(
                     format!("no thread polls NAPI instance {}", napi.id),
                     "add --threaded",
                 ));
             };
-            writes.push(Write::grouped(&facts.target, knob, from, Some(to)));
+            writes.push(Write::new(&facts.target, knob, from, to.clone()));
         }
     }
     writes.retain(|write| !write.is_implied);
@@ -500,7 +441,7 @@ pub fn threads(
 fn chosen<'a>(facts: &'a InterfaceFacts, part: &Part) -> Result<Vec<&'a Napi>, Refusal> {
     let unknown = |what: &str, known: String| {
         let reason = format!("it has no {what}");
-        Refusal::new(facts, RefusalKind::Unknown, reason, known)
+        facts.refusal(reason, known)
     };
     let ids = match part {
         Part::Whole => return Ok(facts.napis().iter().collect()),
@@ -543,7 +484,7 @@ pub fn preview(
     orders: &[Order],
     facts: &[InterfaceFacts],
     needs: Needs,
-) -> Result<Preview, Refusal> {
+) -> Result<Preview, SwitchError> {
     let mut writes = features(orders, facts);
     let needed = preconditions(orders, facts, needs)?;
     writes.extend(needed.into_iter().map(|(_, write)| write));
@@ -560,7 +501,7 @@ pub fn preview(
             match step {
                 Ok(own) => writes.extend(own),
                 Err(_) if may_come => is_open_ended = true,
-                Err(refusal) => return Err(refusal),
+                Err(refusal) => return Err(refusal.into()),
             }
         }
         let is_of_instance = |row: &KnobRow| row.phase == Phase::Napi && !row.has_file();

@@ -9,10 +9,10 @@ use nicpoll_model::{PendingShow, SwitchRestored, SwitchWrite};
 
 use crate::apply::Switch;
 use crate::error::SwitchError;
-use crate::journal::{Attempt, Change, Entry, Journal, JournalError, Owner, Record, boottime_ns};
+use crate::journal::{Attempt, Change, Entry, Journal, Owner, Record, boottime_ns, journal_error};
 use crate::kernel::{Kernel, Location, Machine, Target, locate};
 use crate::transaction::undo::{self, Drift};
-use crate::transaction::{locate_entry, undo_attempt};
+use crate::transaction::{document, locate_entry, undo_attempt};
 
 /// The outcome for a record that an earlier process left.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ pub fn recover(journal: &Journal) -> Result<Vec<(PathBuf, Recovered)>, SwitchErr
         let outcome = match journal.lock(&path) {
             Ok(Some(entry)) => recover_entry(journal, entry, &mut machine),
             Ok(None) => continue,
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         };
         let outcome = outcome.unwrap_or_else(|error| match error {
             SwitchError::NotFound(_) => Recovered::NotFound,
-            SwitchError::Journal(JournalError::Busy(_)) => Recovered::Busy,
+            SwitchError::Busy(_) => Recovered::Busy,
             error => Recovered::Failed(error),
         });
         outcomes.push((path, outcome));
@@ -74,7 +74,7 @@ fn recover_entry(
         return Ok(Recovered::Standing);
     };
     let is_alive = attempt.owner.is_alive();
-    let is_alive = is_alive.map_err(JournalError::io(entry.path()))?;
+    let is_alive = is_alive.map_err(journal_error(entry.path()))?;
     let until = attempt.until_boottime_ns;
     if is_alive && until.is_none_or(|until| boottime_ns() < until) {
         return Ok(Recovered::Busy);
@@ -107,7 +107,7 @@ fn end_attempt(
 
 /// Whether another interface of the same command is settled already: then the last write was made, and all
 /// are to stay.
-fn is_settled_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, JournalError> {
+fn is_settled_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, SwitchError> {
     let records = journal.records()?;
     Ok(records.into_iter().any(|(path, record)| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -166,7 +166,7 @@ impl Restored {
                 None => &change.written,
             };
             let differs = *now != change.before;
-            differs.then(|| change.document(&self.target, now, &change.before, false))
+            differs.then(|| document(&self.target, &change.knob, [now, &change.before], false))
         };
         self.changes.iter().filter_map(of).collect()
     }
@@ -175,7 +175,7 @@ impl Restored {
 /// Puts one interface back entirely, and its companions.
 ///
 /// # Errors
-/// [`JournalError::Busy`] while a study holds it.
+/// [`SwitchError::Busy`] while a study holds it.
 pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, SwitchError> {
     let journal = &switch.journal().clone();
     let machine = switch.machine();
@@ -215,7 +215,7 @@ pub fn would_restore(
 }
 
 /// A record, and those of its interface's companions.
-fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, JournalError> {
+fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, SwitchError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut paths = vec![path.to_path_buf()];
     for (other, record) in journal.records()? {
@@ -281,7 +281,7 @@ pub fn confirm(journal: &Journal, path: &Path) -> Result<Vec<(Target, Vec<Change
 
 /// The records with an unconfirmed change of this owner.
 pub fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, SwitchError> {
-    let is_own = |record: &Result<Record, JournalError>| {
+    let is_own = |record: &Result<Record, SwitchError>| {
         let attempt = record.as_ref().ok().and_then(|one| one.attempt.as_ref());
         attempt.is_some_and(|attempt| attempt.owner == owner)
     };
@@ -293,7 +293,7 @@ pub fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, Swit
 /// Undoes a change that was not confirmed; it stays when another part of its command was settled.
 ///
 /// # Errors
-/// [`JournalError::Busy`] while somebody else has the record.
+/// [`SwitchError::Busy`] while somebody else has the record.
 pub fn undo_unconfirmed(
     journal: &Journal,
     machine: &mut Machine,
@@ -309,7 +309,7 @@ pub fn undo_unconfirmed(
     }
     match locate_entry(&entry, machine)? {
         Some(target) => end_attempt(journal, entry, &target, machine).map(drop),
-        None => Ok(entry.close()?),
+        None => entry.close(),
     }
 }
 
@@ -337,7 +337,7 @@ pub fn pending_of(journal: &Journal, target: &Target) -> Result<Option<PendingSh
         return Ok(None);
     };
     let is_owner_alive = attempt.owner.is_alive();
-    let is_owner_alive = is_owner_alive.map_err(JournalError::io(journal.directory()))?;
+    let is_owner_alive = is_owner_alive.map_err(journal_error(journal.directory()))?;
     let until = attempt.until_boottime_ns;
     Ok(Some(PendingShow {
         owner_pid: attempt.owner.pid,

@@ -9,24 +9,13 @@ use nicpoll_model::{SwitchValue, SwitchWrite};
 
 use crate::error::SwitchError;
 use crate::journal::{
-    Attempt, Change, Entry, Journal, JournalError, Owner, Record, fault_point, merged,
+    Attempt, Change, Entry, Journal, Owner, Record, fault_point, journal_error, merged,
 };
 use crate::kernel::{Kernel, Location, Machine, Target, locate};
-use crate::knob::{Unit, Value};
+use crate::knob::{Knob, Unit, Value};
 use crate::plan::Write;
 
 pub(crate) mod undo;
-
-impl Write {
-    /// The write as a record has it.
-    pub(crate) fn change(&self) -> Change {
-        Change {
-            knob: self.knob.clone(),
-            before: self.from.clone(),
-            written: self.to.clone(),
-        }
-    }
-}
 
 /// The owner of changes, and how long they last.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +71,8 @@ impl Transaction {
         match transaction.take(journal, terms, &wanted) {
             Ok(()) => Ok(transaction),
             Err(error) => {
-                transaction.drop_attempts()?;
-                Err(error.into())
+                transaction.entries.into_iter().try_for_each(end_attempt)?;
+                Err(error)
             }
         }
     }
@@ -93,7 +82,7 @@ impl Transaction {
         journal: &Journal,
         terms: Terms,
         wanted: &[(&Target, Option<&Target>)],
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), SwitchError> {
         let group: Vec<String> = wanted
             .iter()
             .map(|(target, _)| Journal::file_name(target))
@@ -117,7 +106,7 @@ impl Transaction {
             let mut entry = journal.take(target, begin)?;
             let taken = match &entry.record().attempt {
                 Some(own) if *own == attempt => Ok(()),
-                Some(_) => return Err(JournalError::Unconfirmed(Box::new((*target).clone()))),
+                Some(_) => return Err(unconfirmed(target)),
                 None => entry.update(begin),
             };
             self.entries.push(entry);
@@ -133,7 +122,7 @@ impl Transaction {
     }
 
     /// Records changes before they are made. They are on disk when this returns.
-    pub fn record(&mut self, writes: &[Write]) -> Result<(), JournalError> {
+    pub fn record(&mut self, writes: &[Write]) -> Result<(), SwitchError> {
         for entry in &mut self.entries {
             let changes = changes_of(&entry.record().target(), writes);
             if !changes.is_empty() {
@@ -157,23 +146,19 @@ impl Transaction {
             }
         }
         for write in writes {
-            let holds = |kernel: &mut dyn Kernel| -> Result<bool, SwitchError> {
-                Ok(kernel.read(&write.target, &write.knob)?.as_ref() == Some(&write.to))
-            };
+            let (target, Change { knob, written, .. }) = (&write.target, &write.change);
             // Another write has changed it too, unless it was set to 0 to come to rest.
-            if write.is_implied && holds(kernel)? {
+            if write.is_implied && kernel.read(target, knob)?.as_ref() == Some(written) {
                 continue;
             }
             fault_point();
-            kernel.write(&write.target, &write.knob, &write.to)?;
+            kernel.write(target, knob, written)?;
         }
         for write in writes {
-            let now = kernel.read(&write.target, &write.knob)?;
-            if now.as_ref() != Some(&write.to) {
-                let Write {
-                    target, knob, to, ..
-                } = write;
-                return Err(SwitchError::not_taken(target, knob, to, now));
+            let (target, Change { knob, written, .. }) = (&write.target, &write.change);
+            let now = kernel.read(target, knob)?;
+            if now.as_ref() != Some(written) {
+                return Err(undo::not_taken(target, knob, written, now));
             }
         }
         Ok(())
@@ -235,16 +220,12 @@ impl Transaction {
         for entry in self.entries.into_iter().rev() {
             let done = match locate_entry(&entry, machine) {
                 Ok(Some(target)) => undo_attempt(entry, &target, machine),
-                Ok(None) => entry.close().map_err(SwitchError::from),
+                Ok(None) => entry.close(),
                 Err(error) => Err(error),
             };
             outcome = outcome.and(done);
         }
         outcome
-    }
-
-    fn drop_attempts(self) -> Result<(), JournalError> {
-        self.entries.into_iter().try_for_each(end_attempt)
     }
 }
 
@@ -258,13 +239,13 @@ pub(crate) fn locate_entry(
 ) -> Result<Option<Target>, SwitchError> {
     let record = entry.record();
     let is_of_this_boot = record.is_of_this_boot();
-    if !is_of_this_boot.map_err(JournalError::io(entry.path()))? {
+    if !is_of_this_boot.map_err(journal_error(entry.path()))? {
         return Ok(None);
     }
     match locate(machine, &record.target())? {
         Location::At(target) => Ok(Some(target)),
         Location::Gone => Ok(None),
-        Location::Unknown => Err(SwitchError::not_found(entry)),
+        Location::Unknown => Err(not_found(entry)),
     }
 }
 
@@ -278,34 +259,75 @@ pub(crate) fn undo_attempt(
         let changes = merged(&[], &attempt.changes);
         undo::put_back(kernel, target, &changes)?;
     }
-    Ok(end_attempt(entry)?)
+    end_attempt(entry)
 }
 
 /// Ends an attempt without changes in force. A record without other changes is removed in one step: without its
 /// attempt it would be nobody's.
-fn end_attempt(mut entry: Entry) -> Result<(), JournalError> {
+fn end_attempt(mut entry: Entry) -> Result<(), SwitchError> {
     if entry.record().standing.is_empty() {
         return entry.close();
     }
     entry.update(|record| record.attempt = None)
 }
 
-fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
+/// The changes of one interface.
+pub(crate) fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
     let own = writes.iter().filter(|write| write.target == *target);
-    own.map(Write::change).collect()
+    own.map(|write| write.change.clone()).collect()
+}
+
+/// An earlier change of an interface still waits to be confirmed.
+fn unconfirmed(target: &Target) -> SwitchError {
+    let (name, netns) = (&target.interface.name, target.netns_option());
+    SwitchError::Failed(format!(
+        "interface {name} has a change that is not confirmed; keep it with 'nicpoll set {name}{netns} --confirm', or \
+         undo it with 'nicpoll set {name}{netns} -polling'"
+    ))
+}
+
+/// The interface of a record was not found, but may still exist.
+fn not_found(entry: &Entry) -> SwitchError {
+    let record = entry.record();
+    let changed = record.all_changes().into_iter().filter(Change::is_any);
+    let text =
+        |change: Change| format!("{} {}, was {}", change.knob, change.written, change.before);
+    SwitchError::NotFound(format!(
+        "{} is in no network namespace that can be searched from here. It may still have these values: {}; \
+         its record {} is kept. Move the interface to a namespace that 'ip netns' lists, then: nicpoll restore. If \
+         the interface is no more, remove the record",
+        record.interface.name,
+        changed.map(text).collect::<Vec<_>>().join(", "),
+        entry.path().display()
+    ))
 }
 
 impl From<&Write> for SwitchWrite {
     fn from(write: &Write) -> Self {
-        SwitchWrite {
-            interface: write.target.interface.name.clone(),
-            netns_inode: write.target.netns_inode,
-            napi_id: write.knob.napi_id(),
-            name: write.knob.name().into_owned(),
-            before: SwitchValue::from(&write.from),
-            after: SwitchValue::from(&write.to),
-            is_implied: write.is_implied,
-        }
+        let Change {
+            knob,
+            before,
+            written,
+        } = &write.change;
+        document(&write.target, knob, [before, written], write.is_implied)
+    }
+}
+
+/// A write as documents have it.
+pub(crate) fn document(
+    target: &Target,
+    knob: &Knob,
+    [before, after]: [&Value; 2],
+    is_implied: bool,
+) -> SwitchWrite {
+    SwitchWrite {
+        interface: target.interface.name.clone(),
+        netns_inode: target.netns_inode,
+        napi_id: knob.napi_id(),
+        name: knob.name().into_owned(),
+        before: SwitchValue::from(before),
+        after: SwitchValue::from(after),
+        is_implied,
     }
 }
 
@@ -321,38 +343,27 @@ impl From<&Value> for SwitchValue {
 
 /// The changed values of an interface as documents have them: from the value before to the one written.
 pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
-    let changed = changes.iter().filter(|one| one.before != one.written);
-    let write = |change: &Change| {
-        let is_implied = change.knob.of_device().is_some();
-        change.document(target, &change.before, &change.written, is_implied)
+    let changed = changes.iter().filter(|change| change.is_any());
+    let write = |Change {
+                     knob,
+                     before,
+                     written,
+                 }: &Change| {
+        let is_implied = knob.of_device().is_some();
+        document(target, knob, [before, written], is_implied)
     };
     changed.map(write).collect()
 }
 
 /// The writes that would put changes back.
 pub fn writes_back(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
-    let changed = changes.iter().filter(|one| one.before != one.written);
-    let write = |change: &Change| change.document(target, &change.written, &change.before, false);
+    let changed = changes.iter().filter(|change| change.is_any());
+    let write = |Change {
+                     knob,
+                     before,
+                     written,
+                 }: &Change| { document(target, knob, [written, before], false) };
     changed.map(write).collect()
-}
-
-impl Change {
-    /// A write of this knob as documents have it.
-    pub(crate) fn document(
-        &self,
-        target: &Target,
-        from: &Value,
-        to: &Value,
-        is_implied: bool,
-    ) -> SwitchWrite {
-        SwitchWrite::from(&Write {
-            target: target.clone(),
-            knob: self.knob.clone(),
-            from: from.clone(),
-            to: to.clone(),
-            is_implied,
-        })
-    }
 }
 
 /// An idle NAPI goes on counting down the old number, so a smaller one has to start from rest.

@@ -5,7 +5,7 @@ use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;
 use nicpoll_switch::freebsd::{
     self as freebsd, FreebsdChange, FreebsdHost, FreebsdTarget, FreebsdWrite, HZ_ADVISED,
-    LineChange, Ssh, Survey,
+    LineChange, Survey,
 };
 use nicpoll_sys::tell;
 
@@ -23,7 +23,7 @@ pub fn switch(
     dry_run: bool,
     journal: &Journal,
 ) -> Result<u8, Failure> {
-    let host = FreebsdHost::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(target)?;
     let survey = host.survey(target.interface())?;
     let writes = freebsd::plan(&survey, target, asked)?;
     advise(&survey, target);
@@ -124,7 +124,7 @@ pub fn no_persist(journal: &Journal, target: &FreebsdTarget, dry_run: bool) -> R
     };
     print(&line.diff())?;
     if !dry_run {
-        let host = FreebsdHost::reach(Ssh::to(target))?;
+        let host = FreebsdHost::reach(target)?;
         freebsd::no_persist(journal, &host, target, &line)?;
     }
     Ok(0)
@@ -167,7 +167,7 @@ pub fn show(values: &[String], target: &FreebsdTarget) -> Result<u8, Failure> {
             })
         })
         .collect::<Result<Vec<Knob>, Failure>>()?;
-    let host = FreebsdHost::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(target)?;
     let survey = host.survey(target.interface())?;
     let mut text = String::new();
     for knob in &asked {

@@ -16,9 +16,9 @@ use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
 use nicpoll_switch::{
-    Deferral, Guard, Journal, Name, Needs, Order, Part, Preview, Recovered, Resolved, SetError,
-    Switch, Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi,
-    preview, prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
+    Deferral, Guard, Journal, Name, Needs, Order, Part, Preview, Recovered, Resolved, Switch,
+    Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi, preview,
+    prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
 };
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
@@ -185,7 +185,7 @@ fn change(
     }
     let files = plan_files(args, names, is_polling, &values)?;
     let facts = switch.survey(&orders)?;
-    let planned = preview(&orders, &facts, args.needs()).map_err(SetError::from)?;
+    let planned = preview(&orders, &facts, args.needs())?;
     for warning in switch.warnings(&facts, &values)? {
         tell!("nicpoll: {warning}");
     }

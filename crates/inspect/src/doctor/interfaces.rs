@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use nicpoll_model::{Check, CheckGroup};
 use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::{
-    Control, Interface, Journal, LinkInfo, Needs, Order, POLLING_PERIOD_NS, Part, SetError, Switch,
-    Target, Values, XdpAbilities, preview,
+    Control, Interface, Journal, LinkInfo, Needs, Order, POLLING_PERIOD_NS, Part, Switch,
+    SwitchError, Target, Values, XdpAbilities, preview,
 };
 use nicpoll_sys::ethtool::{self, Driver};
 
 use super::check::{Checks, with_remedy};
-use crate::error::{Doing, InspectError};
+use crate::error::InspectError;
 
 const INTERFACE: Checks = Checks(CheckGroup::Interface);
 
@@ -43,7 +43,7 @@ pub fn look() -> Result<Vec<Found>, InspectError> {
     let mut control = Control::new();
     let mut switch = Switch::new(Journal::of_this_machine());
     let entered = switch.enter(None);
-    let links = control.links().doing("looking for interfaces")?;
+    let links = control.links()?;
     let links = links.into_iter().filter(|link| !link.is_loopback);
     let read = |link: LinkInfo| {
         let Interface { ifindex, name, .. } = &link.interface;
@@ -76,10 +76,10 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }];
     let asked = switch
         .survey(&orders)
-        .and_then(|facts| Ok(preview(&orders, &facts, Needs::Refuse)?));
+        .and_then(|facts| preview(&orders, &facts, Needs::Refuse));
     match asked {
         Ok(_) => Polling::Works,
-        Err(SetError::Refused(refusal)) => Polling::Refused {
+        Err(SwitchError::Refused(refusal)) => Polling::Refused {
             reason: refusal.reason,
             remedy: refusal.remedy,
         },

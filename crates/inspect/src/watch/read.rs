@@ -11,7 +11,7 @@ use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, HostCounters, HostSnapshot, InterruptLine,
     Interrupts, PollRhythm, RhythmWatch, RunTime, TimedPrograms, TimedRuns, start_timing,
 };
-use nicpoll_switch::{Control, ControlError, LinkInfo};
+use nicpoll_switch::{Control, LinkInfo, SwitchError};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
 use crate::error::{Doing, InspectError, chosen};
@@ -83,7 +83,7 @@ impl Reader {
             polls: None,
             unseen: Vec::new(),
         };
-        let links = reader.control.links().doing("listing interfaces")?;
+        let links = reader.control.links()?;
         chosen(&links, names, "watched")?;
         let watched = reader.watched(&links);
         reader.begin_polls(&watched);
@@ -98,7 +98,7 @@ impl Reader {
 
     /// Reads everything now.
     pub fn read(&mut self) -> Result<Reading, InspectError> {
-        let links = self.control.links().doing("listing interfaces")?;
+        let links = self.control.links()?;
         let watched = self.watched(&links);
         let instances = instances(&mut self.control, &watched);
         let mut polls = match (&mut self.polls, instances) {
@@ -223,7 +223,7 @@ impl PollReader {
 }
 
 /// The NAPI instances of the interfaces. A removed interface has none.
-fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, ControlError> {
+fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, SwitchError> {
     let mut instances = BTreeMap::new();
     for ifindex in watched {
         let napis = control.napis(*ifindex)?;

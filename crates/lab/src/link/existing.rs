@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nicpoll_model::line::Line;
 use nicpoll_switch::{
-    Control, ControlError, Journal, Order, Part, Switch, Target, VETH_RING_SLOTS, Values,
+    Control, Journal, Order, Part, Switch, SwitchError, Target, VETH_RING_SLOTS, Values,
     namespace_named,
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
@@ -108,7 +108,7 @@ impl End {
             .and_then(|namespace| NetnsThread::enter(namespace, Control::new))
             .map_err(looking)?;
         let name = asked.interface.clone();
-        let look = move |control: &mut Control| -> Result<_, ControlError> {
+        let look = move |control: &mut Control| -> Result<_, SwitchError> {
             let link = control.link_named(&name)?;
             let ifindex = link.interface.ifindex;
             let all = control.addresses()?.into_iter();

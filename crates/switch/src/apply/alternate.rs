@@ -4,18 +4,16 @@
 //! any turn leaves a record of everything. What the other setting needs and does not find, such as GRO, is changed
 //! before the first turn and stays in both. Only knobs that disturb no packet take turns unless asked otherwise.
 
-use super::change::{SetError, Switch, gather, require_napi, undone};
-use crate::error::SwitchError;
-use crate::journal::{Change, Owner};
+use super::change::{Switch, gather, require_napi, undone};
+use crate::error::{Refusal, SwitchError};
+use crate::journal::Owner;
 use crate::kernel::{Machine, Target};
 use crate::knob::row::Phase;
 use crate::knob::{Disturbance, KnobRow};
-use crate::plan::{
-    InterfaceFacts, Needs, Refusal, RefusalKind, Write, features, preconditions, settings,
-};
+use crate::plan::{InterfaceFacts, Needs, Write, features, preconditions, settings};
 use crate::request::Order;
 use crate::transaction::undo::{self, Drift};
-use crate::transaction::{Terms, Transaction};
+use crate::transaction::{Terms, Transaction, changes_of};
 
 /// Which of the two settings is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +36,7 @@ pub struct Turns {
 impl Turns {
     /// Rows whose change disturbs packets with some drivers: it has to be tried first.
     pub fn to_be_tried(&self) -> Vec<&'static KnobRow> {
-        let rows = self.each.iter().map(|write| write.knob.row());
+        let rows = self.each.iter().map(|write| write.change.knob.row());
         let mut rows: Vec<_> = rows
             .filter(|row| row.disturbs == Disturbance::DependsOnDriver)
             .collect();
@@ -64,7 +62,7 @@ impl Switch {
     /// # Errors
     /// A refusal, when they cannot take turns. Settings with unmet preconditions may still be refused later:
     /// a veth has no instance before GRO is on.
-    pub fn turns(&mut self, orders: &[Order], is_disruptive: bool) -> Result<Turns, SetError> {
+    pub fn turns(&mut self, orders: &[Order], is_disruptive: bool) -> Result<Turns, SwitchError> {
         let facts = self.survey(orders)?;
         let mut turns = Turns {
             once: once(orders, &facts, is_disruptive)?,
@@ -88,7 +86,7 @@ impl Switch {
         orders: &[Order],
         is_disruptive: bool,
         owner: Owner,
-    ) -> Result<Alternation, SetError> {
+    ) -> Result<Alternation, SwitchError> {
         let once = self.turns(orders, is_disruptive)?.once;
         let mut transaction = self.begin(orders, Needs::Fix, Terms::held_by(owner))?;
         let machine = self.machine();
@@ -132,15 +130,12 @@ impl Alternation {
         };
         let mut found = Vec::new();
         for target in self.targets() {
-            let own = self.turns.each.iter();
-            let changes = own.filter(|write| write.target == target).map(|write| {
-                let mut change = write.change();
-                if arm == Arm::Reference {
-                    change.written = write.from.clone();
+            let mut changes = changes_of(&target, &self.turns.each);
+            if arm == Arm::Reference {
+                for change in &mut changes {
+                    change.written = change.before.clone();
                 }
-                change
-            });
-            let changes: Vec<Change> = changes.collect();
+            }
             let drift = undo::drift(switch.machine(), &target, &changes)?;
             found.extend(drift.into_iter().map(|drift| (target.clone(), drift)));
         }
@@ -172,7 +167,7 @@ fn prepare(
     machine: &mut Machine,
     orders: &[Order],
     once: &[Write],
-) -> Result<Vec<Write>, SetError> {
+) -> Result<Vec<Write>, SwitchError> {
     transaction.write(machine, once)?;
     let facts = gather(machine, orders)?;
     for (order, facts) in orders.iter().zip(&facts) {
@@ -180,11 +175,11 @@ fn prepare(
     }
     let each = each(orders, &facts)?;
     if let [first, ..] = &*facts
-        && each.iter().all(|write| write.from == write.to)
+        && each.iter().all(|write| !write.change.is_any())
     {
         let reason = "it has that setting already, so there is nothing to compare";
         let remedy = "name another setting, such as --period 50us or -polling";
-        return Err(impossible(first, reason, remedy).into());
+        return Err(first.refusal(reason, remedy).into());
     }
     transaction.record(&each)?;
     Ok(each)
@@ -199,7 +194,7 @@ fn once(
     for (order, facts) in orders.iter().zip(facts) {
         if !facts.link.is_up {
             let reason = "it is down, so it has no traffic to compare settings with";
-            return Err(impossible(facts, reason, "bring it up first"));
+            return Err(facts.refusal(reason, "bring it up first"));
         }
         for (row, _) in order.values.iter() {
             check_turn(facts, row, is_disruptive)?;
@@ -246,9 +241,5 @@ fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Res
             "compare settings of one that is up",
         ),
     };
-    Err(impossible(facts, reason, remedy))
-}
-
-fn impossible(facts: &InterfaceFacts, reason: impl Into<String>, remedy: &str) -> Refusal {
-    Refusal::new(facts, RefusalKind::Impossible, reason, remedy)
+    Err(facts.refusal(reason, remedy))
 }

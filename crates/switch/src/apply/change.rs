@@ -4,15 +4,11 @@
 
 use nicpoll_model::SwitchWrite;
 use nicpoll_sys::privilege;
-use thiserror::Error;
 
-use crate::error::SwitchError;
-use crate::journal::{Journal, JournalError, Owner};
-use crate::kernel::{Abilities, ControlError, Kernel, Machine, Target};
-use crate::knob::{KnobRow, Value};
-use crate::plan::{
-    self, InterfaceFacts, Needs, Refusal, RefusalKind, Write, features, needs_napi, preconditions,
-};
+use crate::error::{Refusal, SwitchError};
+use crate::journal::{Journal, Owner, journal_error};
+use crate::kernel::{Abilities, Interface, Machine, Target};
+use crate::plan::{self, InterfaceFacts, Needs, Write, features, needs_napi, preconditions};
 use crate::request::{Order, Values};
 use crate::transaction::{Terms, Transaction, writes_kept};
 
@@ -20,34 +16,14 @@ use crate::transaction::{Terms, Transaction, writes_kept};
 pub fn require_privileges() -> Result<(), SwitchError> {
     privilege::require_proc()?;
     let missing = privilege::missing_for_switch();
-    let missing = missing.map_err(ControlError::of_io("asking for privileges"))?;
+    let missing = missing.map_err(SwitchError::of_io("asking for privileges"))?;
     match missing.is_empty() {
         true => Ok(()),
-        false => Err(SwitchError::Privileges(missing)),
-    }
-}
-
-/// Why nothing was changed.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SetError {
-    /// It cannot work, or needs more.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Something failed; the changes made by then were put back.
-    #[error(transparent)]
-    Switch(#[from] SwitchError),
-}
-
-impl From<JournalError> for SetError {
-    fn from(error: JournalError) -> Self {
-        SetError::Switch(error.into())
-    }
-}
-
-impl From<ControlError> for SetError {
-    fn from(error: ControlError) -> Self {
-        SetError::Switch(error.into())
+        false => Err(SwitchError::Missing(format!(
+            "changing an interface needs more than this process may do; missing here: {}.\nRun it as root: sudo \
+             nicpoll set ...",
+            missing.join(", ")
+        ))),
     }
 }
 
@@ -63,10 +39,7 @@ pub struct Switch {
 /// Dropping it does *not* put anything back, since that needs the [`Switch`]: [`Held::restore`] does. If it is
 /// dropped unrestored, the owner's guard or [`crate::recover`] at the next start puts everything back.
 #[derive(Debug)]
-pub struct Held {
-    transaction: Transaction,
-    orders: Vec<Order>,
-}
+pub struct Held(Transaction);
 
 impl Switch {
     /// A switch that has entered no namespace yet.
@@ -92,7 +65,7 @@ impl Switch {
     ///
     /// # Errors
     /// When one of them can never take its values.
-    pub fn survey(&mut self, orders: &[Order]) -> Result<Vec<InterfaceFacts>, SetError> {
+    pub fn survey(&mut self, orders: &[Order]) -> Result<Vec<InterfaceFacts>, SwitchError> {
         let all = gather(&mut self.machine, orders)?;
         for (order, facts) in orders.iter().zip(&all) {
             plan::check(facts, &self.abilities, &order.values, &order.part)?;
@@ -105,15 +78,20 @@ impl Switch {
         for Order { target, .. } in orders {
             let entry = self.journal.lock(&self.journal.path_of(target))?;
             if entry.is_some_and(|entry| !entry.record().standing.is_empty()) {
-                return Err(JournalError::Standing(Box::new(target.clone())).into());
+                let Interface { name, ifindex, .. } = &target.interface;
+                return Err(SwitchError::Failed(format!(
+                    "interface {name} (ifindex {ifindex}) has settings of 'nicpoll set' in force; put them back first: \
+                     nicpoll restore {name}{}",
+                    target.netns_option()
+                )));
             }
         }
         Ok(())
     }
 
     /// Makes the changes of a command until they are undone. Returns the writes.
-    pub fn set(&mut self, orders: &[Order], needs: Needs) -> Result<Vec<Write>, SetError> {
-        let owner = Owner::this_process().map_err(JournalError::io(self.journal.directory()))?;
+    pub fn set(&mut self, orders: &[Order], needs: Needs) -> Result<Vec<Write>, SwitchError> {
+        let owner = Owner::this_process().map_err(journal_error(self.journal.directory()))?;
         let (transaction, writes) = self.write(orders, needs, Terms::held_by(owner))?;
         transaction.settle()?;
         Ok(writes)
@@ -127,7 +105,7 @@ impl Switch {
         needs: Needs,
         owner: Owner,
         boottime_ns: u64,
-    ) -> Result<Vec<Write>, SetError> {
+    ) -> Result<Vec<Write>, SwitchError> {
         let terms = Terms {
             owner,
             until_boottime_ns: Some(boottime_ns),
@@ -138,12 +116,14 @@ impl Switch {
     }
 
     /// Makes changes that are held: the owner undoes them if this process does not.
-    pub fn hold(&mut self, orders: &[Order], needs: Needs, owner: Owner) -> Result<Held, SetError> {
+    pub fn hold(
+        &mut self,
+        orders: &[Order],
+        needs: Needs,
+        owner: Owner,
+    ) -> Result<Held, SwitchError> {
         let (transaction, _) = self.write(orders, needs, Terms::held_by(owner))?;
-        Ok(Held {
-            transaction,
-            orders: orders.to_vec(),
-        })
+        Ok(Held(transaction))
     }
 
     /// Locks the interfaces of a command and their companions. Nothing is changed yet.
@@ -152,7 +132,7 @@ impl Switch {
         orders: &[Order],
         needs: Needs,
         terms: Terms,
-    ) -> Result<Transaction, SetError> {
+    ) -> Result<Transaction, SwitchError> {
         let facts = gather(&mut self.machine, orders)?;
         let mut targets: Vec<Target> = Vec::new();
         for order in orders {
@@ -163,12 +143,7 @@ impl Switch {
         let needed = preconditions(orders, &facts, needs)?.into_iter();
         let mut companions: Vec<_> = needed.map(|(of, write)| (write.target, of)).collect();
         companions.dedup();
-        Ok(Transaction::begin(
-            &self.journal,
-            terms,
-            &targets,
-            &companions,
-        )?)
+        Transaction::begin(&self.journal, terms, &targets, &companions)
     }
 
     fn write(
@@ -176,7 +151,7 @@ impl Switch {
         orders: &[Order],
         needs: Needs,
         terms: Terms,
-    ) -> Result<(Transaction, Vec<Write>), SetError> {
+    ) -> Result<(Transaction, Vec<Write>), SwitchError> {
         let mut transaction = self.begin(orders, needs, terms)?;
         let machine = &mut self.machine;
         match change(&mut transaction, machine, orders, needs) {
@@ -187,69 +162,32 @@ impl Switch {
 }
 
 /// Undoes a transaction after a failure, and adds to the failure if that failed too.
-pub(super) fn undone(transaction: Transaction, machine: &mut Machine, first: SetError) -> SetError {
-    match (transaction.undo(machine), first) {
-        (Ok(()), first) => first,
-        (Err(second), SetError::Switch(first)) => SwitchError::AndBack {
-            first: Box::new(first),
-            second: Box::new(second),
-        }
-        .into(),
-        (Err(second), SetError::Refused(_)) => second.into(),
+pub(super) fn undone(
+    transaction: Transaction,
+    machine: &mut Machine,
+    first: SwitchError,
+) -> SwitchError {
+    match transaction.undo(machine) {
+        Ok(()) => first,
+        Err(second) => first.and_back(&second, ""),
     }
 }
 
 impl Held {
-    /// Changes what is held. Where only values differ from those before, nothing else is read or written, so this
-    /// may be done often.
+    /// Changes what is held.
     pub fn change(
         &mut self,
         switch: &mut Switch,
         orders: &[Order],
         needs: Needs,
-    ) -> Result<(), SetError> {
-        let before = std::mem::replace(&mut self.orders, orders.to_vec());
-        if !have_same_knobs(&before, orders) {
-            change(&mut self.transaction, &mut switch.machine, orders, needs)?;
-            return Ok(());
-        }
-        for (order, before) in orders.iter().zip(&before) {
-            for (row, value) in order.values.iter() {
-                if before.values.get(row) != Some(value) {
-                    self.rewrite(switch, &order.target, row, value)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn rewrite(
-        &mut self,
-        switch: &mut Switch,
-        target: &Target,
-        row: &'static KnobRow,
-        value: &Value,
     ) -> Result<(), SwitchError> {
-        let mut writes = Vec::new();
-        for (own, change) in self.transaction.changes() {
-            if own != *target || change.knob.row() != row {
-                continue;
-            }
-            let now = switch.machine.read(target, &change.knob)?;
-            writes.extend(now.map(|from| Write {
-                target: own,
-                is_implied: change.knob.of_device().is_some(),
-                knob: change.knob,
-                from,
-                to: value.clone(),
-            }));
-        }
-        self.transaction.write(&mut switch.machine, &writes)
+        change(&mut self.0, &mut switch.machine, orders, needs)?;
+        Ok(())
     }
 
     /// Every held value that differs from the one before.
     pub fn writes(&self) -> Vec<SwitchWrite> {
-        let changes = self.transaction.changes().into_iter();
+        let changes = self.0.changes().into_iter();
         changes
             .flat_map(|(target, change)| writes_kept(&target, &[change]))
             .collect()
@@ -257,23 +195,14 @@ impl Held {
 
     /// Puts everything back, last interface first, and closes the records.
     pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
-        self.transaction.undo_wherever(&mut switch.machine)
+        self.0.undo_wherever(&mut switch.machine)
     }
-}
-
-fn have_same_knobs(before: &[Order], now: &[Order]) -> bool {
-    let names =
-        |order: &Order| -> Vec<_> { order.values.iter().map(|(row, _)| row.name).collect() };
-    let is_like = |(before, now): (&Order, &Order)| {
-        before.target == now.target && before.part == now.part && names(before) == names(now)
-    };
-    before.len() == now.len() && before.iter().zip(now).all(is_like)
 }
 
 pub(super) fn gather(
     machine: &mut Machine,
     orders: &[Order],
-) -> Result<Vec<InterfaceFacts>, ControlError> {
+) -> Result<Vec<InterfaceFacts>, SwitchError> {
     let orders = orders.iter();
     orders
         .map(|order| InterfaceFacts::gather(machine, &order.target))
@@ -286,7 +215,7 @@ fn change(
     machine: &mut Machine,
     orders: &[Order],
     needs: Needs,
-) -> Result<Vec<Write>, SetError> {
+) -> Result<Vec<Write>, SwitchError> {
     let facts = gather(machine, orders)?;
     let mut all = features(orders, &facts);
     let needed = preconditions(orders, &facts, needs)?.into_iter();
@@ -315,9 +244,7 @@ fn change(
 pub(super) fn require_napi(facts: &InterfaceFacts, values: &Values) -> Result<(), Refusal> {
     let is_missing = facts.napis.as_ref().is_some_and(Vec::is_empty);
     if needs_napi(values) && is_missing {
-        return Err(Refusal::new(
-            facts,
-            RefusalKind::Impossible,
+        return Err(facts.refusal(
             "it has no NAPI instance, even though it is up",
             "set the interface that its packets come from",
         ));

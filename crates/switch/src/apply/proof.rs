@@ -23,7 +23,8 @@ const WATCH_MAX: Duration = Duration::from_secs(2);
 
 /// Watches what begins polls.
 pub trait Witness: Send + Sync {
-    /// Watches interfaces of the calling thread's network namespace.
+    /// Watches interfaces of the calling thread's network namespace. Returns each one's observation, not judged yet, and
+    /// its rounds of polls, or polls where no round ended.
     ///
     /// # Errors
     /// When nothing can be seen at all.
@@ -31,24 +32,7 @@ pub trait Witness: Send + Sync {
         &self,
         interfaces: &[String],
         time: Duration,
-    ) -> Result<Vec<Sighting>, Box<dyn Error + Send + Sync>>;
-}
-
-/// A witness's observation of an interface.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sighting {
-    /// The interface.
-    pub interface: String,
-    /// How long its polls were watched; null when they were not.
-    pub seconds: Option<f64>,
-    /// The discipline by its values; null when they cannot be read.
-    pub setting: Option<Finding>,
-    /// The discipline by its polls; null when they were not watched.
-    pub evidence: Option<Finding>,
-    /// Rounds of polls that were seen, or polls where no round ended.
-    pub rounds: u64,
-    /// The parts that could not be seen.
-    pub unseen: Vec<Unseen>,
+    ) -> Result<Vec<(SwitchProof, u64)>, Box<dyn Error + Send + Sync>>;
 }
 
 /// The default length of a watch.
@@ -93,25 +77,18 @@ pub fn prove(
     }
 }
 
-fn judged(mut seen: Sighting) -> SwitchProof {
-    let setting = seen.setting.as_ref().map(|finding| finding.discipline);
-    let evidence = seen.evidence.as_ref().map(|finding| finding.discipline);
-    let is_enough = !(1..ROUNDS_ENOUGH).contains(&seen.rounds);
-    if let Some(evidence) = seen.evidence.as_mut().filter(|_| !is_enough) {
-        let why = &evidence.why;
-        evidence.why = format!("too few rounds of polls to tell ({}): {why}", seen.rounds);
+fn judged((mut proof, rounds): (SwitchProof, u64)) -> SwitchProof {
+    let discipline = |finding: &Option<Finding>| Some(finding.as_ref()?.discipline);
+    let found = discipline(&proof.setting).zip(discipline(&proof.evidence));
+    if (1..ROUNDS_ENOUGH).contains(&rounds) {
+        if let Some(evidence) = &mut proof.evidence {
+            let why = &evidence.why;
+            evidence.why = format!("too few rounds of polls to tell ({rounds}): {why}");
+        }
+    } else {
+        proof.is_proven = found.and_then(|(set, seen)| agree(set, seen));
     }
-    SwitchProof {
-        is_proven: setting
-            .zip(evidence)
-            .filter(|_| is_enough)
-            .and_then(|(set, seen)| agree(set, seen)),
-        interface: seen.interface,
-        look_seconds: seen.seconds,
-        setting: seen.setting,
-        evidence: seen.evidence,
-        unseen: seen.unseen,
-    }
+    proof
 }
 
 /// Whether polls agree with the values; `None` when they do not tell.
@@ -155,18 +132,18 @@ mod tests {
                 why: String::from("its timer began 2 of 3 rounds"),
             })
         };
-        let seen = |rounds| Sighting {
+        let seen = || SwitchProof {
             interface: String::from("em0"),
-            seconds: Some(1.0),
+            look_seconds: Some(1.0),
             setting: finding(Discipline::Polling),
             evidence: finding(Discipline::Hybrid),
-            rounds,
+            is_proven: None,
             unseen: Vec::new(),
         };
-        let few = judged(seen(3));
+        let few = judged((seen(), 3));
         assert_eq!(few.is_proven, None);
         assert!(few.evidence.unwrap().why.starts_with("too few rounds"));
-        assert_eq!(judged(seen(30)).is_proven, Some(false));
+        assert_eq!(judged((seen(), 30)).is_proven, Some(false));
     }
 
     #[test]

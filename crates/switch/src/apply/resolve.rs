@@ -3,16 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace};
-use thiserror::Error;
 
-use super::change::{SetError, Switch};
-use crate::journal::{Journal, JournalError};
-use crate::kernel::{ControlError, Interface, LinkInfo, Target, is_stacked, lowest};
+use super::change::Switch;
+use crate::error::SwitchError;
+use crate::journal::Journal;
+use crate::kernel::{Interface, LinkInfo, Target, is_stacked, lowest};
 use crate::plan::{Needs, preconditions};
 use crate::request::{Name, Order, Part, Values, did_you_mean};
 
@@ -23,6 +22,7 @@ const POLLING: &str = "polling";
 
 /// Set by sshd: the client's address and port, then this machine's.
 const SSH_VARIABLE: &str = "SSH_CONNECTION";
+const ENTERING: &str = "entering the network namespace";
 /// More ancestors than a shell under sudo under ssh has.
 const ANCESTORS_MAX: u32 = 32;
 
@@ -39,49 +39,6 @@ pub struct Resolved {
     pub notes: Vec<String>,
 }
 
-/// Why a name has no interface.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ResolveError {
-    /// No such namespace.
-    #[error("opening network namespace '{name}' ('ip netns' lists them)")]
-    Namespace {
-        /// Its name.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The caller's own namespace cannot be entered.
-    #[error("entering the network namespace")]
-    Enter(#[source] io::Error),
-    /// No such interface.
-    #[error("there is no interface '{name}'; there are {}{}", .known.join(", "), hint(.name, .known))]
-    NoInterface {
-        /// The name.
-        name: String,
-        /// The names that exist.
-        known: Vec<String>,
-    },
-    /// None of all interfaces can do it.
-    #[error("no interface here can do that\n{0}")]
-    None(String),
-    /// The kernel does not say.
-    #[error(transparent)]
-    Control(#[from] ControlError),
-    /// The journal cannot be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// An interface cannot be read.
-    #[error(transparent)]
-    Set(#[from] SetError),
-}
-
-/// A correction of a mistyped name.
-fn hint(name: &str, known: &[String]) -> String {
-    let words = known.iter().map(String::as_str).chain([POLLING]);
-    did_you_mean(name, words)
-}
-
 /// Whether the names are the word for every interface.
 pub fn is_all(names: &[Name]) -> bool {
     matches!(names, [name] if name.interface == ALL && name.part == Part::Whole)
@@ -91,29 +48,26 @@ pub fn is_all(names: &[Name]) -> bool {
 ///
 /// # Errors
 /// When there is none of that name.
-pub fn namespace_named(netns: Option<&str>) -> Result<NetNamespace, ResolveError> {
+pub fn namespace_named(netns: Option<&str>) -> Result<NetNamespace, SwitchError> {
     let Some(name) = netns else {
-        return NetNamespace::current().map_err(ResolveError::Enter);
+        return NetNamespace::current().map_err(SwitchError::of_io(ENTERING));
     };
     let path = Path::new(NAMED_DIRECTORY).join(name);
-    NetNamespace::open(&path).map_err(|source| ResolveError::Namespace {
-        name: String::from(name),
-        source,
-    })
+    let doing = format!("opening network namespace '{name}' ('ip netns' lists them)");
+    NetNamespace::open(&path).map_err(SwitchError::of_io(doing))
 }
 
 impl Switch {
     /// Enters the namespace of a name, or the caller's own, and returns its number.
-    pub fn enter(&mut self, netns: Option<&str>) -> Result<u64, ResolveError> {
+    pub fn enter(&mut self, netns: Option<&str>) -> Result<u64, SwitchError> {
         let namespace = namespace_named(netns)?;
-        self.machine().enter(namespace).map_err(ResolveError::Enter)
+        let entered = self.machine().enter(namespace);
+        entered.map_err(SwitchError::of_io(ENTERING))
     }
 
     /// Every interface of a namespace that has been entered.
-    pub fn links(&mut self, netns_inode: u64) -> Result<Vec<LinkInfo>, ResolveError> {
-        Ok(self
-            .machine()
-            .run(netns_inode, |control| control.links())??)
+    pub fn links(&mut self, netns_inode: u64) -> Result<Vec<LinkInfo>, SwitchError> {
+        self.machine().run(netns_inode, |control| control.links())?
     }
 
     /// The orders for names: VLANs, bonds and bridges are replaced by the interfaces below them, and 'all' by every
@@ -124,7 +78,7 @@ impl Switch {
         values: &Values,
         netns_inode: u64,
         needs: Needs,
-    ) -> Result<Resolved, ResolveError> {
+    ) -> Result<Resolved, SwitchError> {
         let links = self.links(netns_inode)?;
         if is_all(names) {
             return self.resolve_all(&links, values, netns_inode, needs);
@@ -149,7 +103,7 @@ impl Switch {
         values: &Values,
         netns_inode: u64,
         needs: Needs,
-    ) -> Result<Resolved, ResolveError> {
+    ) -> Result<Resolved, SwitchError> {
         let mut resolved = Resolved::default();
         // Below a stacked interface are others of the list.
         let is_meant = |link: &&LinkInfo| link.is_up && !is_stacked(&link.interface.driver);
@@ -157,8 +111,8 @@ impl Switch {
             let order = order(link, netns_inode, Part::Whole, values);
             let refusal = match self.survey(std::slice::from_ref(&order)) {
                 Ok(facts) => preconditions(std::slice::from_ref(&order), &facts, needs).err(),
-                Err(SetError::Refused(refusal)) => Some(refusal),
-                Err(error) => return Err(error.into()),
+                Err(SwitchError::Refused(refusal)) => Some(refusal),
+                Err(error) => return Err(error),
             };
             match refusal {
                 Some(refusal) => resolved.notes.push(format!("left alone: {refusal}")),
@@ -166,7 +120,10 @@ impl Switch {
             }
         }
         if resolved.orders.is_empty() {
-            return Err(ResolveError::None(resolved.notes.join("\n")));
+            let notes = resolved.notes.join("\n");
+            return Err(SwitchError::Failed(format!(
+                "no interface here can do that\n{notes}"
+            )));
         }
         Ok(resolved)
     }
@@ -176,7 +133,7 @@ impl Switch {
         &mut self,
         names: &[Name],
         netns_inode: u64,
-    ) -> Result<Vec<PathBuf>, ResolveError> {
+    ) -> Result<Vec<PathBuf>, SwitchError> {
         let links = self.links(netns_inode)?;
         let mut wanted: BTreeSet<String> = BTreeSet::new();
         if is_all(names) {
@@ -212,7 +169,7 @@ impl Switch {
         &self,
         links: &[LinkInfo],
         netns_inode: u64,
-    ) -> Result<Vec<(String, String)>, JournalError> {
+    ) -> Result<Vec<(String, String)>, SwitchError> {
         let records = self.journal().records()?.into_iter();
         let is_absent = |target: &Target| {
             let is_there = |link: &LinkInfo| {
@@ -235,7 +192,7 @@ impl Switch {
         &mut self,
         netns_inode: u64,
         orders: &[Order],
-    ) -> Result<bool, ResolveError> {
+    ) -> Result<bool, SwitchError> {
         let Some(address) = own_address() else {
             return Ok(false);
         };
@@ -259,16 +216,19 @@ impl Switch {
 fn below<'a>(
     name: &Name,
     links: &'a [LinkInfo],
-) -> Result<(Vec<&'a LinkInfo>, Option<String>), ResolveError> {
+) -> Result<(Vec<&'a LinkInfo>, Option<String>), SwitchError> {
     let mut all = links.iter();
     let top = all
         .find(|link| link.interface.name == name.interface)
         .ok_or_else(|| {
-            let known = links.iter().map(|link| link.interface.name.clone());
-            ResolveError::NoInterface {
-                name: name.interface.clone(),
-                known: known.collect(),
-            }
+            let known = links.iter().map(|link| link.interface.name.as_str());
+            let known: Vec<&str> = known.collect();
+            SwitchError::Failed(format!(
+                "there is no interface '{}'; there are {}{}",
+                name.interface,
+                known.join(", "),
+                did_you_mean(&name.interface, known.iter().copied().chain([POLLING]))
+            ))
         })?;
     let below = lowest(links, top);
     if below.is_empty() {

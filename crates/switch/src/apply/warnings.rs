@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::numbers::duration_text;
 
 use super::change::Switch;
-use super::resolve::ResolveError;
+use crate::error::SwitchError;
 use crate::knob::table;
 use crate::plan::InterfaceFacts;
 use crate::request::Values;
@@ -30,7 +30,7 @@ impl Switch {
         &mut self,
         facts: &[InterfaceFacts],
         values: &Values,
-    ) -> Result<Vec<String>, ResolveError> {
+    ) -> Result<Vec<String>, SwitchError> {
         let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
         let Some(period_ns) = period_ns.filter(|&ns| ns > 0) else {
             return Ok(Vec::new());
@@ -59,7 +59,7 @@ impl Switch {
         &mut self,
         facts: &[InterfaceFacts],
         since: Instant,
-    ) -> Result<Vec<f64>, ResolveError> {
+    ) -> Result<Vec<f64>, SwitchError> {
         let rate = |facts: &InterfaceFacts| {
             let links = self.links(facts.target.netns_inode)?;
             let elapsed = since.elapsed().as_secs_f64();

@@ -7,11 +7,11 @@ use std::fmt;
 
 use nicpoll_core::{Knob, Poller};
 
-use super::error::FreebsdError;
-use super::host::{FreebsdHost, Ssh, Survey};
-use super::record::{EXTENSION, HostRecord};
+use super::host::{FreebsdHost, Survey};
+use super::record::{Changed, EXTENSION, HostRecord};
 use super::target::FreebsdTarget;
-use crate::journal::{Entry, Journal, JournalError, fault_point};
+use crate::error::SwitchError;
+use crate::journal::{Entry, Journal, fault_point};
 
 /// A variable under kern.polling that can be set.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ pub fn plan(
     survey: &Survey,
     target: &FreebsdTarget,
     asked: &FreebsdChange,
-) -> Result<Vec<FreebsdWrite>, FreebsdError> {
+) -> Result<Vec<FreebsdWrite>, SwitchError> {
     survey.check(target)?;
     let mut rules = Poller::new(survey.hz).map_err(|_| range(survey, target, Knob::RegFrac, 0))?;
     let now: Vec<(Knob, u32)> = survey.polling.writable().collect();
@@ -204,21 +204,21 @@ fn order() -> impl Iterator<Item = Knob> {
     variables().map(|variable| variable.knob)
 }
 
-fn range(survey: &Survey, target: &FreebsdTarget, knob: Knob, value: u32) -> FreebsdError {
+fn range(survey: &Survey, target: &FreebsdTarget, knob: Knob, value: u32) -> SwitchError {
     let range = match Variable::of(knob) {
         Some(variable) if knob == Knob::RegFrac => {
             format!("{}, which is {}", variable.range, survey.hz)
         }
         variable => String::from(variable.map_or("", |variable| variable.range)),
     };
-    FreebsdError::Refused(format!(
+    SwitchError::Failed(format!(
         "kern.polling.{}={value} is out of range on {}: {range}",
         knob.name(),
         target.host()
     ))
 }
 
-pub(crate) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, JournalError> {
+pub(crate) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, SwitchError> {
     let new = || Ok(HostRecord::new(host));
     journal.take_as(&HostRecord::file_of(host), |_| Ok(true), new)
 }
@@ -227,7 +227,7 @@ pub(crate) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, J
 pub(crate) fn leave(
     mut entry: Entry<HostRecord>,
     change: impl FnOnce(&mut HostRecord),
-) -> Result<(), JournalError> {
+) -> Result<(), SwitchError> {
     let mut record = entry.record().clone();
     change(&mut record);
     record.tidy();
@@ -240,26 +240,28 @@ pub(crate) fn leave(
 /// Makes the changes, and checks that they took effect.
 ///
 /// # Errors
-/// Everything has been put back then, unless it is [`FreebsdError::AndBack`].
+/// Everything has been put back then, unless it is [`SwitchError::AndBack`].
 pub fn set(
     journal: &Journal,
     host: &FreebsdHost,
     target: &FreebsdTarget,
     writes: &[FreebsdWrite],
-) -> Result<(), FreebsdError> {
+) -> Result<(), SwitchError> {
     if writes.is_empty() {
         return Ok(());
     }
     let mut entry = take(journal, target.host())?;
     let earlier = entry.record().clone();
     entry.update(|record| {
-        let name = String::from(target.interface());
-        record.interfaces.entry(name).or_default().is_set = true;
-        for write in writes {
-            let (from, to) = (write.from, write.to);
-            match write.knob {
-                Some(knob) => record.note_knob(knob, from, to),
-                None => record.note_polling(target.interface(), from != 0, to != 0),
+        record.interface(target.interface()).is_set = true;
+        for FreebsdWrite { knob, from, to } in writes {
+            let (before, written) = (*from, *to);
+            match knob {
+                Some(knob) => record.note_knob(*knob, Changed { before, written }),
+                None => {
+                    let (before, written) = (before != 0, written != 0);
+                    record.note_polling(target.interface(), Changed { before, written });
+                }
             }
         }
     })?;
@@ -268,11 +270,7 @@ pub fn set(
     };
     let back: Vec<FreebsdWrite> = writes.iter().map(FreebsdWrite::back).collect();
     if let Err(second) = carry_out(host, target, &back) {
-        return Err(FreebsdError::AndBack {
-            target: target.to_string(),
-            first: Box::new(first),
-            second: Box::new(second),
-        });
+        return Err(first.and_back(&second, &format!(" {target}")));
     }
     leave(entry, |record| *record = earlier)?;
     Err(first)
@@ -282,16 +280,16 @@ fn carry_out(
     host: &FreebsdHost,
     target: &FreebsdTarget,
     writes: &[FreebsdWrite],
-) -> Result<(), FreebsdError> {
+) -> Result<(), SwitchError> {
     for write in writes {
         fault_point();
-        host.ssh().run(&write.command(target.interface()))?;
+        host.run(&write.command(target.interface()), "")?;
     }
     let now = host.survey(target.interface())?;
     let is_missed = |write: &&FreebsdWrite| write.now(&now) != Some(write.to.into());
     match writes.iter().find(is_missed) {
         None => Ok(()),
-        Some(write) => Err(FreebsdError::Refused(format!(
+        Some(write) => Err(SwitchError::Failed(format!(
             "{}: {} is {} after it was set to {}; something else changes it too",
             target.host(),
             write.name(),
@@ -314,7 +312,7 @@ pub struct FreebsdRestored {
 
 /// The interfaces on which something is in force, by the journal. Records of killed commands that had changed
 /// nothing yet are closed.
-pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, FreebsdError> {
+pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, SwitchError> {
     let mut targets = Vec::new();
     for path in journal.paths_ending(EXTENSION)? {
         if let Some(entry) = journal.lock_as::<HostRecord>(&path)? {
@@ -331,7 +329,7 @@ pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, FreebsdE
 fn lock(
     journal: &Journal,
     target: &FreebsdTarget,
-) -> Result<Option<Entry<HostRecord>>, JournalError> {
+) -> Result<Option<Entry<HostRecord>>, SwitchError> {
     let path = journal.directory().join(HostRecord::file_of(target.host()));
     let entry = journal.lock_as::<HostRecord>(&path)?;
     let Some(entry) = entry else {
@@ -346,7 +344,7 @@ fn lock(
 }
 
 /// Closes the record of a command that was killed before it had changed anything.
-fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), JournalError> {
+fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), SwitchError> {
     match entry.record().is_empty() {
         true => entry.close(),
         false => Ok(()),
@@ -357,11 +355,11 @@ fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), JournalError> {
 pub fn would_restore(
     journal: &Journal,
     target: &FreebsdTarget,
-) -> Result<Option<FreebsdRestored>, FreebsdError> {
+) -> Result<Option<FreebsdRestored>, SwitchError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
-    let host = FreebsdHost::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(target)?;
     compare(&host, entry.record(), target).map(Some)
 }
 
@@ -370,11 +368,11 @@ pub fn would_restore(
 pub fn restore(
     journal: &Journal,
     target: &FreebsdTarget,
-) -> Result<Option<FreebsdRestored>, FreebsdError> {
+) -> Result<Option<FreebsdRestored>, SwitchError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
-    let host = FreebsdHost::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(target)?;
     let restored = compare(&host, entry.record(), target)?;
     if !restored.is_gone {
         carry_out(&host, target, &restored.writes)?;
@@ -396,7 +394,7 @@ fn compare(
     host: &FreebsdHost,
     record: &HostRecord,
     target: &FreebsdTarget,
-) -> Result<FreebsdRestored, FreebsdError> {
+) -> Result<FreebsdRestored, SwitchError> {
     let mut restored = FreebsdRestored {
         writes: Vec::new(),
         drift: Vec::new(),
@@ -404,7 +402,7 @@ fn compare(
     };
     let now = match host.survey(target.interface()) {
         Ok(now) => now,
-        Err(FreebsdError::NoDevicePolling { .. }) => {
+        Err(SwitchError::Missing(_)) => {
             restored.is_gone = true;
             return Ok(restored);
         }

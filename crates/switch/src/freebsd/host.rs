@@ -6,11 +6,10 @@ use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::error::FreebsdError;
-use super::output::{
-    Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
-};
+use super::output::{Capabilities, Polling, parse_hz, parse_interface, parse_polling, parse_uname};
 use super::target::FreebsdTarget;
+use crate::error::SwitchError;
+use crate::knob::ValueError;
 
 /// Ticks a second that polling(4) recommends at least.
 pub const HZ_ADVISED: u32 = 1000;
@@ -37,7 +36,8 @@ const SSH_OPTIONS: [&str; 4] = [
 /// A host that says it runs FreeBSD.
 #[derive(Clone, Debug)]
 pub struct FreebsdHost {
-    ssh: Ssh,
+    /// Its name for ssh.
+    pub(crate) name: String,
 }
 
 /// The state of a host.
@@ -52,37 +52,31 @@ pub struct Survey {
 }
 
 impl FreebsdHost {
-    /// Asks the host what it is.
+    /// Asks the host of a target what it is.
     ///
     /// # Errors
     /// When it cannot be reached, or is no FreeBSD.
-    pub fn reach(ssh: Ssh) -> Result<FreebsdHost, FreebsdError> {
-        let command = "uname -s";
-        let text = ssh.run(command)?;
-        let system = parse_uname(&text).map_err(unread(&ssh, command))?;
-        if system == "FreeBSD" {
-            return Ok(FreebsdHost { ssh });
-        }
-        let advice = match system {
+    pub fn reach(target: &FreebsdTarget) -> Result<FreebsdHost, SwitchError> {
+        let host = FreebsdHost {
+            name: String::from(target.host()),
+        };
+        let system = host.read("uname -s", |text| parse_uname(text).map(String::from))?;
+        let advice = match system.as_str() {
+            "FreeBSD" => return Ok(host),
             "Linux" => "; run nicpoll on that host instead: nicpoll set IF polling",
             _ => "",
         };
-        Err(FreebsdError::Refused(format!(
+        Err(SwitchError::Failed(format!(
             "{} runs {system}, not FreeBSD{advice}",
-            ssh.host()
+            host.name
         )))
-    }
-
-    /// How commands reach it.
-    pub(crate) fn ssh(&self) -> &Ssh {
-        &self.ssh
     }
 
     /// Looks at the kernel, the clock and an interface.
     ///
     /// # Errors
-    /// [`FreebsdError::NoDevicePolling`] when the kernel was built without it.
-    pub fn survey(&self, interface: &str) -> Result<Survey, FreebsdError> {
+    /// [`SwitchError::Missing`] when the kernel was built without it.
+    pub fn survey(&self, interface: &str) -> Result<Survey, SwitchError> {
         let polling = self.polling()?;
         let hz = self.read("sysctl kern.clockrate", parse_hz)?;
         let command = format!("ifconfig -m {interface}");
@@ -94,32 +88,63 @@ impl FreebsdHost {
         })
     }
 
-    fn polling(&self) -> Result<Polling, FreebsdError> {
-        match self.read("sysctl kern.polling", parse_polling) {
-            Err(FreebsdError::Command { host, said, .. })
-                if NO_SUCH_NAME.iter().any(|words| said.contains(words)) =>
-            {
-                Err(FreebsdError::NoDevicePolling { host })
+    fn polling(&self) -> Result<Polling, SwitchError> {
+        let polling = self.read("sysctl kern.polling", parse_polling);
+        polling.map_err(|error| {
+            let said = error.to_string();
+            if !NO_SUCH_NAME.iter().any(|words| said.contains(words)) {
+                return error;
             }
-            polling => polling,
-        }
+            SwitchError::Missing(format!(
+                "the kernel of {} has no kern.polling: it was built without DEVICE_POLLING. Build one with the \
+                 lines 'options DEVICE_POLLING' and 'options HZ=1000' in its configuration (cd /usr/src && make \
+                 buildkernel installkernel KERNCONF=NAME), boot it, and say this again",
+                self.name
+            ))
+        })
     }
 
     fn read<T>(
         &self,
         command: &str,
-        parse: impl Fn(&str) -> Result<T, OutputError>,
-    ) -> Result<T, FreebsdError> {
-        let text = self.ssh.run(command)?;
-        parse(&text).map_err(unread(&self.ssh, command))
+        parse: impl Fn(&str) -> Result<T, ValueError>,
+    ) -> Result<T, SwitchError> {
+        let read = parse(&self.run(command, "")?);
+        read.map_err(|error| SwitchError::Failed(format!("'{command}' on {}: {error}", self.name)))
     }
-}
 
-fn unread(ssh: &Ssh, command: &str) -> impl FnOnce(OutputError) -> FreebsdError {
-    move |source| FreebsdError::Output {
-        host: String::from(ssh.host()),
-        command: String::from(command),
-        source,
+    /// Runs a command that reads `input`, and returns what it printed.
+    pub(crate) fn run(&self, command: &str, input: &str) -> Result<String, SwitchError> {
+        let host = &self.name;
+        let mut ssh = Command::new("ssh");
+        ssh.args(SSH_OPTIONS.iter().flat_map(|option| ["-o", option]));
+        ssh.args(["-T", "--", host, command]);
+        ssh.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut run = || {
+            let mut child = ssh.spawn()?;
+            let (output, said) = exchange(&mut child, input)?;
+            Ok((output, said, child.wait()?.code()))
+        };
+        let (output, said, code) =
+            run().map_err(SwitchError::of_io("running ssh; is it installed?"))?;
+        let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+        let why = match code {
+            // First: a command whose output is not read to its end fails, too.
+            _ if output.len() as u64 > OUTPUT_BYTES_MAX => format!(
+                "'{command}' on {host} printed more than {OUTPUT_BYTES_MAX} bytes; see what it prints: ssh {host} {command}"
+            ),
+            Some(0) => return Ok(String::from_utf8_lossy(&output).into_owned()),
+            Some(EXIT_NOT_REACHED) => format!(
+                "ssh cannot reach {host}: {said}. It must log in without a password: ssh -o BatchMode=yes {host} true"
+            ),
+            code => format!(
+                "'{command}' failed on {host} (exit code {}): {said}. Changing an interface takes root there",
+                code.unwrap_or(-1)
+            ),
+        };
+        Err(SwitchError::Failed(why))
     }
 }
 
@@ -128,7 +153,7 @@ impl Survey {
     ///
     /// # Errors
     /// When it cannot, with the known facts about the driver.
-    pub fn check(&self, target: &FreebsdTarget) -> Result<(), FreebsdError> {
+    pub fn check(&self, target: &FreebsdTarget) -> Result<(), SwitchError> {
         if self.interface.can_poll {
             return Ok(());
         }
@@ -138,71 +163,9 @@ impl Survey {
         } else {
             format!("polling(4) lists {}; not {driver}", DRIVERS.join(", "))
         };
-        Err(FreebsdError::Refused(format!(
+        Err(SwitchError::Failed(format!(
             "{target} cannot poll: 'ifconfig -m' shows no POLLING among its capabilities. {why}"
         )))
-    }
-}
-
-/// A host that commands are run on.
-#[derive(Clone, Debug)]
-pub struct Ssh {
-    host: String,
-}
-
-impl Ssh {
-    /// The host of a target. Nothing is connected yet.
-    pub fn to(target: &FreebsdTarget) -> Self {
-        Ssh {
-            host: String::from(target.host()),
-        }
-    }
-
-    /// The host's name for ssh.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// Runs a command and returns what it printed.
-    pub(crate) fn run(&self, command: &str) -> Result<String, FreebsdError> {
-        self.run_with(command, "")
-    }
-
-    /// Runs a command that reads `input`.
-    pub(crate) fn run_with(&self, command: &str, input: &str) -> Result<String, FreebsdError> {
-        let mut ssh = Command::new("ssh");
-        ssh.args(SSH_OPTIONS.iter().flat_map(|option| ["-o", option]));
-        ssh.args(["-T", "--", &self.host, command]);
-        ssh.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = ssh.spawn().map_err(FreebsdError::Ssh)?;
-        let (output, said) = exchange(&mut child, input).map_err(FreebsdError::Ssh)?;
-        let status = child.wait().map_err(FreebsdError::Ssh)?;
-        // First: a command whose output is not read to its end fails, too.
-        if output.len() as u64 > OUTPUT_BYTES_MAX {
-            let host = &self.host;
-            return Err(FreebsdError::Refused(format!(
-                "'{command}' on {host} printed more than {OUTPUT_BYTES_MAX} bytes; see what it prints: ssh {host} {command}"
-            )));
-        }
-        let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
-        match status.code() {
-            Some(0) => {}
-            Some(EXIT_NOT_REACHED) => {
-                let host = self.host.clone();
-                return Err(FreebsdError::NotReached { host, said });
-            }
-            code => {
-                return Err(FreebsdError::Command {
-                    host: self.host.clone(),
-                    command: String::from(command),
-                    code: code.unwrap_or(-1),
-                    said,
-                });
-            }
-        }
-        Ok(String::from_utf8_lossy(&output).into_owned())
     }
 }
 

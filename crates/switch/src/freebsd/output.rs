@@ -5,7 +5,8 @@
 //! line that is not exactly as its command prints it is refused.
 
 use nicpoll_core::{Access, HZ_MAX, Knob};
-use thiserror::Error;
+
+use crate::knob::ValueError;
 
 /// Longer lines are quoted up to here.
 const QUOTED_CHARS_MAX: usize = 80;
@@ -14,18 +15,13 @@ const IFCAP_POLLING: u64 = 0x40;
 /// Its name in ifconfig's lists.
 const POLLING: &str = "POLLING";
 
-/// Why the output of a command could not be read.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct OutputError(String);
-
-fn wrong(line: &str, wanted: &str) -> OutputError {
+fn wrong(line: &str, wanted: &str) -> ValueError {
     let line: String = line.chars().take(QUOTED_CHARS_MAX).collect();
-    OutputError(format!("'{line}' is not as expected: {wanted}"))
+    ValueError(format!("'{line}' is not as expected: {wanted}"))
 }
 
 /// The system's name: what `uname -s` prints.
-pub fn parse_uname(text: &str) -> Result<&str, OutputError> {
+pub fn parse_uname(text: &str) -> Result<&str, ValueError> {
     let name = text.trim();
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     if is_name && name.len() <= QUOTED_CHARS_MAX {
@@ -37,7 +33,7 @@ pub fn parse_uname(text: &str) -> Result<&str, OutputError> {
 
 /// Clock ticks a second, from `sysctl kern.clockrate`:
 /// `kern.clockrate: { hz = 1000, tick = 1000, profhz = 2000, stathz = 133 }`.
-pub fn parse_hz(text: &str) -> Result<u32, OutputError> {
+pub fn parse_hz(text: &str) -> Result<u32, ValueError> {
     let line = text.trim();
     let wanted = "kern.clockrate: { hz = 1000, ... }";
     line.strip_prefix("kern.clockrate:")
@@ -85,7 +81,7 @@ impl Polling {
 ///
 /// # Errors
 /// When one that can be written is missing, or a value is no number.
-pub fn parse_polling(text: &str) -> Result<Polling, OutputError> {
+pub fn parse_polling(text: &str) -> Result<Polling, ValueError> {
     let mut values: Vec<(Knob, i64)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let wanted = "kern.polling.NAME: NUMBER";
@@ -109,7 +105,7 @@ pub fn parse_polling(text: &str) -> Result<Polling, OutputError> {
         if !values.iter().any(|(known, _)| known == knob) {
             let name = knob.name();
             let missing = format!("its output has no kern.polling.{name}");
-            return Err(OutputError(missing));
+            return Err(ValueError(missing));
         }
     }
     Ok(Polling { values })
@@ -128,7 +124,7 @@ pub struct Capabilities {
 ///
 /// # Errors
 /// When the output is not of that interface, or the bits of a line do not fit its names.
-pub fn parse_interface(text: &str, interface: &str) -> Result<Capabilities, OutputError> {
+pub fn parse_interface(text: &str, interface: &str) -> Result<Capabilities, ValueError> {
     let first = text.lines().next().unwrap_or_default();
     let rest = first.strip_prefix(interface);
     if !rest.is_some_and(|rest| rest.starts_with(": flags=")) {
@@ -152,7 +148,7 @@ pub fn parse_interface(text: &str, interface: &str) -> Result<Capabilities, Outp
 }
 
 /// `4b<RXCSUM,TXCSUM,VLAN_MTU,POLLING>`: a number in base 16, then the names of its bits.
-fn has_polling(bits: &str, line: &str) -> Result<bool, OutputError> {
+fn has_polling(bits: &str, line: &str) -> Result<bool, ValueError> {
     let wanted = "a number in base 16, then the names of its bits";
     let (number, names) = bits.split_once('<').unwrap_or((bits, ">"));
     let number = u64::from_str_radix(number.trim(), 16).map_err(|_| wrong(line, wanted))?;

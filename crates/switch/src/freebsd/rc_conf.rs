@@ -4,19 +4,13 @@
 //! leave the host without its network. The file is replaced as a whole, keeps its mode and owner, and only if nobody
 //! changed it meanwhile. The old line is in the journal before.
 
-use thiserror::Error;
-
 use super::change::{leave, take};
-use super::error::FreebsdError;
 use super::host::FreebsdHost;
-use super::record::HostRecord;
+use super::record::{Changed, HostRecord};
 use super::target::FreebsdTarget;
+use crate::error::SwitchError;
 use crate::journal::{Journal, fault_point};
-
-/// Why the file cannot be changed by rule, and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct RcConfError(String);
+use crate::knob::ValueError;
 
 /// ifconfig(8)'s word.
 const POLLING: &str = "polling";
@@ -25,22 +19,22 @@ const POLLING: &str = "polling";
 ///
 /// # Errors
 /// Why the line cannot be changed by rule, and what to do.
-pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, String)>, RcConfError> {
+pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, String)>, ValueError> {
     let start = format!("ifconfig_{interface}=");
     let mut lines = text
         .lines()
         .filter(|line| line.trim_start().starts_with(&start));
     let line = lines.next().ok_or_else(|| {
-        RcConfError(format!(
+        ValueError(format!(
             "there is no line {start}\"...\", and a new one would hide what configures {interface} now; write one with \
              the word polling in it"
         ))
     })?;
     if lines.next().is_some() {
         let several = format!("{start} is there more than once; leave one line");
-        return Err(RcConfError(several));
+        return Err(ValueError(several));
     }
-    let plain = RcConfError(format!(
+    let plain = ValueError(format!(
         "{line}: only a line of the form {start}\"...\" is changed; add polling by hand"
     ));
     let (before, rest) = line.split_once('=').ok_or_else(|| plain.clone())?;
@@ -101,13 +95,9 @@ impl LineChange {
     }
 }
 
-struct RcConf {
-    checksum: String,
-    text: String,
-}
-
-fn read(host: &FreebsdHost) -> Result<RcConf, FreebsdError> {
-    let text = host.ssh().run(READ)?;
+/// The checksum and the text.
+fn read(host: &FreebsdHost) -> Result<(String, String), SwitchError> {
+    let text = host.run(READ, "")?;
     let (checksum, text) = text.split_once('\n').unwrap_or_default();
     let is_checksum = checksum.split(' ').count() == 2
         && checksum
@@ -116,24 +106,21 @@ fn read(host: &FreebsdHost) -> Result<RcConf, FreebsdError> {
     if !is_checksum || text.contains(char::REPLACEMENT_CHARACTER) {
         let reason =
             "its text or its checksum cannot be read, so it is not changed; edit it by hand";
-        return Err(refused(host, RcConfError(String::from(reason))));
+        return Err(refused(host, ValueError(String::from(reason))));
     }
-    Ok(RcConf {
-        checksum: String::from(checksum),
-        text: String::from(text),
-    })
+    Ok((String::from(checksum), String::from(text)))
 }
 
-fn refused(host: &FreebsdHost, reason: RcConfError) -> FreebsdError {
-    FreebsdError::Refused(format!("/etc/rc.conf of {}: {reason}", host.ssh().host()))
+fn refused(host: &FreebsdHost, reason: ValueError) -> SwitchError {
+    SwitchError::Failed(format!("/etc/rc.conf of {}: {reason}", host.name))
 }
 
 /// The change that [`persist`] would make; `None` when the word is there already.
 pub fn would_persist(
     host: &FreebsdHost,
     target: &FreebsdTarget,
-) -> Result<Option<LineChange>, FreebsdError> {
-    let lines = with_polling(&read(host)?.text, target.interface());
+) -> Result<Option<LineChange>, SwitchError> {
+    let lines = with_polling(&read(host)?.1, target.interface());
     let lines = lines.map_err(|reason| refused(host, reason))?;
     Ok(lines.map(|(before, after)| LineChange {
         host: String::from(target.host()),
@@ -148,17 +135,22 @@ pub fn persist(
     host: &FreebsdHost,
     target: &FreebsdTarget,
     change: &LineChange,
-) -> Result<(), FreebsdError> {
+) -> Result<(), SwitchError> {
     let mut entry = take(journal, target.host())?;
     let earlier = entry.record().clone();
-    entry.update(|record| record.note_line(target.interface(), &change.before, &change.after))?;
+    // The line as it is now counts: one that nicpoll had changed earlier would need no change.
+    entry.update(|record| {
+        record.interface(target.interface()).rc_conf = Some(Changed {
+            before: change.before.clone(),
+            written: change.after.clone(),
+        });
+    })?;
     fault_point();
     let Err(error) = write(host, change) else {
         return Ok(());
     };
     // What was sent may have arrived nevertheless.
-    let is_written = read(host)?.text.lines().any(|line| line == change.after);
-    if !is_written {
+    if !is_there(host, &change.after)? {
         leave(entry, |record| *record = earlier)?;
     }
     Err(error)
@@ -168,7 +160,7 @@ pub fn persist(
 pub fn would_no_persist(
     journal: &Journal,
     target: &FreebsdTarget,
-) -> Result<Option<LineChange>, FreebsdError> {
+) -> Result<Option<LineChange>, SwitchError> {
     let path = journal.directory().join(HostRecord::file_of(target.host()));
     let Some(entry) = journal.lock_as::<HostRecord>(&path)? else {
         return Ok(None);
@@ -188,10 +180,9 @@ pub fn no_persist(
     host: &FreebsdHost,
     target: &FreebsdTarget,
     change: &LineChange,
-) -> Result<(), FreebsdError> {
+) -> Result<(), SwitchError> {
     let entry = take(journal, target.host())?;
-    let is_done = read(host)?.text.lines().any(|line| line == change.after);
-    if !is_done {
+    if !is_there(host, &change.after)? {
         fault_point();
         write(host, change)?;
     }
@@ -203,14 +194,19 @@ pub fn no_persist(
     Ok(())
 }
 
-fn write(host: &FreebsdHost, change: &LineChange) -> Result<(), FreebsdError> {
-    let RcConf { checksum, text } = read(host)?;
+fn is_there(host: &FreebsdHost, wanted: &str) -> Result<bool, SwitchError> {
+    let (_, text) = read(host)?;
+    Ok(text.lines().any(|line| line == wanted))
+}
+
+fn write(host: &FreebsdHost, change: &LineChange) -> Result<(), SwitchError> {
+    let (checksum, text) = read(host)?;
     let text = replaced(&text, &change.before, &change.after).ok_or_else(|| {
         let line = &change.before;
         let reason = format!(
             "the line '{line}' is not there once, so nothing was changed; say it again, or edit it by hand"
         );
-        refused(host, RcConfError(reason))
+        refused(host, ValueError(reason))
     })?;
     // A connection that breaks looks like the end of the text, so its length is part of the command.
     let length = text.len();
@@ -220,7 +216,7 @@ fn write(host: &FreebsdHost, change: &LineChange) -> Result<(), FreebsdError> {
          test $(wc -c </etc/rc.conf.nicpoll) -eq {length} && \
          mv -f /etc/rc.conf.nicpoll /etc/rc.conf'"
     );
-    host.ssh().run_with(&command, &text)?;
+    host.run(&command, &text)?;
     Ok(())
 }
 

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use nicpoll_core::{Access, Knob};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::target::{is_host, is_interface};
-use crate::journal::RecordError;
-use crate::journal::{Content, JournalError};
+use crate::journal::{Content, check_version};
 
 const VERSION: u32 = 1;
 /// The extension of the files.
@@ -25,18 +25,11 @@ pub(crate) struct Changed<T> {
     pub written: T,
 }
 
-impl<T: Clone> Changed<T> {
-    /// Keeps what was there at first.
-    fn again(this: &mut Option<Self>, before: &T, written: &T) {
-        match this {
-            Some(changed) => changed.written = written.clone(),
-            None => {
-                *this = Some(Changed {
-                    before: before.clone(),
-                    written: written.clone(),
-                });
-            }
-        }
+impl<T> Changed<T> {
+    /// The same change, with the value that `earlier` found, if there is one.
+    fn after(self, earlier: Option<Self>) -> Self {
+        let before = earlier.map_or(self.before, |earlier| earlier.before);
+        Changed { before, ..self }
     }
 }
 
@@ -83,14 +76,9 @@ impl HostRecord {
     ///
     /// # Errors
     /// When the bytes are not exactly a record of this version. Any bytes are handled.
-    pub fn parse(bytes: &[u8]) -> Result<HostRecord, RecordError> {
+    pub fn parse(bytes: &[u8]) -> Result<HostRecord, serde_json::Error> {
         let record: HostRecord = serde_json::from_slice(bytes)?;
-        if record.version != VERSION {
-            return Err(RecordError::Version {
-                found: record.version,
-                written: VERSION,
-            });
-        }
+        check_version(record.version, VERSION)?;
         let is_writable = |name: &String| {
             Knob::ALL
                 .iter()
@@ -107,29 +95,25 @@ impl HostRecord {
         if are_names && are_lines {
             Ok(record)
         } else {
-            Err(RecordError::Names)
+            let why = "it has names that nicpoll does not write";
+            Err(serde_json::Error::custom(why))
         }
     }
 
-    pub(crate) fn note_polling(&mut self, interface: &str, before: bool, written: bool) {
-        let interface = self.interfaces.entry(String::from(interface)).or_default();
-        Changed::again(&mut interface.polling, &before, &written);
+    /// The changes of an interface.
+    pub(crate) fn interface(&mut self, name: &str) -> &mut InterfaceRecord {
+        self.interfaces.entry(String::from(name)).or_default()
     }
 
-    pub(crate) fn note_knob(&mut self, knob: Knob, before: u32, written: u32) {
-        let mut known = self.knobs.remove(knob.name());
-        Changed::again(&mut known, &before, &written);
-        let known = known.map(|changed| (String::from(knob.name()), changed));
-        self.knobs.extend(known);
+    pub(crate) fn note_polling(&mut self, interface: &str, changed: Changed<bool>) {
+        let polling = &mut self.interface(interface).polling;
+        *polling = Some(changed.after(polling.take()));
     }
 
-    /// The line as it is now counts: one that nicpoll had changed earlier would need no change.
-    pub(crate) fn note_line(&mut self, interface: &str, before: &str, written: &str) {
-        let interface = self.interfaces.entry(String::from(interface)).or_default();
-        interface.rc_conf = Some(Changed {
-            before: String::from(before),
-            written: String::from(written),
-        });
+    pub(crate) fn note_knob(&mut self, knob: Knob, changed: Changed<u32>) {
+        let earlier = self.knobs.remove(knob.name());
+        let changed = changed.after(earlier);
+        self.knobs.insert(String::from(knob.name()), changed);
     }
 
     /// Whether something is in force on the host now.
@@ -150,7 +134,7 @@ impl HostRecord {
 }
 
 impl Content for HostRecord {
-    fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+    fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         HostRecord::parse(bytes)
     }
 
@@ -158,11 +142,9 @@ impl Content for HostRecord {
         Self::file_of(&self.host)
     }
 
-    fn busy(&self) -> JournalError {
+    fn busy(&self) -> String {
         let host = &self.host;
-        JournalError::Busy(format!(
-            "{host} is being changed by another nicpoll; wait until it ends"
-        ))
+        format!("{host} is being changed by another nicpoll; wait until it ends")
     }
 }
 
@@ -173,10 +155,15 @@ mod tests {
     #[test]
     fn a_record_reads_as_it_was_written_and_a_foreign_one_is_refused() {
         let mut record = HostRecord::new("root@bsd");
-        record.note_polling("em0", false, true);
-        record.note_knob(Knob::UserFrac, 50, 20);
-        record.note_knob(Knob::UserFrac, 20, 10);
-        record.note_line("em0", "ifconfig_em0=\"up\"", "ifconfig_em0=\"up polling\"");
+        let (before, written) = (false, true);
+        record.note_polling("em0", Changed { before, written });
+        for (before, written) in [(50, 20), (20, 10)] {
+            record.note_knob(Knob::UserFrac, Changed { before, written });
+        }
+        record.interface("em0").rc_conf = Some(Changed {
+            before: String::from("ifconfig_em0=\"up\""),
+            written: String::from("ifconfig_em0=\"up polling\""),
+        });
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(HostRecord::parse(text.as_bytes()).unwrap(), record);
         let user_frac = &record.knobs["user_frac"];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use thiserror::Error;
+use crate::knob::ValueError;
 
 /// IFNAMSIZ of FreeBSD, without the byte that ends the name.
 const INTERFACE_LENGTH_MAX: usize = 15;
@@ -10,11 +10,6 @@ const INTERFACE_LENGTH_MAX: usize = 15;
 const HOST_LENGTH_MAX: usize = 200;
 /// The beginnings of a part of an interface of this machine, such as `eth0:rx0-3`.
 const PARTS: [&str; 3] = ["rx", "tx", "napi"];
-
-/// Why a word cannot be an interface of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct TargetError(String);
 
 /// An interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +24,7 @@ impl FreebsdTarget {
     ///
     /// # Errors
     /// When the host's name cannot be one.
-    pub fn parse(word: &str) -> Result<Option<FreebsdTarget>, TargetError> {
+    pub fn parse(word: &str) -> Result<Option<FreebsdTarget>, ValueError> {
         let Some((host, interface)) = word.rsplit_once(':') else {
             return Ok(None);
         };
@@ -45,7 +40,7 @@ impl FreebsdTarget {
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
         if bare.is_none() && name.contains(':') {
-            return Err(TargetError(format!(
+            return Err(ValueError(format!(
                 "{word}: an IPv6 address is written in brackets, such as [2001:db8::1]:em0"
             )));
         }
@@ -56,17 +51,17 @@ impl FreebsdTarget {
         };
         Self::from_parts(&host, interface)
             .map(Some)
-            .ok_or_else(|| TargetError(format!("{word}: '{host}' cannot be a host's name for ssh")))
+            .ok_or_else(|| ValueError(format!("{word}: '{host}' cannot be a host's name for ssh")))
     }
 
     /// The interface of a host that is named; `None` when only interfaces of this machine are.
-    pub fn among(words: &[String]) -> Result<Option<FreebsdTarget>, TargetError> {
+    pub fn among(words: &[String]) -> Result<Option<FreebsdTarget>, ValueError> {
         let targets = words
             .iter()
             .filter_map(|word| FreebsdTarget::parse(word).transpose());
-        let mut targets = targets.collect::<Result<Vec<FreebsdTarget>, TargetError>>()?;
+        let mut targets = targets.collect::<Result<Vec<FreebsdTarget>, ValueError>>()?;
         match targets.pop() {
-            Some(_) if words.len() > 1 => Err(TargetError(String::from(
+            Some(_) if words.len() > 1 => Err(ValueError(String::from(
                 "an interface of a FreeBSD host (HOST:em0) is named alone, one a command",
             ))),
             target => Ok(target),

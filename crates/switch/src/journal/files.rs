@@ -6,11 +6,12 @@
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
-use thiserror::Error;
+
+use crate::error::SwitchError;
 
 /// Write permission of the group and of others.
 const WRITE_OF_OTHERS: u32 = 0o022;
@@ -19,46 +20,21 @@ const STICKY: u32 = 0o1000;
 /// As many links as the kernel follows (`MAXSYMLINKS`).
 const LINKS_MAX: u32 = 40;
 
-/// Why a file or folder is not used.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum UnsafeFile {
-    /// It is of another kind, or other users could change it.
-    #[error("{0}")]
-    Refused(String),
-    /// It cannot be examined.
-    #[error("{}", path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl UnsafeFile {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> UnsafeFile {
-        let path = path.to_path_buf();
-        move |source| UnsafeFile::Io { path, source }
-    }
-
-    /// Whether there is nothing of that name.
-    pub fn is_absent(&self) -> bool {
-        matches!(self, UnsafeFile::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
+fn io(path: &Path) -> impl Fn(io::Error) -> SwitchError {
+    SwitchError::of_io(path.display().to_string())
 }
 
 /// Opens a regular file that only root and this user can change, and its folder too. A pipe is not waited for.
-pub fn open(path: &Path) -> Result<File, UnsafeFile> {
+pub fn open(path: &Path) -> Result<File, SwitchError> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
         .open(path)
         .map_err(|error| match error.raw_os_error() {
             Some(ELOOP) => kind(path, "file", "a symbolic link"),
-            _ => UnsafeFile::io(path)(error),
+            _ => io(path)(error),
         })?;
-    let found = file.metadata().map_err(UnsafeFile::io(path))?;
+    let found = file.metadata().map_err(io(path))?;
     if !found.is_file() {
         return Err(kind(path, "file", "something else"));
     }
@@ -96,8 +72,8 @@ pub fn create_folder(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// Refuses a folder in which another user could put a file, or above which one could put another folder.
-pub fn check_folder(path: &Path) -> Result<(), UnsafeFile> {
-    let found = fs::symlink_metadata(path).map_err(UnsafeFile::io(path))?;
+pub fn check_folder(path: &Path) -> Result<(), SwitchError> {
+    let found = fs::symlink_metadata(path).map_err(io(path))?;
     if found.is_symlink() {
         return Err(kind(path, "folder", "a symbolic link"));
     }
@@ -110,10 +86,10 @@ pub fn check_folder(path: &Path) -> Result<(), UnsafeFile> {
 }
 
 /// Refuses a program that anybody but root could replace: the file, each folder above it, and each link on the way.
-pub fn check_program(path: &Path) -> Result<(), UnsafeFile> {
-    let mut path = std::path::absolute(path).map_err(UnsafeFile::io(path))?;
+pub fn check_program(path: &Path) -> Result<(), SwitchError> {
+    let mut path = std::path::absolute(path).map_err(io(path))?;
     for _ in 0..LINKS_MAX {
-        let found = fs::symlink_metadata(&path).map_err(UnsafeFile::io(&path))?;
+        let found = fs::symlink_metadata(&path).map_err(io(&path))?;
         check_owner(&path, &found, is_root)?;
         check_above(&path, is_root)?;
         if !found.is_symlink() {
@@ -122,21 +98,21 @@ pub fn check_program(path: &Path) -> Result<(), UnsafeFile> {
             }
             return check_mode(&path, &found, 0);
         }
-        let target = fs::read_link(&path).map_err(UnsafeFile::io(&path))?;
+        let target = fs::read_link(&path).map_err(io(&path))?;
         path = path.with_file_name("").join(target);
     }
     Err(kind(&path, "program", "a symbolic link"))
 }
 
 /// Each folder above, as it is named and as it is reached.
-fn check_above(path: &Path, is_trusted: fn(u32) -> bool) -> Result<(), UnsafeFile> {
+fn check_above(path: &Path, is_trusted: fn(u32) -> bool) -> Result<(), SwitchError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let real = fs::canonicalize(folder).map_err(UnsafeFile::io(folder))?;
+    let real = fs::canonicalize(folder).map_err(io(folder))?;
     for above in folder.ancestors().chain(real.ancestors()) {
         if above.as_os_str().is_empty() {
             continue;
         }
-        let found = fs::metadata(above).map_err(UnsafeFile::io(above))?;
+        let found = fs::metadata(above).map_err(io(above))?;
         check_owner(above, &found, is_trusted)?;
         check_mode(above, &found, STICKY)?;
     }
@@ -155,33 +131,33 @@ fn check_owner(
     path: &Path,
     found: &Metadata,
     is_trusted: fn(u32) -> bool,
-) -> Result<(), UnsafeFile> {
+) -> Result<(), SwitchError> {
     let (path, uid) = (path.display(), found.uid());
     match is_trusted(uid) {
         true => Ok(()),
-        false => Err(UnsafeFile::Refused(format!(
+        false => Err(SwitchError::Failed(format!(
             "{path} belongs to user {uid}, who could change it at any time; if it is right as it is: chown root {path}"
         ))),
     }
 }
 
 /// `unless` has a bit with which write permission does no harm.
-fn check_mode(path: &Path, found: &Metadata, unless: u32) -> Result<(), UnsafeFile> {
+fn check_mode(path: &Path, found: &Metadata, unless: u32) -> Result<(), SwitchError> {
     let mode = found.mode() & 0o7777;
     match mode & WRITE_OF_OTHERS == 0 || mode & unless != 0 {
         true => Ok(()),
         false => {
             let path = path.display();
-            Err(UnsafeFile::Refused(format!(
+            Err(SwitchError::Failed(format!(
                 "{path} can be changed by other users (mode {mode:04o}); if it is right as it is: chmod go-w {path}"
             )))
         }
     }
 }
 
-fn kind(path: &Path, wanted: &str, is: &str) -> UnsafeFile {
+fn kind(path: &Path, wanted: &str, is: &str) -> SwitchError {
     let path = path.display();
-    UnsafeFile::Refused(format!(
+    SwitchError::Failed(format!(
         "{path} is no {wanted} but {is}; if nobody needs it, remove it"
     ))
 }
@@ -250,8 +226,7 @@ mod tests {
         );
         assert!(
             check_program(Path::new("/no/such/program"))
-                .unwrap_err()
-                .is_absent()
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         );
         check_program(Path::new("/bin/sh")).unwrap();
     }

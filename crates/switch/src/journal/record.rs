@@ -6,39 +6,13 @@ use std::fs;
 use std::io;
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::kernel::{Interface, Target};
 use crate::knob::{Knob, Value};
 
 const VERSION: u32 = 3;
-
-/// Why a file is not a record.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// It has another form.
-    #[error("{0}")]
-    Form(#[from] serde_json::Error),
-    /// Another version of nicpoll wrote them.
-    #[error("version {found} where this nicpoll writes {written}")]
-    Version {
-        /// The file's version.
-        found: u32,
-        /// The version of this program.
-        written: u32,
-    },
-    /// It is longer than any record.
-    #[error("longer than {0} bytes")]
-    TooLong(u64),
-    /// It has names that nicpoll does not write.
-    #[error("it has names that nicpoll does not write")]
-    Names,
-    /// It has the name of another record.
-    #[error("it says that it is of something else than its name")]
-    OtherName,
-}
 
 /// One changed knob with its earlier value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +25,13 @@ pub struct Change {
     pub before: Value,
     /// The value written.
     pub written: Value,
+}
+
+impl Change {
+    /// Whether the value is another one than before.
+    pub(crate) fn is_any(&self) -> bool {
+        self.before != self.written
+    }
 }
 
 /// Changes that last as long as their owner, or until they are confirmed.
@@ -108,14 +89,9 @@ impl Record {
     ///
     /// # Errors
     /// When the bytes are not exactly a record of this version. Any bytes are handled.
-    pub fn parse(bytes: &[u8]) -> Result<Record, RecordError> {
+    pub fn parse(bytes: &[u8]) -> Result<Record, serde_json::Error> {
         let record: Record = serde_json::from_slice(bytes)?;
-        if record.version != VERSION {
-            return Err(RecordError::Version {
-                found: record.version,
-                written: VERSION,
-            });
-        }
+        check_version(record.version, VERSION)?;
         Ok(record)
     }
 
@@ -148,6 +124,16 @@ impl Record {
         let attempt = self.attempt.as_ref();
         let attempted = attempt.map_or(&[][..], |attempt| &attempt.changes);
         merged(&self.standing, attempted)
+    }
+}
+
+/// Refuses a record of another version.
+pub fn check_version(found: u32, written: u32) -> Result<(), serde_json::Error> {
+    match found == written {
+        true => Ok(()),
+        false => Err(serde_json::Error::custom(format!(
+            "version {found} where this nicpoll writes {written}"
+        ))),
     }
 }
 

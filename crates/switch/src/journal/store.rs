@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
-use thiserror::Error;
 
-use super::files::{self, UnsafeFile};
-use super::record::{Record, RecordError};
+use super::files;
+use super::record::Record;
+use crate::error::SwitchError;
 use crate::kernel::{Interface, Target};
 
 /// The directory of the journal unless the environment names another one.
@@ -34,91 +34,36 @@ const RECORD_BYTES_MAX: u64 = 4 << 20;
 /// How often a file that is replaced while it is being locked is tried.
 const LOCK_TRIES: u32 = 100;
 
-/// Why the journal could not be written or read.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum JournalError {
-    /// Somebody else is changing the interface or host.
-    #[error("{0}")]
-    Busy(String),
-    /// `nicpoll set` has changed the interface, and it is needed unchanged.
-    #[error(
-        "interface {name} (ifindex {}) has settings of 'nicpoll set' in force; put them back first: nicpoll restore \
-         {name}{}",
-        .0.interface.ifindex,
-        .0.netns_option(),
-        name = .0.interface.name
-    )]
-    Standing(Box<Target>),
-    /// An earlier change is not confirmed, or could not be put back.
-    #[error(
-        "interface {name} has a change that is not confirmed; keep it with 'nicpoll set {name}{netns} --confirm', or \
-         undo it with 'nicpoll set {name}{netns} -polling'",
-        name = .0.interface.name,
-        netns = .0.netns_option()
-    )]
-    Unconfirmed(Box<Target>),
-    /// The interface could not be found again after a move or a new name.
-    #[error(
-        "{0} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
-         (mount -t sysfs sysfs /sys)"
-    )]
-    NoDevice(String),
-    /// A file in the journal is not a record.
-    #[error(
-        "{} is not a record of this nicpoll ({reason}); it was left alone. If it is not wanted, remove it",
+/// The error of a file of the journal, or of its directory.
+pub fn journal_error(path: &Path) -> impl Fn(io::Error) -> SwitchError {
+    SwitchError::of_io(format!(
+        "journal {}: it must be writable before anything is changed",
         path.display()
-    )]
-    NotARecord {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: RecordError,
-    },
-    /// Somebody else could have written it, or could write there.
-    #[error(
-        "the journal of what was changed is not safe: {0}. {DIRECTORY_VARIABLE} names another folder"
-    )]
-    Unsafe(UnsafeFile),
-    /// The file system refused.
-    #[error("journal {}: it must be writable before anything is changed", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    ))
 }
 
-impl From<UnsafeFile> for JournalError {
-    fn from(error: UnsafeFile) -> Self {
-        match error {
-            UnsafeFile::Io { path, source } => JournalError::Io { path, source },
-            other => JournalError::Unsafe(other),
-        }
-    }
-}
-
-impl JournalError {
-    /// The error of a file of the journal.
-    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
-        let path = path.to_path_buf();
-        move |source| JournalError::Io { path, source }
+/// The error of a file that somebody else could have written.
+fn unsafe_file(path: &Path) -> impl Fn(SwitchError) -> SwitchError {
+    move |error| match error {
+        SwitchError::System { source, .. } => journal_error(path)(source),
+        other => SwitchError::Failed(format!(
+            "the journal of what was changed is not safe: {other}. {DIRECTORY_VARIABLE} names another folder"
+        )),
     }
 }
 
 /// The content of a file of the journal.
 pub trait Content: Clone + Serialize {
     /// Reads it. Any bytes are handled.
-    fn parse(bytes: &[u8]) -> Result<Self, RecordError>;
+    fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error>;
     /// The name that the file must have.
     fn file_name(&self) -> String;
-    /// The error while somebody else has it.
-    fn busy(&self) -> JournalError;
+    /// The message while somebody else has it.
+    fn busy(&self) -> String;
 }
 
 impl Content for Record {
-    fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+    fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         Record::parse(bytes)
     }
 
@@ -126,22 +71,22 @@ impl Content for Record {
         Journal::file_name(&self.target())
     }
 
-    fn busy(&self) -> JournalError {
+    fn busy(&self) -> String {
         let owner = self.attempt.as_ref().map(|attempt| attempt.owner);
         let by = match owner {
             Some(owner) => format!("process {}", owner.pid),
             None => String::from("another nicpoll"),
         };
         let Interface { name, ifindex, .. } = &self.interface;
-        JournalError::Busy(format!(
+        format!(
             "interface {name} (ifindex {ifindex}) is being changed by {by}; wait until it ends, or end it: \
              its settings are put back then"
-        ))
+        )
     }
 }
 
 /// A file of the journal, and the record in it if it is one.
-pub type JournalFile = (PathBuf, Result<Record, JournalError>);
+pub type JournalFile = (PathBuf, Result<Record, SwitchError>);
 
 /// The directory of records.
 #[derive(Clone, Debug)]
@@ -184,14 +129,14 @@ impl Journal {
     /// A record of another boot is replaced: its values went with the boot.
     ///
     /// # Errors
-    /// [`JournalError::Busy`] when somebody else has it, [`JournalError::NoDevice`] when it could not be found again.
-    pub fn take(
-        &self,
-        target: &Target,
-        begin: impl Fn(&mut Record),
-    ) -> Result<Entry, JournalError> {
+    /// [`SwitchError::Busy`] when somebody else has it; also when the device could not be found again after a move.
+    pub fn take(&self, target: &Target, begin: impl Fn(&mut Record)) -> Result<Entry, SwitchError> {
         if target.interface.device_id.is_none() {
-            return Err(JournalError::NoDevice(target.interface.name.clone()));
+            return Err(SwitchError::Failed(format!(
+                "{} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
+                 (mount -t sysfs sysfs /sys)",
+                target.interface.name
+            )));
         }
         let is_current = |record: &Record| record.is_of_this_boot();
         let new = || {
@@ -212,21 +157,21 @@ impl Journal {
         name: &str,
         is_current: impl Fn(&R) -> io::Result<bool>,
         new: impl Fn() -> io::Result<R>,
-    ) -> Result<Entry<R>, JournalError> {
+    ) -> Result<Entry<R>, SwitchError> {
         self.make_directory()?;
         let path = self.directory.join(name);
         for _ in 0..LOCK_TRIES {
             if let Some(entry) = self.lock_as(&path)? {
-                if is_current(entry.record()).map_err(JournalError::io(&path))? {
+                if is_current(entry.record()).map_err(journal_error(&path))? {
                     return Ok(entry);
                 }
                 entry.close_keeping_directory()?;
             }
-            let record = new().map_err(JournalError::io(&path))?;
+            let record = new().map_err(journal_error(&path))?;
             let (aside, file) = write_aside(&path, &record)?;
             // Unlike a rename, a link fails when the name is taken.
             let linked = fs::hard_link(&aside, &path);
-            fs::remove_file(&aside).map_err(JournalError::io(&aside))?;
+            fs::remove_file(&aside).map_err(journal_error(&aside))?;
             match linked {
                 Ok(()) => {
                     sync_directory(&self.directory)?;
@@ -238,16 +183,16 @@ impl Journal {
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(JournalError::io(&path)(error)),
+                Err(error) => return Err(journal_error(&path)(error)),
             }
         }
-        Err(JournalError::io(&path)(io::ErrorKind::WouldBlock.into()))
+        Err(journal_error(&path)(io::ErrorKind::WouldBlock.into()))
     }
 
-    fn make_directory(&self) -> Result<(), JournalError> {
+    fn make_directory(&self) -> Result<(), SwitchError> {
         let directory = &self.directory;
-        files::create_folder(directory, DIRECTORY_MODE).map_err(JournalError::io(directory))?;
-        Ok(files::check_folder(directory)?)
+        files::create_folder(directory, DIRECTORY_MODE).map_err(journal_error(directory))?;
+        files::check_folder(directory).map_err(unsafe_file(directory))
     }
 
     /// The path of an interface's file.
@@ -256,28 +201,27 @@ impl Journal {
     }
 
     /// Locks a record; `None` when there is none.
-    pub fn lock(&self, path: &Path) -> Result<Option<Entry>, JournalError> {
+    pub fn lock(&self, path: &Path) -> Result<Option<Entry>, SwitchError> {
         self.lock_as(path)
     }
 
     /// Locks a file of any content.
-    pub(crate) fn lock_as<R: Content>(
-        &self,
-        path: &Path,
-    ) -> Result<Option<Entry<R>>, JournalError> {
+    pub(crate) fn lock_as<R: Content>(&self, path: &Path) -> Result<Option<Entry<R>>, SwitchError> {
         for _ in 0..LOCK_TRIES {
             let file = match open(path) {
                 Ok(file) => file,
-                Err(error) if error.is_absent() => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Err(read_record::<R>(path)?.busy()),
-                Err(error) => return Err(JournalError::io(path)(error.into())),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    return Err(SwitchError::Busy(read_record::<R>(path)?.busy()));
+                }
+                Err(error) => return Err(journal_error(path)(error.into())),
             }
             // The file may have been replaced between opening and locking.
-            let locked = file.metadata().map_err(JournalError::io(path))?;
+            let locked = file.metadata().map_err(journal_error(path))?;
             if fs::metadata(path).is_ok_and(|now| now.ino() == locked.ino()) {
                 return Ok(Some(Entry {
                     path: path.to_path_buf(),
@@ -286,33 +230,33 @@ impl Journal {
                 }));
             }
         }
-        Err(JournalError::io(path)(io::ErrorKind::WouldBlock.into()))
+        Err(journal_error(path)(io::ErrorKind::WouldBlock.into()))
     }
 
     /// The files that should be records, by name.
-    pub fn paths(&self) -> Result<Vec<PathBuf>, JournalError> {
+    pub fn paths(&self) -> Result<Vec<PathBuf>, SwitchError> {
         self.paths_ending("json")
     }
 
     /// The files with an extension, by name.
-    pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
+    pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, SwitchError> {
         let listing = match fs::read_dir(&self.directory) {
             Ok(listing) => listing,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(JournalError::io(&self.directory)(error)),
+            Err(error) => return Err(journal_error(&self.directory)(error)),
         };
-        files::check_folder(&self.directory)?;
+        files::check_folder(&self.directory).map_err(unsafe_file(&self.directory))?;
         let mut paths: Vec<PathBuf> = listing
             .map(|file| file.map(|file| file.path()))
             .collect::<io::Result<_>>()
-            .map_err(JournalError::io(&self.directory))?;
+            .map_err(journal_error(&self.directory))?;
         paths.retain(|path| path.extension().is_some_and(|end| end == extension));
         paths.sort();
         Ok(paths)
     }
 
     /// Every record as it is now, without its lock, and every file that should be one and is not.
-    pub fn records(&self) -> Result<Vec<JournalFile>, JournalError> {
+    pub fn records(&self) -> Result<Vec<JournalFile>, SwitchError> {
         let read = |path: PathBuf| {
             let record = read_record(&path);
             (path, record)
@@ -321,7 +265,7 @@ impl Journal {
     }
 
     /// Removes unfinished files of writers that have ended.
-    pub fn sweep(&self) -> Result<(), JournalError> {
+    pub fn sweep(&self) -> Result<(), SwitchError> {
         let Ok(listing) = fs::read_dir(&self.directory) else {
             return Ok(());
         };
@@ -335,7 +279,7 @@ impl Journal {
             };
             let pid = pid.split('-').next().unwrap_or_default();
             if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
-                fs::remove_file(&path).map_err(JournalError::io(&path))?;
+                fs::remove_file(&path).map_err(journal_error(&path))?;
             }
         }
         remove_if_empty(&self.directory);
@@ -364,11 +308,11 @@ impl<R: Content> Entry<R> {
     }
 
     /// Changes the record. It is on disk when this returns.
-    pub fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), JournalError> {
+    pub fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), SwitchError> {
         let mut record = self.record.clone();
         change(&mut record);
         let (aside, file) = write_aside(&self.path, &record)?;
-        fs::rename(&aside, &self.path).map_err(JournalError::io(&self.path))?;
+        fs::rename(&aside, &self.path).map_err(journal_error(&self.path))?;
         sync_directory(directory_of(&self.path))?;
         fault_point();
         self.record = record;
@@ -378,15 +322,15 @@ impl<R: Content> Entry<R> {
     }
 
     /// Removes the record: everything in it has been put back, or went with its boot or namespace.
-    pub fn close(self) -> Result<(), JournalError> {
+    pub fn close(self) -> Result<(), SwitchError> {
         let directory = directory_of(&self.path).to_path_buf();
         self.close_keeping_directory()?;
         remove_if_empty(&directory);
         Ok(())
     }
 
-    fn close_keeping_directory(self) -> Result<(), JournalError> {
-        fs::remove_file(&self.path).map_err(JournalError::io(&self.path))?;
+    fn close_keeping_directory(self) -> Result<(), SwitchError> {
+        fs::remove_file(&self.path).map_err(journal_error(&self.path))?;
         sync_directory(directory_of(&self.path))?;
         fault_point();
         Ok(())
@@ -404,7 +348,7 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Writes a record to a temporary file and locks it.
-fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), JournalError> {
+fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), SwitchError> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
@@ -417,45 +361,50 @@ fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), 
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(file)
     };
-    let file = write().map_err(JournalError::io(&aside))?;
+    let file = write().map_err(journal_error(&aside))?;
     fault_point();
     Ok((aside, file))
 }
 
-fn sync_directory(directory: &Path) -> Result<(), JournalError> {
+fn sync_directory(directory: &Path) -> Result<(), SwitchError> {
     File::open(directory)
         .and_then(|directory| directory.sync_all())
-        .map_err(JournalError::io(directory))
+        .map_err(journal_error(directory))
 }
 
 /// Opens a record that nobody else could have written.
-fn open(path: &Path) -> Result<File, UnsafeFile> {
-    files::check_folder(directory_of(path))?;
-    files::open(path)
+fn open(path: &Path) -> Result<File, SwitchError> {
+    let is_safe = files::check_folder(directory_of(path));
+    is_safe
+        .and_then(|()| files::open(path))
+        .map_err(unsafe_file(path))
 }
 
-fn read_record<R: Content>(path: &Path) -> Result<R, JournalError> {
+fn read_record<R: Content>(path: &Path) -> Result<R, SwitchError> {
     read_file(&open(path)?, path)
 }
 
-fn read_file<R: Content>(file: &File, path: &Path) -> Result<R, JournalError> {
+fn read_file<R: Content>(file: &File, path: &Path) -> Result<R, SwitchError> {
     let mut bytes = Vec::new();
     file.take(RECORD_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(JournalError::io(path))?;
-    let refuse = |reason| JournalError::NotARecord {
-        path: path.to_path_buf(),
-        reason,
+        .map_err(journal_error(path))?;
+    let refuse = |reason: String| {
+        SwitchError::Failed(format!(
+            "{} is not a record of this nicpoll ({reason}); it was left alone. If it is not wanted, remove it",
+            path.display()
+        ))
     };
     if bytes.len() as u64 > RECORD_BYTES_MAX {
-        return Err(refuse(RecordError::TooLong(RECORD_BYTES_MAX)));
+        return Err(refuse(format!("longer than {RECORD_BYTES_MAX} bytes")));
     }
-    let record = R::parse(&bytes).map_err(refuse)?;
+    let record = R::parse(&bytes).map_err(|reason| refuse(reason.to_string()))?;
     let is_own = path
         .file_name()
         .is_some_and(|name| *name == *record.file_name());
     if !is_own {
-        return Err(refuse(RecordError::OtherName));
+        let reason = "it says that it is of something else than its name";
+        return Err(refuse(String::from(reason)));
     }
     Ok(record)
 }

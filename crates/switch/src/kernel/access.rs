@@ -15,8 +15,9 @@ use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
 use nicpoll_sys::schedule;
 
 use super::links::Interface;
-use super::netlink::{Control, ControlError, supported};
-use crate::knob::row::Place;
+use super::netlink::{Control, supported};
+use crate::error::SwitchError;
+use crate::knob::row::{CardTable, Place};
 use crate::knob::table::{TABLE, all_rows};
 use crate::knob::{Knob, KnobRow, Scope, Value};
 
@@ -87,10 +88,10 @@ pub fn label(interface: &str, netns_inode: u64, own_netns_inode: u64) -> String 
 pub trait Kernel {
     /// The knob's value now; `None` when there is no such knob (any more): its NAPI instance or thread is gone, or the
     /// device or kernel lacks it.
-    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError>;
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError>;
 
     /// Writes a knob.
-    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError>;
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError>;
 
     /// Lets time pass for the timers of the interface.
     fn wait(&mut self, time: Duration);
@@ -99,7 +100,7 @@ pub trait Kernel {
 /// A control is the kernel for its own namespace. The calling thread must see that namespace
 /// under `/sys` ([`nicpoll_sys::netns::enter_with_private_sysfs`]).
 impl Kernel for Control {
-    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
         let ifindex = target.interface.ifindex;
         match (&knob.row().place, knob.scope()) {
             (Place::Link, _) => {
@@ -121,12 +122,8 @@ impl Kernel for Control {
                 Some((file, _)) => self.read_device(&target.interface, file),
                 None => Ok(None),
             },
-            (Place::Coalescing { attribute }, _) => {
-                let known = supported(self.coalescing(ifindex))?.unwrap_or_default();
-                Ok(number_of(&known, *attribute))
-            }
-            (Place::Ring { attribute }, _) => {
-                let known = supported(self.rings(ifindex))?.unwrap_or_default();
+            (Place::Card(table, attribute), _) => {
+                let known = supported(self.card_numbers(*table, ifindex))?.unwrap_or_default();
                 Ok(number_of(&known, *attribute))
             }
             (Place::Sysctl(name), _) => read_sysctl(name),
@@ -142,15 +139,13 @@ impl Kernel for Control {
         }
     }
 
-    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError> {
         let ifindex = target.interface.ifindex;
         let row = knob.row();
-        let failed = |doing: String| ControlError::of_io(doing);
         let refused = || {
             let doing = format!("writing {value} to {knob}");
-            ControlError::of_io(doing)(io::ErrorKind::InvalidInput.into())
+            SwitchError::of_io(doing)(io::ErrorKind::InvalidInput.into())
         };
-        let short = |number: u64| u32::try_from(number).map_err(|_| refused());
         match (&row.place, knob.scope(), value) {
             (Place::Link, _, Value::Number(up)) => self.set_up(ifindex, *up != 0),
             (Place::Feature(_), _, Value::Number(on)) => {
@@ -164,27 +159,24 @@ impl Kernel for Control {
                 let (file, _) = place.file.ok_or_else(refused)?;
                 let path = self.device_file(&target.interface, file)?;
                 let doing = format!("writing {number} to {}", path.display());
-                fs::write(&path, number.to_string()).map_err(failed(doing))
+                fs::write(&path, number.to_string()).map_err(SwitchError::of_io(doing))
             }
-            (Place::Coalescing { attribute }, _, Value::Number(number)) => {
-                let parameter = (*attribute, row.name);
-                self.set_coalescing(ifindex, parameter, row.is_adaptive(), short(*number)?)
-            }
-            (Place::Ring { attribute }, _, Value::Number(number)) => {
-                self.set_ring(ifindex, (*attribute, row.name), short(*number)?)
+            (Place::Card(table, attribute), _, Value::Number(number)) => {
+                let number = u32::try_from(*number).map_err(|_| refused())?;
+                self.set_card_number((*table, *attribute), row, ifindex, number)
             }
             (Place::Sysctl(name), _, Value::Text(text)) => {
                 let path = sysctl_path(name);
                 let doing = format!("writing '{text}' to {}", path.display());
-                fs::write(&path, text).map_err(failed(doing))
+                fs::write(&path, text).map_err(SwitchError::of_io(doing))
             }
             (Place::ThreadCpus, Scope::Thread(pid), Value::Cpus(cpus)) => {
                 let doing = format!("binding thread {pid} to CPUs {value}");
-                schedule::set_cpus(pid, cpus).map_err(failed(doing))
+                schedule::set_cpus(pid, cpus).map_err(SwitchError::of_io(doing))
             }
             (Place::ThreadPolicy, Scope::Thread(pid), Value::Policy(policy)) => {
                 let doing = format!("scheduling thread {pid} as {value}");
-                schedule::set_policy(pid, *policy).map_err(failed(doing))
+                schedule::set_policy(pid, *policy).map_err(SwitchError::of_io(doing))
             }
             _ => Err(refused()),
         }
@@ -201,7 +193,7 @@ impl Control {
     pub(crate) fn read_own(
         &mut self,
         target: &Target,
-    ) -> Result<BTreeMap<Knob, Value>, ControlError> {
+    ) -> Result<BTreeMap<Knob, Value>, SwitchError> {
         let ifindex = target.interface.ifindex;
         let features = supported(self.features(ifindex))?.unwrap_or_default();
         let mut own: BTreeMap<Knob, Value> = features
@@ -209,13 +201,14 @@ impl Control {
             .iter()
             .filter_map(|(name, &on)| Some((Knob::of_feature(name)?, Value::flag(on))))
             .collect();
-        let coalescing = supported(self.coalescing(ifindex))?.unwrap_or_default();
-        let rings = supported(self.rings(ifindex))?.unwrap_or_default();
+        let [coalescing, rings] = [CardTable::Coalescing, CardTable::Rings]
+            .map(|table| supported(self.card_numbers(table, ifindex)));
+        let (coalescing, rings) = (coalescing?.unwrap_or_default(), rings?.unwrap_or_default());
         for row in all_rows() {
             let knob = Knob::of_interface(row);
             let value = match row.place {
-                Place::Coalescing { attribute } => number_of(&coalescing, attribute),
-                Place::Ring { attribute } => number_of(&rings, attribute),
+                Place::Card(CardTable::Coalescing, attribute) => number_of(&coalescing, attribute),
+                Place::Card(CardTable::Rings, attribute) => number_of(&rings, attribute),
                 Place::Napi(_) | Place::Link | Place::Sysctl(_) => self.read(target, &knob)?,
                 Place::Feature(_) | Place::ThreadCpus | Place::ThreadPolicy => None,
             };
@@ -231,10 +224,10 @@ impl Control {
     pub fn moderation(
         &mut self,
         ifindex: u32,
-    ) -> Result<Vec<(&'static KnobRow, u32)>, ControlError> {
-        let known = self.coalescing(ifindex)?;
+    ) -> Result<Vec<(&'static KnobRow, u32)>, SwitchError> {
+        let known = self.card_numbers(CardTable::Coalescing, ifindex)?;
         let of = |row: &&'static KnobRow| match row.place {
-            Place::Coalescing { attribute } => Some((*row, *known.get(&attribute)?)),
+            Place::Card(CardTable::Coalescing, attribute) => Some((*row, *known.get(&attribute)?)),
             _ => None,
         };
         Ok(TABLE.iter().filter_map(of).collect())
@@ -244,7 +237,7 @@ impl Control {
         &mut self,
         interface: &Interface,
         file: &str,
-    ) -> Result<Option<Value>, ControlError> {
+    ) -> Result<Option<Value>, SwitchError> {
         let path = self.device_file(interface, file)?;
         let number = match fs::read_to_string(&path) {
             Ok(text) => text
@@ -255,12 +248,12 @@ impl Control {
             Err(error) => Err(error),
         };
         let doing = format!("reading {}", path.display());
-        let number = number.map_err(ControlError::of_io(doing))?;
+        let number = number.map_err(SwitchError::of_io(doing))?;
         Ok(Some(Value::Number(number)))
     }
 
     /// A file of the interface's directory, by its present name.
-    fn device_file(&mut self, interface: &Interface, file: &str) -> Result<PathBuf, ControlError> {
+    fn device_file(&mut self, interface: &Interface, file: &str) -> Result<PathBuf, SwitchError> {
         let Interface { ifindex, name, .. } = interface;
         let directory = |name: &str| Path::new("/sys/class/net").join(name);
         let is_own = |name: &str| {
@@ -279,7 +272,7 @@ impl Control {
             .ok_or_else(|| {
                 let doing =
                     format!("finding interface {name} (ifindex {ifindex}) under /sys/class/net");
-                ControlError::of_io(doing)(io::ErrorKind::NotFound.into())
+                SwitchError::of_io(doing)(io::ErrorKind::NotFound.into())
             })
     }
 }
@@ -293,7 +286,7 @@ fn of_thread<T>(
     pid: u32,
     doing: &str,
     ask: impl FnOnce(u32) -> io::Result<T>,
-) -> Result<Option<T>, ControlError> {
+) -> Result<Option<T>, SwitchError> {
     // Kernel threads that poll are called napi/IF-ID; another process may have the pid by now.
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     if !name.starts_with("napi/") {
@@ -302,7 +295,7 @@ fn of_thread<T>(
     match ask(pid) {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(None),
-        Err(error) => Err(ControlError::of_io(format!("{doing} of thread {pid}"))(
+        Err(error) => Err(SwitchError::of_io(format!("{doing} of thread {pid}"))(
             error,
         )),
     }
@@ -357,13 +350,13 @@ fn is_writable(name: &str) -> bool {
 }
 
 /// Its value; `None` when the namespace has none that can be written.
-fn read_sysctl(name: &str) -> Result<Option<Value>, ControlError> {
+fn read_sysctl(name: &str) -> Result<Option<Value>, SwitchError> {
     if !is_writable(name) {
         return Ok(None);
     }
     let path = sysctl_path(name);
     let doing = format!("reading {}", path.display());
-    let text = fs::read_to_string(&path).map_err(ControlError::of_io(doing))?;
+    let text = fs::read_to_string(&path).map_err(SwitchError::of_io(doing))?;
     let words: Vec<&str> = text.split_whitespace().collect();
     Ok(Some(Value::Text(words.join(" "))))
 }

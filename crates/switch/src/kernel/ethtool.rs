@@ -7,16 +7,17 @@
 use std::collections::BTreeMap;
 
 use netlink_bindings::ethtool::{self, IterableBitset, PushFeatures};
-use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use netlink_bindings::traits::Protocol;
 use netlink_bindings::utils::ErrorContext;
 
-use super::netlink::{Control, ControlError, attributes, push_attribute, uint_attribute};
+use super::netlink::{Control, RawRequest, attributes, push_attribute, uint_attribute};
+use crate::error::SwitchError;
+use crate::knob::KnobRow;
+use crate::knob::row::CardTable;
 
 /// The feature without which veth has no receive NAPI.
 pub const GRO_FEATURE: &str = "rx-gro";
 
-/// Length of the generic netlink header: command, version, two bytes reserved.
-const GENERIC_HEADER_BYTES: usize = 4;
 const ETHTOOL_GENL_VERSION: u8 = 1;
 /// include/uapi/linux/ethtool_netlink.h
 const RINGS_RX: u16 = 6;
@@ -26,52 +27,29 @@ const LINKMODES_SPEED: u16 = 5;
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
 /// `ETHTOOL_MSG_*`, by their numbers in the kernel.
-#[derive(Clone, Copy)]
-enum Command {
-    LinkModesGet = 4,
-    FeaturesGet = 11,
-    FeaturesSet = 12,
-    RingsGet = 15,
-    RingsSet = 16,
-    CoalesceGet = 19,
-    CoalesceSet = 20,
-}
+const LINKMODES_GET: u8 = 4;
+const FEATURES_GET: u8 = 11;
+const FEATURES_SET: u8 = 12;
 
-/// A request; its reply is a list of attributes.
-struct EthtoolRequest {
-    payload: Vec<u8>,
-}
-
-impl EthtoolRequest {
-    /// A request about an interface. The header is the first attribute of every message of the family.
-    fn about(command: Command, ifindex: u32) -> Self {
-        let mut payload = vec![command as u8, ETHTOOL_GENL_VERSION, 0, 0];
-        PushFeatures::new(&mut payload)
-            .nested_header()
-            .push_dev_index(ifindex)
-            .end_nested()
-            .end_nested();
-        EthtoolRequest { payload }
+/// The command that reads a table, the one that sets a number in it, and its name.
+fn commands(table: CardTable) -> (u8, u8, &'static str) {
+    match table {
+        CardTable::Coalescing => (19, 20, "interrupt moderation"),
+        CardTable::Rings => (15, 16, "ring sizes"),
     }
 }
 
-impl NetlinkRequest for EthtoolRequest {
-    type ReplyType<'buf> = &'buf [u8];
-
-    fn protocol(&self) -> Protocol {
-        Protocol::Generic(b"ethtool")
-    }
-
-    fn flags(&self) -> u16 {
-        0
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.payload
-    }
-
-    fn decode_reply(reply: &[u8]) -> &[u8] {
-        reply.get(GENERIC_HEADER_BYTES..).unwrap_or_default()
+/// A request about an interface. The header is the first attribute of every message of the family.
+fn about(command: u8, ifindex: u32) -> RawRequest {
+    let mut payload = vec![command, ETHTOOL_GENL_VERSION, 0, 0];
+    PushFeatures::new(&mut payload)
+        .nested_header()
+        .push_dev_index(ifindex)
+        .end_nested()
+        .end_nested();
+    RawRequest {
+        protocol: Protocol::Generic(b"ethtool"),
+        payload,
     }
 }
 
@@ -86,9 +64,9 @@ pub struct Features {
 
 impl Control {
     /// Reads the offload features of an interface.
-    pub fn features(&mut self, ifindex: u32) -> Result<Features, ControlError> {
+    pub fn features(&mut self, ifindex: u32) -> Result<Features, SwitchError> {
         let doing = format!("reading the features of interface {ifindex}");
-        let request = EthtoolRequest::about(Command::FeaturesGet, ifindex);
+        let request = about(FEATURES_GET, ifindex);
         self.ask_one(doing, &request, |answer| {
             let features = ethtool::Features::new(answer);
             // The "hw" set has a mask and so names every feature that exists; the others name those
@@ -110,8 +88,8 @@ impl Control {
         &mut self,
         ifindex: u32,
         changes: &BTreeMap<String, bool>,
-    ) -> Result<(), ControlError> {
-        let mut request = EthtoolRequest::about(Command::FeaturesSet, ifindex);
+    ) -> Result<(), SwitchError> {
+        let mut request = about(FEATURES_SET, ifindex);
         let mut bits = PushFeatures::new(&mut request.payload)
             .nested_wanted()
             .nested_bits();
@@ -126,92 +104,60 @@ impl Control {
         self.ask(doing, &request, |_| Ok(())).map(drop)
     }
 
-    /// The parameters of interrupt moderation that the driver has, by number.
-    pub(super) fn coalescing(&mut self, ifindex: u32) -> Result<BTreeMap<u16, u32>, ControlError> {
-        let doing = format!("reading the interrupt moderation of interface {ifindex}");
-        self.numbers(doing, Command::CoalesceGet, ifindex)
-    }
-
-    /// Sets one of them; `parameter` is its number and its name.
-    pub(super) fn set_coalescing(
+    /// The numbers of a table that the driver has.
+    pub(super) fn card_numbers(
         &mut self,
+        table: CardTable,
         ifindex: u32,
-        parameter: (u16, &str),
-        is_flag: bool,
-        value: u32,
-    ) -> Result<(), ControlError> {
-        let flag = [u8::from(value != 0)];
-        let number = value.to_ne_bytes();
-        let payload = if is_flag { &flag[..] } else { &number[..] };
-        let doing = format!("setting {} of interface {ifindex} to {value}", parameter.1);
-        self.set_number(doing, Command::CoalesceSet, ifindex, parameter.0, payload)
-    }
-
-    /// The sizes of the rings and the largest ones, by number.
-    pub(super) fn rings(&mut self, ifindex: u32) -> Result<BTreeMap<u16, u32>, ControlError> {
-        let doing = format!("reading the ring sizes of interface {ifindex}");
-        self.numbers(doing, Command::RingsGet, ifindex)
-    }
-
-    /// Sets one of them; `ring` is its number and its name.
-    pub(super) fn set_ring(
-        &mut self,
-        ifindex: u32,
-        ring: (u16, &str),
-        slots: u32,
-    ) -> Result<(), ControlError> {
-        let doing = format!("setting {} of interface {ifindex} to {slots}", ring.1);
-        let slots = slots.to_ne_bytes();
-        self.set_number(doing, Command::RingsSet, ifindex, ring.0, &slots)
-    }
-
-    /// The present size of one receive ring.
-    ///
-    /// # Errors
-    /// Of kind `Unsupported` when the driver does not say.
-    pub fn rx_ring_slots(&mut self, ifindex: u32) -> Result<Option<u32>, ControlError> {
-        Ok(self.rings(ifindex)?.get(&RINGS_RX).copied())
-    }
-
-    /// The speed of the link in bit/s; `None` when the driver does not know it.
-    ///
-    /// # Errors
-    /// Of kind `Unsupported` when the driver has no such thing.
-    pub fn link_bits_per_second(&mut self, ifindex: u32) -> Result<Option<u64>, ControlError> {
-        let doing = format!("asking for the speed of interface {ifindex}");
-        let request = EthtoolRequest::about(Command::LinkModesGet, ifindex);
-        self.ask_one(doing, &request, |answer| Ok(speed_of(answer)))
-    }
-
-    fn numbers(
-        &mut self,
-        doing: String,
-        command: Command,
-        ifindex: u32,
-    ) -> Result<BTreeMap<u16, u32>, ControlError> {
+    ) -> Result<BTreeMap<u16, u32>, SwitchError> {
+        let (command, _, name) = commands(table);
         let number = |bytes: &[u8]| match *bytes {
             [flag] => Some(u32::from(flag)),
             _ => Some(u32::from_ne_bytes(bytes.try_into().ok()?)),
         };
-        let request = EthtoolRequest::about(command, ifindex);
-        self.ask_one(doing, &request, |answer| {
+        let doing = format!("reading the {name} of interface {ifindex}");
+        self.ask_one(doing, &about(command, ifindex), |answer| {
             let known = attributes(answer);
             let numbers = known.filter_map(|(kind, bytes)| Some((kind, number(bytes)?)));
             Ok(numbers.collect())
         })
     }
 
-    fn set_number(
+    /// Sets a number of a table. `row` is the knob.
+    pub(super) fn set_card_number(
         &mut self,
-        doing: String,
-        command: Command,
+        (table, attribute): (CardTable, u16),
+        row: &KnobRow,
         ifindex: u32,
-        attribute: u16,
-        payload: &[u8],
-    ) -> Result<(), ControlError> {
-        let mut request = EthtoolRequest::about(command, ifindex);
-        push_attribute(&mut request.payload, attribute, payload);
+        value: u32,
+    ) -> Result<(), SwitchError> {
+        let (_, command, _) = commands(table);
+        let mut request = about(command, ifindex);
+        match row.is_adaptive() {
+            true => push_attribute(&mut request.payload, attribute, &[u8::from(value != 0)]),
+            false => push_attribute(&mut request.payload, attribute, &value.to_ne_bytes()),
+        }
+        let doing = format!("setting {} of interface {ifindex} to {value}", row.name);
         self.ask(doing, &request, |_| Ok(())).map(drop)
+    }
+
+    /// The present size of one receive ring.
+    ///
+    /// # Errors
+    /// Of kind `Unsupported` when the driver does not say.
+    pub fn rx_ring_slots(&mut self, ifindex: u32) -> Result<Option<u32>, SwitchError> {
+        let rings = self.card_numbers(CardTable::Rings, ifindex)?;
+        Ok(rings.get(&RINGS_RX).copied())
+    }
+
+    /// The speed of the link in bit/s; `None` when the driver does not know it.
+    ///
+    /// # Errors
+    /// Of kind `Unsupported` when the driver has no such thing.
+    pub fn link_bits_per_second(&mut self, ifindex: u32) -> Result<Option<u64>, SwitchError> {
+        let doing = format!("asking for the speed of interface {ifindex}");
+        let request = about(LINKMODES_GET, ifindex);
+        self.ask_one(doing, &request, |answer| Ok(speed_of(answer)))
     }
 }
 

@@ -7,11 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs};
-use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use netlink_bindings::traits::Protocol;
 use netlink_bindings::{rt_addr, rt_link};
 use serde::{Deserialize, Serialize};
 
-use super::netlink::{Control, ControlError, attribute, push_attribute, supported};
+use super::netlink::{Control, RawRequest, attribute, push_attribute, supported};
+use crate::error::SwitchError;
 
 /// include/uapi/linux/if.h
 const IFF_UP: u32 = 1 << 0;
@@ -20,6 +21,12 @@ const IFF_LOWER_UP: u32 = 1 << 16;
 /// include/uapi/linux/if_link.h
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VXLAN_LINK: u16 = 3;
+/// include/uapi/linux/net_namespace.h; netlink-bindings does not have the request.
+const RTM_GETNSID: u16 = 90;
+const NETNSA_NSID: u16 = 1;
+const NETNSA_FD: u16 = 3;
+/// struct rtgenmsg, padded: one byte of family.
+const RTGENMSG_BYTES: usize = 4;
 
 /// Kinds that are stacked on one other interface (`IFLA_LINK`, and of vxlan `IFLA_VXLAN_LINK`).
 const ON_ANOTHER: [&str; 7] = [
@@ -101,7 +108,7 @@ pub struct LinkHealth {
 
 impl Control {
     /// Every interface of the namespace, by index.
-    pub fn links(&mut self) -> Result<Vec<LinkInfo>, ControlError> {
+    pub fn links(&mut self) -> Result<Vec<LinkInfo>, SwitchError> {
         let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
         let mut links = self.ask("listing the interfaces", &request, |(header, link)| {
             Ok(read_link(&header, &link))
@@ -114,7 +121,7 @@ impl Control {
     ///
     /// # Errors
     /// `ENODEV` when this namespace has none of that name.
-    pub fn link_named(&mut self, name: &str) -> Result<LinkInfo, ControlError> {
+    pub fn link_named(&mut self, name: &str) -> Result<LinkInfo, SwitchError> {
         let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
         request.encode().push_ifname_bytes(name.as_bytes());
         let doing = format!("asking for interface '{name}'");
@@ -127,7 +134,7 @@ impl Control {
     ///
     /// # Errors
     /// `ENODEV` when this namespace has none of that name.
-    pub fn interface(&mut self, name: &str) -> Result<Interface, ControlError> {
+    pub fn interface(&mut self, name: &str) -> Result<Interface, SwitchError> {
         Ok(self.link_named(name)?.interface)
     }
 
@@ -135,7 +142,7 @@ impl Control {
     pub fn link_health(
         &mut self,
         interface: &Interface,
-    ) -> Result<Option<LinkHealth>, ControlError> {
+    ) -> Result<Option<LinkHealth>, SwitchError> {
         let mut links = self.links()?.into_iter();
         let Some(link) = links.find(|link| interface.is_still(&link.interface)) else {
             return Ok(None);
@@ -150,7 +157,7 @@ impl Control {
     }
 
     /// Brings an interface up, or takes it down.
-    pub fn set_up(&mut self, ifindex: u32, up: bool) -> Result<(), ControlError> {
+    pub fn set_up(&mut self, ifindex: u32, up: bool) -> Result<(), SwitchError> {
         let mut header = Ifinfomsg::new();
         header.ifi_index = ifindex as i32;
         header.ifi_flags = if up { IFF_UP } else { 0 };
@@ -166,7 +173,7 @@ impl Control {
     }
 
     /// Every address of the namespace, with the index of its interface and its prefix length.
-    pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr, u8)>, ControlError> {
+    pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr, u8)>, SwitchError> {
         let request = rt_addr::Request::new().op_getaddr_dump(&rt_addr::Ifaddrmsg::new());
         let entries = self.ask("listing the addresses", &request, |(header, attributes)| {
             // Of a point-to-point link, the other attribute is the far end's.
@@ -180,7 +187,7 @@ impl Control {
     pub(crate) fn interfaces_with(
         &mut self,
         address: IpAddr,
-    ) -> Result<BTreeSet<u32>, ControlError> {
+    ) -> Result<BTreeSet<u32>, SwitchError> {
         let all = self.addresses()?.into_iter();
         let having = all.filter(|(_, own, _)| *own == address);
         Ok(having.map(|(ifindex, ..)| ifindex).collect())
@@ -188,10 +195,19 @@ impl Control {
 
     /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);
     /// `None` when it has none.
-    pub(crate) fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, ControlError> {
-        let request = NetnsIdRequest::new(descriptor);
-        let answer = self.ask_one("asking for a namespace's number", &request, Ok)?;
-        Ok(answer.filter(|&id| id >= 0))
+    pub(crate) fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, SwitchError> {
+        let mut request = RawRequest {
+            protocol: Protocol::Raw {
+                protonum: 0,
+                request_type: RTM_GETNSID,
+            },
+            payload: vec![0; RTGENMSG_BYTES],
+        };
+        push_attribute(&mut request.payload, NETNSA_FD, &descriptor.to_ne_bytes());
+        self.ask_one("asking for a namespace's number", &request, |answer| {
+            let id = attribute(answer, NETNSA_NSID).and_then(|id| id.try_into().ok());
+            Ok(id.map(i32::from_ne_bytes).filter(|&id| id >= 0))
+        })
     }
 }
 
@@ -255,50 +271,6 @@ fn device_id(name: &str, ifindex: u32, address: &str) -> Option<u64> {
     is_own
         .then(|| fs::metadata(&directory).ok())?
         .map(|own| own.ino())
-}
-
-/// `RTM_GETNSID` (include/uapi/linux/net_namespace.h), which netlink-bindings does not have.
-struct NetnsIdRequest {
-    payload: Vec<u8>,
-}
-
-impl NetnsIdRequest {
-    const RTM_GETNSID: u16 = 90;
-    const NETNSA_NSID: u16 = 1;
-    const NETNSA_FD: u16 = 3;
-    /// struct rtgenmsg, padded: one byte of family.
-    const HEADER_BYTES: usize = 4;
-
-    fn new(descriptor: u32) -> Self {
-        let mut payload = vec![0; Self::HEADER_BYTES];
-        push_attribute(&mut payload, Self::NETNSA_FD, &descriptor.to_ne_bytes());
-        NetnsIdRequest { payload }
-    }
-}
-
-impl NetlinkRequest for NetnsIdRequest {
-    type ReplyType<'buf> = Option<i32>;
-
-    fn protocol(&self) -> Protocol {
-        Protocol::Raw {
-            protonum: 0,
-            request_type: Self::RTM_GETNSID,
-        }
-    }
-
-    fn flags(&self) -> u16 {
-        0
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.payload
-    }
-
-    fn decode_reply(reply: &[u8]) -> Option<i32> {
-        let list = reply.get(Self::HEADER_BYTES..)?;
-        let id = attribute(list, Self::NETNSA_NSID)?;
-        Some(i32::from_ne_bytes(id.try_into().ok()?))
-    }
 }
 
 /// Whether an interface of this kind has no queue of its own to poll, only interfaces below it.

@@ -16,7 +16,8 @@ use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
 
 use super::access::{Kernel, Target};
 use super::links::Interface;
-use super::netlink::{Control, ControlError};
+use super::netlink::Control;
+use crate::error::SwitchError;
 use crate::knob::{Knob, Value};
 
 /// `NSFS_MAGIC`, include/uapi/linux/magic.h: the file system of namespaces.
@@ -175,9 +176,9 @@ impl Machine {
     }
 
     /// Enters the namespace of the calling thread.
-    pub fn enter_current(&mut self) -> Result<u64, ControlError> {
+    pub fn enter_current(&mut self) -> Result<u64, SwitchError> {
         let entered = NetNamespace::current().and_then(|namespace| self.enter(namespace));
-        entered.map_err(ControlError::of_io("entering the network namespace"))
+        entered.map_err(SwitchError::of_io("entering the network namespace"))
     }
 
     /// Enters the namespace of an inode number if it has not been entered. `false` when there is none
@@ -197,25 +198,22 @@ impl Machine {
         &self,
         netns_inode: u64,
         job: impl FnOnce(&mut Control) -> T + Send + 'static,
-    ) -> Result<T, ControlError> {
-        let doing = || format!("working in network namespace {netns_inode}");
-        let thread = self
-            .threads
-            .get(&netns_inode)
-            .ok_or_else(|| ControlError::of_io(doing())(io::ErrorKind::NotFound.into()))?;
-        thread.run(job).map_err(|gone| {
-            ControlError::of_io(doing())(io::Error::new(io::ErrorKind::NotFound, gone))
-        })
+    ) -> Result<T, SwitchError> {
+        let failed = SwitchError::of_io(format!("working in network namespace {netns_inode}"));
+        let thread = self.threads.get(&netns_inode);
+        let thread = thread.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let done = thread.run(job);
+        done.map_err(|gone| failed(io::Error::new(io::ErrorKind::NotFound, gone)))
     }
 }
 
 impl Kernel for Machine {
-    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
         let (own, knob) = (target.clone(), knob.clone());
         self.run(target.netns_inode, move |control| control.read(&own, &knob))?
     }
 
-    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError> {
         let (own, knob, value) = (target.clone(), knob.clone(), value.clone());
         self.run(target.netns_inode, move |control| {
             control.write(&own, &knob, &value)
@@ -240,10 +238,9 @@ pub(crate) enum Location {
 
 /// Finds the device of `known`: where it was then, or in any other namespace. It is recognised by
 /// [`Interface::is_still`].
-pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, ControlError> {
+pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, SwitchError> {
     let name = &known.interface.name;
-    let failed =
-        |error| ControlError::of_io(format!("searching network namespaces for {name}"))(error);
+    let failed = &SwitchError::of_io(format!("searching network namespaces for {name}"));
     if machine.enter_inode(known.netns_inode).map_err(failed)? {
         let device = known.interface.clone();
         let now = machine.run(known.netns_inode, move |control| look(control, &device))??;
@@ -275,19 +272,18 @@ pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, 
 fn look_into(
     namespace: &NetNamespace,
     device: &Interface,
-) -> Result<Option<Interface>, ControlError> {
-    let doing = || format!("searching network namespace {}", namespace.inode());
-    let failed = ControlError::of_io(doing());
+) -> Result<Option<Interface>, SwitchError> {
+    let failed = &SwitchError::of_io(format!("searching network namespace {}", namespace.inode()));
     let entered = namespace
         .try_clone()
         .and_then(|namespace| NetnsThread::enter(namespace, Control::new))
         .map_err(failed)?;
     let device = device.clone();
     let found = entered.run(move |control| look(control, &device));
-    found.map_err(|gone| ControlError::of_io(doing())(std::io::Error::other(gone)))?
+    found.map_err(|gone| failed(io::Error::other(gone)))?
 }
 
-fn look(control: &mut Control, device: &Interface) -> Result<Option<Interface>, ControlError> {
+fn look(control: &mut Control, device: &Interface) -> Result<Option<Interface>, SwitchError> {
     let links = control.links()?.into_iter();
     Ok(links
         .map(|link| link.interface)

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use netlink_bindings::traits::Pusher;
 use netlink_bindings::{netdev, nlctrl};
-use thiserror::Error;
 
-use super::netlink::{Control, ControlError, attribute, attributes, push_uint, uint_attribute};
+use super::netlink::{Control, attribute, attributes, push_uint, uint_attribute};
+use crate::error::SwitchError;
 use crate::knob::Knob;
 use crate::knob::row::Place;
 
@@ -104,7 +104,7 @@ pub struct XdpAbilities {
 impl Control {
     /// Every NAPI instance of an interface. There are none while it is down, and on veth none unless
     /// GRO is on or an XDP program is attached.
-    pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, ControlError> {
+    pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, SwitchError> {
         let doing = format!("listing the NAPI instances of interface {ifindex}");
         let mut request = netdev::Request::new().op_napi_get_dump();
         request.encode().push_ifindex(ifindex);
@@ -131,7 +131,7 @@ impl Control {
         attribute: u16,
         name: &str,
         value: u64,
-    ) -> Result<(), ControlError> {
+    ) -> Result<(), SwitchError> {
         let doing = format!("setting {name} of NAPI {napi_id} to {value}");
         let mut request = netdev::Request::new().op_napi_set_do();
         let mut attributes = request.encode().push_id(napi_id);
@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// The queues in use, receive queues first. There are none while the interface is down.
-    pub fn queues(&mut self, ifindex: u32) -> Result<Vec<Queue>, ControlError> {
+    pub fn queues(&mut self, ifindex: u32) -> Result<Vec<Queue>, SwitchError> {
         let doing = format!("listing the queues of interface {ifindex}");
         let mut request = netdev::Request::new().op_queue_get_dump();
         request.encode().push_ifindex(ifindex);
@@ -161,7 +161,7 @@ impl Control {
     }
 
     /// The NAPI instance of each receive queue, where the driver says so: veth does not.
-    pub fn rx_queues(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, ControlError> {
+    pub fn rx_queues(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, SwitchError> {
         let queues = self.queues(ifindex)?.into_iter();
         let received = queues.filter(|queue| queue.is_rx);
         let served = received.filter_map(|queue| Some((queue.id, queue.napi_id?)));
@@ -176,7 +176,7 @@ impl Control {
     pub fn queue_statistics(
         &mut self,
         ifindex: u32,
-    ) -> Result<BTreeMap<u32, BTreeMap<&'static str, u64>>, ControlError> {
+    ) -> Result<BTreeMap<u32, BTreeMap<&'static str, u64>>, SwitchError> {
         let doing = format!("reading the queue counters of interface {ifindex}");
         let mut request = netdev::Request::new().op_qstats_get_dump();
         request
@@ -192,7 +192,7 @@ impl Control {
     }
 
     /// The driver's support of XDP.
-    pub fn xdp_abilities(&mut self, ifindex: u32) -> Result<XdpAbilities, ControlError> {
+    pub fn xdp_abilities(&mut self, ifindex: u32) -> Result<XdpAbilities, SwitchError> {
         let doing = format!("asking for the XDP features of interface {ifindex}");
         let mut request = netdev::Request::new().op_dev_get_do();
         request.encode().push_ifindex(ifindex);
@@ -275,7 +275,7 @@ impl Abilities {
     }
 }
 
-fn napi_set_policy() -> Result<Vec<Vec<u8>>, ControlError> {
+fn napi_set_policy() -> Result<Vec<Vec<u8>>, SwitchError> {
     let mut request = nlctrl::Request::new().op_getpolicy_dump();
     request
         .encode()
@@ -285,18 +285,8 @@ fn napi_set_policy() -> Result<Vec<Vec<u8>>, ControlError> {
     Control::new().ask(doing, &request, |part| Ok(part.get_buf().to_vec()))
 }
 
-/// A kernel feature that is missing.
-#[derive(Debug, Error)]
-#[error("this kernel has no {feature} ({detail}); Linux {minimum} or later has it")]
-#[non_exhaustive]
-pub struct Unsupported {
-    feature: &'static str,
-    minimum: &'static str,
-    detail: String,
-}
-
 /// Whether the NAPI instances of an interface can be listed. Without the list nobody can tell whose polls are whose.
-pub fn napi_list() -> Result<(), Unsupported> {
+pub fn napi_list() -> Result<(), SwitchError> {
     require(
         (NETDEV_CMD_NAPI_GET, "napi-get"),
         "list of NAPI instances",
@@ -305,7 +295,7 @@ pub fn napi_list() -> Result<(), Unsupported> {
 }
 
 /// Whether the deferral of a single NAPI instance can be set.
-pub fn per_napi_settings() -> Result<(), Unsupported> {
+pub fn per_napi_settings() -> Result<(), SwitchError> {
     require(
         (NETDEV_CMD_NAPI_SET, "napi-set"),
         "per-NAPI settings",
@@ -314,24 +304,19 @@ pub fn per_napi_settings() -> Result<(), Unsupported> {
 }
 
 /// Whether the kernel takes a request about NAPI instances, by its number and its name.
-fn require(
-    (command, name): (u32, &str),
-    feature: &'static str,
-    minimum: &'static str,
-) -> Result<(), Unsupported> {
+fn require((command, name): (u32, &str), feature: &str, minimum: &str) -> Result<(), SwitchError> {
     let detail = match netdev_commands() {
         Ok(commands) if commands.contains(&command) => return Ok(()),
         Ok(_) => format!("the netdev netlink family does not know {name}"),
-        Err(error) => format!("no netdev netlink family: {}", error.reason()),
+        Err(SwitchError::System { source, .. }) => format!("no netdev netlink family: {source}"),
+        Err(error) => error.to_string(),
     };
-    Err(Unsupported {
-        feature,
-        minimum,
-        detail,
-    })
+    Err(SwitchError::Missing(format!(
+        "this kernel has no {feature} ({detail}); Linux {minimum} or later has it"
+    )))
 }
 
-fn netdev_commands() -> Result<Vec<u32>, ControlError> {
+fn netdev_commands() -> Result<Vec<u32>, SwitchError> {
     let mut request = nlctrl::Request::new().op_getfamily_do();
     request.encode().push_family_name_bytes(b"netdev");
     let doing = "asking for the netdev netlink family";

@@ -5,56 +5,30 @@
 
 use std::io;
 
-use netlink_bindings::traits::NetlinkRequest;
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use netlink_bindings::utils::ErrorContext;
 use netlink_socket2::{NetlinkSocket, ReplyError};
-use thiserror::Error;
+
+use crate::error::SwitchError;
 
 /// Length of an attribute's header: u16 length, u16 type.
 const HEADER_BYTES: usize = 4;
 /// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER` are flags in the upper bits of an attribute's type.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// Why the kernel did not read or write something.
-#[derive(Debug, Error)]
-#[error("{doing}")]
-#[non_exhaustive]
-pub struct ControlError {
-    doing: String,
-    source: io::Error,
-}
-
-impl ControlError {
-    /// The kind of the kernel's answer: `Unsupported` where a device or kernel lacks the feature,
-    /// `PermissionDenied` where the caller may not.
-    pub fn kind(&self) -> io::ErrorKind {
-        self.source.kind()
-    }
-
-    /// The kernel's answer alone.
-    pub(super) fn reason(&self) -> &io::Error {
-        &self.source
-    }
-
-    pub(crate) fn of_io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> ControlError {
-        let doing = doing.into();
-        move |source| ControlError { doing, source }
-    }
-
-    /// The kernel's own explanation is in the text of the reply, not in the error number.
-    fn of_reply(doing: String) -> impl FnOnce(ReplyError) -> ControlError {
-        move |reply| {
-            let source = match reply.as_io_error().raw_os_error() {
-                Some(_) => io::Error::new(reply.as_io_error().kind(), reply.to_string()),
-                None => reply.into(),
-            };
-            ControlError { doing, source }
-        }
+/// The kernel's own explanation is in the text of the reply, not in the error number.
+fn of_reply(doing: String) -> impl FnOnce(ReplyError) -> SwitchError {
+    move |reply| {
+        let source = match reply.as_io_error().raw_os_error() {
+            Some(_) => io::Error::new(reply.as_io_error().kind(), reply.to_string()),
+            None => reply.into(),
+        };
+        SwitchError::System { doing, source }
     }
 }
 
 /// `None` in place of an error where the device or kernel lacks the feature.
-pub fn supported<T>(answer: Result<T, ControlError>) -> Result<Option<T>, ControlError> {
+pub fn supported<T>(answer: Result<T, SwitchError>) -> Result<Option<T>, SwitchError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) => match error.kind() {
@@ -84,7 +58,7 @@ impl Control {
         doing: impl Into<String>,
         request: &R,
         mut read: impl for<'a> FnMut(R::ReplyType<'a>) -> Result<T, ErrorContext>,
-    ) -> Result<Vec<T>, ControlError> {
+    ) -> Result<Vec<T>, SwitchError> {
         let doing = doing.into();
         let mut answers = Vec::new();
         let mut receive = || -> Result<(), ReplyError> {
@@ -94,7 +68,7 @@ impl Control {
             }
             Ok(())
         };
-        receive().map_err(ControlError::of_reply(doing))?;
+        receive().map_err(of_reply(doing))?;
         Ok(answers)
     }
 
@@ -104,10 +78,10 @@ impl Control {
         doing: impl Into<String>,
         request: &R,
         read: impl for<'a> FnMut(R::ReplyType<'a>) -> Result<T, ErrorContext>,
-    ) -> Result<T, ControlError> {
+    ) -> Result<T, SwitchError> {
         let doing = doing.into();
         let answers = self.ask(doing.clone(), request, read)?;
-        let absent = || ControlError::of_io(doing)(io::Error::other("the kernel sent no answer"));
+        let absent = || SwitchError::of_io(doing)(io::Error::other("the kernel sent no answer"));
         answers.into_iter().next().ok_or_else(absent)
     }
 }
@@ -115,6 +89,37 @@ impl Control {
 impl Default for Control {
     fn default() -> Self {
         Control::new()
+    }
+}
+
+/// A request whose header netlink-bindings lacks or has wrong. Its reply is a list of attributes.
+pub(super) struct RawRequest {
+    pub protocol: Protocol,
+    /// The header, then the attributes.
+    pub payload: Vec<u8>,
+}
+
+/// Length of the header of both generic netlink (command, version, two bytes reserved) and struct rtgenmsg (family,
+/// padded).
+const MESSAGE_HEADER_BYTES: usize = 4;
+
+impl NetlinkRequest for RawRequest {
+    type ReplyType<'buf> = &'buf [u8];
+
+    fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    fn flags(&self) -> u16 {
+        0
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn decode_reply(reply: &[u8]) -> &[u8] {
+        reply.get(MESSAGE_HEADER_BYTES..).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,7 @@
 //! A row of the table: everything that nicpoll knows of a knob.
 
+use std::cmp::Ordering;
+
 use super::value::{Unit, Value, ValueError};
 
 /// A row of the [table](super::table).
@@ -105,16 +107,23 @@ pub(crate) enum Place {
     Feature(&'static str),
     /// A value of each NAPI instance, and perhaps one of the interface.
     Napi(NapiPlace),
-    /// A parameter of interrupt moderation, by its number in `ETHTOOL_A_COALESCE_*`.
-    Coalescing { attribute: u16 },
-    /// The size of a ring, by its number in `ETHTOOL_A_RINGS_*`.
-    Ring { attribute: u16 },
+    /// A number of a card, by its attribute in a table of ethtool netlink.
+    Card(CardTable, u16),
     /// A value below `/proc/sys`, as the interface's network namespace sees it.
     Sysctl(&'static str),
     /// The CPUs that a thread may use.
     ThreadCpus,
     /// The class and priority of a thread.
     ThreadPolicy,
+}
+
+/// Numbers of a card that are read together and set one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CardTable {
+    /// `ETHTOOL_A_COALESCE_*`: interrupt moderation.
+    Coalescing,
+    /// `ETHTOOL_A_RINGS_*`: the sizes of rings.
+    Rings,
 }
 
 /// A value of NAPI instances.
@@ -187,11 +196,11 @@ impl Place {
     /// The word before or after a knob's name that says which kind it is.
     pub fn label(&self) -> Option<&'static str> {
         match self {
-            Place::Coalescing { .. } => Some("coalescing"),
+            Place::Card(CardTable::Coalescing, _) => Some("coalescing"),
             Place::Sysctl(_) => Some("sysctl"),
             Place::ThreadCpus => Some("CPUs"),
             Place::ThreadPolicy => Some("scheduling"),
-            Place::Link | Place::Feature(_) | Place::Napi(_) | Place::Ring { .. } => None,
+            _ => None,
         }
     }
 
@@ -205,8 +214,8 @@ impl Place {
             Place::Feature(_) => ("feature", ETHTOOL),
             Place::Napi(own) if own.file.is_some() => ("NAPI value", SYSFS),
             Place::Napi(_) => ("NAPI value", "each NAPI instance, netdev netlink"),
-            Place::Coalescing { .. } => ("coalescing parameter", ETHTOOL),
-            Place::Ring { .. } => ("ring size", ETHTOOL),
+            Place::Card(CardTable::Coalescing, _) => ("coalescing parameter", ETHTOOL),
+            Place::Card(CardTable::Rings, _) => ("ring size", ETHTOOL),
             Place::Sysctl(_) => ("sysctl", "/proc/sys"),
             Place::ThreadCpus | Place::ThreadPolicy => ("thread", "the scheduler"),
         }
@@ -219,8 +228,8 @@ impl Place {
             Place::Feature(_) => ("feature", JournalArgument::Feature),
             Place::Napi(own) if own.file.is_some() => (own.key, JournalArgument::Scope),
             Place::Napi(own) => (own.key, JournalArgument::Napi),
-            Place::Coalescing { .. } => ("moderation", JournalArgument::RowName),
-            Place::Ring { .. } => ("ring", JournalArgument::RowName),
+            Place::Card(CardTable::Coalescing, _) => ("moderation", JournalArgument::RowName),
+            Place::Card(CardTable::Rings, _) => ("ring", JournalArgument::RowName),
             Place::Sysctl(_) => ("sysctl", JournalArgument::RowName),
             Place::ThreadCpus => ("thread_cpus", JournalArgument::Thread),
             Place::ThreadPolicy => ("thread_policy", JournalArgument::Thread),
@@ -270,7 +279,7 @@ impl KnobRow {
 
     /// Whether it is a parameter of interrupt moderation.
     pub fn is_moderation(&self) -> bool {
-        matches!(self.place, Place::Coalescing { .. })
+        matches!(self.place, Place::Card(CardTable::Coalescing, _))
     }
 
     /// Its name with that of the features that it covers.
@@ -325,3 +334,15 @@ impl PartialEq for KnobRow {
 }
 
 impl Eq for KnobRow {}
+
+impl PartialOrd for KnobRow {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KnobRow {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(other.name)
+    }
+}

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::row::{
-    Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Phase, Place, WriteRule,
+    CardTable, Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Phase, Place, WriteRule,
 };
 use super::value::{Unit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
 
@@ -200,7 +200,7 @@ pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
 const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
         name,
-        place: Place::Coalescing { attribute },
+        place: Place::Card(CardTable::Coalescing, attribute),
         disturbs: Disturbance::DependsOnDriver,
         help,
         ..ROW
@@ -260,7 +260,7 @@ pub(crate) static ADAPTIVE_TX: KnobRow =
 const fn ring(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
         name,
-        place: Place::Ring { attribute },
+        place: Place::Card(CardTable::Rings, attribute),
         disturbs: Disturbance::ResetsQueues,
         help,
         ..ROW

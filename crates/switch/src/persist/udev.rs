@@ -11,8 +11,8 @@ use nicpoll_sys::netns::NetNamespace;
 
 use crate::apply::Switch;
 use crate::error::SwitchError;
-use crate::journal::{Change, DEFAULT_DIRECTORY, Journal, JournalError};
-use crate::kernel::{ControlError, Kernel, Machine, Target};
+use crate::journal::{Change, DEFAULT_DIRECTORY, Journal};
+use crate::kernel::{Kernel, Machine, Target};
 use crate::knob::{Knob, Value, table};
 use crate::request::Values;
 
@@ -127,7 +127,7 @@ fn take_over_one(
     let namespace = NetNamespace::open(Path::new(UDEV_NAMESPACE));
     let entered = namespace.and_then(|namespace| machine.enter(namespace));
     let doing = format!("entering the network namespace of the interface with ifindex {ifindex}");
-    let netns_inode = entered.map_err(ControlError::of_io(doing))?;
+    let netns_inode = entered.map_err(SwitchError::of_io(doing))?;
     let mut links = machine
         .run(netns_inode, |control| control.links())??
         .into_iter();
@@ -146,8 +146,8 @@ fn take_over_one(
     }
     match journal.take(&target, |record| record.standing = changes.to_vec()) {
         // Another command does the same just now.
-        Ok(_) | Err(JournalError::Busy(_)) => Ok(()),
-        Err(error) => Err(error.into()),
+        Ok(_) | Err(SwitchError::Busy(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::error::{Refusal, SwitchError};
 use crate::kernel::{
-    Control, ControlError, GRO_FEATURE, Kernel, LinkInfo, Machine, Napi, Target, search, supported,
+    Control, GRO_FEATURE, Kernel, LinkInfo, Machine, Napi, Target, search, supported,
 };
 use crate::knob::row::Phase;
 use crate::knob::{Knob, Value, table};
@@ -54,7 +55,7 @@ impl InterfaceFacts {
     pub(crate) fn gather(
         machine: &mut Machine,
         target: &Target,
-    ) -> Result<InterfaceFacts, ControlError> {
+    ) -> Result<InterfaceFacts, SwitchError> {
         let own = target.clone();
         let mut facts =
             machine.run(target.netns_inode, move |control| gather_own(control, own))??;
@@ -64,13 +65,23 @@ impl InterfaceFacts {
         Ok(facts)
     }
 
+    /// A refusal of a change of this interface.
+    pub(crate) fn refusal(&self, reason: impl Into<String>, remedy: impl Into<String>) -> Refusal {
+        Refusal {
+            interface: self.target.interface.name.clone(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+            is_of_kernel: false,
+        }
+    }
+
     /// The NAPI instances, none where they cannot be listed.
     pub fn napis(&self) -> &[Napi] {
         self.napis.as_deref().unwrap_or_default()
     }
 }
 
-fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, ControlError> {
+fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, SwitchError> {
     let ifindex = target.interface.ifindex;
     let link = control.link_named(&target.interface.name)?;
     let mut values = control.read_own(&target)?;
@@ -100,7 +111,7 @@ fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, C
     })
 }
 
-fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, ControlError> {
+fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, SwitchError> {
     let own = facts.target.netns_inode;
     let Some(ifindex) = facts.link.lower else {
         return Ok(Peer::default());
@@ -113,7 +124,7 @@ fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, Cont
         return Ok(Peer::default());
     };
     let (links, features) = machine.run(netns_inode, move |control| {
-        Ok::<_, ControlError>((control.links()?, control.features(ifindex)?))
+        Ok::<_, SwitchError>((control.links()?, control.features(ifindex)?))
     })??;
     let mut links = links.into_iter();
     let Some(link) = links.find(|link| link.interface.ifindex == ifindex) else {
@@ -131,9 +142,8 @@ fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, Cont
 }
 
 /// Enters the namespace that `own` counts as `id`, if a process or a name leads to it.
-fn enter_numbered(machine: &mut Machine, own: u64, id: i32) -> Result<Option<u64>, ControlError> {
-    let failed =
-        |error| ControlError::of_io(format!("entering the network namespace number {id}"))(error);
+fn enter_numbered(machine: &mut Machine, own: u64, id: i32) -> Result<Option<u64>, SwitchError> {
+    let failed = &SwitchError::of_io(format!("entering the network namespace number {id}"));
     let search = search(|namespace| {
         let descriptor = namespace.as_fd().as_raw_fd() as u32;
         let number = machine.run(own, move |control| control.netnsid_of(descriptor));

@@ -8,8 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::kernel::{ControlError, Interface, LinkInfo, Napi};
+use crate::kernel::{Interface, Napi};
 use crate::knob::{Knob, Scope, table};
+use crate::plan::tests::card;
 use crate::plan::{self, InterfaceFacts};
 use crate::request::{Part, Values};
 
@@ -60,42 +61,33 @@ impl Model {
             .iter()
             .filter(|(knob, _)| knob.scope() == Scope::Device);
         let values = own.map(|(knob, number)| (knob.clone(), Value::Number(*number)));
+        let of = |row, id| self.values[&Knob::of_napi(row, id)];
         let napi = |id: u32| Napi {
             id,
-            defer_hard_irqs: Some(self.values[&Knob::of_napi(&table::DEFER_HARD_IRQS, id)] as u32),
-            gro_flush_timeout_ns: Some(self.values[&Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id)]),
-            irq_suspend_timeout_ns: Some(
-                self.values[&Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id)],
-            ),
-            threaded: Some(self.values[&Knob::of_napi(&table::THREADED, id)] as u32),
+            defer_hard_irqs: Some(of(&table::DEFER_HARD_IRQS, id) as u32),
+            gro_flush_timeout_ns: Some(of(&table::GRO_FLUSH_TIMEOUT, id)),
+            irq_suspend_timeout_ns: Some(of(&table::IRQ_SUSPEND_TIMEOUT, id)),
+            threaded: Some(of(&table::THREADED, id) as u32),
             ..Napi::default()
         };
-        InterfaceFacts {
-            target: target.clone(),
-            link: LinkInfo {
-                interface: target.interface.clone(),
-                is_up: true,
-                ..LinkInfo::default()
-            },
-            has_gro: true,
-            values: values.collect(),
-            napis: Some(self.napi_ids().into_iter().map(napi).collect()),
-            rx_queues: BTreeMap::new(),
-            ring_slots: None,
-            peer: None,
-        }
+        let mut facts = card();
+        facts.link.interface = target.interface.clone();
+        facts.target = target.clone();
+        facts.values = values.collect();
+        facts.napis = Some(self.napi_ids().into_iter().map(napi).collect());
+        facts
     }
 }
 
 impl Kernel for Model {
-    fn read(&mut self, _: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+    fn read(&mut self, _: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
         Ok(self.values.get(knob).map(|&value| Value::Number(value)))
     }
 
-    fn write(&mut self, _: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+    fn write(&mut self, _: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError> {
         if let Some(left) = &mut self.writes_left {
             if *left == 0 {
-                return Err(ControlError::of_io("writing")(io::Error::other("killed")));
+                return Err(SwitchError::of_io("writing")(io::Error::other("killed")));
             }
             *left -= 1;
         }
@@ -144,6 +136,12 @@ fn target() -> Target {
     }
 }
 
+fn journal() -> (tempfile::TempDir, Journal) {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path().join("state"));
+    (home, journal)
+}
+
 /// Of a process that has ended.
 fn terms() -> Terms {
     Terms::held_by(Owner {
@@ -180,7 +178,7 @@ fn put_back_all(journal: &Journal, kernel: &mut Model) -> Result<(), SwitchError
     let entry = the_record(journal);
     let changes = entry.record().all_changes();
     undo::put_back(kernel, &target(), &changes)?;
-    Ok(entry.close()?)
+    entry.close()
 }
 
 fn value() -> impl Strategy<Value = u64> {
@@ -253,8 +251,7 @@ proptest! {
     fn what_was_set_and_set_again_is_put_back_exactly(
         model in models(), first in requests(), second in requests(), part in parts()
     ) {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path().join("state"));
+        let (home, journal) = journal();
         let mut kernel = model.clone();
         for request in [&first, &second] {
             set(&journal, &mut kernel, request, &part).unwrap();
@@ -271,8 +268,7 @@ proptest! {
         model in models(), first in requests(), second in requests(), part in parts(),
         killed_at in 0..12u32, again_at in 0..12u32
     ) {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path().join("state"));
+        let (_home, journal) = journal();
         let mut kernel = model.clone();
         set(&journal, &mut kernel, &first, &part).unwrap();
         let standing = kernel.values.clone();
@@ -296,8 +292,7 @@ proptest! {
     /// A record that was read back, with any values in it: nothing is written but what it says, and zeros.
     #[test]
     fn only_what_is_recorded_is_written(model in models(), request in requests(), part in parts()) {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path().join("state"));
+        let (_home, journal) = journal();
         let mut kernel = model.clone();
         set(&journal, &mut kernel, &request, &part).unwrap();
         let changes = the_record(&journal).record().all_changes();
@@ -325,8 +320,7 @@ proptest! {
         model in models(), standing in requests(), other in requests(), part in parts(),
         turns in 0..5u32, killed_at in 0..12u32
     ) {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path().join("state"));
+        let (_home, journal) = journal();
         let mut kernel = model.clone();
         set(&journal, &mut kernel, &standing, &part).unwrap();
         let before = kernel.values.clone();

@@ -16,7 +16,7 @@ use nicpoll_sys::schedule::Policy;
 
 use crate::error::SwitchError;
 use crate::journal::{Change, fault_point};
-use crate::kernel::{ControlError, Kernel, Target};
+use crate::kernel::{Kernel, Target};
 use crate::knob::row::{Phase, WriteRule};
 use crate::knob::{Knob, KnobRow, Scope, Unit, Value, table};
 
@@ -119,7 +119,12 @@ pub fn put_back(
 ) -> Result<(), SwitchError> {
     let is_down = kernel.read(target, &Knob::of_interface(&table::UP))? == Some(Value::flag(false));
     if is_down && has_values_of_instances(changes) {
-        return Err(SwitchError::Down(Box::new(target.clone())));
+        return Err(when_up(
+            target,
+            "is down, and its NAPI instances had values of their own, which can be put back only while it is up. Bring \
+             it up",
+            "",
+        ));
     }
     run(kernel, target, &steps_back(changes))?;
     for change in changes {
@@ -128,12 +133,7 @@ pub fn put_back(
             None => {}
             Some(now) if now == change.before => {}
             Some(now) => {
-                return Err(SwitchError::not_taken(
-                    target,
-                    &change.knob,
-                    &change.before,
-                    Some(now),
-                ));
+                return Err(not_taken(target, &change.knob, &change.before, Some(now)));
             }
         }
     }
@@ -166,12 +166,40 @@ fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), S
     Ok(())
 }
 
-fn explained(error: ControlError, target: &Target, knob: &Knob) -> SwitchError {
+fn explained(error: SwitchError, target: &Target, knob: &Knob) -> SwitchError {
     let is_of_all = knob.row().phase == Phase::Napi && knob.scope() == Scope::Device;
     if is_of_all && error.kind() == io::ErrorKind::Unsupported {
-        return SwitchError::NoInstances(Box::new(target.clone()));
+        return when_up(
+            target,
+            "has no NAPI instance now, and the kernel changes 'threaded' only while it has. Bring it up",
+            "; a veth needs GRO on, too",
+        );
     }
-    error.into()
+    error
+}
+
+/// What can be put back only while the interface is up.
+fn when_up(target: &Target, why: &str, more: &str) -> SwitchError {
+    let (name, up) = (&target.interface.name, target.bring_up());
+    let netns = target.netns_option();
+    SwitchError::Failed(format!(
+        "{name} {why} ({up}{more}), then: nicpoll restore {name}{netns}"
+    ))
+}
+
+/// The kernel accepted a value and shows another one.
+pub(crate) fn not_taken(
+    target: &Target,
+    knob: &Knob,
+    asked: &Value,
+    is: Option<Value>,
+) -> SwitchError {
+    let is = is.map_or_else(|| String::from("gone"), |is| is.to_string());
+    SwitchError::Failed(format!(
+        "{}: {knob} is {is} after it was set to {asked}; the driver does not allow it, or \
+         something else changes it too",
+        target.interface.name
+    ))
 }
 
 /// Whether NAPI instances had values of their own. They can be reached only while the interface is up.

@@ -17,8 +17,22 @@ fn target(ifindex: u32) -> Target {
     }
 }
 
+fn journal() -> (tempfile::TempDir, Journal) {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path().join("state"));
+    (home, journal)
+}
+
+/// A record with one change.
+fn changed(journal: &Journal) -> Entry {
+    let mut entry = take(journal, &target(2)).unwrap();
+    let change = |record: &mut Record| record.standing.push(change(4));
+    entry.update(change).unwrap();
+    entry
+}
+
 /// A new record is empty.
-fn take(journal: &Journal, target: &Target) -> Result<Entry, JournalError> {
+fn take(journal: &Journal, target: &Target) -> Result<Entry, SwitchError> {
     journal.take(target, |_| ())
 }
 
@@ -32,13 +46,9 @@ fn change(before: u64) -> Change {
 
 #[test]
 fn a_record_is_on_disk_until_it_is_closed() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = Journal::at(home.path().join("state"));
+    let (home, journal) = journal();
     assert!(journal.paths().unwrap().is_empty());
-    let mut entry = take(&journal, &target(2)).unwrap();
-    entry
-        .update(|record| record.standing.push(change(4)))
-        .unwrap();
+    let entry = changed(&journal);
     let (path, found) = journal.records().unwrap().remove(0);
     let found = found.unwrap();
     assert_eq!(path, entry.path());
@@ -51,17 +61,15 @@ fn a_record_is_on_disk_until_it_is_closed() {
 
 #[test]
 fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = Journal::at(home.path());
-    let mut first = take(&journal, &target(2)).unwrap();
+    let (_home, journal) = journal();
     // The lock goes along when the file is replaced.
-    first
-        .update(|record| record.standing.push(change(4)))
-        .unwrap();
-    let error = take(&journal, &target(2)).unwrap_err();
-    assert!(matches!(error, JournalError::Busy(_)), "{error}");
-    let error = journal.lock(first.path()).unwrap_err();
-    assert!(matches!(error, JournalError::Busy(_)), "{error}");
+    let first = changed(&journal);
+    for error in [
+        take(&journal, &target(2)).unwrap_err(),
+        journal.lock(first.path()).unwrap_err(),
+    ] {
+        assert!(matches!(error, SwitchError::Busy(_)), "{error}");
+    }
     // Another interface is free.
     let _other = take(&journal, &target(3)).unwrap();
     drop(first);
@@ -71,12 +79,8 @@ fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
 
 #[test]
 fn a_record_of_another_boot_gives_way() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = Journal::at(home.path());
-    let mut entry = take(&journal, &target(2)).unwrap();
-    entry
-        .update(|record| record.standing.push(change(4)))
-        .unwrap();
+    let (_home, journal) = journal();
+    let entry = changed(&journal);
     let path = entry.path().to_path_buf();
     drop(entry);
     let text = fs::read_to_string(&path).unwrap();
@@ -88,12 +92,8 @@ fn a_record_of_another_boot_gives_way() {
 
 #[test]
 fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = Journal::at(home.path());
-    let mut entry = take(&journal, &target(2)).unwrap();
-    entry
-        .update(|record| record.standing.push(change(4)))
-        .unwrap();
+    let (_home, journal) = journal();
+    let entry = changed(&journal);
     drop(entry);
     let mut moved = target(2);
     moved.netns_inode = 8;
@@ -112,13 +112,12 @@ fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
     assert!(entry.record().standing.is_empty());
     successor.interface.device_id = None;
     let refused = take(&journal, &successor).unwrap_err();
-    assert!(matches!(refused, JournalError::NoDevice(_)), "{refused}");
+    assert!(refused.to_string().contains("mount sysfs"), "{refused}");
 }
 
 #[test]
 fn what_is_not_a_record_is_named_and_left_alone() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = Journal::at(home.path());
+    let (_home, journal) = journal();
     let path = take(&journal, &target(2)).unwrap().path().to_path_buf();
     let whole = fs::read(&path).unwrap();
     let foreign = String::from_utf8(whole.clone())
@@ -137,7 +136,7 @@ fn what_is_not_a_record_is_named_and_left_alone() {
             journal.lock(&path).unwrap_err(),
             journal.records().unwrap().remove(0).1.unwrap_err(),
         ] {
-            assert!(matches!(error, JournalError::NotARecord { .. }), "{error}");
+            assert!(error.to_string().contains("is not a record"), "{error}");
         }
         assert_eq!(fs::read(&path).unwrap(), torn);
     }
@@ -147,8 +146,8 @@ fn what_is_not_a_record_is_named_and_left_alone() {
 
 #[test]
 fn another_version_is_refused() {
-    let home = tempfile::tempdir().unwrap();
-    let entry = take(&Journal::at(home.path()), &target(2)).unwrap();
+    let (_home, journal) = journal();
+    let entry = take(&journal, &target(2)).unwrap();
     let text = fs::read_to_string(entry.path()).unwrap();
     let newer = text.replace("\"version\": 3", "\"version\": 4");
     assert_ne!(text, newer);
@@ -160,13 +159,12 @@ fn another_version_is_refused() {
 
 #[test]
 fn what_a_dead_writer_left_is_swept_away_and_what_a_living_one_writes_is_not() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = Journal::at(home.path());
-    let mine = home
-        .path()
-        .join(format!("7-2.{}-0.tmp", std::process::id()));
-    let left = home.path().join("7-2.4194304-0.tmp");
-    let foreign = home.path().join("notes.txt");
+    let (_home, journal) = journal();
+    let directory = journal.directory();
+    fs::create_dir(directory).unwrap();
+    let mine = directory.join(format!("7-2.{}-0.tmp", std::process::id()));
+    let left = directory.join("7-2.4194304-0.tmp");
+    let foreign = directory.join("notes.txt");
     for path in [&mine, &left, &foreign] {
         fs::write(path, "").unwrap();
     }
