@@ -7,7 +7,7 @@ use std::time::Duration;
 use nicpoll_model::numbers::{count, duration_text, figure};
 use nicpoll_model::{Discipline, Finding, NapiShow};
 use nicpoll_observe::PollRhythm;
-use nicpoll_switch::{LinkInfo, goes_by_backlog, is_stacked};
+use nicpoll_switch::{LinkInfo, Napi, goes_by_backlog, is_stacked};
 
 /// The share of rounds above which one cause is the discipline; below, it is a hybrid.
 const MOST: f64 = 0.9;
@@ -16,13 +16,9 @@ const LONG_IDLENESS: Duration = Duration::from_secs(1);
 /// `NETDEV_NAPI_THREADED_BUSY_POLL`, include/uapi/linux/netdev.h.
 pub const THREADED_BUSY_POLL: u32 = 2;
 
-/// The values of a NAPI instance that decide how it learns of packets.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Values {
-    pub defer_hard_irqs: u32,
-    pub gro_flush_timeout_ns: u64,
-    pub irq_suspend_timeout_ns: Option<u64>,
-    pub threaded: Option<u32>,
+fn finding(discipline: Discipline, why: impl Into<String>) -> Finding {
+    let why = why.into();
+    Finding { discipline, why }
 }
 
 /// Whether a timer polls by these values.
@@ -31,9 +27,9 @@ pub fn is_timed(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> bool {
 }
 
 /// The discipline of one instance by its settings.
-pub fn by_setting(values: Values) -> Finding {
-    let timeout_ns = values.gro_flush_timeout_ns;
-    let defer = values.defer_hard_irqs;
+pub fn by_setting(values: &Napi) -> Finding {
+    let timeout_ns = values.gro_flush_timeout_ns.unwrap_or_default();
+    let defer = values.defer_hard_irqs.unwrap_or_default();
     let (discipline, mut why) = if values.threaded == Some(THREADED_BUSY_POLL) {
         let why = "a kernel thread polls without end (threaded 2)";
         (Discipline::BusyPoll, String::from(why))
@@ -71,7 +67,7 @@ pub fn by_setting(values: Values) -> Finding {
             "; an application that polls may keep interrupts off for {suspend}"
         ));
     }
-    Finding { discipline, why }
+    finding(discipline, why)
 }
 
 /// The discipline of an interface by the settings of all its instances.
@@ -83,32 +79,25 @@ pub fn by_settings(napis: &[NapiShow], link: &LinkInfo) -> Finding {
         return first.setting.clone();
     }
     let same = |napi: &NapiShow| napi.setting.discipline == first.setting.discipline;
-    Finding {
-        discipline: if napis.iter().all(same) {
-            first.setting.discipline
-        } else {
-            Discipline::Hybrid
-        },
-        why: String::from("the NAPI instances have different values"),
-    }
+    let discipline = match napis.iter().all(same) {
+        true => first.setting.discipline,
+        false => Discipline::Hybrid,
+    };
+    finding(discipline, "the NAPI instances have different values")
 }
 
 fn without_napi(link: &LinkInfo) -> Finding {
     let driver = link.interface.driver.as_str();
-    let (discipline, why) = match (link.is_up, goes_by_backlog(driver)) {
-        (false, _) => (
+    match (link.is_up, goes_by_backlog(driver)) {
+        (false, _) => finding(
             Discipline::Idle,
             "it is down, and NAPI instances are there only while it is up",
         ),
-        (true, true) => (
+        (true, true) => finding(
             Discipline::Backlog,
             "it has no receive NAPI instance (a veth has one with GRO on)",
         ),
-        (true, false) => return elsewhere(driver),
-    };
-    Finding {
-        discipline,
-        why: String::from(why),
+        (true, false) => elsewhere(driver),
     }
 }
 
@@ -121,50 +110,38 @@ fn elsewhere(driver: &str) -> Finding {
         }
         kind => format!("a {kind} has no receive NAPI instance that could be polled"),
     };
-    Finding {
-        discipline: Discipline::Elsewhere,
-        why,
-    }
+    finding(Discipline::Elsewhere, why)
 }
 
 /// The discipline of an interface without queues: that of the interfaces below it, given by name.
 pub fn of_lower(below: &[(&str, Option<&Finding>)]) -> Option<Finding> {
     let names: Vec<&str> = below.iter().map(|(name, _)| *name).collect();
-    let names = names.join(", ");
     let first = below.first()?.1?;
+    let arrive = |how: &str| format!("its packets arrive at {}{how}", names.join(", "));
     if let [_] = below {
-        return Some(Finding {
-            discipline: first.discipline,
-            why: format!("its packets arrive at {names}: {}", first.why),
-        });
+        let how = format!(": {}", first.why);
+        return Some(finding(first.discipline, arrive(&how)));
     }
     let all: Option<Vec<&Finding>> = below.iter().map(|(_, finding)| *finding).collect();
     let is_same = |one: &&Finding| one.discipline == first.discipline;
     if all?.iter().all(is_same) {
-        return Some(Finding {
-            discipline: first.discipline,
-            why: format!("its packets arrive at {names}, and each of them is so"),
-        });
+        let how = ", and each of them is so";
+        return Some(finding(first.discipline, arrive(how)));
     }
     let each = below.iter().filter_map(|(name, finding)| {
         let discipline = finding.as_ref()?.discipline;
         Some(format!("{name} ({discipline})"))
     });
-    Some(Finding {
-        discipline: Discipline::Elsewhere,
-        why: format!(
-            "its packets arrive at {}",
-            each.collect::<Vec<_>>().join(", ")
-        ),
-    })
+    let each: Vec<String> = each.collect();
+    let why = format!("its packets arrive at {}", each.join(", "));
+    Some(finding(Discipline::Elsewhere, why))
 }
 
 /// The discipline by polls. `timeout_ns` is the timer's setting, 0 for none.
 pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
-    let finding = |discipline, why| Finding { discipline, why };
     let (polls, rounds, timed) = (rhythm.polls, rhythm.rounds, rhythm.timer_rounds);
     if polls == 0 {
-        return finding(Discipline::Idle, String::from("it did not poll"));
+        return finding(Discipline::Idle, "it did not poll");
     }
     let share = |part: u64, whole: u64| part as f64 / whole as f64;
     let packets = format!("{} packets a poll", figure(share(rhythm.frames, polls)));
@@ -229,10 +206,7 @@ pub fn without_polls(has_napi: bool, driver: &str, rx_packets_per_second: Option
     if !has_napi && !goes_by_backlog(driver) {
         return elsewhere(driver);
     }
-    let idle = |why: &str| Finding {
-        discipline: Discipline::Idle,
-        why: String::from(why),
-    };
+    let idle = |why| finding(Discipline::Idle, why);
     let rx_packets_per_second = match rx_packets_per_second {
         None => return idle("nothing polled; packets are not counted"),
         Some(0.0) => return idle("no packet came and nothing polled"),
@@ -244,33 +218,30 @@ pub fn without_polls(has_napi: bool, driver: &str, rx_packets_per_second: Option
     } else {
         format!("{rate} packets/s came without a NAPI instance")
     };
-    Finding {
-        discipline: Discipline::Backlog,
-        why,
-    }
+    finding(Discipline::Backlog, why)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn values(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Values {
-        Values {
-            defer_hard_irqs,
-            gro_flush_timeout_ns,
-            ..Values::default()
+    fn values(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
+        Napi {
+            defer_hard_irqs: Some(defer_hard_irqs),
+            gro_flush_timeout_ns: Some(gro_flush_timeout_ns),
+            ..Napi::default()
         }
     }
 
     #[test]
     fn settings_mean_what_the_kernel_makes_of_them() {
-        let discipline = |defer, timeout| by_setting(values(defer, timeout)).discipline;
+        let discipline = |defer, timeout| by_setting(&values(defer, timeout)).discipline;
         assert_eq!(discipline(0, 0), Discipline::Interrupt);
         assert_eq!(discipline(5, 0), Discipline::Interrupt);
         assert_eq!(discipline(0, 20_000), Discipline::Interrupt);
         assert_eq!(discipline(2, 200_000), Discipline::Hybrid);
         assert_eq!(discipline(i32::MAX as u32, 200_000), Discipline::Polling);
-        let busy = by_setting(Values {
+        let busy = by_setting(&Napi {
             threaded: Some(2),
             irq_suspend_timeout_ns: Some(20_000_000),
             ..values(0, 0)

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nicpoll_model::Unseen;
 use nicpoll_observe::BpfError;
 use nicpoll_switch::{LinkInfo, SwitchError};
 use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace, NetnsThread, ThreadGone};
@@ -105,6 +106,14 @@ pub fn inside<T: Send + 'static, E: From<InspectError> + Send + 'static>(
         ))
     })?;
     thread.run(move |()| work()).map_err(InspectError::from)?
+}
+
+/// A part that could not be seen.
+pub(crate) fn unseen(what: &str, why: impl Into<String>) -> Unseen {
+    Unseen {
+        what: String::from(what),
+        why: why.into(),
+    }
 }
 
 /// Says what was being done when something failed.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io;
-use std::iter;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,8 +24,8 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::ethtool;
 
-use crate::discipline::{Values, by_setting, by_settings, of_lower, of_rhythm, without_polls};
-use crate::error::{InspectError, chosen};
+use crate::discipline::{by_setting, by_settings, of_lower, of_rhythm, without_polls};
+use crate::error::{InspectError, chosen, unseen};
 use crate::interrupts::{description, interrupts, is_storm, look_for_storms};
 
 mod variables;
@@ -201,24 +200,23 @@ impl Look {
             }
             stills.push(still(&mut control, &abilities, link)?);
         }
-        let mut unseen = Vec::new();
+        let mut hidden = Vec::new();
         if stills.iter().any(|still| still.show.napis.is_none()) {
-            unseen.push(Unseen {
-                what: String::from("NAPI instances"),
-                why: String::from("this kernel does not list them; Linux 6.8 or later does"),
-            });
+            let why = "this kernel does not list them; Linux 6.8 or later does";
+            hidden.push(unseen("NAPI instances", why));
         }
-        let mut recorded = Recorded::of_this_machine();
+        let journal = Journal::of_this_machine();
+        let mut machine = Machine::new();
         for Still { show, .. } in &mut stills {
-            match recorded.of(&show.name) {
+            match recorded(&journal, &mut machine, &show.name) {
                 Ok((drift, pending)) => {
                     show.drift = Some(drift);
                     show.pending = pending;
                 }
-                Err(error) => unseen.push(Unseen {
-                    what: format!("what 'nicpoll set' had set of {}", show.name),
-                    why: why_unread(&error),
-                }),
+                Err(error) => {
+                    let what = format!("what 'nicpoll set' had set of {}", show.name);
+                    hidden.push(unseen(&what, why_unread(&error)));
+                }
             }
         }
         Ok(Look {
@@ -229,7 +227,7 @@ impl Look {
             storm_threshold,
             watched: None,
             watch: None,
-            unseen,
+            unseen: hidden,
         })
     }
 
@@ -282,8 +280,7 @@ impl Look {
         begun
             .map_err(|error| {
                 let why = format!("{error}; run it as root");
-                let what = String::from(what);
-                self.unseen.insert(0, Unseen { what, why });
+                self.unseen.insert(0, unseen(what, why));
             })
             .ok()
     }
@@ -295,10 +292,27 @@ impl Look {
         self.storm_threshold > 0 && stills.any(|still| !interrupts_of(still, &lines).is_empty())
     }
 
-    /// The cost of watching, measured by another short look; `None` after the first time.
+    /// The cost of watching, measured by another short look; `None` after the first time. The timing itself costs, so it
+    /// is no part of the look.
     fn cost(&mut self) -> Option<EventCost> {
-        let (watch, exact) = self.watch.take()?;
-        cost_of(&watch, exact)
+        let (watch, mut exact) = self.watch.take()?;
+        let mut timed_runs = || {
+            let polls = watch.timed_runs().ok()?;
+            match &mut exact {
+                Some(exact) => Some(polls.plus(exact.timed_runs().ok()?)),
+                None => Some(polls),
+            }
+        };
+        let timing = nicpoll_observe::start_timing().ok()?;
+        let (before, began) = (timed_runs()?, Instant::now());
+        thread::sleep(COST_LOOK);
+        let seconds = began.elapsed().as_secs_f64();
+        let runs = timed_runs()?.since(before);
+        drop(timing);
+        runs.map(|runs| EventCost {
+            ns_per_event: runs.ns_per_run,
+            events_per_second: runs.runs as f64 / seconds,
+        })
     }
 
     fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, InspectError> {
@@ -332,36 +346,14 @@ impl Look {
 
 /// Why the journal cannot be read, with the remedy where there is one.
 fn why_unread(error: &SwitchError) -> String {
-    let first: &(dyn Error + 'static) = error;
-    let causes: Vec<_> =
-        iter::successors(Some(first), |cause| <dyn Error>::source(*cause)).collect();
-    let text: Vec<String> = causes.iter().map(ToString::to_string).collect();
-    let is_forbidden = causes.iter().any(|cause| {
-        let cause = cause.downcast_ref::<io::Error>();
-        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
-    });
-    text.join(": ") + if is_forbidden { "; run it as root" } else { "" }
-}
-
-/// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
-fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<EventCost> {
-    let mut timed_runs = || {
-        let polls = watch.timed_runs().ok()?;
-        match &mut exact {
-            Some(exact) => Some(polls.plus(exact.timed_runs().ok()?)),
-            None => Some(polls),
-        }
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; run it as root",
+        _ => "",
     };
-    let timing = nicpoll_observe::start_timing().ok()?;
-    let (before, began) = (timed_runs()?, Instant::now());
-    thread::sleep(COST_LOOK);
-    let seconds = began.elapsed().as_secs_f64();
-    let runs = timed_runs()?.since(before);
-    drop(timing);
-    runs.map(|runs| EventCost {
-        ns_per_event: runs.ns_per_run,
-        events_per_second: runs.runs as f64 / seconds,
-    })
+    match error {
+        SwitchError::System { doing, source } => format!("{doing}: {source}{remedy}"),
+        other => other.to_string(),
+    }
 }
 
 /// Reads an interface. What the driver lacks or the kernel does not tell is absent.
@@ -433,24 +425,19 @@ fn napis(
     let show = |napi: Napi| {
         // Kernels that cannot set the values of single instances do not tell them either; all others
         // tell both.
-        let values = device.unwrap_or(Values {
-            defer_hard_irqs: napi.defer_hard_irqs.unwrap_or_default(),
-            gro_flush_timeout_ns: napi.gro_flush_timeout_ns.unwrap_or_default(),
-            irq_suspend_timeout_ns: napi.irq_suspend_timeout_ns,
-            threaded: napi.threaded,
-        });
+        let values = device.unwrap_or(napi);
         let is_served = |queue: &&Queue| queue.is_rx && queue.napi_id == Some(napi.id);
         let rx_queues = queues.iter().filter(is_served).map(|queue| queue.id);
         NapiShow {
             id: napi.id,
             irq: napi.irq,
             rx_queues: rx_queues.collect(),
-            defer_hard_irqs: values.defer_hard_irqs,
-            gro_flush_timeout_ns: values.gro_flush_timeout_ns,
+            defer_hard_irqs: values.defer_hard_irqs.unwrap_or_default(),
+            gro_flush_timeout_ns: values.gro_flush_timeout_ns.unwrap_or_default(),
             irq_suspend_timeout_ns: values.irq_suspend_timeout_ns,
             threaded: values.threaded,
             thread: napi.thread_pid.and_then(|pid| observed_thread(pid).ok()),
-            setting: by_setting(values),
+            setting: by_setting(&values),
             rhythm: None,
         }
     };
@@ -458,7 +445,7 @@ fn napis(
 }
 
 /// The values of all instances of an interface, on kernels where they have no values of their own.
-fn device_values(link: &LinkInfo) -> Values {
+fn device_values(link: &LinkInfo) -> Napi {
     let directory = format!("/sys/class/net/{}", link.interface.name);
     let read = |file: &str| -> Option<u64> {
         let text = fs::read_to_string(format!("{directory}/{file}")).ok()?;
@@ -466,13 +453,13 @@ fn device_values(link: &LinkInfo) -> Values {
     };
     // A thread in another namespace may see the interfaces of the first one there.
     if read("ifindex") != Some(link.interface.ifindex.into()) {
-        return Values::default();
+        return Napi::default();
     }
-    Values {
-        defer_hard_irqs: read("napi_defer_hard_irqs").unwrap_or(0) as u32,
-        gro_flush_timeout_ns: read("gro_flush_timeout").unwrap_or(0),
-        irq_suspend_timeout_ns: None,
+    Napi {
+        defer_hard_irqs: read("napi_defer_hard_irqs").map(|count| count as u32),
+        gro_flush_timeout_ns: read("gro_flush_timeout"),
         threaded: read("threaded").map(|threaded| threaded as u32),
+        ..Napi::default()
     }
 }
 
@@ -503,42 +490,26 @@ fn cpus_of(irq: u32) -> Option<String> {
     Some(String::from(list.trim())).filter(|list| !list.is_empty())
 }
 
-/// The journal, as seen from the caller's namespace.
-struct Recorded {
-    journal: Journal,
-    /// A thread of its own looks: only that is certain to see this namespace's devices under `/sys`.
-    machine: Machine,
-}
-
-impl Recorded {
-    fn of_this_machine() -> Self {
-        Recorded {
-            journal: Journal::of_this_machine(),
-            machine: Machine::new(),
-        }
+/// The values of an interface that somebody else changed, and its unconfirmed change. A thread of the machine's looks:
+/// only that is certain to see this namespace's devices under `/sys`.
+///
+/// # Errors
+/// When the journal may not be read.
+fn recorded(
+    journal: &Journal,
+    machine: &mut Machine,
+    interface: &str,
+) -> Result<(Vec<DriftShow>, Option<PendingShow>), SwitchError> {
+    if journal.paths()?.is_empty() {
+        return Ok((Vec::new(), None));
     }
-
-    /// The values of an interface that somebody else changed, and its unconfirmed change.
-    ///
-    /// # Errors
-    /// When the journal may not be read.
-    fn of(
-        &mut self,
-        interface: &str,
-    ) -> Result<(Vec<DriftShow>, Option<PendingShow>), SwitchError> {
-        if self.journal.paths()?.is_empty() {
-            return Ok((Vec::new(), None));
-        }
-        let netns_inode = self.machine.enter_current()?;
-        let name = String::from(interface);
-        let interface = self
-            .machine
-            .run(netns_inode, move |control| control.interface(&name))??;
-        let target = Target::new(netns_inode, interface);
-        let drift = drift_of(&self.journal, &mut self.machine, &target)?;
-        let drift = drift.iter().map(DriftShow::from).collect();
-        Ok((drift, pending_of(&self.journal, &target)?))
-    }
+    let netns_inode = machine.enter_current()?;
+    let name = String::from(interface);
+    let interface = machine.run(netns_inode, move |control| control.interface(&name))??;
+    let target = Target::new(netns_inode, interface);
+    let drift = drift_of(journal, machine, &target)?;
+    let drift = drift.iter().map(DriftShow::from).collect();
+    Ok((drift, pending_of(journal, &target)?))
 }
 
 /// An interface without queues learns of packets as those below it do.

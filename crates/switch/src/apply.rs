@@ -11,6 +11,6 @@ mod resolve;
 mod warnings;
 
 pub use alternate::{Alternation, Arm, Turns};
-pub use change::{Held, Switch, require_privileges};
+pub use change::{Switch, require_privileges};
 pub use proof::{Witness, prove, watch_time};
 pub use resolve::{Resolved, client_address, is_all, namespace_named};

@@ -12,13 +12,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::apply::{Held, Resolved, Switch, require_privileges};
+use crate::apply::{Resolved, Switch, require_privileges};
 use crate::error::SwitchError;
 use crate::journal::{DIRECTORY_VARIABLE, Journal, Owner, boottime_ns, journal_error};
 use crate::kernel::Machine;
 use crate::plan::{Needs, Preview, preview};
 use crate::recover::{attempts_of, recover, undo_unconfirmed};
 use crate::request::{Name, POLLING_PERIOD_NS, Values};
+use crate::transaction::Held;
 
 /// The guard's message when it no longer ends with its client's terminal.
 const READY: &str = "ready";
@@ -255,7 +256,7 @@ impl Toggles {
             .resolve(&names, &values, netns_inode, Needs::Refuse);
         let Resolved { orders, .. } = resolved?;
         let facts = self.switch.survey(&orders)?;
-        let preview = preview(&orders, &facts, Needs::Refuse)?;
+        let preview = preview(&facts, Needs::Refuse)?;
         if preview == Preview::default() {
             return Err(SwitchError::Failed(format!(
                 "{interface} polls already; 'nicpoll set {interface} -polling' puts it back"

@@ -21,8 +21,8 @@ mod request;
 mod transaction;
 
 pub use apply::{
-    Alternation, Arm, Held, Resolved, Switch, Turns, Witness, client_address, is_all,
-    namespace_named, prove, require_privileges, watch_time,
+    Alternation, Arm, Resolved, Switch, Turns, Witness, client_address, is_all, namespace_named,
+    prove, require_privileges, watch_time,
 };
 pub use error::SwitchError;
 pub use guard::{GUARD_COMMAND, Guard, Toggles, guard_of_this_program, watch_over};
@@ -43,7 +43,7 @@ pub use request::{
     Name, Order, POLLING_PERIOD_NS, Part, Request, Setting, Values, did_you_mean, similar,
 };
 pub use transaction::undo::Drift;
-pub use transaction::{writes_back, writes_kept};
+pub use transaction::{Held, writes_back, writes_kept};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

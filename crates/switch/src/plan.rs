@@ -78,16 +78,12 @@ fn has_phase(values: &Values, phase: Phase) -> bool {
 }
 
 /// Refuses what can never work on this interface or kernel.
-pub fn check(
-    facts: &InterfaceFacts,
-    abilities: &Abilities,
-    values: &Values,
-    part: &Part,
-) -> Result<(), Refusal> {
+pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusal> {
+    let values = &facts.asked.values;
     if needs_napi(values) {
         check_kind(facts)?;
     }
-    check_kernel(facts, abilities, values, part)?;
+    check_kernel(facts, abilities)?;
     for (row, to) in values.iter() {
         let is_needed = match row.phase {
             Phase::Card | Phase::Host => true,
@@ -103,13 +99,10 @@ pub fn check(
 }
 
 fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
-    let unknown = |reason: String, remedy: String| facts.refusal(reason, remedy);
     if let Place::Sysctl(name) = row.place {
-        return unknown(
+        return facts.refusal(
             format!("its network namespace has no sysctl {name} of its own"),
-            String::from(
-                "sysctl -a shows those that there are; one of the whole machine is set outside of every namespace",
-            ),
+            "sysctl -a shows those that there are; one of the whole machine is set outside of every namespace",
         );
     }
     let (kind, _) = row.place.describe();
@@ -122,38 +115,30 @@ fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
         true => String::from("it has none at all; polling by a timer works without"),
         false => format!("it has {}", names.join(", ")),
     };
-    unknown(format!("its driver has no {kind} {}", row.name), remedy)
+    facts.refusal(format!("its driver has no {kind} {}", row.name), remedy)
 }
 
 fn check_kind(facts: &InterfaceFacts) -> Result<(), Refusal> {
-    let driver = facts.link.interface.driver.as_str();
-    let (reason, remedy) = if facts.link.is_loopback {
-        (
+    let (reason, remedy) = match facts.link.interface.driver.as_str() {
+        _ if facts.link.is_loopback => (
             "a loopback hands each packet over within the sender's own call and has no NAPI",
             "there is nothing to poll",
-        )
-    } else if driver == "tun" {
-        (
+        ),
+        "tun" => (
             "a tun or tap device is fed by writes of a program, which wake its NAPI each time, whatever is set",
             "set the interface that the program's packets come from",
-        )
-    } else if is_stacked(driver) {
-        (
+        ),
+        kind if is_stacked(kind) => (
             "it has no queue of its own, and nothing below it is in this namespace",
             "set the interface below it, where that one is (--netns)",
-        )
-    } else {
-        return Ok(());
+        ),
+        _ => return Ok(()),
     };
     Err(facts.refusal(reason, remedy))
 }
 
-fn check_kernel(
-    facts: &InterfaceFacts,
-    abilities: &Abilities,
-    values: &Values,
-    part: &Part,
-) -> Result<(), Refusal> {
+fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusal> {
+    let Order { values, part, .. } = &facts.asked;
     let missing = |(reason, remedy): (&str, &str)| {
         Err(Refusal {
             is_of_kernel: true,
@@ -202,14 +187,15 @@ fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
 }
 
 /// The offload features and the state of the links that a command sets. The rest may need them.
-pub fn features(orders: &[Order], facts: &[InterfaceFacts]) -> Vec<Write> {
+pub fn features(all: &[InterfaceFacts]) -> Vec<Write> {
     let mut writes = Vec::new();
-    for (Order { values, .. }, facts) in orders.iter().zip(facts) {
-        for (row, to) in values.iter().filter(|(row, _)| row.phase <= Phase::Feature) {
+    for facts in all {
+        let values = facts.asked.values.iter();
+        for (row, to) in values.filter(|(row, _)| row.phase <= Phase::Feature) {
             let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
             let changed = own.filter(|(_, from)| *from != to);
             writes.extend(changed.map(|(knob, from)| {
-                Write::new(&facts.target, knob.clone(), from.clone(), to.clone())
+                Write::new(&facts.asked.target, knob.clone(), from.clone(), to.clone())
             }));
         }
     }
@@ -221,40 +207,37 @@ pub fn features(orders: &[Order], facts: &[InterfaceFacts]) -> Vec<Write> {
 /// # Errors
 /// A refusal when something has to be changed and `needs` does not allow it, or nothing would help.
 pub fn preconditions(
-    orders: &[Order],
-    facts: &[InterfaceFacts],
+    all: &[InterfaceFacts],
     needs: Needs,
 ) -> Result<Vec<(Target, Write)>, Refusal> {
-    let planned = features(orders, facts);
-    let mut all = Vec::new();
-    for (order, facts) in orders.iter().zip(facts) {
-        for write in preconditions_of(facts, &order.values, &planned, needs)? {
-            all.push((order.target.clone(), write));
-        }
+    let planned = features(all);
+    let mut needed = Vec::new();
+    for facts in all {
+        let writes = preconditions_of(facts, &planned, needs)?.into_iter();
+        needed.extend(writes.map(|write| (facts.asked.target.clone(), write)));
     }
-    Ok(all)
+    Ok(needed)
 }
 
 /// The changes on an interface and on its other end without which its settings cannot work. `planned` is changed anyhow.
 fn preconditions_of(
     facts: &InterfaceFacts,
-    values: &Values,
     planned: &[Write],
     needs: Needs,
 ) -> Result<Vec<Write>, Refusal> {
-    if !needs_napi(values) || needs == Needs::Trust {
+    if !needs_napi(&facts.asked.values) || needs == Needs::Trust {
         return Ok(Vec::new());
     }
     let mut writes = Vec::new();
     if !facts.link.is_up {
         let up = Knob::of_interface(&table::UP);
-        writes.push(Write::of_flag(&facts.target, up, true));
+        writes.push(Write::of_flag(&facts.asked.target, up, true));
     }
     let lacks_napi = facts.napis().is_empty();
     if facts.link.interface.driver == "veth" {
         if lacks_napi && !facts.has_gro {
             let gro = Knob::of_feature(GRO_FEATURE);
-            writes.extend(gro.map(|gro| Write::of_flag(&facts.target, gro, true)));
+            writes.extend(gro.map(|gro| Write::of_flag(&facts.asked.target, gro, true)));
         }
         writes.extend(peer_writes(facts, lacks_napi)?);
     } else if lacks_napi && facts.link.is_up && facts.napis.is_some() {
@@ -305,24 +288,25 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
 }
 
 /// The writes of the settings themselves, in the order in which they are made.
-pub fn settings(
-    facts: &InterfaceFacts,
-    values: &Values,
-    part: &Part,
-) -> Result<Vec<Write>, Refusal> {
-    let napis = chosen(facts, part)?;
+pub fn settings(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
+    let Order {
+        target,
+        part,
+        values,
+    } = &facts.asked;
+    let napis = chosen(facts)?;
     let mut writes = Vec::new();
     for group in napi_groups(values) {
         let is_single = |(row, to): &(&'static KnobRow, Option<&Value>)| {
             to.is_some_and(|to| is_by_instance(row, to, part))
         };
         writes.extend(if group.iter().any(is_single) {
-            of_instances(&facts.target, &napis, &group)
+            of_instances(target, &napis, &group)
         } else {
             of_device(facts, &group)
         });
     }
-    writes.extend(of_card(facts, values));
+    writes.extend(of_card(facts));
     Ok(writes)
 }
 
@@ -359,10 +343,10 @@ fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
     for (row, to) in group {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob).cloned();
-        writes.extend(from.map(|from| written(&facts.target, knob, from, *to)));
+        writes.extend(from.map(|from| written(&facts.asked.target, knob, from, *to)));
     }
     for napi in facts.napis() {
-        let own = of_instance(&facts.target, napi, group);
+        let own = of_instance(&facts.asked.target, napi, group);
         writes.extend(own.into_iter().map(|write| Write {
             is_implied: true,
             ..write
@@ -394,8 +378,12 @@ fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
 }
 
 /// Adaptive moderation goes off before the numbers are written, and on after.
-fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
-    let card = values.iter().filter(|(row, _)| row.phase == Phase::Card);
+fn of_card(facts: &InterfaceFacts) -> Vec<Write> {
+    let card = facts
+        .asked
+        .values
+        .iter()
+        .filter(|(row, _)| row.phase == Phase::Card);
     let mut card: Vec<_> = card.collect();
     card.sort_by_key(|(row, to)| match (row.is_adaptive(), to.number()) {
         (true, Some(0)) => 0,
@@ -405,23 +393,20 @@ fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
     let write = |(row, to): (&'static KnobRow, &Value)| {
         let knob = Knob::of_interface(row);
         let from = facts.values.get(&knob)?.clone();
-        Some(Write::new(&facts.target, knob, from, to.clone()))
+        Some(Write::new(&facts.asked.target, knob, from, to.clone()))
     };
     let writes = card.into_iter().filter_map(write);
     writes.filter(|write| !write.is_implied).collect()
 }
 
 /// The writes to the threads, once they exist.
-pub fn threads(
-    facts: &InterfaceFacts,
-    values: &Values,
-    part: &Part,
-) -> Result<Vec<Write>, Refusal> {
+pub fn threads(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
     let mut writes = Vec::new();
+    let values = &facts.asked.values;
     if !has_phase(values, Phase::Thread) {
         return Ok(writes);
     }
-    for napi in chosen(facts, part)? {
+    for napi in chosen(facts)? {
         for (row, to) in values.iter().filter(|(row, _)| row.phase == Phase::Thread) {
             let knob = napi.thread_pid.map(|pid| Knob::of_thread(row, pid));
             let found = knob.and_then(|knob| Some((facts.values.get(&knob)?.clone(), knob)));
@@ -431,71 +416,61 @@ pub fn threads(
                     "add --threaded",
                 ));
             };
-            writes.push(Write::new(&facts.target, knob, from, to.clone()));
+            writes.push(Write::new(&facts.asked.target, knob, from, to.clone()));
         }
     }
     writes.retain(|write| !write.is_implied);
     Ok(writes)
 }
 
-fn chosen<'a>(facts: &'a InterfaceFacts, part: &Part) -> Result<Vec<&'a Napi>, Refusal> {
-    let unknown = |what: &str, known: String| {
-        let reason = format!("it has no {what}");
-        facts.refusal(reason, known)
-    };
-    let ids = match part {
-        Part::Whole => return Ok(facts.napis().iter().collect()),
-        Part::Napis(ids) => ids.clone(),
-        Part::RxQueues(queues) => {
-            let of = |queue: &u32| facts.rx_queues.get(queue).copied();
-            let known: Vec<String> = facts.rx_queues.keys().map(|q| format!("rx{q}")).collect();
-            let remedy = if known.is_empty() {
-                String::from(
-                    "its driver does not say which NAPI serves which queue: name it by id (IF:napiN)",
-                )
-            } else {
-                format!("it has {}", known.join(", "))
-            };
-            let ids = queues.iter().map(|queue| {
-                of(queue).ok_or_else(|| unknown(&format!("receive queue {queue}"), remedy.clone()))
-            });
-            ids.collect::<Result<_, _>>()?
+/// The NAPI instances concerned.
+fn chosen(facts: &InterfaceFacts) -> Result<Vec<&Napi>, Refusal> {
+    let napis = facts.napis();
+    let find = |id: &u32| napis.iter().find(|napi| napi.id == *id);
+    let unknown = |what: String, known: String| facts.refusal(format!("it has no {what}"), known);
+    match &facts.asked.part {
+        Part::Whole => Ok(napis.iter().collect()),
+        Part::Napis(ids) => {
+            let known: Vec<String> = napis.iter().map(|napi| napi.id.to_string()).collect();
+            let known = format!("it has: {}", known.join(", "));
+            let of =
+                |id| find(id).ok_or_else(|| unknown(format!("NAPI instance {id}"), known.clone()));
+            ids.iter().map(of).collect()
         }
-    };
-    let known: Vec<String> = facts
-        .napis()
-        .iter()
-        .map(|napi| napi.id.to_string())
-        .collect();
-    let find = |id: &u32| facts.napis().iter().find(|napi| napi.id == *id);
-    ids.iter()
-        .map(|id| {
-            let remedy = format!("it has: {}", known.join(", "));
-            find(id).ok_or_else(|| unknown(&format!("NAPI instance {id}"), remedy))
-        })
-        .collect()
+        Part::RxQueues(queues) => {
+            let known: Vec<String> = facts.rx_queues.keys().map(|q| format!("rx{q}")).collect();
+            let known = match known.is_empty() {
+                true => String::from(
+                    "its driver does not say which NAPI serves which queue: name it by id (IF:napiN)",
+                ),
+                false => format!("it has {}", known.join(", ")),
+            };
+            let of = |queue| {
+                let napi = facts.rx_queues.get(queue).and_then(find);
+                napi.ok_or_else(|| unknown(format!("receive queue {queue}"), known.clone()))
+            };
+            queues.iter().map(of).collect()
+        }
+    }
 }
 
 /// The writes of a command. Nothing is changed.
 ///
 /// # Errors
 /// A refusal, as the command itself would get it.
-pub fn preview(
-    orders: &[Order],
-    facts: &[InterfaceFacts],
-    needs: Needs,
-) -> Result<Preview, SwitchError> {
-    let mut writes = features(orders, facts);
-    let needed = preconditions(orders, facts, needs)?;
+pub fn preview(all: &[InterfaceFacts], needs: Needs) -> Result<Preview, SwitchError> {
+    let mut writes = features(all);
+    let needed = preconditions(all, needs)?;
     writes.extend(needed.into_iter().map(|(_, write)| write));
     let needs_more = !writes.is_empty();
     let mut is_open_ended = false;
-    for (Order { values, part, .. }, facts) in orders.iter().zip(facts) {
+    for facts in all {
+        let values = &facts.asked.values;
         // Instances and threads may come with the first writes.
         let makes_threads = values.get(&table::THREADED).is_some();
         let steps = [
-            (settings(facts, values, part), needs_more),
-            (threads(facts, values, part), needs_more || makes_threads),
+            (settings(facts), needs_more),
+            (threads(facts), needs_more || makes_threads),
         ];
         for (step, may_come) in steps {
             match step {

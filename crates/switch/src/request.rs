@@ -9,6 +9,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strsim::levenshtein;
 
 use crate::kernel::Target;
 use crate::knob::value::parse_numbers;
@@ -310,7 +311,7 @@ pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let allowed = MISTAKES_MAX.min(word.chars().count() / LETTERS_MIN);
     let near = candidates
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate));
+        .map(|candidate| (levenshtein(word, candidate), candidate));
     let near = near.filter(|(mistakes, _)| (1..=allowed).contains(mistakes));
     near.min_by_key(|(mistakes, _)| *mistakes)
         .map(|(_, candidate)| candidate)
@@ -319,22 +320,6 @@ pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// A correction of a mistyped word, as the end of a sentence; empty when no candidate is near.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     similar(word, candidates).map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
-}
-
-/// Levenshtein's distance: the fewest letters to put in, take out or replace.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (column, own) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *own);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

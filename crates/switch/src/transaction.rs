@@ -36,13 +36,16 @@ impl Terms {
     }
 }
 
-/// The locked interfaces of a command, and the changes made on them.
+/// The locked interfaces of a command, and the changes made on them. Nobody else can change the interfaces meanwhile.
+///
+/// Dropping it does *not* put anything back, since that needs the [`crate::Switch`]: `restore` does. If it is
+/// dropped unrestored, the owner's guard or [`crate::recover()`] at the next start puts everything back.
 #[derive(Debug)]
-pub struct Transaction {
+pub struct Held {
     entries: Vec<Entry>,
 }
 
-impl Transaction {
+impl Held {
     /// Takes the interfaces. Nothing is changed yet.
     ///
     /// A companion is an interface that is changed only because another one needs it, such as the other end of
@@ -65,7 +68,7 @@ impl Transaction {
         }
         // The same order everywhere: of two commands, one gets all.
         wanted.sort_by_key(|(target, _)| Journal::file_name(target));
-        let mut transaction = Transaction {
+        let mut transaction = Held {
             entries: Vec::new(),
         };
         match transaction.take(journal, terms, &wanted) {
@@ -176,16 +179,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// The changes made since the transaction began.
-    pub fn changes(&self) -> Vec<(Target, Change)> {
+    /// Every held value that differs from the one before.
+    pub fn writes(&self) -> Vec<SwitchWrite> {
         let of = |entry: &Entry| {
-            let target = entry.record().target();
-            let attempt = entry.record().attempt.clone();
-            let changes = attempt.map_or_else(Vec::new, |attempt| attempt.changes);
-            merged(&[], &changes)
-                .into_iter()
-                .map(move |change| (target.clone(), change))
-                .collect::<Vec<_>>()
+            let attempt = entry.record().attempt.as_ref();
+            let changes = attempt.map_or_else(Vec::new, |attempt| merged(&[], &attempt.changes));
+            writes_kept(&entry.record().target(), &changes)
         };
         self.entries.iter().flat_map(of).collect()
     }

@@ -1,19 +1,16 @@
 //! Interfaces of FreeBSD hosts (HOST:IF): what `nicpoll set`, `restore` and `show` do with them over ssh.
 
 use nicpoll_core::Knob;
-use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;
 use nicpoll_switch::freebsd::{
-    self as freebsd, FreebsdChange, FreebsdHost, FreebsdTarget, FreebsdWrite, HZ_ADVISED,
-    LineChange, Survey,
+    self as freebsd, FreebsdChange, FreebsdHost, FreebsdRestored, FreebsdTarget, FreebsdWrite,
+    HZ_ADVISED, LineChange, Survey,
 };
 use nicpoll_sys::tell;
 
 use super::report::Report;
 use crate::failure::Failure;
 use crate::output::print;
-
-const POLLING_IS_GONE: &str = "its kernel has polling no more, and what was set went along";
 
 /// Switches an interface, or prints the commands that would.
 pub fn switch(
@@ -66,44 +63,34 @@ fn advise(survey: &Survey, target: &FreebsdTarget) {
 
 /// Puts an interface back.
 pub fn restore(target: &FreebsdTarget, report: &mut Report) -> Result<(), Failure> {
-    let journal = Journal::of_this_machine();
-    let Some(restored) = freebsd::restore(&journal, target)? else {
-        say_nothing_changed(target);
-        return Ok(());
-    };
-    let mut notes = restored.drift;
-    if restored.is_gone {
-        notes.push(String::from(POLLING_IS_GONE));
+    let restored = freebsd::restore(&Journal::of_this_machine(), target)?;
+    match told(target, restored) {
+        Some(restored) => report.host_restored(restored.document),
+        None => Ok(()),
     }
-    for note in &notes {
-        tell!("nicpoll: {target}: {note}");
-    }
-    report.host_restored(SwitchRestored {
-        interface: target.to_string(),
-        is_as_before: !restored.is_gone,
-        notes,
-    })
 }
 
 /// Prints the commands that would put an interface back.
 pub fn would_restore(target: &FreebsdTarget) -> Result<(), Failure> {
-    let journal = Journal::of_this_machine();
-    let Some(restored) = freebsd::would_restore(&journal, target)? else {
-        say_nothing_changed(target);
-        return Ok(());
-    };
-    for drift in restored.drift {
-        tell!("nicpoll: {target}: {drift}");
-    }
-    if restored.is_gone {
-        tell!("nicpoll: {target}: {POLLING_IS_GONE}");
-        return Ok(());
-    }
-    Ok(print(&commands(target, &restored.writes))?)
+    let restored = freebsd::would_restore(&Journal::of_this_machine(), target)?;
+    let restored = told(target, restored).filter(|restored| restored.document.is_as_before);
+    Ok(restored.map_or(Ok(()), |restored| {
+        print(&commands(target, &restored.writes))
+    })?)
 }
 
-fn say_nothing_changed(target: &FreebsdTarget) {
-    tell!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
+/// Says what there is to say about a result.
+fn told(target: &FreebsdTarget, restored: Option<FreebsdRestored>) -> Option<FreebsdRestored> {
+    if restored.is_none() {
+        tell!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
+    }
+    for note in restored
+        .iter()
+        .flat_map(|restored| &restored.document.notes)
+    {
+        tell!("nicpoll: {target}: {note}");
+    }
+    restored
 }
 
 /// Puts back what was changed on hosts; one that cannot be reached does not keep the others.

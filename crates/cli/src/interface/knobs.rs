@@ -79,7 +79,7 @@ impl KnobArgs {
         };
         Err(Failure::Usage(format!(
             "--{} sets kern.polling.{} of a FreeBSD host (HOST:em0); {}",
-            variable.option(),
+            variable.option,
             variable.name(),
             variable.on_linux
         )))
@@ -97,7 +97,7 @@ impl Args for KnobArgs {
                 .value_parser(ValueParser::new(parser))
         });
         let far = variables().map(|variable| {
-            option(variable.option(), variable.help)
+            option(variable.option, variable.help)
                 .value_name("N")
                 .value_parser(
                     clap::value_parser!(u32).range(..=i64::from(variable.max.unwrap_or(u32::MAX))),
@@ -182,7 +182,7 @@ impl FromArgMatches for KnobArgs {
                 .extend(raw(name).map(|text| format!("--{name}={text}")));
         }
         for variable in variables() {
-            let value = matches.get_one::<u32>(variable.option());
+            let value = matches.get_one::<u32>(variable.option);
             self.variables.extend(value.map(|value| (variable, *value)));
         }
         Ok(())

@@ -48,50 +48,27 @@ pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 /// Runs `nicpoll set` and returns its exit code.
 pub fn set(args: &SetArgs) -> Result<u8, Failure> {
-    if let Some(target) = FreebsdTarget::among(interface_words(&args.words))? {
+    if let Some(target) = FreebsdTarget::among(split(&args.words).0)? {
         return set_on_freebsd(args, &target);
     }
     args.knobs.refuse_on_linux()?;
     let (names, is_polling) = words(args)?;
-    let mut report = Report::new(args.json, args.netns.as_deref(), args.dry_run);
-    let mut switch = Switch::new(Journal::of_this_machine());
-    if args.no_persist {
-        if !args.dry_run && require_privileges().is_ok() {
-            // Without its rule udev forgets what it saved.
-            take_over(&mut switch)?;
-        }
-        remove_files(args, &names, &mut report)?;
-        return report.finish();
-    }
-    require_privileges()?;
-    // What has begun is finished or put back; a second signal ends at once.
-    let _stop = Stop::on_signals().context("catching signals")?;
-    if !args.dry_run {
-        put_back_left(switch.journal())?;
-        take_over(&mut switch)?;
-    }
-    let netns_inode = switch.enter(args.netns.as_deref())?;
-    if args.no_polling {
-        put_back_named(&mut switch, &names, netns_inode, args.dry_run, &mut report)?;
-    } else if args.confirm {
-        keep(&mut switch, &names, netns_inode, &mut report)?;
-    } else {
-        change(
-            args,
-            (&names, is_polling),
-            &mut switch,
-            netns_inode,
-            &mut report,
-        )?;
-    }
-    report.finish()
+    let mut command = Setting {
+        args,
+        names,
+        is_polling,
+        switch: Switch::new(Journal::of_this_machine()),
+        report: Report::new(args.json, args.netns.as_deref(), args.dry_run),
+    };
+    command.run()?;
+    command.report.finish()
 }
 
-/// The words without the one that switches on.
-fn interface_words(words: &[String]) -> &[String] {
+/// The words without the one that switches on, and whether it is there.
+fn split(words: &[String]) -> (&[String], bool) {
     match words.split_last() {
-        Some((last, names)) if last == POLLING => names,
-        _ => words,
+        Some((last, names)) if last == POLLING => (names, true),
+        _ => (words, false),
     }
 }
 
@@ -99,14 +76,10 @@ fn interface_words(words: &[String]) -> &[String] {
 fn set_on_freebsd(args: &SetArgs, target: &FreebsdTarget) -> Result<u8, Failure> {
     refuse_options_of_linux(args)?;
     let polling = args.words.len() > 1;
+    let knobs = args.knobs.variables.iter();
     let asked = FreebsdChange {
         polling,
-        knobs: args
-            .knobs
-            .variables
-            .iter()
-            .map(|(variable, value)| (variable.knob, *value))
-            .collect(),
+        knobs: knobs.map(|(one, value)| (one.knob, *value)).collect(),
     };
     let is_asked = asked != FreebsdChange::default();
     if is_asked && (args.no_polling || args.no_persist) {
@@ -157,9 +130,8 @@ fn refuse_options_of_linux(args: &SetArgs) -> Result<(), Failure> {
     let Some(option) = knob.or(other.map(|(_, option)| *option)) else {
         return Ok(());
     };
-    let known: Vec<String> = variables()
-        .map(|one| format!("--{}", one.option()))
-        .collect();
+    let known = variables().map(|one| format!("--{}", one.option));
+    let known: Vec<String> = known.collect();
     wrong(&format!(
         "{option} is for interfaces of this machine; a FreeBSD host knows {}",
         known.join(", ")
@@ -170,60 +142,226 @@ fn wrong<T>(text: &str) -> Result<T, Failure> {
     Err(Failure::Usage(String::from(text)))
 }
 
-/// Changes settings, or says what would be changed.
-fn change(
-    args: &SetArgs,
-    (names, is_polling): (&[Name], bool),
-    switch: &mut Switch,
-    netns_inode: u64,
-    report: &mut Report,
-) -> Result<(), Failure> {
-    let values = args.values(is_polling)?;
-    let Resolved { orders, notes } = switch.resolve(names, &values, netns_inode, args.needs())?;
-    for note in notes {
-        tell!("nicpoll: {note}");
+/// The command for interfaces of this machine.
+struct Setting<'a> {
+    args: &'a SetArgs,
+    names: Vec<Name>,
+    /// Whether the word 'polling' follows the names.
+    is_polling: bool,
+    switch: Switch,
+    report: Report,
+}
+
+impl Setting<'_> {
+    fn run(&mut self) -> Result<(), Failure> {
+        let args = self.args;
+        if args.no_persist {
+            if !args.dry_run && require_privileges().is_ok() {
+                // Without its rule udev forgets what it saved.
+                take_over(&mut self.switch)?;
+            }
+            return self.remove_files();
+        }
+        require_privileges()?;
+        // What has begun is finished or put back; a second signal ends at once.
+        let _stop = Stop::on_signals().context("catching signals")?;
+        if !args.dry_run {
+            put_back_left(self.switch.journal())?;
+            take_over(&mut self.switch)?;
+        }
+        let netns_inode = self.switch.enter(args.netns.as_deref())?;
+        if args.no_polling {
+            let (switch, report) = (&mut self.switch, &mut self.report);
+            put_back_named(switch, &self.names, netns_inode, args.dry_run, report)
+        } else if args.confirm {
+            self.keep(netns_inode)
+        } else {
+            self.change(netns_inode)
+        }
     }
-    let files = plan_files(args, names, is_polling, &values)?;
-    let facts = switch.survey(&orders)?;
-    let planned = preview(&orders, &facts, args.needs())?;
-    for warning in switch.warnings(&facts, &values)? {
-        tell!("nicpoll: {warning}");
+
+    /// Changes settings, or says what would be changed.
+    fn change(&mut self, netns_inode: u64) -> Result<(), Failure> {
+        let args = self.args;
+        let (values, needs) = (args.values(self.is_polling)?, args.needs());
+        let resolved = self
+            .switch
+            .resolve(&self.names, &values, netns_inode, needs);
+        let Resolved { orders, notes } = resolved?;
+        for note in notes {
+            tell!("nicpoll: {note}");
+        }
+        let files = self.plan_files(&values)?;
+        let facts = self.switch.survey(&orders)?;
+        let planned = preview(&facts, needs)?;
+        for warning in self.switch.warnings(&facts, &values)? {
+            tell!("nicpoll: {warning}");
+        }
+        self.warn_of_drift(&orders)?;
+        if args.dry_run {
+            self.report.wrote(&planned, netns_inode)?;
+            return self.report.files(&files);
+        }
+        let trial = match planned == Preview::default() {
+            true => None,
+            false => args.trial(self.switch.carries_own_ssh(netns_inode, &orders)?),
+        };
+        if trial.is_some() && !files.is_empty() {
+            return wrong(
+                "--persist does not go with a change that has to be confirmed; set and confirm it first, then repeat \
+                 it with --persist",
+            );
+        }
+        self.put_files(&files)?;
+        let writes = match trial {
+            None => self.switch.set(&orders, needs).map_err(Failure::from),
+            Some(time) => change_for(&mut self.switch, &orders, needs, time),
+        };
+        let done = Preview {
+            writes: writes.inspect_err(|_| take_back(&files))?,
+            is_open_ended: false,
+        };
+        self.report.wrote(&done, netns_inode)?;
+        if let Some(time) = trial {
+            let netns = args.netns.as_deref();
+            let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
+            tell!(
+                "nicpoll: undone in {} s unless it is confirmed: nicpoll set {}{netns} --confirm",
+                time.as_secs(),
+                self.listed()
+            );
+            self.report.is_trial(time);
+        }
+        let time = args.look.unwrap_or_else(|| watch_time(&values));
+        if time.is_zero() || !needs_napi(&values) {
+            return Ok(());
+        }
+        self.show_proof(&orders, time)
     }
-    warn_of_drift(switch, &orders)?;
-    if args.dry_run {
-        report.wrote(&planned, netns_inode)?;
-        return report.files(&files);
+
+    /// Shows whether the polls are as the values mean.
+    fn show_proof(&mut self, orders: &[Order], time: Duration) -> Result<(), Failure> {
+        let mut names: Vec<String> = Vec::new();
+        for order in orders {
+            let name = &order.target.interface.name;
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let inode = orders.first().map_or(0, |order| order.target.netns_inode);
+        let machine = self.switch.machine();
+        let proofs = prove(machine, Arc::new(PollWitness), inode, &names, time);
+        self.report.proved(proofs, self.args.netns.as_deref())
     }
-    let trial = if planned == Preview::default() {
-        None
-    } else {
-        args.trial(switch.carries_own_ssh(netns_inode, &orders)?)
-    };
-    if trial.is_some() && !files.is_empty() {
-        return Err(Failure::Usage(String::from(
-            "--persist does not go with a change that has to be confirmed; set and confirm it first, then repeat it \
-             with --persist",
-        )));
+
+    /// The names of the interfaces, as the command line has them.
+    fn listed(&self) -> String {
+        let names = self.names.iter().map(|name| name.interface.as_str());
+        names.collect::<Vec<_>>().join(" ")
     }
-    put_files(&files, report)?;
-    let writes = match trial {
-        None => switch.set(&orders, args.needs()).map_err(Failure::from),
-        Some(time) => change_for(switch, &orders, args.needs(), time),
-    };
-    let done = Preview {
-        writes: writes.inspect_err(|_| take_back(&files))?,
-        is_open_ended: false,
-    };
-    report.wrote(&done, netns_inode)?;
-    if let Some(time) = trial {
-        say_how_to_confirm(args, names, time);
-        report.is_trial(time);
+
+    /// Keeps a change that waits to be confirmed.
+    fn keep(&mut self, netns_inode: u64) -> Result<(), Failure> {
+        let mut kept = Vec::new();
+        for path in self.switch.records_of(&self.names, netns_inode)? {
+            kept.extend(confirm(self.switch.journal(), &path).context("confirming")?);
+        }
+        let Some((first, _)) = kept.first() else {
+            return Err(anyhow::anyhow!(
+                "nothing waits to be confirmed there; it was confirmed before, or undone already"
+            )
+            .into());
+        };
+        let netns = first.netns_option();
+        let writes = kept
+            .iter()
+            .flat_map(|(target, changes)| writes_kept(target, changes));
+        self.report.values(writes.collect(), netns_inode)?;
+        tell!(
+            "nicpoll: kept until: nicpoll set {}{netns} -polling",
+            self.listed()
+        );
+        Ok(())
     }
-    let time = args.look.unwrap_or_else(|| watch_time(&values));
-    if time.is_zero() || !needs_napi(&values) {
-        return Ok(());
+
+    fn warn_of_drift(&mut self, orders: &[Order]) -> Result<(), Failure> {
+        let journal = self.switch.journal().clone();
+        for Order { target, .. } in orders {
+            let drift = drift_of(&journal, self.switch.machine(), target)
+                .context("comparing with what was set before")?;
+            for drift in drift {
+                tell!("nicpoll: {}", drift.describe(&target.interface.name));
+            }
+        }
+        Ok(())
     }
-    show_proof(switch, &orders, time, args.netns.as_deref(), report)
+
+    /// The files that make the command's settings come back at boot; none when that is not asked for.
+    fn plan_files(&self, values: &Values) -> Result<Vec<FileChange>, Failure> {
+        let args = self.args;
+        if !args.persist {
+            return Ok(Vec::new());
+        }
+        self.check_names()?;
+        let options = args.persistent_options(self.is_polling);
+        let files = Persistence::at(&args.root);
+        let program = files.program(args.program.as_deref())?;
+        let deferral = Deferral::of(values);
+        let mut changes: Vec<FileChange> = Vec::new();
+        for name in &self.names {
+            let own = files.install(&program, &name.interface, &options, deferral)?;
+            // The template serves all of them.
+            for change in own {
+                if !changes.contains(&change) {
+                    changes.push(change);
+                }
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Shows the files and writes them.
+    fn put_files(&mut self, changes: &[FileChange]) -> Result<(), Failure> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.report.files(changes)?;
+        write_files(changes)?;
+        tell!(
+            "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm \
+             control --reload"
+        );
+        Ok(())
+    }
+
+    /// Takes away what `--persist` wrote.
+    fn remove_files(&mut self) -> Result<(), Failure> {
+        self.check_names()?;
+        let files = Persistence::at(&self.args.root);
+        let mut found = false;
+        for name in &self.names.clone() {
+            let changes = files.remove(&name.interface)?;
+            found |= !changes.is_empty();
+            match self.args.dry_run {
+                true => self.report.files(&changes)?,
+                false => self.put_files(&changes)?,
+            }
+        }
+        if !found {
+            tell!("nicpoll: nothing of nicpoll's runs at boot for that");
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), Failure> {
+        let is_whole = |name: &Name| name.part == Part::Whole;
+        if self.names.iter().all(is_whole) && !is_all(&self.names) {
+            return Ok(());
+        }
+        wrong(
+            "--persist takes whole interfaces, each by its name: NAPI ids and queue numbers may differ after a boot",
+        )
+    }
 }
 
 /// Makes a change that a guard undoes unless it is confirmed.
@@ -234,53 +372,16 @@ fn change_for(
     time: Duration,
 ) -> Result<Vec<nicpoll_switch::Write>, Failure> {
     let until = boottime_ns() + time.as_nanos() as u64;
-    let guard = Guard::start(
-        guard_of_this_program().context("finding this program")?,
-        switch.journal(),
-        Some(until),
-    )?;
+    let program = guard_of_this_program().context("finding this program")?;
+    let guard = Guard::start(program, switch.journal(), Some(until))?;
     let writes = switch.try_until(orders, needs, guard.owner(), until)?;
     guard.leave().context("leaving the change to its guard")?;
     Ok(writes)
 }
 
-/// Shows whether the polls are as the values mean.
-fn show_proof(
-    switch: &mut Switch,
-    orders: &[Order],
-    time: Duration,
-    netns: Option<&str>,
-    report: &mut Report,
-) -> Result<(), Failure> {
-    let mut names: Vec<String> = Vec::new();
-    for order in orders {
-        let name = &order.target.interface.name;
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    let inode = orders.first().map_or(0, |order| order.target.netns_inode);
-    let proofs = prove(switch.machine(), Arc::new(PollWitness), inode, &names, time);
-    report.proved(proofs, netns)
-}
-
-fn say_how_to_confirm(args: &SetArgs, names: &[Name], time: Duration) {
-    let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
-    let netns = args.netns.as_deref();
-    let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
-    tell!(
-        "nicpoll: undone in {} s unless it is confirmed: nicpoll set {}{netns} --confirm",
-        time.as_secs(),
-        names.join(" ")
-    );
-}
-
 /// The names, and whether the word 'polling' follows them.
 fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
-    let (names, is_polling) = match args.words.split_last() {
-        Some((last, names)) if last == POLLING => (names, true),
-        _ => (&args.words[..], false),
-    };
+    let (names, is_polling) = split(&args.words);
     if names.is_empty() {
         return wrong("name an interface: nicpoll set eth0 polling");
     }
@@ -301,36 +402,6 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
     Ok((parse_names(names)?, is_polling))
 }
 
-/// Keeps a change that waits to be confirmed.
-fn keep(
-    switch: &mut Switch,
-    names: &[Name],
-    netns_inode: u64,
-    report: &mut Report,
-) -> Result<(), Failure> {
-    let mut kept = Vec::new();
-    for path in switch.records_of(names, netns_inode)? {
-        kept.extend(confirm(switch.journal(), &path).context("confirming")?);
-    }
-    if kept.is_empty() {
-        return Err(anyhow::anyhow!(
-            "nothing waits to be confirmed there; it was confirmed before, or undone already"
-        )
-        .into());
-    }
-    let netns = kept[0].0.netns_option();
-    let writes = kept
-        .iter()
-        .flat_map(|(target, changes)| writes_kept(target, changes));
-    report.values(writes.collect(), netns_inode)?;
-    let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
-    tell!(
-        "nicpoll: kept until: nicpoll set {}{netns} -polling",
-        names.join(" ")
-    );
-    Ok(())
-}
-
 /// Puts back what killed programs left; what cannot be dealt with is named and left.
 fn put_back_left(journal: &Journal) -> Result<(), Failure> {
     for (path, outcome) in recover(journal)? {
@@ -343,18 +414,6 @@ fn put_back_left(journal: &Journal) -> Result<(), Failure> {
                 tell!("nicpoll: put back what a program that was killed had left ({path})");
             }
             Recovered::Busy | Recovered::Gone | Recovered::NotFound | Recovered::Standing => {}
-        }
-    }
-    Ok(())
-}
-
-fn warn_of_drift(switch: &mut Switch, orders: &[Order]) -> Result<(), Failure> {
-    for Order { target, .. } in orders {
-        let journal = switch.journal().clone();
-        let drift = drift_of(&journal, switch.machine(), target)
-            .context("comparing with what was set before")?;
-        for drift in drift {
-            tell!("nicpoll: {}", drift.describe(&target.interface.name));
         }
     }
     Ok(())
@@ -486,84 +545,12 @@ fn parse_look(text: &str) -> Result<Duration, String> {
     Ok(look)
 }
 
-/// The files that make the command's settings come back at boot; none when that is not asked for.
-fn plan_files(
-    args: &SetArgs,
-    names: &[Name],
-    is_polling: bool,
-    values: &Values,
-) -> Result<Vec<FileChange>, Failure> {
-    if !args.persist {
-        return Ok(Vec::new());
-    }
-    check_names(names)?;
-    let options = args.persistent_options(is_polling);
-    let files = Persistence::at(&args.root);
-    let program = files.program(args.program.as_deref())?;
-    let deferral = Deferral::of(values);
-    let mut changes: Vec<FileChange> = Vec::new();
-    for name in names {
-        let own = files.install(&program, &name.interface, &options, deferral)?;
-        // The template serves all of them.
-        for change in own {
-            if !changes.contains(&change) {
-                changes.push(change);
-            }
-        }
-    }
-    Ok(changes)
-}
-
-/// Shows the files and writes them.
-fn put_files(changes: &[FileChange], report: &mut Report) -> Result<(), Failure> {
-    if changes.is_empty() {
-        return Ok(());
-    }
-    report.files(changes)?;
-    write_files(changes)?;
-    tell!(
-        "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm control \
-         --reload"
-    );
-    Ok(())
-}
-
 /// Makes the files be as they were, because the settings could not be made.
 fn take_back(changes: &[FileChange]) {
     let back: Vec<FileChange> = changes.iter().rev().map(FileChange::reversed).collect();
     if let Err(error) = write_files(&back) {
         tell!("nicpoll: {:#}", anyhow::Error::from(error));
     }
-}
-
-/// Takes away what `--persist` wrote.
-fn remove_files(args: &SetArgs, names: &[Name], report: &mut Report) -> Result<(), Failure> {
-    check_names(names)?;
-    let files = Persistence::at(&args.root);
-    let mut found = false;
-    for name in names {
-        let changes = files.remove(&name.interface)?;
-        found |= !changes.is_empty();
-        if args.dry_run {
-            report.files(&changes)?;
-        } else {
-            put_files(&changes, report)?;
-        }
-    }
-    if !found {
-        tell!("nicpoll: nothing of nicpoll's runs at boot for that");
-    }
-    Ok(())
-}
-
-fn check_names(names: &[Name]) -> Result<(), Failure> {
-    let is_whole = |name: &Name| name.part == Part::Whole;
-    if names.iter().all(is_whole) && !is_all(names) {
-        return Ok(());
-    }
-    Err(Failure::Usage(String::from(
-        "--persist takes whole interfaces, each by its name: NAPI ids and queue numbers may differ after a boot",
-    )))
 }
 
 #[cfg(test)]

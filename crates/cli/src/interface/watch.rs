@@ -87,16 +87,6 @@ struct State {
     toggles: Option<Toggles>,
 }
 
-/// What a key asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Quit,
-    Scale,
-    Polling,
-    Up,
-    Down,
-}
-
 /// Shows the watch until it ends, is quit or is signalled.
 fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
     let mut state = State {
@@ -167,32 +157,15 @@ fn wait(
             continue;
         }
         match event::read().context("reading a key")? {
-            Event::Key(key) => match action(key) {
-                Some(Action::Quit) => return Ok(false),
-                Some(action) => state.act(action),
+            Event::Key(key) => match state.answer(key) {
+                Some(true) => {}
+                Some(false) => return Ok(false),
                 None => continue,
             },
             Event::Resize(..) => {}
             _ => continue,
         }
         state.draw(terminal)?;
-    }
-}
-
-fn action(key: KeyEvent) -> Option<Action> {
-    if key.kind == KeyEventKind::Release {
-        return None;
-    }
-    // A terminal in raw mode makes no signal of it.
-    let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('c') if is_interrupt => Some(Action::Quit),
-        KeyCode::Char('q') | KeyCode::Esc => Some(Action::Quit),
-        KeyCode::Char('s') => Some(Action::Scale),
-        KeyCode::Char('p') => Some(Action::Polling),
-        KeyCode::Up => Some(Action::Up),
-        KeyCode::Down => Some(Action::Down),
-        _ => None,
     }
 }
 
@@ -226,25 +199,35 @@ impl State {
             .map(String::from)
     }
 
-    fn act(&mut self, action: Action) {
-        let last = names(self.sample.as_ref()).count().saturating_sub(1);
-        match action {
-            Action::Scale => self.scale = self.scale.next(),
-            Action::Up => self.selected = self.selected.saturating_sub(1),
-            Action::Down => self.selected = (self.selected + 1).min(last),
-            Action::Polling => {
-                if let Some(name) = self.selected_name() {
-                    self.message = match self.toggle(&name) {
-                        Ok(true) => {
-                            format!("{name} polls until this watch ends, or p is pressed again")
-                        }
-                        Ok(false) => format!("{name}: every value is as it was"),
-                        Err(failure) => failure.to_string(),
-                    };
-                }
-            }
-            Action::Quit => {}
+    /// Answers a key; `Some(false)` when it ends the watch, `None` when it means nothing.
+    fn answer(&mut self, key: KeyEvent) -> Option<bool> {
+        if key.kind == KeyEventKind::Release {
+            return None;
         }
+        // A terminal in raw mode makes no signal of it.
+        let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
+        let last = names(self.sample.as_ref()).count().saturating_sub(1);
+        match key.code {
+            KeyCode::Char('c') if is_interrupt => return Some(false),
+            KeyCode::Char('q') | KeyCode::Esc => return Some(false),
+            KeyCode::Char('s') => self.scale = self.scale.next(),
+            KeyCode::Char('p') => self.switch_polling(),
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = (self.selected + 1).min(last),
+            _ => return None,
+        }
+        Some(true)
+    }
+
+    fn switch_polling(&mut self) {
+        let Some(name) = self.selected_name() else {
+            return;
+        };
+        self.message = match self.toggle(&name) {
+            Ok(true) => format!("{name} polls until this watch ends, or p is pressed again"),
+            Ok(false) => format!("{name}: every value is as it was"),
+            Err(failure) => failure.to_string(),
+        };
     }
 
     fn toggle(&mut self, name: &str) -> Result<bool, Failure> {

@@ -76,7 +76,7 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }];
     let asked = switch
         .survey(&orders)
-        .and_then(|facts| preview(&orders, &facts, Needs::Refuse));
+        .and_then(|facts| preview(&facts, Needs::Refuse));
     match asked {
         Ok(_) => Polling::Works,
         Err(SwitchError::Refused(refusal)) => Polling::Refused {

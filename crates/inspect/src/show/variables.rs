@@ -277,26 +277,21 @@ fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> (u64, &'static str)) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::{Values, by_setting};
+    use crate::discipline::by_setting;
     use nicpoll_core::Knob;
+    use nicpoll_switch::Napi;
 
     fn napi(defer_hard_irqs: u32, threaded: Option<u32>) -> NapiShow {
-        let values = Values {
-            defer_hard_irqs,
-            gro_flush_timeout_ns: 1_000_000,
-            irq_suspend_timeout_ns: None,
-            threaded,
-        };
         NapiShow {
             id: 8193,
             irq: None,
             rx_queues: Vec::new(),
             defer_hard_irqs,
-            gro_flush_timeout_ns: values.gro_flush_timeout_ns,
+            gro_flush_timeout_ns: 1_000_000,
             irq_suspend_timeout_ns: None,
             threaded,
             thread: None,
-            setting: by_setting(values),
+            setting: by_setting(&Napi::default()),
             rhythm: None,
         }
     }

@@ -14,7 +14,7 @@ use nicpoll_observe::{
 use nicpoll_switch::{Control, LinkInfo, SwitchError};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
-use crate::error::{Doing, InspectError, chosen};
+use crate::error::{Doing, InspectError, chosen, unseen};
 use crate::interrupts::{interrupts, look_for_storms};
 
 /// The polls of an interface's NAPI instances since the previous reading.
@@ -159,10 +159,7 @@ impl Reader {
             });
         match begun {
             Ok(polls) => self.polls = Some(polls),
-            Err(why) => self.unseen.push(Unseen {
-                what: String::from("polls"),
-                why,
-            }),
+            Err(why) => self.unseen.push(unseen("polls", why)),
         }
     }
 
@@ -170,10 +167,11 @@ impl Reader {
         let begun = look_for_storms(self.storm_threshold);
         match begun {
             Ok(exact) => self.exact = Some(exact),
-            Err(error) => self.unseen.push(Unseen {
-                what: String::from("exact CPU time and interrupt storms"),
-                why: format!("{error}; run it as root"),
-            }),
+            Err(error) => {
+                let why = format!("{error}; run it as root");
+                let what = "exact CPU time and interrupt storms";
+                self.unseen.push(unseen(what, why));
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::knob::{Disturbance, KnobRow};
 use crate::plan::{InterfaceFacts, Needs, Write, features, preconditions, settings};
 use crate::request::Order;
 use crate::transaction::undo::{self, Drift};
-use crate::transaction::{Terms, Transaction, changes_of};
+use crate::transaction::{Held, Terms, changes_of};
 
 /// Which of the two settings is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Turns {
 /// Dropping it does *not* put anything back: [`Alternation::restore`] does, or the owner's guard.
 #[derive(Debug)]
 pub struct Alternation {
-    transaction: Transaction,
+    held: Held,
     turns: Turns,
     /// `None` after somebody else changed a value.
     arm: Option<Arm>,
@@ -65,10 +65,10 @@ impl Switch {
     pub fn turns(&mut self, orders: &[Order], is_disruptive: bool) -> Result<Turns, SwitchError> {
         let facts = self.survey(orders)?;
         let mut turns = Turns {
-            once: once(orders, &facts, is_disruptive)?,
+            once: once(&facts, is_disruptive)?,
             each: Vec::new(),
         };
-        match each(orders, &facts) {
+        match each(&facts) {
             Ok(writes) => turns.each = writes,
             Err(_) if !turns.once.is_empty() => {}
             Err(refusal) => return Err(refusal.into()),
@@ -88,15 +88,15 @@ impl Switch {
         owner: Owner,
     ) -> Result<Alternation, SwitchError> {
         let once = self.turns(orders, is_disruptive)?.once;
-        let mut transaction = self.begin(orders, Needs::Fix, Terms::held_by(owner))?;
+        let mut held = self.begin(orders, Needs::Fix, Terms::held_by(owner))?;
         let machine = self.machine();
-        match prepare(&mut transaction, machine, orders, &once) {
+        match prepare(&mut held, machine, orders, &once) {
             Ok(each) => Ok(Alternation {
-                transaction,
+                held,
                 turns: Turns { once, each },
                 arm: Some(Arm::Reference),
             }),
-            Err(first) => Err(undone(transaction, machine, first)),
+            Err(first) => Err(undone(held, machine, first)),
         }
     }
 }
@@ -116,8 +116,8 @@ impl Alternation {
         self.arm = None;
         let machine = switch.machine();
         match arm {
-            Arm::Judged => self.transaction.carry_out(machine, &self.turns.each)?,
-            Arm::Reference => self.transaction.take_back(machine, &self.turns.each)?,
+            Arm::Judged => self.held.carry_out(machine, &self.turns.each)?,
+            Arm::Reference => self.held.take_back(machine, &self.turns.each)?,
         }
         self.arm = Some(arm);
         Ok(())
@@ -158,22 +158,20 @@ impl Alternation {
 
     /// Puts everything back, wherever the interfaces are by now, and closes the records.
     pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
-        self.transaction.undo_wherever(switch.machine())
+        self.held.undo_wherever(switch.machine())
     }
 }
 
 fn prepare(
-    transaction: &mut Transaction,
+    held: &mut Held,
     machine: &mut Machine,
     orders: &[Order],
     once: &[Write],
 ) -> Result<Vec<Write>, SwitchError> {
-    transaction.write(machine, once)?;
+    held.write(machine, once)?;
     let facts = gather(machine, orders)?;
-    for (order, facts) in orders.iter().zip(&facts) {
-        require_napi(facts, &order.values)?;
-    }
-    let each = each(orders, &facts)?;
+    facts.iter().try_for_each(require_napi)?;
+    let each = each(&facts)?;
     if let [first, ..] = &*facts
         && each.iter().all(|write| !write.change.is_any())
     {
@@ -181,27 +179,23 @@ fn prepare(
         let remedy = "name another setting, such as --period 50us or -polling";
         return Err(first.refusal(reason, remedy).into());
     }
-    transaction.record(&each)?;
+    held.record(&each)?;
     Ok(each)
 }
 
 /// The changes before the first turn.
-fn once(
-    orders: &[Order],
-    facts: &[InterfaceFacts],
-    is_disruptive: bool,
-) -> Result<Vec<Write>, Refusal> {
-    for (order, facts) in orders.iter().zip(facts) {
+fn once(all: &[InterfaceFacts], is_disruptive: bool) -> Result<Vec<Write>, Refusal> {
+    for facts in all {
         if !facts.link.is_up {
             let reason = "it is down, so it has no traffic to compare settings with";
             return Err(facts.refusal(reason, "bring it up first"));
         }
-        for (row, _) in order.values.iter() {
+        for (row, _) in facts.asked.values.iter() {
             check_turn(facts, row, is_disruptive)?;
         }
     }
     let mut writes: Vec<Write> = Vec::new();
-    for (_, write) in preconditions(orders, facts, Needs::Fix)? {
+    for (_, write) in preconditions(all, Needs::Fix)? {
         if !writes.contains(&write) {
             writes.push(write);
         }
@@ -210,10 +204,10 @@ fn once(
 }
 
 /// The writes of each turn. Features are written before values of instances, which may come with them.
-fn each(orders: &[Order], facts: &[InterfaceFacts]) -> Result<Vec<Write>, Refusal> {
-    let mut writes = features(orders, facts);
-    for (order, facts) in orders.iter().zip(facts) {
-        writes.extend(settings(facts, &order.values, &order.part)?);
+fn each(all: &[InterfaceFacts]) -> Result<Vec<Write>, Refusal> {
+    let mut writes = features(all);
+    for facts in all {
+        writes.extend(settings(facts)?);
     }
     Ok(writes)
 }

@@ -2,15 +2,14 @@
 //!
 //! Every value is recorded before it is changed. What cannot work is refused before anything is.
 
-use nicpoll_model::SwitchWrite;
 use nicpoll_sys::privilege;
 
 use crate::error::{Refusal, SwitchError};
 use crate::journal::{Journal, Owner, journal_error};
 use crate::kernel::{Abilities, Interface, Machine, Target};
 use crate::plan::{self, InterfaceFacts, Needs, Write, features, needs_napi, preconditions};
-use crate::request::{Order, Values};
-use crate::transaction::{Terms, Transaction, writes_kept};
+use crate::request::Order;
+use crate::transaction::{Held, Terms};
 
 /// Checks that this process may change interfaces.
 pub fn require_privileges() -> Result<(), SwitchError> {
@@ -33,13 +32,6 @@ pub struct Switch {
     machine: Machine,
     abilities: Abilities,
 }
-
-/// Changes that last as long as this value or its owner. Nobody else can change the interfaces meanwhile.
-///
-/// Dropping it does *not* put anything back, since that needs the [`Switch`]: [`Held::restore`] does. If it is
-/// dropped unrestored, the owner's guard or [`crate::recover`] at the next start puts everything back.
-#[derive(Debug)]
-pub struct Held(Transaction);
 
 impl Switch {
     /// A switch that has entered no namespace yet.
@@ -67,8 +59,8 @@ impl Switch {
     /// When one of them can never take its values.
     pub fn survey(&mut self, orders: &[Order]) -> Result<Vec<InterfaceFacts>, SwitchError> {
         let all = gather(&mut self.machine, orders)?;
-        for (order, facts) in orders.iter().zip(&all) {
-            plan::check(facts, &self.abilities, &order.values, &order.part)?;
+        for facts in &all {
+            plan::check(facts, &self.abilities)?;
         }
         Ok(all)
     }
@@ -92,8 +84,8 @@ impl Switch {
     /// Makes the changes of a command until they are undone. Returns the writes.
     pub fn set(&mut self, orders: &[Order], needs: Needs) -> Result<Vec<Write>, SwitchError> {
         let owner = Owner::this_process().map_err(journal_error(self.journal.directory()))?;
-        let (transaction, writes) = self.write(orders, needs, Terms::held_by(owner))?;
-        transaction.settle()?;
+        let (held, writes) = self.write(orders, needs, Terms::held_by(owner))?;
+        held.settle()?;
         Ok(writes)
     }
 
@@ -110,8 +102,8 @@ impl Switch {
             owner,
             until_boottime_ns: Some(boottime_ns),
         };
-        let (transaction, writes) = self.write(orders, needs, terms)?;
-        transaction.leave();
+        let (held, writes) = self.write(orders, needs, terms)?;
+        held.leave();
         Ok(writes)
     }
 
@@ -122,8 +114,8 @@ impl Switch {
         needs: Needs,
         owner: Owner,
     ) -> Result<Held, SwitchError> {
-        let (transaction, _) = self.write(orders, needs, Terms::held_by(owner))?;
-        Ok(Held(transaction))
+        let (held, _) = self.write(orders, needs, Terms::held_by(owner))?;
+        Ok(held)
     }
 
     /// Locks the interfaces of a command and their companions. Nothing is changed yet.
@@ -132,7 +124,7 @@ impl Switch {
         orders: &[Order],
         needs: Needs,
         terms: Terms,
-    ) -> Result<Transaction, SwitchError> {
+    ) -> Result<Held, SwitchError> {
         let facts = gather(&mut self.machine, orders)?;
         let mut targets: Vec<Target> = Vec::new();
         for order in orders {
@@ -140,10 +132,10 @@ impl Switch {
                 targets.push(order.target.clone());
             }
         }
-        let needed = preconditions(orders, &facts, needs)?.into_iter();
+        let needed = preconditions(&facts, needs)?.into_iter();
         let mut companions: Vec<_> = needed.map(|(of, write)| (write.target, of)).collect();
         companions.dedup();
-        Transaction::begin(&self.journal, terms, &targets, &companions)
+        Held::begin(&self.journal, terms, &targets, &companions)
     }
 
     fn write(
@@ -151,23 +143,19 @@ impl Switch {
         orders: &[Order],
         needs: Needs,
         terms: Terms,
-    ) -> Result<(Transaction, Vec<Write>), SwitchError> {
-        let mut transaction = self.begin(orders, needs, terms)?;
+    ) -> Result<(Held, Vec<Write>), SwitchError> {
+        let mut held = self.begin(orders, needs, terms)?;
         let machine = &mut self.machine;
-        match change(&mut transaction, machine, orders, needs) {
-            Ok(writes) => Ok((transaction, writes)),
-            Err(first) => Err(undone(transaction, machine, first)),
+        match change(&mut held, machine, orders, needs) {
+            Ok(writes) => Ok((held, writes)),
+            Err(first) => Err(undone(held, machine, first)),
         }
     }
 }
 
-/// Undoes a transaction after a failure, and adds to the failure if that failed too.
-pub(super) fn undone(
-    transaction: Transaction,
-    machine: &mut Machine,
-    first: SwitchError,
-) -> SwitchError {
-    match transaction.undo(machine) {
+/// Undoes a held after a failure, and adds to the failure if that failed too.
+pub(super) fn undone(held: Held, machine: &mut Machine, first: SwitchError) -> SwitchError {
+    match held.undo(machine) {
         Ok(()) => first,
         Err(second) => first.and_back(&second, ""),
     }
@@ -181,21 +169,13 @@ impl Held {
         orders: &[Order],
         needs: Needs,
     ) -> Result<(), SwitchError> {
-        change(&mut self.0, &mut switch.machine, orders, needs)?;
+        change(self, &mut switch.machine, orders, needs)?;
         Ok(())
-    }
-
-    /// Every held value that differs from the one before.
-    pub fn writes(&self) -> Vec<SwitchWrite> {
-        let changes = self.0.changes().into_iter();
-        changes
-            .flat_map(|(target, change)| writes_kept(&target, &[change]))
-            .collect()
     }
 
     /// Puts everything back, last interface first, and closes the records.
     pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
-        self.0.undo_wherever(&mut switch.machine)
+        self.undo_wherever(&mut switch.machine)
     }
 }
 
@@ -205,45 +185,42 @@ pub(super) fn gather(
 ) -> Result<Vec<InterfaceFacts>, SwitchError> {
     let orders = orders.iter();
     orders
-        .map(|order| InterfaceFacts::gather(machine, &order.target))
+        .map(|order| InterfaceFacts::gather(machine, order))
         .collect()
 }
 
 /// In three steps, because NAPI instances may come with the first and threads with the second.
 fn change(
-    transaction: &mut Transaction,
+    held: &mut Held,
     machine: &mut Machine,
     orders: &[Order],
     needs: Needs,
 ) -> Result<Vec<Write>, SwitchError> {
     let facts = gather(machine, orders)?;
-    let mut all = features(orders, &facts);
-    let needed = preconditions(orders, &facts, needs)?.into_iter();
+    let mut all = features(&facts);
+    let needed = preconditions(&facts, needs)?.into_iter();
     all.extend(needed.map(|(_, write)| write));
-    transaction.write(machine, &all)?;
-    type Step = fn(&InterfaceFacts, &Order) -> Result<Vec<Write>, Refusal>;
+    held.write(machine, &all)?;
+    type Step = fn(&InterfaceFacts) -> Result<Vec<Write>, Refusal>;
     let steps: [Step; 2] = [
-        |facts, order| {
-            require_napi(facts, &order.values)?;
-            plan::settings(facts, &order.values, &order.part)
-        },
-        |facts, order| plan::threads(facts, &order.values, &order.part),
+        |facts| require_napi(facts).and_then(|()| plan::settings(facts)),
+        plan::threads,
     ];
     for step in steps {
         let mut writes = Vec::new();
-        for (order, facts) in orders.iter().zip(&gather(machine, orders)?) {
-            writes.extend(step(facts, order)?);
+        for facts in &gather(machine, orders)? {
+            writes.extend(step(facts)?);
         }
-        transaction.write(machine, &writes)?;
+        held.write(machine, &writes)?;
         all.append(&mut writes);
     }
     Ok(all)
 }
 
 /// After all preconditions: without a NAPI instance nothing would poll.
-pub(super) fn require_napi(facts: &InterfaceFacts, values: &Values) -> Result<(), Refusal> {
+pub(super) fn require_napi(facts: &InterfaceFacts) -> Result<(), Refusal> {
     let is_missing = facts.napis.as_ref().is_some_and(Vec::is_empty);
-    if needs_napi(values) && is_missing {
+    if needs_napi(&facts.asked.values) && is_missing {
         return Err(facts.refusal(
             "it has no NAPI instance, even though it is up",
             "set the interface that its packets come from",

@@ -110,7 +110,7 @@ impl Switch {
         for link in links.iter().filter(is_meant) {
             let order = order(link, netns_inode, Part::Whole, values);
             let refusal = match self.survey(std::slice::from_ref(&order)) {
-                Ok(facts) => preconditions(std::slice::from_ref(&order), &facts, needs).err(),
+                Ok(facts) => preconditions(&facts, needs).err(),
                 Err(SwitchError::Refused(refusal)) => Some(refusal),
                 Err(error) => return Err(error),
             };

@@ -61,9 +61,9 @@ impl Switch {
         since: Instant,
     ) -> Result<Vec<f64>, SwitchError> {
         let rate = |facts: &InterfaceFacts| {
-            let links = self.links(facts.target.netns_inode)?;
+            let links = self.links(facts.asked.target.netns_inode)?;
             let elapsed = since.elapsed().as_secs_f64();
-            let ifindex = facts.target.interface.ifindex;
+            let ifindex = facts.asked.target.interface.ifindex;
             let mut links = links.iter();
             let now = links.find(|link| link.interface.ifindex == ifindex);
             let before = facts.link.rx_packets.unwrap_or(0);
@@ -83,7 +83,7 @@ fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<String> {
             "warning: with a period of {} the rounds of each NAPI instance of {} take about {:.0} % of a \
              CPU even without traffic, if a round takes {} as on a virtual machine; with 100us they take about 10 %",
             duration_text(period_ns),
-            facts.target.interface.name,
+            facts.asked.target.interface.name,
             100.0 * cpu_share,
             duration_text(ROUND_NS)
         )
@@ -99,7 +99,7 @@ fn overflow(facts: &InterfaceFacts, packets_per_second: f64, period_ns: u64) -> 
         format!(
             "warning: {} receives {packets_per_period:.0} packets per period now, and its rings have \
              {slots} slots, so packets will be lost; a period of {fitting_period_us} us would fit",
-            facts.target.interface.name
+            facts.asked.target.interface.name
         )
     })
 }

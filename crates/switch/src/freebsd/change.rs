@@ -6,6 +6,7 @@
 use std::fmt;
 
 use nicpoll_core::{Knob, Poller};
+use nicpoll_model::SwitchRestored;
 
 use super::host::{FreebsdHost, Survey};
 use super::record::{Changed, EXTENSION, HostRecord};
@@ -18,8 +19,8 @@ use crate::journal::{Entry, Journal, fault_point};
 pub struct Variable {
     /// Which.
     pub knob: Knob,
-    /// The option of `nicpoll set` that sets it.
-    option: &'static str,
+    /// The option of `nicpoll set` that sets it, without the dashes.
+    pub option: &'static str,
     /// The largest value that means anything, where the kernel takes any.
     pub max: Option<u32>,
     /// Its range, for people.
@@ -84,11 +85,6 @@ impl Variable {
     /// Its name, without `kern.polling.` before it.
     pub fn name(&self) -> &'static str {
         self.knob.name()
-    }
-
-    /// The option of `nicpoll set` that sets it, without the dashes.
-    pub fn option(&self) -> &'static str {
-        self.option
     }
 
     /// The row of a variable that can be set.
@@ -300,14 +296,13 @@ fn carry_out(
 }
 
 /// The result of putting an interface back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FreebsdRestored {
     /// The writes.
     pub writes: Vec<FreebsdWrite>,
-    /// Values that somebody else had changed since, in words.
-    pub drift: Vec<String>,
-    /// Whether the kernel no longer has polling: every value went with the kernel that had it.
-    pub is_gone: bool,
+    /// The result as documents have it, with the values that somebody else had changed since. It is not as before when
+    /// the kernel no longer has polling: every value went with the kernel that had it.
+    pub document: SwitchRestored,
 }
 
 /// The interfaces on which something is in force, by the journal. Records of killed commands that had changed
@@ -351,16 +346,24 @@ fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), SwitchError> {
     }
 }
 
+/// What was changed on an interface: the record, the host, and the result that [`restore`] would have.
+type Found = (Entry<HostRecord>, FreebsdHost, FreebsdRestored);
+
+fn find(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Found>, SwitchError> {
+    let Some(entry) = lock(journal, target)? else {
+        return Ok(None);
+    };
+    let host = FreebsdHost::reach(target)?;
+    let restored = compare(&host, entry.record(), target)?;
+    Ok(Some((entry, host, restored)))
+}
+
 /// The result that [`restore`] would have; `None` when nothing was changed there.
 pub fn would_restore(
     journal: &Journal,
     target: &FreebsdTarget,
 ) -> Result<Option<FreebsdRestored>, SwitchError> {
-    let Some(entry) = lock(journal, target)? else {
-        return Ok(None);
-    };
-    let host = FreebsdHost::reach(target)?;
-    compare(&host, entry.record(), target).map(Some)
+    Ok(find(journal, target)?.map(|(_, _, restored)| restored))
 }
 
 /// Puts an interface back, and the variables of kern.polling with the last interface of the host; `None`
@@ -369,12 +372,10 @@ pub fn restore(
     journal: &Journal,
     target: &FreebsdTarget,
 ) -> Result<Option<FreebsdRestored>, SwitchError> {
-    let Some(entry) = lock(journal, target)? else {
+    let Some((entry, host, restored)) = find(journal, target)? else {
         return Ok(None);
     };
-    let host = FreebsdHost::reach(target)?;
-    let restored = compare(&host, entry.record(), target)?;
-    if !restored.is_gone {
+    if restored.document.is_as_before {
         carry_out(&host, target, &restored.writes)?;
     }
     leave(entry, |record| {
@@ -395,47 +396,55 @@ fn compare(
     record: &HostRecord,
     target: &FreebsdTarget,
 ) -> Result<FreebsdRestored, SwitchError> {
-    let mut restored = FreebsdRestored {
-        writes: Vec::new(),
-        drift: Vec::new(),
-        is_gone: false,
+    let mut document = SwitchRestored {
+        interface: target.to_string(),
+        is_as_before: true,
+        notes: Vec::new(),
     };
+    let mut writes = Vec::new();
     let now = match host.survey(target.interface()) {
         Ok(now) => now,
         Err(SwitchError::Missing(_)) => {
-            restored.is_gone = true;
-            return Ok(restored);
+            document.is_as_before = false;
+            let gone = "its kernel has polling no more, and what was set went along";
+            document.notes.push(String::from(gone));
+            return Ok(FreebsdRestored { writes, document });
         }
         Err(error) => return Err(error),
     };
     let own = record.interfaces.get(target.interface());
     let polling = own.and_then(|own| own.polling.as_ref());
-    let mut recorded: Vec<(Option<Knob>, u32, u32)> = Vec::new();
-    recorded.extend(polling.map(|one| (None, one.written.into(), one.before.into())));
+    // From the value written to the one before.
+    let mut recorded: Vec<FreebsdWrite> = Vec::new();
+    recorded.extend(polling.map(|one| FreebsdWrite {
+        knob: None,
+        from: one.written.into(),
+        to: one.before.into(),
+    }));
     let mut others = record.interfaces.iter();
     if !others.any(|(name, one)| one.is_set && name != target.interface()) {
         let known = order().filter_map(|knob| Some((knob, record.knobs.get(knob.name())?)));
-        recorded.extend(known.map(|(knob, one)| (Some(knob), one.written, one.before)));
+        recorded.extend(known.map(|(knob, one)| FreebsdWrite {
+            knob: Some(knob),
+            from: one.written,
+            to: one.before,
+        }));
     }
-    for (knob, written, to) in recorded {
-        let mut write = FreebsdWrite {
-            knob,
-            from: written,
-            to,
-        };
+    for mut write in recorded {
+        let written = i64::from(write.from);
         let Some(is) = write.now(&now) else {
             continue;
         };
-        if is != i64::from(written) {
-            restored.drift.push(format!(
+        if is != written {
+            document.notes.push(format!(
                 "{} is {}; nicpoll had set it to {}, and a reboot or somebody else changed it since",
                 write.name(),
                 write.show(is),
-                write.show(i64::from(written))
+                write.show(written)
             ));
         }
-        write.from = u32::try_from(is).unwrap_or(written);
-        restored.writes.extend((write.from != to).then_some(write));
+        write.from = u32::try_from(is).unwrap_or(write.from);
+        writes.extend((write.from != write.to).then_some(write));
     }
-    Ok(restored)
+    Ok(FreebsdRestored { writes, document })
 }

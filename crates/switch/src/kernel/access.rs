@@ -188,8 +188,7 @@ impl Kernel for Control {
 }
 
 impl Control {
-    /// Every value of the interface's own, as far as this kernel and driver have them. One request for each kind of
-    /// place reads the values of all its rows.
+    /// Every value of the interface's own, as far as this kernel and driver have them.
     pub(crate) fn read_own(
         &mut self,
         target: &Target,
@@ -201,18 +200,10 @@ impl Control {
             .iter()
             .filter_map(|(name, &on)| Some((Knob::of_feature(name)?, Value::flag(on))))
             .collect();
-        let [coalescing, rings] = [CardTable::Coalescing, CardTable::Rings]
-            .map(|table| supported(self.card_numbers(table, ifindex)));
-        let (coalescing, rings) = (coalescing?.unwrap_or_default(), rings?.unwrap_or_default());
-        for row in all_rows() {
+        // Features are read already; the values of threads need a pid.
+        for row in all_rows().filter(|row| !row.is_offload()) {
             let knob = Knob::of_interface(row);
-            let value = match row.place {
-                Place::Card(CardTable::Coalescing, attribute) => number_of(&coalescing, attribute),
-                Place::Card(CardTable::Rings, attribute) => number_of(&rings, attribute),
-                Place::Napi(_) | Place::Link | Place::Sysctl(_) => self.read(target, &knob)?,
-                Place::Feature(_) | Place::ThreadCpus | Place::ThreadPolicy => None,
-            };
-            own.extend(value.map(|value| (knob, value)));
+            own.extend(self.read(target, &knob)?.map(|value| (knob, value)));
         }
         Ok(own)
     }

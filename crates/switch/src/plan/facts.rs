@@ -9,6 +9,7 @@ use crate::kernel::{
 };
 use crate::knob::row::Phase;
 use crate::knob::{Knob, Value, table};
+use crate::request::Order;
 
 /// Slots of a veth receive ring: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c. It cannot be
 /// changed.
@@ -32,8 +33,8 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceFacts {
-    /// The interface.
-    pub target: Target,
+    /// The interface, and what is asked of it.
+    pub asked: Order,
     /// Its state.
     pub link: LinkInfo,
     /// Whether received packets are merged (GRO).
@@ -54,13 +55,13 @@ impl InterfaceFacts {
     /// Asks everything about an interface whose namespace has been entered.
     pub(crate) fn gather(
         machine: &mut Machine,
-        target: &Target,
+        order: &Order,
     ) -> Result<InterfaceFacts, SwitchError> {
-        let own = target.clone();
-        let mut facts =
-            machine.run(target.netns_inode, move |control| gather_own(control, own))??;
+        let own = order.clone();
+        let netns_inode = order.target.netns_inode;
+        let mut facts = machine.run(netns_inode, move |control| gather_own(control, own))??;
         if facts.link.interface.driver == "veth" {
-            facts.peer = Some(find_peer(machine, &facts)?);
+            facts.peer = Some(find_peer(machine, &facts)?.unwrap_or_default());
         }
         Ok(facts)
     }
@@ -68,7 +69,7 @@ impl InterfaceFacts {
     /// A refusal of a change of this interface.
     pub(crate) fn refusal(&self, reason: impl Into<String>, remedy: impl Into<String>) -> Refusal {
         Refusal {
-            interface: self.target.interface.name.clone(),
+            interface: self.asked.target.interface.name.clone(),
             reason: reason.into(),
             remedy: remedy.into(),
             is_of_kernel: false,
@@ -81,15 +82,16 @@ impl InterfaceFacts {
     }
 }
 
-fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, SwitchError> {
+fn gather_own(control: &mut Control, asked: Order) -> Result<InterfaceFacts, SwitchError> {
+    let target = &asked.target;
     let ifindex = target.interface.ifindex;
     let link = control.link_named(&target.interface.name)?;
-    let mut values = control.read_own(&target)?;
+    let mut values = control.read_own(target)?;
     let napis = supported(control.napis(ifindex))?;
     for pid in napis.iter().flatten().filter_map(|napi| napi.thread_pid) {
         for row in table::TABLE.iter().filter(|row| row.phase == Phase::Thread) {
             let knob = Knob::of_thread(row, pid);
-            let value = control.read(&target, &knob)?;
+            let value = control.read(target, &knob)?;
             values.extend(value.map(|value| (knob, value)));
         }
     }
@@ -107,38 +109,34 @@ fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, S
         ring_slots,
         peer: None,
         link,
-        target,
+        asked,
     })
 }
 
-fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, SwitchError> {
-    let own = facts.target.netns_inode;
-    let Some(ifindex) = facts.link.lower else {
-        return Ok(Peer::default());
-    };
+/// `None` when its namespace cannot be found.
+fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Option<Peer>, SwitchError> {
+    let own = facts.asked.target.netns_inode;
     let netns_inode = match facts.link.lower_netnsid {
         None => Some(own),
         Some(id) => enter_numbered(machine, own, id)?,
     };
-    let Some(netns_inode) = netns_inode else {
-        return Ok(Peer::default());
+    let (Some(ifindex), Some(netns_inode)) = (facts.link.lower, netns_inode) else {
+        return Ok(None);
     };
     let (links, features) = machine.run(netns_inode, move |control| {
         Ok::<_, SwitchError>((control.links()?, control.features(ifindex)?))
     })??;
     let mut links = links.into_iter();
-    let Some(link) = links.find(|link| link.interface.ifindex == ifindex) else {
-        return Ok(Peer::default());
-    };
     let on = features.active.into_iter().filter(|(_, on)| *on);
     let features_on: BTreeSet<String> = on.map(|(name, _)| name).collect();
     let is_tso = |name: &&String| table::TSO.stands_for(name);
-    Ok(Peer {
+    let link = links.find(|link| link.interface.ifindex == ifindex);
+    Ok(link.map(|link| Peer {
         target: Some(Target::new(netns_inode, link.interface)),
         tso_features_on: features_on.iter().filter(is_tso).cloned().collect(),
         features_on,
         max_mtu_bytes: link.max_mtu_bytes,
-    })
+    }))
 }
 
 /// Enters the namespace that `own` counts as `id`, if a process or a name leads to it.

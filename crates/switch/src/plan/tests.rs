@@ -36,7 +36,11 @@ pub(crate) fn card() -> InterfaceFacts {
             is_up: true,
             ..LinkInfo::default()
         },
-        target,
+        asked: Order {
+            target,
+            part: Part::Whole,
+            values: Values::new(),
+        },
         has_gro: true,
         values: [
             (&table::THREADED, 0),
@@ -56,8 +60,8 @@ pub(crate) fn card() -> InterfaceFacts {
 
 fn veth() -> InterfaceFacts {
     let mut facts = card();
-    facts.target = target(2, "veth");
-    facts.link.interface = facts.target.interface.clone();
+    facts.asked.target = target(2, "veth");
+    facts.link.interface = facts.asked.target.interface.clone();
     facts.has_gro = false;
     facts.napis = Some(Vec::new());
     facts.peer = Some(Peer {
@@ -70,6 +74,23 @@ fn veth() -> InterfaceFacts {
 
 fn polling() -> Values {
     one(&table::DEFER_HARD_IRQS, 1000).with(&table::GRO_FLUSH_TIMEOUT, 200_000)
+}
+
+/// The same, asked for values.
+fn asked(mut facts: InterfaceFacts, values: &Values, part: Part) -> InterfaceFacts {
+    facts.asked.values = values.clone();
+    facts.asked.part = part;
+    facts
+}
+
+/// The writes of the settings of a card.
+fn of_card(values: &Values, part: Part) -> Result<Vec<Write>, Refusal> {
+    settings(&asked(card(), values, part))
+}
+
+/// The writes that polling needs first.
+fn needed(facts: InterfaceFacts, needs: Needs) -> Result<Vec<Write>, Refusal> {
+    preconditions_of(&asked(facts, &polling(), Part::Whole), &[], needs)
 }
 
 fn one(row: &'static KnobRow, number: u64) -> Values {
@@ -105,7 +126,7 @@ fn lines(writes: &[Write]) -> Vec<String> {
 
 #[test]
 fn a_whole_interface_is_written_once_and_every_instance_is_recorded() {
-    let writes = settings(&card(), &polling(), &Part::Whole).unwrap();
+    let writes = of_card(&polling(), Part::Whole).unwrap();
     let wanted = [
         "if2 napi_defer_hard_irqs 1->1000",
         "if2 gro_flush_timeout 20000->200000",
@@ -132,7 +153,7 @@ fn one_of_the_pair_alone_has_the_other_recorded_with_it() {
     let request = one(&table::GRO_FLUSH_TIMEOUT, 200_000);
     let part = Part::Napis(vec![301]);
     assert_eq!(
-        lines(&settings(&card(), &request, &part).unwrap()),
+        lines(&of_card(&request, part).unwrap()),
         [
             "[if2 NAPI 301 napi_defer_hard_irqs 7->7]",
             "if2 NAPI 301 gro_flush_timeout 20000->200000",
@@ -143,22 +164,18 @@ fn one_of_the_pair_alone_has_the_other_recorded_with_it() {
 #[test]
 fn what_is_so_already_is_not_written() {
     let request = one(&table::GRO_FLUSH_TIMEOUT, 20_000).with(&table::RX_USECS, 3);
-    assert!(
-        settings(&card(), &request, &Part::Whole)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(of_card(&request, Part::Whole).unwrap().is_empty());
 }
 
 #[test]
 fn queues_stand_for_the_instances_that_serve_them() {
     let part = |queues: &[u32]| Part::RxQueues(queues.to_vec());
-    let writes = settings(&card(), &polling(), &part(&[1])).unwrap();
+    let writes = of_card(&polling(), part(&[1])).unwrap();
     assert!(lines(&writes).iter().all(|line| line.contains("NAPI 301")));
     assert_eq!(writes.len(), 2);
-    let refusal = settings(&card(), &polling(), &part(&[0, 2])).unwrap_err();
+    let refusal = of_card(&polling(), part(&[0, 2])).unwrap_err();
     assert!(refusal.to_string().contains("rx0, rx1"), "{refusal}");
-    let refusal = settings(&card(), &polling(), &Part::Napis(vec![9])).unwrap_err();
+    let refusal = of_card(&polling(), Part::Napis(vec![9])).unwrap_err();
     assert!(refusal.to_string().contains("300, 301"), "{refusal}");
 }
 
@@ -166,7 +183,7 @@ fn queues_stand_for_the_instances_that_serve_them() {
 fn the_driver_is_stopped_before_its_numbers_are_written() {
     let request = one(&table::RX_USECS, 50).with(&table::ADAPTIVE_RX, 0);
     assert_eq!(
-        lines(&settings(&card(), &request, &Part::Whole).unwrap()),
+        lines(&of_card(&request, Part::Whole).unwrap()),
         [
             "if2 coalescing adaptive-rx 1->0",
             "if2 coalescing rx-usecs 3->50"
@@ -176,12 +193,12 @@ fn the_driver_is_stopped_before_its_numbers_are_written() {
 
 #[test]
 fn a_veth_needs_gro_here_and_no_tso_there() {
-    let refusal = preconditions_of(&veth(), &polling(), &[], Needs::Refuse).unwrap_err();
+    let refusal = needed(veth(), Needs::Refuse).unwrap_err();
     for words in ["GRO is off", "TSO is on", "--fix"] {
         assert!(refusal.to_string().contains(words), "{refusal}");
     }
     assert_eq!(
-        lines(&preconditions_of(&veth(), &polling(), &[], Needs::Fix).unwrap()),
+        lines(&needed(veth(), Needs::Fix).unwrap()),
         [
             "if2 feature rx-gro 0->1",
             "if3 feature tx-tcp-segmentation 1->0"
@@ -190,15 +207,11 @@ fn a_veth_needs_gro_here_and_no_tso_there() {
     // With an XDP program it has an instance without GRO, and no TSO comes its way.
     let mut xdp = veth();
     xdp.napis = Some(vec![napi(300, 0, 0)]);
-    assert!(
-        preconditions_of(&xdp, &polling(), &[], Needs::Refuse)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(needed(xdp, Needs::Refuse).unwrap().is_empty());
     // Interrupt moderation alone needs none of it.
     let request = one(&table::RX_USECS, 3);
     assert!(
-        preconditions_of(&veth(), &request, &[], Needs::Refuse)
+        preconditions_of(&asked(veth(), &request, Part::Whole), &[], Needs::Refuse)
             .unwrap()
             .is_empty()
     );
@@ -208,17 +221,17 @@ fn a_veth_needs_gro_here_and_no_tso_there() {
 fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
     let mut facts = veth();
     facts.peer = Some(Peer::default());
-    let refusal = preconditions_of(&facts, &polling(), &[], Needs::Fix).unwrap_err();
+    let refusal = needed(facts, Needs::Fix).unwrap_err();
     assert!(refusal.to_string().contains("ip netns attach"), "{refusal}");
 }
 
 #[test]
 fn what_cannot_work_is_refused_with_the_reason() {
     let of = |change: fn(&mut InterfaceFacts), request: &Values| {
-        let mut facts = card();
+        let mut facts = asked(card(), request, Part::Whole);
         change(&mut facts);
-        let checked = check(&facts, &able(), request, &Part::Whole);
-        let prepared = checked.and_then(|()| preconditions_of(&facts, request, &[], Needs::Fix));
+        let checked = check(&facts, &able());
+        let prepared = checked.and_then(|()| preconditions_of(&facts, &[], Needs::Fix));
         prepared.map(|_| ()).unwrap_err()
     };
     type Alter = fn(&mut InterfaceFacts);
@@ -243,14 +256,13 @@ fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
     let mut facts = card();
     facts.napis = None;
     facts.rx_queues.clear();
-    assert_eq!(check(&facts, &old, &polling(), &Part::Whole), Ok(()));
-    assert!(
-        preconditions_of(&facts, &polling(), &[], Needs::Refuse)
-            .unwrap()
-            .is_empty()
-    );
     assert_eq!(
-        lines(&settings(&facts, &polling(), &Part::Whole).unwrap()),
+        check(&asked(facts.clone(), &polling(), Part::Whole), &old),
+        Ok(())
+    );
+    assert!(needed(facts.clone(), Needs::Refuse).unwrap().is_empty());
+    assert_eq!(
+        lines(&settings(&asked(facts.clone(), &polling(), Part::Whole)).unwrap()),
         [
             "if2 napi_defer_hard_irqs 1->1000",
             "if2 gro_flush_timeout 20000->200000"
@@ -264,7 +276,7 @@ fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
         (&suspend, Part::Whole),
         (&bound, Part::Whole),
     ] {
-        let refusal = check(&facts, &old, request, &part).unwrap_err();
+        let refusal = check(&asked(facts.clone(), request, part), &old).unwrap_err();
         assert!(refusal.is_of_kernel);
     }
 }
@@ -275,7 +287,7 @@ fn threads_are_looked_for_before_they_are_bound() {
     request.insert(&table::THREAD_CPUS, Value::Cpus(vec![1]));
     let fifo = Value::Policy(Policy::Fifo { priority: 5 });
     request.insert(&table::THREAD_POLICY, fifo);
-    let refusal = threads(&card(), &request, &Part::Whole).unwrap_err();
+    let refusal = threads(&asked(card(), &request, Part::Whole)).unwrap_err();
     assert!(refusal.to_string().contains("--threaded"), "{refusal}");
     let mut facts = card();
     facts.napis = Some(vec![Napi {
@@ -290,7 +302,7 @@ fn threads_are_looked_for_before_they_are_bound() {
         facts.values.insert(Knob::of_thread(row, 44), value);
     }
     assert_eq!(
-        lines(&threads(&facts, &request, &Part::Whole).unwrap()),
+        lines(&threads(&asked(facts, &request, Part::Whole)).unwrap()),
         [
             "if2 thread 44 scheduling nice 0->FIFO 5",
             "if2 thread 44 CPUs 0,1->1"

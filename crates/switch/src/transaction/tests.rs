@@ -12,7 +12,7 @@ use crate::kernel::{Interface, Napi};
 use crate::knob::{Knob, Scope, table};
 use crate::plan::tests::card;
 use crate::plan::{self, InterfaceFacts};
-use crate::request::{Part, Values};
+use crate::request::{Order, Part, Values};
 
 /// A timer that runs, and how many empty polls keep it running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Model {
         ids.filter_map(Knob::napi_id).collect()
     }
 
-    fn facts(&self, target: &Target) -> InterfaceFacts {
+    fn facts(&self, asked: &Values, part: &Part) -> InterfaceFacts {
         let own = self
             .values
             .iter()
@@ -71,8 +71,12 @@ impl Model {
             ..Napi::default()
         };
         let mut facts = card();
-        facts.link.interface = target.interface.clone();
-        facts.target = target.clone();
+        facts.link.interface = target().interface;
+        facts.asked = Order {
+            target: target(),
+            part: part.clone(),
+            values: asked.clone(),
+        };
         facts.values = values.collect();
         facts.napis = Some(self.napi_ids().into_iter().map(napi).collect());
         facts
@@ -163,8 +167,8 @@ fn set(
     request: &Values,
     part: &Part,
 ) -> Result<(), SwitchError> {
-    let writes = plan::settings(&kernel.facts(&target()), request, part).unwrap();
-    let mut transaction = Transaction::begin(journal, terms(), &[target()], &[])?;
+    let writes = plan::settings(&kernel.facts(request, part)).unwrap();
+    let mut transaction = Held::begin(journal, terms(), &[target()], &[])?;
     transaction.write(kernel, &writes)?;
     transaction.settle()
 }
@@ -324,8 +328,8 @@ proptest! {
         let mut kernel = model.clone();
         set(&journal, &mut kernel, &standing, &part).unwrap();
         let before = kernel.values.clone();
-        let writes = plan::settings(&kernel.facts(&target()), &other, &part).unwrap();
-        let mut transaction = Transaction::begin(&journal, terms(), &[target()], &[]).unwrap();
+        let writes = plan::settings(&kernel.facts(&other, &part)).unwrap();
+        let mut transaction = Held::begin(&journal, terms(), &[target()], &[]).unwrap();
         transaction.record(&writes).unwrap();
         let recorded = bytes_of(&journal);
         for turn in 0..turns {
