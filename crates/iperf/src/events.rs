@@ -5,6 +5,7 @@ use std::io;
 use std::sync::mpsc;
 
 use nicpoll_model::Rate;
+use nicpoll_model::traffic::IperfRun;
 use nicpoll_sys::tell;
 use nicpoll_traffic::SocketBuffer;
 
@@ -128,6 +129,14 @@ impl Observer for Reporter {
     }
 }
 
+/// The one JSON object of a run, to be made part of another (--repeat).
+#[derive(Debug)]
+pub struct Kept {
+    pub run: IperfRun,
+    /// How many bytes its records take.
+    pub bytes: u64,
+}
+
 /// Prints what happens, as soon as it does.
 pub trait Output: Send {
     /// The settings of an end that listens, connects or connects back.
@@ -143,8 +152,8 @@ pub trait Output: Send {
     fn failed(&mut self, key: StreamKey, why: Option<&str>) -> io::Result<()>;
     /// There are no streams, for a reason that standard error knows already.
     fn gave_up(&mut self, why: &str) -> io::Result<()>;
-    /// Everything has ended.
-    fn end(&mut self) -> io::Result<()>;
+    /// Everything has ended. What is not printed by itself but is to be part of something else.
+    fn end(&mut self) -> io::Result<Option<Kept>>;
 
     /// Prints an event, and a failure to standard error. Whether it was one.
     fn tell(&mut self, event: Event) -> io::Result<bool> {

@@ -102,7 +102,7 @@ pub enum End {
 }
 
 /// What one end of a stream came to. FINs and their answers are in no figure but their own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Total {
     /// The stream as one interval: of TCP from the first write to the return of the last, or to the end that the
@@ -153,20 +153,7 @@ impl Total {
             whole,
             buffer,
             seconds: whole.end,
-            end: None,
-            close_seconds: None,
-            gaps: None,
-            one_way_delays: None,
-            delays_to_program: None,
-            server_report: None,
-            fins: 0,
-            fin_answers: 0,
-            refused: RefusedSends::default(),
-            foreign_datagrams: 0,
-            is_unanswered: false,
-            flowed_seconds: None,
-            doubt: None,
-            problem: None,
+            ..Total::default()
         }
     }
 

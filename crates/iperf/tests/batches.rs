@@ -1,15 +1,15 @@
 //! UDP streams whose datagrams travel in batches: what is counted is the datagram.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::thread;
-use std::time::Duration;
 
 use nicpoll_iperf::{Amount, ClientConfig, Listen, ListenerConfig, Total, udp};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+mod common;
+use common::{PATIENCE, roomy};
 
 /// One stream over the loopback device; `None` when its receive buffer cannot be made large enough to
 /// hold all of it.
@@ -19,11 +19,7 @@ fn stream(
     takes_batches: bool,
 ) -> (Total, Total) {
     const BUFFER_BYTES: usize = 16 << 20;
-    let mut config = ListenerConfig::udp(udp::ServerConfig {
-        bind: SocketAddr::new(ip, 0),
-        receive_buffer_bytes: Some(BUFFER_BYTES),
-        idle_timeout: PATIENCE,
-    });
+    let mut config = ListenerConfig::udp(roomy(ip, BUFFER_BYTES));
     config.stream.is_batched = takes_batches;
     let mut listener = udp::Listener::bind(&config).unwrap();
     let mut config = ClientConfig::udp(listener.local_addr(), 200, Amount::Bytes(199_910));

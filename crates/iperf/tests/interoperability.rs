@@ -12,9 +12,9 @@ use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
-const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
-const PATIENCE: Duration = Duration::from_secs(10);
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+mod common;
+use common::{LOOPBACK, PATIENCE, RECEIVE_BUFFER_BYTES, roomy, server_config};
+
 const SHORT: Duration = Duration::from_millis(50);
 
 /// A running iperf, which ends with the test whatever happens.
@@ -101,11 +101,7 @@ fn tcp_from_an_original_client() {
     needs!(Iperf);
     // With -X the client waits for the header's acknowledgement before it sends.
     for options in ["-t 0.1", "-n 256K", "-X -t 0.1"] {
-        let config = tcp::ServerConfig {
-            bind: LOOPBACK.into(),
-            receive_buffer_bytes: None,
-            idle_timeout: PATIENCE,
-        };
+        let config = server_config(Ipv4Addr::LOCALHOST);
         let server = tcp::Server::bind(&config).unwrap();
         let port = server.local_addr().port();
         let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -y C {options}"));
@@ -154,11 +150,7 @@ fn udp_to_an_original_server() {
 fn udp_from_an_original_client() {
     needs!(Iperf);
     for payload_bytes in [64, 1470] {
-        let config = udp::ServerConfig {
-            bind: LOOPBACK.into(),
-            receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-            idle_timeout: PATIENCE,
-        };
+        let config = roomy(Ipv4Addr::LOCALHOST, RECEIVE_BUFFER_BYTES);
         let server = udp::Server::bind(&config).unwrap();
         let port = server.local_addr().port();
         let client = Iperf::spawn(&format!(
@@ -192,11 +184,7 @@ fn udp_from_an_original_client() {
 /// Whether both streams of an original TCP client sent; each that did is compared to the byte.
 fn takes_two_tcp_streams() -> bool {
     let signals = Signals::default();
-    let server = tcp::ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: None,
-        idle_timeout: PATIENCE,
-    };
+    let server = server_config(Ipv4Addr::LOCALHOST);
     let mut listener = tcp::Listener::bind(&ListenerConfig::tcp(server)).unwrap();
     let port = listener.local_addr().port();
     let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -P 2 -n 512K -y C"));
@@ -231,11 +219,7 @@ fn two_streams_from_an_original_client() {
     let is_complete = (0..3).any(|_| takes_two_tcp_streams());
     assert!(is_complete, "the original left a stream silent three times");
     let signals = Signals::default();
-    let server = udp::ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-        idle_timeout: PATIENCE,
-    };
+    let server = roomy(Ipv4Addr::LOCALHOST, RECEIVE_BUFFER_BYTES);
     let mut listener = udp::Listener::bind(&ListenerConfig::udp(server)).unwrap();
     let port = listener.local_addr().port();
     let client = Iperf::spawn(&format!(

@@ -10,21 +10,16 @@ use nicpoll_iperf::{Amount, ClientConfig, End, Listen, ListenerConfig, Total, tc
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
+mod common;
 mod fake;
 use fake::udp_client::{self, Client};
 use fake::{ALL, Header, Report, V2_0_5, V2_0_8, V2_0_10, V2_0_12, V2_0_13, Version};
 
-const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 /// Datagrams of a stream: few enough for any receive buffer.
 const SENT: u32 = 20;
 
 fn server_config() -> udp::ServerConfig {
-    udp::ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: None,
-        // Longer than a client waits between two FINs.
-        idle_timeout: Duration::from_secs(30),
-    }
+    common::server_config(Ipv4Addr::LOCALHOST)
 }
 
 /// A client of an old version against our server.
@@ -341,16 +336,8 @@ fn port_of(datagram: &[u8]) -> u16 {
     fake::word(datagram, 20).try_into().unwrap()
 }
 
-fn tcp_config() -> tcp::ServerConfig {
-    tcp::ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: None,
-        idle_timeout: fake::PATIENCE,
-    }
-}
-
 fn receive_tcp<T: Send>(client: impl FnOnce(SocketAddr) -> T + Send) -> (Total, T) {
-    let server = tcp::Server::bind(&tcp_config()).unwrap();
+    let server = tcp::Server::bind(&server_config()).unwrap();
     let address = server.local_addr();
     thread::scope(|scope| {
         let sending = scope.spawn(move || client(address));

@@ -9,12 +9,10 @@ use nicpoll_iperf::{Amount, ClientConfig, Input, Listen, ListenerConfig, Total, 
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
-const IDLE: Duration = Duration::from_secs(5);
-const NO_TIME: Amount = Amount::Time(Duration::ZERO);
+mod common;
+use common::{LOOPBACK, PATIENCE, RECEIVE_BUFFER_BYTES, roomy, server_config};
 
-fn loopback() -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, 0).into()
-}
+const NO_TIME: Amount = Amount::Time(Duration::ZERO);
 
 /// A file of so many bytes that are not the pattern. It goes with the value.
 struct Payload(PathBuf);
@@ -39,16 +37,9 @@ impl Drop for Payload {
 }
 
 fn tcp_listener(rate: Option<Rate>) -> tcp::Listener {
-    tcp::Listener::bind(&{
-        let mut config = ListenerConfig::tcp(tcp::ServerConfig {
-            bind: loopback(),
-            receive_buffer_bytes: None,
-            idle_timeout: IDLE,
-        });
-        config.stream.rate = rate;
-        config
-    })
-    .unwrap()
+    let mut config = ListenerConfig::tcp(server_config(Ipv4Addr::LOCALHOST));
+    config.stream.rate = rate;
+    tcp::Listener::bind(&config).unwrap()
 }
 
 /// Runs a client against a listener.
@@ -56,7 +47,7 @@ fn tcp_stream(listener: &mut tcp::Listener, config: ClientConfig) -> (Total, Tot
     let signals = Signals::default();
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            let accepted = listener.accept(&signals, IDLE).unwrap().unwrap();
+            let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
             let streams = (accepted.open)(&signals).unwrap();
             streams.incoming.unwrap()(&signals, &mut ()).unwrap()
         });
@@ -82,7 +73,7 @@ fn a_file_goes_over_tcp_behind_the_header_to_its_last_byte() {
 
 #[test]
 fn a_missing_file_is_told_before_anybody_connects() {
-    let nobody = loopback();
+    let nobody = LOOPBACK.into();
     let input = Some(Input::File("/nonexistent/payload".into()));
     let signals = Signals::default();
     let mut config = ClientConfig::tcp(nobody, NO_TIME);
@@ -115,21 +106,15 @@ fn a_server_with_a_rate_reads_no_faster() {
 }
 
 fn udp_stream(config: impl FnOnce(SocketAddr) -> ClientConfig) -> (Total, Total) {
-    let mut listener = udp::Listener::bind(&{
-        let mut config = ListenerConfig::udp(udp::ServerConfig {
-            bind: loopback(),
-            receive_buffer_bytes: Some(4 << 20),
-            idle_timeout: IDLE,
-        });
-        config.stream.records_times = true;
-        config
-    })
-    .unwrap();
+    let server = roomy(Ipv4Addr::LOCALHOST, RECEIVE_BUFFER_BYTES);
+    let mut server = ListenerConfig::udp(server);
+    server.stream.records_times = true;
+    let mut listener = udp::Listener::bind(&server).unwrap();
     let config = config(listener.local_addr());
     let signals = Signals::default();
     thread::scope(|scope| {
         let client = scope.spawn(|| udp::run_client(&config, &signals, &mut ()).unwrap());
-        let accepted = listener.accept(&signals, IDLE).unwrap().unwrap();
+        let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
         let incoming = (accepted.open)(&signals).unwrap().incoming.unwrap();
         let received = incoming(&signals, &mut ()).unwrap();
         (client.join().unwrap(), received)

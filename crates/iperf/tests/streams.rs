@@ -13,12 +13,11 @@ use nicpoll_iperf::{
 };
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
-use nicpoll_traffic::ClientRefusal;
-use nicpoll_traffic::Signals;
+use nicpoll_traffic::{ClientRefusal, Signals};
 
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Room for what all clients send, should nothing be read meanwhile.
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+mod common;
+use common::{PATIENCE, RECEIVE_BUFFER_BYTES, roomy, server_config};
+
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Remembers everything.
@@ -60,25 +59,15 @@ fn loopback(ip: impl Into<IpAddr>) -> SocketAddr {
     SocketAddr::new(ip.into(), 0)
 }
 
-fn tcp_listener(bind: SocketAddr) -> tcp::Listener {
-    let server = tcp::ServerConfig {
-        bind,
-        receive_buffer_bytes: None,
-        idle_timeout: PATIENCE,
-    };
-    let mut config = ListenerConfig::tcp(server);
+fn tcp_listener(ip: impl Into<IpAddr>) -> tcp::Listener {
+    let mut config = ListenerConfig::tcp(server_config(ip));
     config.stream.is_batched = true;
     config.stream.interval = Some(INTERVAL);
     tcp::Listener::bind(&config).unwrap()
 }
 
-fn udp_listener(bind: SocketAddr) -> udp::Listener {
-    let server = udp::ServerConfig {
-        bind,
-        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-        idle_timeout: PATIENCE,
-    };
-    let mut config = ListenerConfig::udp(server);
+fn udp_listener(ip: impl Into<IpAddr>) -> udp::Listener {
+    let mut config = ListenerConfig::udp(roomy(ip, RECEIVE_BUFFER_BYTES));
     config.stream.interval = Some(INTERVAL);
     udp::Listener::bind(&config).unwrap()
 }
@@ -107,7 +96,7 @@ fn tcp_intervals_add_up_at_both_ends() {
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),
     ] {
-        let mut listener = tcp_listener(loopback(ip));
+        let mut listener = tcp_listener(ip);
         let amount = Amount::Time(Duration::from_millis(70));
         let mut config = ClientConfig::tcp(listener.local_addr(), amount);
         config.stream.interval = Some(INTERVAL);
@@ -132,7 +121,7 @@ fn tcp_intervals_add_up_at_both_ends() {
 
 #[test]
 fn tcp_sends_exactly_as_many_bytes_as_asked_for() {
-    let mut listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let mut listener = tcp_listener(Ipv4Addr::LOCALHOST);
     for (bytes, write_bytes, has_header) in [
         (0, 131_072, true),
         (59, 10, true),
@@ -153,7 +142,7 @@ fn tcp_sends_exactly_as_many_bytes_as_asked_for() {
 
 #[test]
 fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
-    let mut listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let mut listener = tcp_listener(Ipv4Addr::LOCALHOST);
     let amount = Amount::Time(Duration::from_millis(150));
     let mut config = ClientConfig::tcp(listener.local_addr(), amount);
     config.stream.length_bytes = 1_000;
@@ -170,7 +159,7 @@ fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
 
 #[test]
 fn a_client_told_to_finish_ends_its_stream_well() {
-    let mut listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let mut listener = tcp_listener(Ipv4Addr::LOCALHOST);
     let amount = Amount::Time(Duration::from_secs(60));
     let config = ClientConfig::tcp(listener.local_addr(), amount);
     let [to_client, to_server] = [(); 2].map(|()| Signals::default());
@@ -239,7 +228,7 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),
     ] {
-        let mut listener = udp_listener(loopback(ip));
+        let mut listener = udp_listener(ip);
         let peer = listener.local_addr();
         let signals = Signals::default();
         let client = || {
@@ -301,25 +290,16 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
 
 #[test]
 fn udp_listeners_do_not_share_a_port() {
-    let listener = udp_listener(loopback(Ipv4Addr::LOCALHOST));
-    let server = udp::ServerConfig {
-        bind: listener.local_addr(),
-        receive_buffer_bytes: None,
-        idle_timeout: PATIENCE,
-    };
-    let error = udp::Listener::bind(&ListenerConfig::udp(server))
-        .err()
-        .unwrap();
+    let listener = udp_listener(Ipv4Addr::LOCALHOST);
+    let mut config = ListenerConfig::udp(server_config(Ipv4Addr::LOCALHOST));
+    config.bind = listener.local_addr();
+    let error = udp::Listener::bind(&config).err().unwrap();
     assert!(matches!(error, Error::Bind { .. }), "{error}");
 }
 
 #[test]
 fn the_option_that_a_udp_listener_cannot_set_is_named() {
-    let mut config = ListenerConfig::udp(udp::ServerConfig {
-        bind: loopback(Ipv4Addr::LOCALHOST),
-        receive_buffer_bytes: None,
-        idle_timeout: PATIENCE,
-    });
+    let mut config = ListenerConfig::udp(server_config(Ipv4Addr::LOCALHOST));
     config.stream.socket.device = Some(String::from("no-such-device"));
     let error = udp::Listener::bind(&config).err().unwrap();
     let cause = error.source().unwrap().to_string();
@@ -333,7 +313,7 @@ fn the_option_that_a_udp_listener_cannot_set_is_named() {
 fn no_more_clients_are_served_than_the_limit() {
     let limit = nicpoll_iperf::CLIENTS_MAX;
     let signals = Signals::default();
-    let mut listener = udp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let mut listener = udp_listener(Ipv4Addr::LOCALHOST);
     let header = DatagramHeader {
         id: 1,
         sent_seconds: 0,
@@ -368,7 +348,7 @@ fn no_more_clients_are_served_than_the_limit() {
 fn listeners_whom_nobody_comes_to_say_so() {
     let signals = Signals::default();
     let patience = Duration::from_millis(10);
-    let any = loopback(Ipv4Addr::LOCALHOST);
+    let any = Ipv4Addr::LOCALHOST;
     assert!(
         tcp_listener(any)
             .accept(&signals, patience)

@@ -6,31 +6,26 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::tcp::{Server, ServerConfig, run_client};
+use nicpoll_iperf::tcp::{Server, run_client};
 use nicpoll_iperf::wire::ClientHeader;
 use nicpoll_iperf::{Amount, ClientConfig, End, Error, Total};
 use nicpoll_traffic::Signals;
 
-const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+mod common;
+use common::{LOOPBACK, roomy, server_config};
+
 /// Long enough that only a stop from outside explains an early end.
 const LONG: Duration = Duration::from_secs(60);
 
 fn server() -> Server {
-    let config = ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: Some(100_000),
-        idle_timeout: Duration::from_secs(5),
-    };
-    Server::bind(&config).unwrap()
+    Server::bind(&roomy(Ipv4Addr::LOCALHOST, 100_000)).unwrap()
 }
 
 fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
-    {
-        let mut config = ClientConfig::tcp(peer, Amount::Time(duration));
-        config.stream.buffer_bytes = Some(100_000);
-        config.connect_timeout = Duration::from_secs(2);
-        config
-    }
+    let mut config = ClientConfig::tcp(peer, Amount::Time(duration));
+    config.stream.buffer_bytes = Some(100_000);
+    config.connect_timeout = Duration::from_secs(2);
+    config
 }
 
 /// Runs a server against a plain socket, which `play` uses and then closes.
@@ -149,11 +144,8 @@ fn a_server_whose_sender_is_done_does_not_wait_for_the_connection_to_close() {
 
 #[test]
 fn a_server_without_client_says_so() {
-    let mut config = ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: None,
-        idle_timeout: Duration::from_millis(30),
-    };
+    let mut config = server_config(Ipv4Addr::LOCALHOST);
+    config.idle_timeout = Duration::from_millis(30);
     let server = Server::bind(&config).unwrap();
     config.bind = server.local_addr();
     let taken = Server::bind(&config).unwrap_err();
@@ -167,11 +159,8 @@ fn a_server_without_client_says_so() {
 
 #[test]
 fn a_silent_client_is_given_up() {
-    let config = ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: None,
-        idle_timeout: Duration::from_millis(50),
-    };
+    let mut config = server_config(Ipv4Addr::LOCALHOST);
+    config.idle_timeout = Duration::from_millis(50);
     let server = Server::bind(&config).unwrap();
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     stream.write_all(b"0123").unwrap();

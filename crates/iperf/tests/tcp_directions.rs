@@ -6,23 +6,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_iperf::tcp::{Listener, ServerConfig, connect};
+use nicpoll_iperf::tcp::{Listener, connect};
 use nicpoll_iperf::wire::{ClientHeader, Directions};
 use nicpoll_iperf::{
     Amount, CLIENTS_PER_ADDRESS, ClientConfig, End, Error, Listen, ListenerConfig, Streams,
 };
-use nicpoll_traffic::ClientRefusal;
-use nicpoll_traffic::Signals;
+use nicpoll_traffic::{ClientRefusal, Signals};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+mod common;
+use common::{PATIENCE, server_config};
+
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn listener_config(ip: IpAddr) -> ListenerConfig {
-    ListenerConfig::tcp(ServerConfig {
-        bind: SocketAddr::new(ip, 0),
-        receive_buffer_bytes: None,
-        idle_timeout: PATIENCE,
-    })
+    ListenerConfig::tcp(server_config(ip))
 }
 
 fn listener() -> Listener {

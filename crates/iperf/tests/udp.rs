@@ -5,28 +5,23 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::udp::{Server, ServerConfig, run_client};
-use nicpoll_iperf::wire::prepare_payload;
+use nicpoll_iperf::udp::{Server, run_client};
 use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
 use nicpoll_iperf::{Amount, ClientConfig, End, Error, Total};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
+mod common;
+use common::{LOOPBACK, datagram, roomy};
 mod relay;
 use relay::{Direction, Relay};
 
-const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 /// Room for more than a client sends in [`DURATION`], should the server not run at all meanwhile.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 const DURATION: Duration = Duration::from_millis(30);
 
 fn server() -> Server {
-    let config = ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-        idle_timeout: Duration::from_secs(5),
-    };
-    Server::bind(&config).unwrap()
+    Server::bind(&roomy(Ipv4Addr::LOCALHOST, RECEIVE_BUFFER_BYTES)).unwrap()
 }
 
 fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
@@ -269,17 +264,8 @@ fn a_payload_without_room_for_the_headers_is_refused() {
 fn a_whole_datagram_of_the_greatest_length_arrives() {
     let server = server();
     let sender = UdpSocket::bind(LOOPBACK).unwrap();
-    let mut payload = vec![0; 65_507];
-    prepare_payload(
-        &mut payload,
-        &ClientHeader::for_udp(5001, Amount::Time(Duration::from_millis(10)), 0),
-    );
-    let header = DatagramHeader {
-        id: 1,
-        sent_seconds: 0,
-        sent_microseconds: 0,
-    };
-    header.write_to(&mut payload);
+    let client = ClientHeader::for_udp(5001, Amount::Time(DURATION), 0);
+    let payload = datagram(1, 65_507, &client);
     sender.send_to(&payload, server.local_addr()).unwrap();
     let signals = Signals::default();
     signals.sender_done.store(true, Ordering::Release);

@@ -5,25 +5,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_iperf::udp::{Listener, ServerConfig, connect};
-use nicpoll_iperf::wire::prepare_payload;
+use nicpoll_iperf::udp::{Listener, connect};
 use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Dialect, Directions, ServerReport};
 use nicpoll_iperf::{Amount, ClientConfig, End, Listen, ListenerConfig, Streams};
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+mod common;
+use common::{PATIENCE, RECEIVE_BUFFER_BYTES, datagram, roomy, udp_client};
+
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PAYLOAD_BYTES: usize = 200;
-/// Room for what is sent, should nothing be read meanwhile.
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 fn listener_config(ip: IpAddr) -> ListenerConfig {
-    ListenerConfig::udp(ServerConfig {
-        bind: SocketAddr::new(ip, 0),
-        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-        idle_timeout: PATIENCE,
-    })
+    ListenerConfig::udp(roomy(ip, RECEIVE_BUFFER_BYTES))
 }
 
 /// A server that may send to the addresses of `ip`'s family on this host.
@@ -34,17 +29,12 @@ fn allowing(ip: IpAddr) -> Listener {
 }
 
 fn client_config(peer: SocketAddr, directions: Directions) -> ClientConfig {
-    {
-        let mut config = ClientConfig::udp(
-            peer,
-            PAYLOAD_BYTES,
-            Amount::Bytes(100 * PAYLOAD_BYTES as u64),
-        );
-        config.stream.directions = directions;
-        config.stream.rate = Rate::packets_per_second(2_000);
-        config.stream.buffer_bytes = Some(RECEIVE_BUFFER_BYTES);
-        config
-    }
+    let amount = Amount::Bytes(100 * PAYLOAD_BYTES as u64);
+    let mut config = ClientConfig::udp(peer, PAYLOAD_BYTES, amount);
+    config.stream.directions = directions;
+    config.stream.rate = Rate::packets_per_second(2_000);
+    config.stream.buffer_bytes = Some(RECEIVE_BUFFER_BYTES);
+    config
 }
 
 /// What one end counted of its streams: datagrams.
@@ -157,14 +147,9 @@ fn back_address(port: u16) -> SocketAddr {
     SocketAddr::new(CLIENT, port)
 }
 
-/// A client that is a plain socket at `ip`.
-fn plain(ip: IpAddr, server: &Listener) -> UdpSocket {
-    let client = UdpSocket::bind((ip, 0)).unwrap();
-    client.connect(server.local_addr()).unwrap();
-    client
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .unwrap();
-    client
+/// A client that is a plain socket.
+fn plain(server: &Listener) -> UdpSocket {
+    udp_client(server.local_addr(), Duration::from_millis(100))
 }
 
 fn header(directions: Directions, amount: Amount, rate_bps: u64) -> ClientHeader {
@@ -175,15 +160,7 @@ fn header(directions: Directions, amount: Amount, rate_bps: u64) -> ClientHeader
 
 /// Sends a datagram that asks for this.
 fn send(client: &UdpSocket, asked: &ClientHeader, id: i64) {
-    let mut payload = [0; PAYLOAD_BYTES];
-    prepare_payload(&mut payload, asked);
-    let header = DatagramHeader {
-        id,
-        sent_seconds: 0,
-        sent_microseconds: 0,
-    };
-    header.write_to(&mut payload);
-    client.send(&payload).unwrap();
+    client.send(&datagram(id, PAYLOAD_BYTES, asked)).unwrap();
 }
 
 #[test]
@@ -213,7 +190,7 @@ fn a_client_that_is_not_allowed_gets_no_byte_of_data() {
         let mut config = listener_config(LOCALHOST);
         config.allow = vec!["127.0.0.2".parse().unwrap(), "::/0".parse().unwrap()];
         let mut server = Listener::bind(&config).unwrap();
-        let client = plain(LOCALHOST, &server);
+        let client = plain(&server);
         let signals = Signals::default();
         let asked = header(directions, Amount::Time(Duration::from_secs(1)), 1 << 30);
         for id in [1, 2, -3] {
@@ -246,7 +223,7 @@ fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
         config.allow = vec!["127.0.0.1/32".parse().unwrap()];
         config.stream.time_max = Duration::from_millis(50);
         let mut server = Listener::bind(&config).unwrap();
-        let client = plain(LOCALHOST, &server);
+        let client = plain(&server);
         let signals = Signals::default();
         // A rate of 0 is no rate over UDP: it is that of the original, not as fast as it goes.
         let mut asked = header(
@@ -275,7 +252,7 @@ fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
 #[test]
 fn a_client_that_goes_away_is_sent_no_more() {
     let mut server = allowing(LOCALHOST);
-    let client = plain(LOCALHOST, &server);
+    let client = plain(&server);
     let signals = Signals::default();
     let asked = header(
         Directions::Reverse,
@@ -298,7 +275,7 @@ fn a_client_takes_datagrams_of_its_server_only() {
     let mut config = listener_config(LOCALHOST);
     config.of_server = Some(SocketAddr::new(SERVER, 1));
     let mut back = Listener::bind(&config).unwrap();
-    let stranger = plain(LOCALHOST, &back);
+    let stranger = plain(&back);
     let asked = header(
         Directions::Forward,
         Amount::Time(Duration::from_millis(10)),

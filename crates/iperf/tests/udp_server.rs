@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::udp::{Server, ServerConfig};
-use nicpoll_iperf::wire::prepare_payload;
-use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
+use nicpoll_iperf::udp::Server;
+use nicpoll_iperf::wire::{self, ClientHeader};
 use nicpoll_iperf::{Amount, End, Error, Total};
 use nicpoll_traffic::Signals;
 
-const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+mod common;
+use common::{LOOPBACK, server_config};
 
 struct Bench {
     server: Server,
@@ -25,11 +25,8 @@ impl Bench {
     }
 
     fn with_idle_timeout(idle_timeout: Duration) -> Self {
-        let config = ServerConfig {
-            bind: LOOPBACK.into(),
-            receive_buffer_bytes: None,
-            idle_timeout,
-        };
+        let mut config = server_config(Ipv4Addr::LOCALHOST);
+        config.idle_timeout = idle_timeout;
         let server = Server::bind(&config).unwrap();
         let client = UdpSocket::bind(LOOPBACK).unwrap();
         client.connect(server.local_addr()).unwrap();
@@ -56,18 +53,8 @@ impl Bench {
 }
 
 fn datagram(id: i64, length: usize) -> Vec<u8> {
-    let mut payload = vec![0; length];
-    prepare_payload(
-        &mut payload,
-        &ClientHeader::for_udp(5001, Amount::Time(Duration::from_millis(10)), 0),
-    );
-    let header = DatagramHeader {
-        id,
-        sent_seconds: 1_700_000_000,
-        sent_microseconds: 0,
-    };
-    header.write_to(&mut payload);
-    payload
+    let client = ClientHeader::for_udp(5001, Amount::Time(Duration::from_millis(10)), 0);
+    common::datagram(id, length, &client)
 }
 
 #[test]

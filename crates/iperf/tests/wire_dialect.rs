@@ -13,142 +13,38 @@ fn raw(digits: &str) -> RawDatagram {
     RawDatagram::parse(&hex(digits)).unwrap()
 }
 
-/// First datagrams, captured or after the clients' sources.
-const FIRST: [(&str, &str, Dialect); 26] = [
-    (
-        "2.0.5",
-        "00000000 6b00bbde 0003522b 00000000 00000001 00001389 00000000 00100000 ffffff9c",
-        Dialect::V2_0_2,
-    ),
-    (
-        "2.0.5 -P 8 -p 80",
-        "00000000 6b00bbde 0003522b 00000000 00000008 00000050",
-        Dialect::V2_0_2,
-    ),
-    (
-        "2.0.5 -r",
-        "00000000 6b00bbde 0003522b 80000000 00000001 00001389",
-        Dialect::V2_0_2,
-    ),
-    (
-        "2.0.5 -d",
-        "00000000 6b00bbde 0003522b 80000001 00000001 0000ffff",
-        Dialect::V2_0_2,
-    ),
-    (
-        "2.0.5 -C",
-        "00000000 6b00bbde 0003522b 32333435 36373839 30313233",
-        Dialect::HeaderlessV2_0,
-    ),
-    (
-        "2.0.12",
-        "00000000 6b00bc29 00064be1 32333435 00000000 30313233",
-        Dialect::V2_0_10,
-    ),
-    (
-        "2.0.12 -d",
-        "00000000 6b00bc29 00064be1 32333435 80000001 00000001",
-        Dialect::V2_0_10,
-    ),
-    (
-        "2.0.12 -X",
-        "00000000 6b00bc29 00064be1 32333435 40000000 30313233",
-        Dialect::V2_0_10,
-    ),
-    (
-        "2.0.12 64-bit",
-        "00000000 6b00bc29 00064be1 00000000 00000000 30313233",
-        Dialect::V2_0_10,
-    ),
-    (
-        "2.0.13",
-        "00000000 6b00bc29 00064be1 00000000 08000000 30313233",
-        Dialect::V2_0_13,
-    ),
-    (
-        "2.0.13 -d",
-        "00000000 6b00bc29 00064be1 00000000 88000001 00000001",
-        Dialect::V2_0_13,
-    ),
-    (
-        "2.0.13 -X",
-        "00000000 6b00bc29 00064be1 00000000 48000000 30313233",
-        Dialect::V2_0_13,
-    ),
-    (
-        "2.0.13 -C",
-        "00000000 6b00bc29 00064be1 00000000 36373839 30313233",
-        Dialect::HeaderlessLater,
-    ),
-    (
-        "2.1.8",
-        "00000001 6b00ba6e 0005e70d 00000000 48010098 00000001 00001389",
-        Dialect::V2_1,
-    ),
-    (
-        "2.1.8 -d",
-        "00000001 6b00ba6e 0005e70d 00000000 c8010099 00000001",
-        Dialect::V2_1,
-    ),
-    (
-        "2.1.8 -R",
-        "00000001 6b00ba6e 0005e70d 00000000 6c010098 00000001",
-        Dialect::V2_1,
-    ),
-    (
-        "2.1.8 no-udp-fin",
-        "00000001 6b00ba6e 0005e70d 00000000 68010098",
-        Dialect::V2_1,
-    ),
-    (
-        "2.1.8, met late",
-        "00000001 6b00ba6e 0005e70d 00000003 48010098 00000001",
-        Dialect::V2_1,
-    ),
-    (
-        "zeros",
-        "00000001 6b00ba6e 0005e70d 00000000 00000000 00000000",
-        Dialect::Unknown,
-    ),
-    (
-        "filler of 2.0, and a word that asks for nothing",
-        "00000000 6b00bc29 00064be1 32333435 00000005 30313233",
-        Dialect::Unknown,
-    ),
-    (
-        "filler of 2.0, and the flag of later ids",
-        "00000000 6b00bc29 00064be1 32333435 08010000 30313233",
-        Dialect::Unknown,
-    ),
-    // With -l 18 the originals send what fits; 2.1 has the whole header in its first datagram only.
-    (
-        "2.0.5 -l 18",
-        "00000000 6b02b615 000ec87f 32333435 3637",
-        Dialect::HeaderlessV2_0,
-    ),
-    (
-        "2.0.12 -l 18",
-        "00000000 6b02b61d 000bcb06 32333435 0000",
-        Dialect::HeaderlessV2_0,
-    ),
-    (
-        "2.0.13 -l 18",
-        "00000000 6b02b621 000a530c 00000000 0800",
-        Dialect::Unknown,
-    ),
-    (
-        "2.1.8 -l 18, met late",
-        "00000002 6b02b629 00033cab 00000000 4801",
-        Dialect::Unknown,
-    ),
-    ("shortest", "00000001 6b00ba6e 0005e70d", Dialect::Unknown),
+const DIALECTS: [Dialect; 7] = [
+    Dialect::V2_0_2,
+    Dialect::V2_0_10,
+    Dialect::V2_0_13,
+    Dialect::V2_1,
+    Dialect::HeaderlessV2_0,
+    Dialect::HeaderlessLater,
+    Dialect::Unknown,
 ];
+
+/// The lines of a file of captured datagrams: the dialect, whose they are, and the rest.
+fn captured(text: &str) -> impl Iterator<Item = (Dialect, &str, Vec<&str>)> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let mut fields = line.split(" | ");
+            let name = fields.next().unwrap();
+            let of_name = |dialect: &&Dialect| format!("{dialect:?}") == name;
+            let dialect = DIALECTS.iter().find(of_name).expect(name);
+            (*dialect, fields.next().unwrap(), fields.collect())
+        })
+}
 
 #[test]
 fn clients_are_told_by_their_first_datagrams() {
-    for (client, first, dialect) in FIRST {
-        assert_eq!(Dialect::of_client(&raw(first)), dialect, "{client}");
+    let first_datagrams = captured(include_str!("wire_dialect/first.txt"));
+    let mut count = 0;
+    for (dialect, client, first) in first_datagrams {
+        assert_eq!(Dialect::of_client(&raw(first[0])), dialect, "{client}");
+        count += 1;
     }
+    assert_eq!(count, 26);
 }
 
 #[test]
@@ -165,101 +61,18 @@ fn a_v1_header_has_a_thread_and_a_port() {
     }
 }
 
-/// FINs, captured or after the clients' sources, and the ids that they mean.
-const FINS: [(&str, Dialect, &str, i64); 14] = [
-    (
-        "2.0.5",
-        Dialect::V2_0_2,
-        "ffffffa5 6b00bbdf 0003522b 00000000",
-        -91,
-    ),
-    (
-        "2.0.12",
-        Dialect::V2_0_10,
-        "8000005a 6b00bc2a 00064be1 32333435 00000000",
-        -90,
-    ),
-    (
-        "2.0.12 again",
-        Dialect::V2_0_10,
-        "80000059 6b00bc2a 00064be1 32333435 00000000",
-        -89,
-    ),
-    (
-        "2.0.12 64-bit",
-        Dialect::V2_0_10,
-        "0000005a 6b00bc2a 00064be1 80000000 00000000",
-        -90,
-    ),
-    (
-        "2.0.13",
-        Dialect::V2_0_13,
-        "ffffffa6 6b00bc2a 00064be1 ffffffff 08000000",
-        -90,
-    ),
-    (
-        "2.0.5 -C",
-        Dialect::HeaderlessV2_0,
-        "ffffffa6 6b00bc2a 00064be1 32333435 36373839",
-        -90,
-    ),
-    (
-        "2.0.12 -C",
-        Dialect::HeaderlessV2_0,
-        "8000005a 6b00bc2a 00064be1 32333435 36373839",
-        -90,
-    ),
-    (
-        "2.0.13 -C",
-        Dialect::HeaderlessLater,
-        "ffffffa6 6b00bc2a 00064be1 ffffffff 36373839",
-        -90,
-    ),
-    (
-        "2.1.8",
-        Dialect::V2_1,
-        "ffffffa3 6b00ba6f 000637e7 ffffffff 48010098",
-        -93,
-    ),
-    (
-        "2.1.8 -l 18",
-        Dialect::V2_1,
-        "ffffffa3 6b02b629 0007d3d3 ffffffff 4801",
-        -93,
-    ),
-    (
-        "2.1.8 -l 18, met late",
-        Dialect::Unknown,
-        "ffffffa3 6b02b629 0007d3d3 ffffffff 4801",
-        -93,
-    ),
-    (
-        "2.0.12 -l 18",
-        Dialect::HeaderlessV2_0,
-        "8000005a 6b02b61e 0001209d 32333435 0000",
-        -90,
-    ),
-    (
-        "2.0.13 -l 18",
-        Dialect::Unknown,
-        "ffffffa6 6b02b621 000ea2d1 ffffffff 0800",
-        -90,
-    ),
-    (
-        "zeros",
-        Dialect::Unknown,
-        "ffffffa3 6b00ba6f 000637e7 ffffffff 00000000",
-        -93,
-    ),
-];
-
 #[test]
 fn fins_of_every_version_say_how_much_was_sent() {
-    for (client, dialect, fin, id) in FINS {
+    let fins = captured(include_str!("wire_dialect/fins.txt"));
+    let mut count = 0;
+    for (dialect, client, fields) in fins {
+        let (fin, id): (&str, i64) = (fields[0], fields[1].parse().unwrap());
         assert_eq!(dialect.header(&raw(fin), 92).unwrap().id, id, "{client}");
         // By itself it is known for a FIN, too.
         assert!(DatagramHeader::parse(&hex(fin)).unwrap().id < 0, "{client}");
+        count += 1;
     }
+    assert_eq!(count, 14);
 }
 
 #[test]

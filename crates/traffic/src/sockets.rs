@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::signals::LOOK_EVERY;
 
 /// A socket buffer as asked for and as granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketBuffer {
     /// Bytes asked for; `None` when left to the kernel.
     pub asked_bytes: Option<u64>,

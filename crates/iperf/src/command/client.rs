@@ -13,7 +13,7 @@ use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
 use super::run::{Job, begin_realtime, kernel_words, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
-use crate::events::{Event, Output, Reporter, Settings, StreamKey};
+use crate::events::{Event, Kept, Output, Reporter, Settings, StreamKey};
 use crate::options::Options;
 use crate::output::{self, RunTotal, Runs};
 use crate::records::{End, Total};
@@ -53,7 +53,8 @@ pub fn run_client(
         status = status.max(done.status);
         // A run that was cut short does not count.
         let is_cut_short = signals.is_finishing() || signals.is_sender_done();
-        runs.add((done.status == 0 && !is_cut_short).then_some(done.total));
+        let counts = done.status == 0 && !is_cut_short;
+        runs.add(counts.then_some(done.total), done.kept);
         if is_cut_short {
             break;
         }
@@ -67,6 +68,7 @@ pub fn run_client(
 struct Done {
     status: u8,
     total: RunTotal,
+    kept: Option<Kept>,
 }
 
 fn run_once(
@@ -101,9 +103,9 @@ fn give_up(error: &Error, output: &mut dyn Output) -> io::Result<Done> {
     let text = error.text().unwrap_or_default();
     tell!("{text}");
     output.gave_up(&text)?;
-    output.end()?;
     Ok(Done {
         status: 1,
+        kept: output.end()?,
         ..Done::default()
     })
 }
@@ -138,7 +140,7 @@ fn print(
             done.status = 1;
         }
     }
-    output.end()?;
+    done.kept = output.end()?;
     Ok(done)
 }
 

@@ -121,16 +121,14 @@ impl<'a> Server<'a> {
         let mut notices = Notices::default();
         let mut has_warned = false;
         let served = self.each_client(|patience| {
-            let taken = ports.take(self.signals, patience, |refused| {
-                let refusal = notices.due(slots.refusal());
-                if let Some(refusal) = refusal {
-                    tell!("{SPEAKER}{refusal}");
-                }
-                if let Some(client) = refused.filter(|_| !has_warned) {
-                    has_warned = true;
-                    warn_of_allow(client);
-                }
-            })?;
+            let taken = ports.take(self.signals, patience)?;
+            if let Some(refusal) = notices.due(slots.refusal()) {
+                tell!("{SPEAKER}{refusal}");
+            }
+            if let Some(client) = ports.not_allowed().filter(|_| !has_warned) {
+                has_warned = true;
+                warn_of_allow(client);
+            }
             Ok(taken.and_then(|taken| self.begin(scope, taken, &numbers, events, &slots)))
         });
         slots.close();
@@ -271,28 +269,24 @@ struct Ports {
 }
 
 impl Ports {
-    /// Takes the next client of any listener; waits no longer than `patience`. `looked` is called after each
-    /// look, with a client that asked for data and was not allowed to have them.
-    fn take(
-        &mut self,
-        signals: &Signals,
-        patience: Duration,
-        mut looked: impl FnMut(Option<SocketAddr>),
-    ) -> Result<Option<Taken>, Error> {
-        let mut look = |listener: &mut Box<dyn Listen>, patience| {
-            let taken = listener.accept(signals, patience);
-            looked(listener.not_allowed());
-            taken
-        };
+    /// A client that asked for data and was not allowed to have them.
+    fn not_allowed(&self) -> Option<SocketAddr> {
+        let mut listeners = self.listeners.iter();
+        listeners.find_map(|listener| listener.not_allowed())
+    }
+
+    /// Takes the next client of any listener; waits no longer than `patience`.
+    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
         if let [only] = &mut self.listeners[..] {
-            return look(only, patience);
+            return only.accept(signals, patience);
         }
         let failed = |error: io::Error| Error::Because(error.to_string());
         let begun = Instant::now();
         loop {
             for _ in 0..self.listeners.len() {
                 self.next = (self.next + 1) % self.listeners.len();
-                if let Some(taken) = look(&mut self.listeners[self.next], Duration::ZERO)? {
+                let next = &mut self.listeners[self.next];
+                if let Some(taken) = next.accept(signals, Duration::ZERO)? {
                     return Ok(Some(taken));
                 }
             }

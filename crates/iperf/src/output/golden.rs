@@ -177,21 +177,6 @@ fn tell(output: &mut dyn Output, event: Event) {
     output.tell(event).unwrap();
 }
 
-const KEY: StreamKey = StreamKey {
-    number: 0,
-    is_reversed: false,
-    is_later: false,
-};
-
-fn way(number: u32, is_sender: bool, is_tcp: bool) -> Way {
-    Way {
-        key: StreamKey { number, ..KEY },
-        direction: Direction::Forward,
-        is_sender,
-        is_tcp,
-    }
-}
-
 /// A test as both ends see it: its options, and the streams that run at the same time.
 struct Scenario {
     name: &'static str,
@@ -200,148 +185,101 @@ struct Scenario {
     failing: Option<StreamKey>,
 }
 
-fn scenario(name: &'static str, args: &'static str, phases: Vec<Vec<Way>>) -> Scenario {
-    Scenario {
-        name,
-        args,
-        phases,
-        failing: None,
-    }
-}
+/// A scenario's name, its options, and its streams: `>` those that this end sends and `<` those that it receives, each
+/// with its number; `*` marks one as reversed, `=` as that of both ways of a socket, `!` as failing. What follows a
+/// `/` runs later.
+type Row = (&'static str, &'static str, &'static str);
 
-fn scenarios() -> Vec<Scenario> {
-    let mut scenarios = one_way();
-    scenarios.extend(both_ways());
-    scenarios
-}
-
-fn one_way() -> Vec<Scenario> {
-    vec![
-        scenario(
-            "TCP client",
-            "-c host -i 1 -m",
-            vec![vec![way(0, true, true)]],
-        ),
-        scenario(
-            "TCP client, two streams",
-            "-c host -i 1 -P 2",
-            vec![vec![way(0, true, true), way(1, true, true)]],
-        ),
-        scenario("TCP server", "-s -i 1", vec![vec![way(0, false, true)]]),
-        scenario(
-            "UDP client, two streams",
-            "-c host -u -i 1 -P 2 -b 1kpps --burst 3",
-            vec![vec![way(0, true, false), way(1, true, false)]],
-        ),
-        Scenario {
-            failing: Some(StreamKey { number: 2, ..KEY }),
-            ..scenario(
-                "UDP server, three streams of which one fails",
-                "-s -u -i 1",
-                vec![vec![
-                    way(0, false, false),
-                    way(1, false, false),
-                    way(2, false, false),
-                ]],
-            )
-        },
-    ]
-}
+const SCENARIOS: [Row; 11] = [
+    ("TCP client", "-c host -i 1 -m", ">0"),
+    ("TCP client, two streams", "-c host -i 1 -P 2", ">0 >1"),
+    ("TCP server", "-s -i 1", "<0"),
+    (
+        "UDP client, two streams",
+        "-c host -u -i 1 -P 2 -b 1kpps --burst 3",
+        ">0 >1",
+    ),
+    (
+        "UDP server, three streams of which one fails",
+        "-s -u -i 1",
+        "<0 <1 <2!",
+    ),
+    ("-d", "-c host -i 1 -d", ">0 <1"),
+    ("-r", "-c host -i 1 -r", ">0 / <1"),
+    ("-R", "-c host -i 1 -R", "<0*"),
+    ("-R over UDP", "-c host -u -i 1 -R", "<0*"),
+    ("full duplex", "-c host -i 1 --full-duplex", ">0= <0="),
+    (
+        "full duplex over UDP",
+        "-c host -u -i 1 --full-duplex",
+        ">0= <0=",
+    ),
+];
 
 /// Several streams that are told together, which is text's alone.
-fn sums() -> Vec<Scenario> {
-    let mut back = way(1, true, false);
-    back.key.is_reversed = true;
-    back.direction = Direction::Reverse;
-    let datagrams = |is_sender| vec![vec![way(0, is_sender, false), way(1, is_sender, false)]];
-    let both_ways = || {
-        let own = datagrams(true).remove(0);
-        let others = [way(2, false, false), way(3, false, false)];
-        vec![own.into_iter().chain(others).collect()]
-    };
-    vec![
-        scenario(
-            "UDP server, both ways",
-            "-s -u -i 1",
-            vec![vec![way(0, false, false), back]],
-        ),
-        scenario(
-            "UDP client, both ways",
-            "-c host -u -i 1 -P 2 -d",
-            both_ways(),
-        ),
-        scenario(
-            "TCP client, sums only",
-            "-c host -i 1 -P 2 --sum-only",
-            vec![vec![way(0, true, true), way(1, true, true)]],
-        ),
-        scenario(
-            "UDP client, sums only",
-            "-c host -u -i 1 -P 2 --sum-only",
-            datagrams(true),
-        ),
-        scenario(
-            "UDP client, both ways, sums only",
-            "-c host -u -i 1 -P 2 -d --sum-only",
-            both_ways(),
-        ),
-        scenario(
-            "TCP server, sums only",
-            "-s --sum-only",
-            vec![vec![way(0, false, true)]],
-        ),
-        scenario(
-            "UDP server, sums only",
-            "-s -u --sum-only",
-            datagrams(false),
-        ),
-    ]
-}
+const SUMS: [Row; 7] = [
+    ("UDP server, both ways", "-s -u -i 1", "<0 >1*"),
+    (
+        "UDP client, both ways",
+        "-c host -u -i 1 -P 2 -d",
+        ">0 >1 <2 <3",
+    ),
+    (
+        "TCP client, sums only",
+        "-c host -i 1 -P 2 --sum-only",
+        ">0 >1",
+    ),
+    (
+        "UDP client, sums only",
+        "-c host -u -i 1 -P 2 --sum-only",
+        ">0 >1",
+    ),
+    (
+        "UDP client, both ways, sums only",
+        "-c host -u -i 1 -P 2 -d --sum-only",
+        ">0 >1 <2 <3",
+    ),
+    ("TCP server, sums only", "-s --sum-only", "<0"),
+    ("UDP server, sums only", "-s -u --sum-only", "<0 <1"),
+];
 
-fn both_ways() -> Vec<Scenario> {
-    let full_duplex = |is_tcp: bool, is_sender: bool| Way {
-        key: StreamKey {
-            is_reversed: !is_sender,
-            ..KEY
-        },
-        direction: Direction::FullDuplex,
-        ..way(0, is_sender, is_tcp)
-    };
-    let reverse = |is_tcp: bool| Way {
-        key: KEY.reversed(),
-        direction: Direction::Reverse,
-        ..way(0, false, is_tcp)
-    };
-    let mut later = way(1, false, true);
-    later.key.is_later = true;
-    vec![
-        scenario(
-            "-d",
-            "-c host -i 1 -d",
-            vec![vec![way(0, true, true), way(1, false, true)]],
-        ),
-        scenario(
-            "-r",
-            "-c host -i 1 -r",
-            vec![vec![way(0, true, true)], vec![later]],
-        ),
-        scenario("-R", "-c host -i 1 -R", vec![vec![reverse(true)]]),
-        scenario(
-            "-R over UDP",
-            "-c host -u -i 1 -R",
-            vec![vec![reverse(false)]],
-        ),
-        scenario(
-            "full duplex",
-            "-c host -i 1 --full-duplex",
-            vec![vec![full_duplex(true, true), full_duplex(true, false)]],
-        ),
-        scenario(
-            "full duplex over UDP",
-            "-c host -u -i 1 --full-duplex",
-            vec![vec![full_duplex(false, true), full_duplex(false, false)]],
-        ),
-    ]
+fn scenarios(rows: &[Row]) -> impl Iterator<Item = Scenario> {
+    rows.iter().map(|&(name, args, streams)| {
+        let is_tcp = !args.contains("-u");
+        let mut failing = None;
+        let mut of = |text: &str, is_later: bool| {
+            let (is_sender, is_both_ways) = (text.starts_with('>'), text.ends_with('='));
+            let key = StreamKey {
+                number: text[1..2].parse().unwrap(),
+                is_reversed: text.ends_with('*') || is_both_ways && !is_sender,
+                is_later,
+            };
+            if text.ends_with('!') {
+                failing = Some(key);
+            }
+            Way {
+                key,
+                direction: match key.is_reversed {
+                    _ if is_both_ways => Direction::FullDuplex,
+                    true => Direction::Reverse,
+                    false => Direction::Forward,
+                },
+                is_sender,
+                is_tcp,
+            }
+        };
+        let phases = streams.split(" / ").enumerate();
+        let phases = phases.map(|(phase, streams)| {
+            let streams = streams.split(' ');
+            streams.map(|text| of(text, phase > 0)).collect()
+        });
+        Scenario {
+            name,
+            args,
+            phases: phases.collect(),
+            failing,
+        }
+    })
 }
 
 fn printed(scenario: &Scenario, more_args: &str) -> String {
@@ -398,7 +336,7 @@ fn text_is_as_recorded() {
         "--style 2.1 -e",
         "--style 2.1 -f M -x CSV",
     ] {
-        for scenario in scenarios().into_iter().chain(sums()) {
+        for scenario in scenarios(&SCENARIOS).chain(scenarios(&SUMS)) {
             writeln!(text, "== {} ({} {manner})", scenario.name, scenario.args).unwrap();
             text += &printed(&scenario, manner);
         }
@@ -410,7 +348,7 @@ fn text_is_as_recorded() {
 fn comma_separated_values_are_as_recorded() {
     let mut text = String::new();
     for manner in ["-y C", "-y C --style 2.1", "-y C --style 2.1 -e"] {
-        for scenario in scenarios().into_iter().chain(sums()) {
+        for scenario in scenarios(&SCENARIOS).chain(scenarios(&SUMS)) {
             writeln!(text, "== {} ({} {manner})", scenario.name, scenario.args).unwrap();
             for line in printed(&scenario, manner).lines() {
                 let (time, rest) = line.split_once(',').unwrap();
@@ -427,15 +365,15 @@ fn comma_separated_values_are_as_recorded() {
 #[test]
 fn json_is_as_recorded() {
     let mut text = String::new();
-    for scenario in scenarios() {
+    for scenario in scenarios(&SCENARIOS) {
         writeln!(text, "== {} ({})", scenario.name, scenario.args).unwrap();
         for line in printed(&scenario, "--json-stream").lines() {
             writeln!(text, "{}", lasting(line)).unwrap();
         }
     }
     // Both forms are made of the same records: some whole objects are enough.
-    for scenario in scenarios().iter().step_by(4) {
-        writeln!(text, "{}", lasting(&printed(scenario, "--json"))).unwrap();
+    for scenario in scenarios(&SCENARIOS).step_by(4) {
+        writeln!(text, "{}", lasting(&printed(&scenario, "--json"))).unwrap();
     }
     golden("src/output/golden/json.txt", &text);
 }

@@ -4,10 +4,8 @@
 //! A line is flushed before the next thing happens. A server that runs for ever holds a bounded number of
 //! bytes of records and counts those it left out; what it has of a stream includes the stream's total.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::Sender;
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use nicpoll_model::traffic::{
@@ -19,10 +17,9 @@ use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 use serde::Serialize;
 
-use super::sums::{Sum, Sums};
-use super::text::interval_seconds;
+use super::sums::{Stream, Streams, Sum};
 use crate::config::Input;
-use crate::events::{Output, Settings, StreamKey};
+use crate::events::{Kept, Output, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
 use crate::wire::{Amount, Directions, ServerReport};
@@ -33,20 +30,10 @@ pub const KEPT_BYTES_MAX: u64 = 32 << 20;
 /// What of it a stream that runs holds for its end: its total with all distributions, its sum and its error.
 const END_BYTES: u64 = 6 << 10;
 
-/// The one object of a run, to be made part of another (--repeat).
-pub struct Kept {
-    pub run: IperfRun,
-    /// What its records take of [`KEPT_BYTES_MAX`].
-    pub bytes: u64,
-}
-
-/// A stream that has not ended.
+/// What is known of a stream that has not ended.
 #[derive(Clone, Copy)]
-struct Running {
+struct Known {
     id: u32,
-    side: Side,
-    protocol: Protocol,
-    peer: IpAddr,
     /// Whether the one object has it.
     is_kept: bool,
 }
@@ -58,48 +45,59 @@ pub struct JsonPrinter {
     out: Box<dyn Write + Send>,
     began: Instant,
     account: Option<CloseAccount>,
-    running: BTreeMap<StreamKey, Running>,
+    streams: Streams<Known>,
     last_id: u32,
-    sums: Sums<(IpAddr, Side)>,
     /// What the one object holds so far; `None` when it has been printed, and for a stream of lines.
     run: Option<IperfRun>,
     kept_bytes: u64,
     kept_bytes_max: u64,
-    /// Receives the one object instead of having it printed.
-    receiver: Option<Sender<Kept>>,
+    /// Whether the one object is given away at the end instead of being printed.
+    is_given_away: bool,
     end: IperfEnd,
 }
 
-impl Running {
-    /// The sum of this stream and others of its side and peer, which is never one of both sides.
-    fn sum(&self, sum: &Sum) -> IperfSum {
-        IperfSum {
-            side: self.side,
-            peer_address: self.peer.to_string(),
-            streams: sum.streams(),
-            counts: IperfCounts {
-                // Each stream has its own.
-                mss_bytes: None,
-                congestion_window_bytes: None,
-                round_trip_seconds: None,
-                round_trip_variation_seconds: None,
-                jitter_seconds: None,
-                ..counts(self.side, self.protocol, &sum.record)
-            },
-        }
+/// The sum of this stream and others of its side and peer.
+fn group_sum(connected: &Connected, sum: &Sum) -> IperfSum {
+    IperfSum {
+        side: side(connected),
+        peer_address: connected.peer.ip().to_string(),
+        streams: sum.streams(),
+        counts: IperfCounts {
+            // Each stream has its own.
+            mss_bytes: None,
+            congestion_window_bytes: None,
+            round_trip_seconds: None,
+            round_trip_variation_seconds: None,
+            jitter_seconds: None,
+            ..counts(connected, &sum.record)
+        },
     }
+}
 
-    fn total(&self, total: &Total) -> IperfTotal {
-        IperfTotal {
-            id: self.id,
-            side: self.side,
-            counts: counts(self.side, self.protocol, &total.whole),
-            close_seconds: total.close_seconds,
-            socket_buffer: buffer(&total.buffer),
-            gaps: total.gaps.as_deref().cloned(),
-            one_way_delay: total.one_way_delays.as_deref().cloned(),
-            server_report: total.server_report.as_ref().map(server_report),
-        }
+fn stream_total(stream: &Stream<Known>, total: &Total) -> IperfTotal {
+    IperfTotal {
+        id: stream.known.id,
+        side: side(&stream.connected),
+        counts: counts(&stream.connected, &total.whole),
+        close_seconds: total.close_seconds,
+        socket_buffer: buffer(&total.buffer),
+        gaps: total.gaps.as_deref().cloned(),
+        one_way_delay: total.one_way_delays.as_deref().cloned(),
+        server_report: total.server_report.as_ref().map(server_report),
+    }
+}
+
+fn side(connected: &Connected) -> Side {
+    match connected.is_sender {
+        true => Side::Sender,
+        false => Side::Receiver,
+    }
+}
+
+fn protocol(connected: &Connected) -> Protocol {
+    match connected.tcp {
+        Some(_) => Protocol::Tcp,
+        None => Protocol::Udp,
     }
 }
 
@@ -139,72 +137,42 @@ impl JsonPrinter {
             out,
             began: Instant::now(),
             account,
-            running: BTreeMap::new(),
+            streams: Streams::new(options, true),
             last_id: 0,
-            sums: Sums::new(interval_seconds(options)),
             run,
             kept_bytes: 0,
             kept_bytes_max: KEPT_BYTES_MAX,
-            receiver: None,
+            is_given_away: false,
             end,
         }
     }
 
-    /// The same, but `receiver` is given the one object, which holds so many bytes of records.
-    pub fn kept_for(self, receiver: Sender<Kept>, kept_bytes_max: u64) -> Self {
+    /// The same, but the one object, which holds so many bytes of records, is given away at the end.
+    pub fn kept(self, kept_bytes_max: u64) -> Self {
         JsonPrinter {
-            receiver: Some(receiver),
+            is_given_away: true,
             kept_bytes_max,
             ..self
         }
     }
 
-    /// Prints a line, when lines are asked for; has `keep` put the record into the one object when that
-    /// is, and there is room. Whether it was left out.
-    fn record<T: Serialize>(
-        &mut self,
-        record: T,
-        event: impl FnOnce(T) -> IperfEvent,
-        keep: impl FnOnce(&mut IperfRun, T),
-    ) -> io::Result<bool> {
+    /// Prints an event as a line, or puts it into the one object if there is room; what is not kept of the beginning
+    /// of a stream is not kept of the rest. Whether it was left out.
+    fn tell(&mut self, event: IperfEvent, is_kept: bool) -> io::Result<bool> {
         let Some(run) = &mut self.run else {
-            self.line(&event(record))?;
+            self.begin()?;
+            self.write(&event)?;
             return Ok(false);
         };
-        let bytes = self.kept_bytes + json_bytes(&record)?;
-        let is_kept = bytes <= self.kept_bytes_max;
-        if is_kept {
-            self.kept_bytes = bytes;
-            keep(run, record);
-        } else {
+        let bytes = self.kept_bytes + json_bytes(&event)?;
+        let is_error = matches!(event, IperfEvent::Error(_));
+        if !is_error && (!is_kept || bytes > self.kept_bytes_max) {
             self.end.omitted_records += 1;
+            return Ok(true);
         }
-        Ok(!is_kept)
-    }
-
-    /// As [`record`](Self::record), of a stream: what is not kept of its beginning is not kept of the rest.
-    fn record_of<T: Serialize>(
-        &mut self,
-        stream: Running,
-        record: T,
-        event: impl FnOnce(T) -> IperfEvent,
-        keep: impl FnOnce(&mut IperfStream, T),
-    ) -> io::Result<()> {
-        if self.run.is_some() && !stream.is_kept {
-            self.end.omitted_records += 1;
-            return Ok(());
-        }
-        self.record(record, event, |run, record| {
-            if let Some(stream) = kept(run, stream.id) {
-                keep(stream, record);
-            }
-        })?;
-        Ok(())
-    }
-
-    fn line(&mut self, event: &IperfEvent) -> io::Result<()> {
-        self.begin()?;
-        self.write(event)
+        self.kept_bytes = bytes;
+        keep(run, event);
+        Ok(false)
     }
 
     /// Prints the first line, unless it has been or there are none.
@@ -221,58 +189,62 @@ impl JsonPrinter {
         self.out.flush()
     }
 
-    fn interval_sum(&mut self, sum: IperfSum) -> io::Result<()> {
-        self.record(
-            sum,
-            |sum| IperfEvent::Interval(IperfIntervalOf::Sum(sum)),
-            |run, sum| run.interval_sums.push(sum),
-        )?;
-        Ok(())
-    }
-
     fn error(&mut self, id: Option<u32>, why: &str) -> io::Result<()> {
         let message = String::from(why);
-        let Some(run) = &mut self.run else {
-            return self.line(&IperfEvent::Error(IperfError { id, message }));
-        };
-        if let Some(stream) = id.and_then(|id| kept(run, id)) {
-            self.kept_bytes += message.len() as u64;
-            stream.error = Some(message.clone());
-        }
-        run.error.get_or_insert(message);
-        Ok(())
+        let error = IperfEvent::Error(IperfError { id, message });
+        self.tell(error, true).map(drop)
     }
 
     /// The stream runs no more; its group's sum when it was the last of it.
-    fn leave(&mut self, key: StreamKey) -> io::Result<()> {
-        let Some(left) = self.running.remove(&key) else {
+    fn leave(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> io::Result<()> {
+        let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
-        if self.count(left.peer, left.side) > 0 {
-            return Ok(());
-        }
-        let Some(sum) = self.sums.total((left.peer, left.side)) else {
+        let Some(sum) = self.streams.end(key, whole) else {
             return Ok(());
         };
-        self.record(
-            left.sum(&sum),
-            |sum| IperfEvent::End(IperfEndOf::Sum(sum)),
-            |run, sum| run.sums.push(sum),
-        )?;
-        Ok(())
+        let sum = IperfEndOf::Sum(group_sum(&stream.connected, &sum));
+        self.tell(IperfEvent::End(sum), true).map(drop)
     }
 
     /// Frees what was reserved for the end of a stream, which is printed now.
-    fn has_ended(&mut self, stream: Running) {
-        if self.run.is_some() && stream.is_kept {
+    fn has_ended(&mut self, stream: &Stream<Known>) {
+        if self.run.is_some() && stream.known.is_kept {
             self.kept_bytes -= END_BYTES;
         }
     }
+}
 
-    /// Streams of a peer that run on a side.
-    fn count(&self, peer: IpAddr, side: Side) -> u32 {
-        let same = |stream: &&Running| (stream.peer, stream.side) == (peer, side);
-        self.running.values().filter(same).count() as u32
+/// Puts an event into the one object.
+fn keep(run: &mut IperfRun, event: IperfEvent) {
+    match event {
+        IperfEvent::Start(IperfStartOf::Stream(start)) => run.streams.push(IperfStream {
+            start,
+            intervals: Vec::new(),
+            total: None,
+            error: None,
+        }),
+        IperfEvent::Interval(IperfIntervalOf::Stream(interval)) => {
+            if let Some(stream) = kept(run, interval.id) {
+                stream.intervals.push(interval);
+            }
+        }
+        IperfEvent::End(IperfEndOf::Stream(total)) => {
+            if let Some(stream) = kept(run, total.id) {
+                stream.total = Some(*total);
+            }
+        }
+        IperfEvent::Interval(IperfIntervalOf::Sum(sum)) => run.interval_sums.push(sum),
+        IperfEvent::End(IperfEndOf::Sum(sum)) => run.sums.push(sum),
+        IperfEvent::Error(IperfError { id, message }) => {
+            if let Some(stream) = id.and_then(|id| kept(run, id)) {
+                stream.error = Some(message.clone());
+            }
+            run.error.get_or_insert(message);
+        }
+        // What the object is itself, and what is above it.
+        IperfEvent::Start(IperfStartOf::Test(_))
+        | IperfEvent::End(IperfEndOf::Test(_) | IperfEndOf::Runs(_)) => {}
     }
 }
 
@@ -308,132 +280,96 @@ impl Output for JsonPrinter {
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         self.last_id += 1;
         let id = self.last_id;
-        let start = stream_start(id, connected);
-        let (side, protocol) = (start.side, start.protocol);
+        let start = IperfStartOf::Stream(stream_start(id, connected));
         // Nobody else may have the room for its end.
         self.kept_bytes += END_BYTES;
-        let is_left_out = self.record(
-            start,
-            |start| IperfEvent::Start(IperfStartOf::Stream(start)),
-            |run, start| {
-                run.streams.push(IperfStream {
-                    start,
-                    intervals: Vec::new(),
-                    total: None,
-                    error: None,
-                });
-            },
-        )?;
+        let is_left_out = self.tell(IperfEvent::Start(start), true)?;
         if is_left_out {
             self.kept_bytes -= END_BYTES;
         }
-        let stream = Running {
-            id,
-            side,
-            protocol,
-            peer: connected.peer.ip(),
-            is_kept: !is_left_out,
-        };
-        self.running.insert(key, stream);
+        let is_kept = !is_left_out;
+        self.streams.add(key, connected, Known { id, is_kept });
         Ok(())
     }
 
     fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
-        let Some(&stream) = self.running.get(&key) else {
+        let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
-        let (side, peer) = (stream.side, stream.peer);
-        self.record_of(
-            stream,
-            IperfInterval {
-                id: stream.id,
-                side,
-                is_partial: record.is_partial,
-                counts: counts(side, stream.protocol, record),
-            },
-            |interval| IperfEvent::Interval(IperfIntervalOf::Stream(interval)),
-            |stream, interval| stream.intervals.push(interval),
-        )?;
-        let running = self.count(peer, side);
-        let is_sender = side == Side::Sender;
-        match self.sums.interval((peer, side), is_sender, record, running) {
-            Some(sum) if sum.streams() > 1 => self.interval_sum(stream.sum(&sum)),
-            _ => Ok(()),
-        }
+        let interval = IperfIntervalOf::Stream(IperfInterval {
+            id: stream.known.id,
+            side: side(&stream.connected),
+            is_partial: record.is_partial,
+            counts: counts(&stream.connected, record),
+        });
+        self.tell(IperfEvent::Interval(interval), stream.known.is_kept)?;
+        let sum = self.streams.interval(key, record);
+        let Some(sum) = sum.filter(|sum| sum.streams() > 1) else {
+            return Ok(());
+        };
+        let sum = IperfIntervalOf::Sum(group_sum(&stream.connected, &sum));
+        self.tell(IperfEvent::Interval(sum), true).map(drop)
     }
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
-        let Some(&stream) = self.running.get(&key) else {
+        let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
         match total.problem {
             None => self.end.streams_done += 1,
             Some(_) => self.end.streams_failed += 1,
         }
-        let is_sender = stream.side == Side::Sender;
-        self.sums
-            .add((stream.peer, stream.side), is_sender, &total.whole);
-        self.has_ended(stream);
-        self.record_of(
-            stream,
-            stream.total(total),
-            |total| IperfEvent::End(IperfEndOf::Stream(Box::new(total))),
-            |stream, total| stream.total = Some(total),
-        )?;
+        self.has_ended(&stream);
+        let end = IperfEndOf::Stream(Box::new(stream_total(&stream, total)));
+        self.tell(IperfEvent::End(end), stream.known.is_kept)?;
         if let Some(problem) = &total.problem {
-            self.error(Some(stream.id), problem)?;
+            self.error(Some(stream.known.id), problem)?;
         }
-        self.leave(key)
+        self.leave(key, Some(&total.whole))
     }
 
     fn failed(&mut self, key: StreamKey, why: Option<&str>) -> io::Result<()> {
         self.end.streams_failed += 1;
-        let stream = self.running.get(&key).copied();
-        let id = stream.map(|stream| stream.id);
-        if let Some(stream) = stream {
+        let stream = self.streams.get(key);
+        if let Some(stream) = &stream {
             self.has_ended(stream);
         }
         if let Some(why) = why {
-            self.error(id, why)?;
+            self.error(stream.map(|stream| stream.known.id), why)?;
         }
-        self.leave(key)
+        self.leave(key, None)
     }
 
     fn gave_up(&mut self, why: &str) -> io::Result<()> {
         self.error(None, why)
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<Option<Kept>> {
         let mut end = self.end.clone();
         end.elapsed_seconds = self.began.elapsed().as_secs_f64();
         end.host = self.account.take().and_then(|close| close());
         let Some(mut run) = self.run.take() else {
-            return self.line(&IperfEvent::End(IperfEndOf::Test(end)));
+            self.tell(IperfEvent::End(IperfEndOf::Test(end)), true)?;
+            return Ok(None);
         };
         run.end = end;
-        if let Some(receiver) = &self.receiver {
+        if self.is_given_away {
             let bytes = self.kept_bytes;
-            return receiver.send(Kept { run, bytes }).map_err(io::Error::other);
+            return Ok(Some(Kept { run, bytes }));
         }
         serde_json::to_writer_pretty(&mut self.out, &run)?;
         self.out.write_all(b"\n")?;
-        self.out.flush()
+        self.out.flush()?;
+        Ok(None)
     }
 }
 
 fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
-    let protocol = match connected.tcp {
-        Some(_) => Protocol::Tcp,
-        None => Protocol::Udp,
-    };
     IperfStreamStart {
         id,
-        side: match connected.is_sender {
-            true => Side::Sender,
-            false => Side::Receiver,
-        },
+        side: side(connected),
         direction: connected.direction,
-        protocol,
+        protocol: protocol(connected),
         local: endpoint(connected.local),
         peer: endpoint(connected.peer),
         socket_buffer: buffer(&connected.buffer),
@@ -441,10 +377,10 @@ fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
     }
 }
 
-fn counts(side: Side, protocol: Protocol, record: &IntervalRecord) -> IperfCounts {
+fn counts(connected: &Connected, record: &IntervalRecord) -> IperfCounts {
     let seconds = record.end - record.start;
-    let is_sender = side == Side::Sender;
-    let (is_tcp, is_udp) = (protocol == Protocol::Tcp, protocol == Protocol::Udp);
+    let is_sender = connected.is_sender;
+    let (is_tcp, is_udp) = (connected.tcp.is_some(), connected.tcp.is_none());
     let receipt = record.receipt;
     IperfCounts {
         start_seconds: record.start,

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::mpsc::{self, Receiver, Sender};
 
 use nicpoll_model::RateUnit;
 use nicpoll_model::traffic::{IPERF_RUNS_SCHEMA, IperfEndOf, IperfEvent, IperfRuns};
@@ -11,10 +10,10 @@ use nicpoll_sys::stdio::StandardOutput;
 use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::repeat::Outcome;
 
-use super::json::{JsonPrinter, KEPT_BYTES_MAX, Kept};
+use super::json::{JsonPrinter, KEPT_BYTES_MAX};
 use super::lines::{self, Row};
 use super::text::TextPrinter;
-use crate::events::Output;
+use crate::events::{Kept, Output};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord};
 
@@ -67,7 +66,6 @@ pub struct RunTotal {
 pub struct Runs<'a> {
     options: &'a Options,
     /// The documents of runs that are to be one.
-    documents: (Sender<Kept>, Receiver<Kept>),
     kept: Vec<Kept>,
     rates: Vec<Option<f64>>,
     total: RunTotal,
@@ -79,7 +77,6 @@ impl<'a> Runs<'a> {
     pub fn new(options: &'a Options) -> Self {
         Runs {
             options,
-            documents: mpsc::channel(),
             kept: Vec::new(),
             rates: Vec::new(),
             total: RunTotal::default(),
@@ -100,15 +97,15 @@ impl<'a> Runs<'a> {
                 let used: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
                 let room = KEPT_BYTES_MAX.saturating_sub(used);
                 let printer = JsonPrinter::new(form, options, account, out);
-                Box::new(printer.kept_for(self.documents.0.clone(), room))
+                Box::new(printer.kept(room))
             }
             _ => printer(out, options, account),
         })
     }
 
     /// Takes what a run came to; `None` when that does not count.
-    pub fn add(&mut self, run: Option<RunTotal>) {
-        self.kept.extend(self.documents.1.try_iter());
+    pub fn add(&mut self, run: Option<RunTotal>, kept: Option<Kept>) {
+        self.kept.extend(kept);
         let run = run.filter(|run| run.seconds > 0.0);
         self.rates
             .push(run.map(|run| 8.0 * run.bytes as f64 / run.seconds));

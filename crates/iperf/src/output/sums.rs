@@ -1,8 +1,11 @@
-//! Streams of a group added up: whole, and interval by interval.
+//! The streams of a test, and those of a group added up: whole, and interval by interval.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use crate::records::IntervalRecord;
+use crate::events::StreamKey;
+use crate::options::Options;
+use crate::records::{Connected, IntervalRecord};
 
 /// Intervals that wait for the rest of their group, at most. Streams of one peer that began at different
 /// times have many that never get it.
@@ -38,36 +41,84 @@ impl Sum {
     }
 }
 
-/// The sums of all groups that are not complete.
-#[derive(Debug)]
-pub struct Sums<G> {
-    interval_seconds: f64,
-    intervals: BTreeMap<(G, u64), Sum>,
-    totals: BTreeMap<G, Sum>,
+/// Streams that are summed: those of one address at the other end that run at the same time, and where the two
+/// sides are summed apart, those of one side.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    peer: IpAddr,
+    is_later: bool,
+    is_sender: Option<bool>,
 }
 
-impl<G: Copy + Ord> Sums<G> {
-    /// For streams with intervals of this length; infinite without.
-    pub fn new(interval_seconds: f64) -> Self {
-        Sums {
-            interval_seconds,
+/// A stream that has a peer, and what its printer knows of it.
+#[derive(Clone, Copy)]
+pub struct Stream<T> {
+    pub connected: Connected,
+    pub known: T,
+    is_done: bool,
+}
+
+/// The streams whose group has not ended.
+pub struct Streams<T> {
+    is_side_apart: bool,
+    /// Infinite without intervals.
+    interval_seconds: f64,
+    streams: BTreeMap<StreamKey, Stream<T>>,
+    intervals: BTreeMap<(Group, u64), Sum>,
+    totals: BTreeMap<Group, Sum>,
+}
+
+impl<T: Copy> Streams<T> {
+    /// None yet. `is_side_apart` is whether what this end sends and what it receives are summed apart.
+    pub fn new(options: &Options, is_side_apart: bool) -> Self {
+        let interval = options.stream.interval;
+        Streams {
+            is_side_apart,
+            interval_seconds: interval.map_or(f64::INFINITY, |interval| interval.as_secs_f64()),
+            streams: BTreeMap::new(),
             intervals: BTreeMap::new(),
             totals: BTreeMap::new(),
         }
     }
 
-    /// Adds an interval of one of `running` streams; returns the sum when all of them are in it.
-    pub fn interval(
-        &mut self,
-        group: G,
-        is_sender: bool,
-        record: &IntervalRecord,
-        running: u32,
-    ) -> Option<Sum> {
+    /// A stream that begins.
+    pub fn add(&mut self, key: StreamKey, connected: &Connected, known: T) {
+        let stream = Stream {
+            connected: *connected,
+            known,
+            is_done: false,
+        };
+        self.streams.insert(key, stream);
+    }
+
+    /// A stream that has begun.
+    pub fn get(&self, key: StreamKey) -> Option<Stream<T>> {
+        self.streams.get(&key).copied()
+    }
+
+    /// Whether one of them has this number.
+    pub fn has_number(&self, number: u32) -> bool {
+        self.streams.keys().any(|key| key.number == number)
+    }
+
+    /// Those that run.
+    pub fn running(&self) -> impl Iterator<Item = (&StreamKey, &Stream<T>)> {
+        self.streams.iter().filter(|(_, stream)| !stream.is_done)
+    }
+
+    /// Part of its interval that a record covers.
+    pub fn part(&self, record: &IntervalRecord) -> f64 {
+        (record.end - record.start) / self.interval_seconds
+    }
+
+    /// Adds an interval of a stream; returns the sum when those of all of its group are in it.
+    pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> Option<Sum> {
+        let stream = self.get(key)?;
+        let group = self.group(key, &stream.connected);
         let index = (record.start / self.interval_seconds).round() as u64;
         let sum = self.intervals.remove(&(group, index));
-        let sum = Sum::with(sum, is_sender, record);
-        if sum.streams() >= running {
+        let sum = Sum::with(sum, stream.connected.is_sender, record);
+        if sum.streams() >= self.running_of(group) {
             return Some(sum);
         }
         if self.intervals.len() >= WAITING_MAX {
@@ -77,17 +128,45 @@ impl<G: Copy + Ord> Sums<G> {
         None
     }
 
-    /// Adds a whole stream.
-    pub fn add(&mut self, group: G, is_sender: bool, whole: &IntervalRecord) {
-        let sum = self.totals.remove(&group);
-        let sum = Sum::with(sum, is_sender, whole);
-        self.totals.insert(group, sum);
-    }
-
-    /// The sum of the whole streams since the last one; `None` when all of them failed. Intervals that are
-    /// not complete are dropped.
-    pub fn total(&mut self, group: G) -> Option<Sum> {
+    /// Ends a stream, with what it came to if it ended well; returns the sum of its group with the last one of it,
+    /// unless all of them failed. Intervals that are not complete are dropped then.
+    pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Option<Sum> {
+        let stream = self.streams.get_mut(&key)?;
+        stream.is_done = true;
+        let connected = stream.connected;
+        let group = self.group(key, &connected);
+        if let Some(whole) = whole {
+            let sum = self.totals.remove(&group);
+            let sum = Sum::with(sum, connected.is_sender, whole);
+            self.totals.insert(group, sum);
+        }
+        if self.running_of(group) > 0 {
+            return None;
+        }
+        let is_side_apart = self.is_side_apart;
+        self.streams
+            .retain(|key, stream| Group::of(is_side_apart, *key, &stream.connected) != group);
         self.intervals.retain(|(of, _), _| *of != group);
         self.totals.remove(&group)
+    }
+
+    fn group(&self, key: StreamKey, connected: &Connected) -> Group {
+        Group::of(self.is_side_apart, key, connected)
+    }
+
+    fn running_of(&self, group: Group) -> u32 {
+        let running = self.running();
+        let of = running.filter(|(key, stream)| self.group(**key, &stream.connected) == group);
+        of.count() as u32
+    }
+}
+
+impl Group {
+    fn of(is_side_apart: bool, key: StreamKey, connected: &Connected) -> Self {
+        Group {
+            peer: connected.peer.ip(),
+            is_later: key.is_later,
+            is_sender: is_side_apart.then_some(connected.is_sender),
+        }
     }
 }

@@ -3,9 +3,7 @@
 //! A line is printed and flushed as soon as what it says is known; a header appears once above the first
 //! line that needs it; [SUM] lines appear when every stream of their group has reported its part.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::IpAddr;
 
 use nicpoll_model::Way;
 use nicpoll_model::traffic::Direction;
@@ -13,8 +11,8 @@ use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
 use super::lines::{self, Format, Label, Row};
-use super::sums::{Sum, Sums};
-use crate::events::{Output, Settings, StreamKey};
+use super::sums::{self, Streams, Sum};
+use crate::events::{Kept, Output, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
 use crate::wire::Directions;
@@ -22,23 +20,15 @@ use crate::wire::Directions;
 /// Part of an interval that its rest must be to be printed, as in 2.1.8.
 const PARTIAL_MIN: f64 = 0.25;
 
+/// How a stream is named.
 #[derive(Clone, Copy)]
-struct Stream {
+struct Name {
     label: Label,
     /// As 2.0.x numbers it.
     number: u32,
-    connected: Connected,
-    is_done: bool,
 }
 
-/// Streams that are summed: those of one address at the other end that run at the same time. Style
-/// 2.0 sums what this end sends and what it receives apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
-    peer: IpAddr,
-    is_later: bool,
-    is_sender: Option<bool>,
-}
+type Stream = sums::Stream<Name>;
 
 /// The printer of one client or server.
 pub struct TextPrinter<'a> {
@@ -48,8 +38,7 @@ pub struct TextPrinter<'a> {
     out: Box<dyn Write + Send>,
     /// Closed at the end, to print on standard error where this host dropped packets.
     account: Option<CloseAccount>,
-    streams: BTreeMap<StreamKey, Stream>,
-    sums: Sums<Group>,
+    streams: Streams<Name>,
     headers: Vec<&'static str>,
     descriptors: Descriptors,
     /// How long connecting took, of a client's TCP streams.
@@ -78,8 +67,7 @@ impl<'a> TextPrinter<'a> {
             exclude,
             out,
             account,
-            streams: BTreeMap::new(),
-            sums: Sums::new(interval_seconds(options)),
+            streams: Streams::new(options, options.style == Style::V2_0),
             headers: Vec::new(),
             descriptors: Descriptors::new(is_client, options.is_udp()),
             connect_seconds: Vec::new(),
@@ -88,40 +76,29 @@ impl<'a> TextPrinter<'a> {
     }
 
     /// A stream has ended, well or not. The last one of a group has its sum printed.
-    fn leave(&mut self, key: StreamKey) -> io::Result<()> {
-        let Some(stream) = self.streams.get_mut(&key) else {
+    fn leave(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> io::Result<()> {
+        let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
-        stream.is_done = true;
-        let connected = stream.connected;
-        let group = self.group(key, &connected);
-        if self.running(group) > 0 {
-            return Ok(());
+        match self.streams.end(key, whole) {
+            Some(sum) => self.sum(&stream.connected, &sum, true),
+            None => Ok(()),
         }
-        if let Some(sum) = self.sums.total(group) {
-            self.sum(&connected, &sum, true)?;
-        }
-        let style = self.format.style;
-        self.streams
-            .retain(|key, stream| Group::of(style, *key, &stream.connected) != group);
-        Ok(())
     }
 
     /// 2.0 never prints the rest of an interval, 2.1 only a long one in which something flowed.
     fn prints_partial(&self, record: &IntervalRecord) -> bool {
-        let least = PARTIAL_MIN * interval_seconds(self.options);
-        self.format.style == Style::V2_1 && record.end - record.start > least && record.bytes > 0
+        let is_long = self.streams.part(record) > PARTIAL_MIN;
+        self.format.style == Style::V2_1 && is_long && record.bytes > 0
     }
 
     fn data(&mut self, stream: Stream, record: &IntervalRecord) -> io::Result<()> {
-        let Stream {
-            label, connected, ..
-        } = stream;
+        let (label, connected) = (stream.known.label, stream.connected);
         if self.exclude.data {
             return Ok(());
         }
         if self.is_csv() {
-            return self.csv(Row::Stream(stream.number), &connected, record);
+            return self.csv(Row::Stream(stream.known.number), &connected, record);
         }
         if self.exclude.streams {
             return Ok(());
@@ -140,9 +117,7 @@ impl<'a> TextPrinter<'a> {
 
     fn after_total(&mut self, stream: Stream, total: &Total) -> io::Result<()> {
         let style = self.format.style;
-        let Stream {
-            label, connected, ..
-        } = stream;
+        let (label, connected) = (stream.known.label, stream.connected);
         let relayed = total.relayed();
         if self.is_csv() {
             // 2.1 leaves the relayed report out.
@@ -155,7 +130,7 @@ impl<'a> TextPrinter<'a> {
                 is_sender: !connected.is_sender,
                 ..connected
             };
-            return self.csv(Row::Stream(stream.number), &server, &record);
+            return self.csv(Row::Stream(stream.known.number), &server, &record);
         }
         // 2.1 has it in the settings.
         let print_mss = self.options.print_mss && style == Style::V2_0;
@@ -270,17 +245,6 @@ impl<'a> TextPrinter<'a> {
         self.line(line)
     }
 
-    fn group(&self, key: StreamKey, connected: &Connected) -> Group {
-        Group::of(self.format.style, key, connected)
-    }
-
-    fn running(&self, group: Group) -> u32 {
-        let running = self.streams.iter().filter(|(key, stream)| {
-            !stream.is_done && self.group(**key, &stream.connected) == group
-        });
-        running.count() as u32
-    }
-
     fn line(&mut self, line: &str) -> io::Result<()> {
         writeln!(self.out, "{line}")?;
         self.out.flush()
@@ -297,23 +261,18 @@ impl Output for TextPrinter<'_> {
 
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         let style = self.format.style;
-        let mut numbers = self.streams.keys().map(|known| known.number);
         // Both ways of a socket have one number in 2.1, and one line.
-        let is_printed = style == Style::V2_1 && numbers.any(|number| number == key.number);
+        let is_printed = style == Style::V2_1 && self.streams.has_number(key.number);
         let number = match style {
             Style::V2_1 => key.number + 1,
             Style::V2_0 => {
-                let open = self.streams.values().filter(|stream| !stream.is_done);
-                self.descriptors.next(open.map(|stream| stream.number))
+                let open = self.streams.running();
+                self.descriptors
+                    .next(open.map(|(_, stream)| stream.known.number))
             }
         };
-        let stream = Stream {
-            label: Label::of(number, key.is_reversed),
-            number,
-            connected: *connected,
-            is_done: false,
-        };
-        self.streams.insert(key, stream);
+        let label = Label::of(number, key.is_reversed);
+        self.streams.add(key, connected, Name { label, number });
         if is_printed {
             return Ok(());
         }
@@ -331,46 +290,39 @@ impl Output for TextPrinter<'_> {
     }
 
     fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
-        let Some(&stream) = self.streams.get(&key) else {
+        let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
         if record.is_partial && !self.prints_partial(record) {
             return Ok(());
         }
         self.data(stream, record)?;
-        let connected = stream.connected;
-        let group = self.group(key, &connected);
-        let running = self.running(group);
-        let is_sender = connected.is_sender;
-        match self.sums.interval(group, is_sender, record, running) {
-            Some(sum) => self.sum(&connected, &sum, false),
+        match self.streams.interval(key, record) {
+            Some(sum) => self.sum(&stream.connected, &sum, false),
             None => Ok(()),
         }
     }
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
-        let Some(&stream) = self.streams.get(&key) else {
+        let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
         let whole = total.told(self.format.style);
         self.data(stream, &whole)?;
         self.after_total(stream, total)?;
-        let connected = stream.connected;
-        let group = self.group(key, &connected);
-        self.sums.add(group, connected.is_sender, &whole);
-        self.leave(key)
+        self.leave(key, Some(&whole))
     }
 
     fn failed(&mut self, key: StreamKey, _: Option<&str>) -> io::Result<()> {
         self.failed_streams += 1;
-        self.leave(key)
+        self.leave(key, None)
     }
 
     fn gave_up(&mut self, _: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<Option<Kept>> {
         let streams = self.connect_seconds.len() as u64 + self.failed_streams;
         let line = lines::connect_times(&self.connect_seconds, self.failed_streams);
         if let Some(line) = line.filter(|_| streams > 1 && !self.is_csv()) {
@@ -379,24 +331,8 @@ impl Output for TextPrinter<'_> {
         if let Some(host) = self.account.take().and_then(|close| close()) {
             stdio::print_error(losses::only_losses(&host, &[Way::Out, Way::In]));
         }
-        Ok(())
+        Ok(None)
     }
-}
-
-impl Group {
-    fn of(style: Style, key: StreamKey, connected: &Connected) -> Self {
-        Group {
-            peer: connected.peer.ip(),
-            is_later: key.is_later,
-            is_sender: (style == Style::V2_0).then_some(connected.is_sender),
-        }
-    }
-}
-
-/// Length of the intervals; infinite without -i.
-pub fn interval_seconds(options: &Options) -> f64 {
-    let interval = options.stream.interval;
-    interval.map_or(f64::INFINITY, |interval| interval.as_secs_f64())
 }
 
 fn is_duplex(connected: &Connected) -> bool {

@@ -10,7 +10,7 @@ use nicpoll_model::ControlKind;
 use nicpoll_stats::sequence::{Ids, Jitter, Sequence};
 use nicpoll_sys::socket::Datagram;
 use nicpoll_traffic::workload::{Arrival, DatagramReceiver, EndBooks, Payload};
-use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock, sockets};
+use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock};
 
 use crate::records::{ArrivalTimes, Calls, IntervalRecord, Receipt, Total};
 use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport, has_shared_clock};
@@ -349,10 +349,9 @@ impl DatagramReceiver for DatagramServer {
     }
 
     fn books(&self) -> EndBooks {
-        let (calls, buffer) = (Calls::default(), sockets::described(None, 0));
-        let total = self.session.as_ref();
-        let total = total.map(|session| session.total(calls, buffer));
-        books_of_receiver(&total.unwrap_or_else(|| Total::of(IntervalRecord::default(), buffer)))
+        let session = self.session.as_ref();
+        let total = session.map(|session| session.total(Calls::default(), SocketBuffer::default()));
+        books_of_receiver(&total.unwrap_or_default())
     }
 }
 

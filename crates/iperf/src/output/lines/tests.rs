@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nicpoll_model::traffic::IperfTcpStart;
 use nicpoll_sys::socket::TcpInfo;
+use nicpoll_testkit::golden;
 use proptest::prelude::*;
 
 use super::*;
@@ -48,11 +49,13 @@ fn receipt(jitter_ms: f64, lost: i64, expected: u64) -> Receipt {
     }
 }
 
-fn connected(local: &str, peer: &str, direction: Direction, is_sender: bool) -> Connected {
+/// Two ends, such as `10.99.0.1:1 10.99.0.2:5001`.
+fn ends(ends: &str, is_sender: bool) -> Connected {
+    let (local, peer) = ends.split_once(' ').unwrap();
     Connected {
         local: local.parse().unwrap(),
         peer: peer.parse().unwrap(),
-        direction,
+        direction: Direction::Forward,
         is_sender,
         buffer: buffer(16_384),
         tcp: None,
@@ -72,22 +75,12 @@ fn tcp_start(segments: u32, segment_bytes: u32, rtt_us: u64) -> Option<IperfTcpS
 fn over_tcp(is_sender: bool) -> Connected {
     Connected {
         tcp: tcp_start(10, 1448, 23),
-        ..connected(
-            "10.99.0.1:1",
-            "10.99.0.2:5001",
-            Direction::Forward,
-            is_sender,
-        )
+        ..ends("10.99.0.1:1 10.99.0.2:5001", is_sender)
     }
 }
 
 fn over_udp(is_sender: bool) -> Connected {
-    connected(
-        "10.99.0.1:1",
-        "10.99.0.2:5001",
-        Direction::Forward,
-        is_sender,
-    )
+    ends("10.99.0.1:1 10.99.0.2:5001", is_sender)
 }
 
 fn buffer(granted_bytes: u64) -> SocketBuffer {
@@ -202,12 +195,7 @@ fn old_screens() {
     let reversed = Connected {
         direction: Direction::Reverse,
         tcp: tcp_start(10, 1448, 23),
-        ..connected(
-            "10.99.0.1:43254",
-            "10.99.0.2:5001",
-            Direction::Reverse,
-            true,
-        )
+        ..ends("10.99.0.1:43254 10.99.0.2:5001", true)
     };
     assert_eq!(
         connection(Style::V2_0, Label::Reversed(3), &reversed, true),
@@ -261,12 +249,7 @@ fn old_screens() {
 
 #[test]
 fn udp_client_screen() {
-    let connected = connected(
-        "10.99.0.1:53181",
-        "10.99.0.2:5001",
-        Direction::Forward,
-        true,
-    );
+    let connected = ends("10.99.0.1:53181 10.99.0.2:5001", true);
     let (style, label) = (Style::V2_1, Label::Stream(1));
     let record = until(2.0016, 1704 * 1470);
     let screen = [
@@ -560,146 +543,44 @@ fn told(args: &str, granted_bytes: u64, segment_bytes: Option<u32>) -> String {
     lines.replace(&format!("pid {}", std::process::id()), "pid 7")
 }
 
+/// Each line by itself was compared with what the originals print.
 #[test]
-fn listeners_print_where_they_listen() {
-    let tcp = "Server listening on TCP port 5001\nTCP window size:  128 KByte (default)";
-    for (args, granted_bytes, text) in [
-        ("-s", 131_072, tcp),
-        ("-s --style 2.1", 131_072, tcp),
-        (
-            "-s -u -e -m -B 10.99.0.2",
-            212_992,
-            "Server listening on UDP port 5001\nBinding to local address 10.99.0.2\n\
-             Receiving 1470 byte datagrams\nUDP buffer size:  208 KByte (default)",
-        ),
-        (
-            "-s -u --style 2.1",
-            212_992,
-            "Server listening on UDP port 5001\nUDP buffer size:  208 KByte (default)",
-        ),
-        (
-            "-s -e -M 1000 -B 127.0.0.1 --style 2.1",
-            131_072,
-            "Server listening on TCP port 5001 with pid 7\nBinding to local address 127.0.0.1\n\
-             Read buffer size:  128 KByte (Dist bin width=16.0 KByte)\n\
-             MSS req size 1000 bytes (per TCP_MAXSEG)\nTCP window size:  128 KByte (default)",
-        ),
-        (
-            "-s -e -m --style 2.1",
-            131_072,
-            "Server listening on TCP port 5001 with pid 7\n\
-             Read buffer size:  128 KByte (Dist bin width=16.0 KByte)\n\
-             MSS size 536 bytes\nTCP window size:  128 KByte (default)",
-        ),
-        (
-            "-s -u -e -w 128K --style 2.1",
-            262_144,
-            "Server listening on UDP port 5001 with pid 7\n\
-             Read buffer size: 1.44 KByte (Dist bin width= 183 Byte)\n\
-             UDP buffer size:  256 KByte (WARNING: requested  128 KByte)",
-        ),
-        (
-            "-s -u -e -f m -l 100 --style 2.1",
-            1 << 20,
-            "Server listening on UDP port 5001 with pid 7\n\
-             Read buffer size: 0.000 MByte (Dist bin width=12.0 Byte)\n\
-             UDP buffer size: 1.00 MByte (default)",
-        ),
-        (
-            "-s -p 5001-5003 -S 0x20 -M 1000 --style 2.1",
-            131_072,
-            "Server listening on TCP ports 5001-5003 with pid 7\n\
-             MSS req size 1000 bytes (per TCP_MAXSEG)\nTOS will be set to 0x20\n\
-             TCP window size:  128 KByte (default)",
-        ),
-        (
-            "-s -p 5001-5003 -S 0x20 -M 1000",
-            131_072,
-            "Server listening on TCP ports 5001-5003\nTCP window size:  128 KByte (default)",
-        ),
+fn settings_are_as_recorded() {
+    let mut text = String::new();
+    for (args, granted_bytes) in [
+        ("-s", 131_072),
+        ("-s --style 2.1", 131_072),
+        ("-s -u -e -m -B 10.99.0.2", 212_992),
+        ("-s -u --style 2.1", 212_992),
+        ("-s -e -M 1000 -B 127.0.0.1 --style 2.1", 131_072),
+        ("-s -e -m --style 2.1", 131_072),
+        ("-s -u -e -w 128K --style 2.1", 262_144),
+        ("-s -u -e -f m -l 100 --style 2.1", 1 << 20),
+        ("-s -p 5001-5003 -S 0x20 -M 1000 --style 2.1", 131_072),
+        ("-s -p 5001-5003 -S 0x20 -M 1000", 131_072),
+        ("-c 127.0.0.1", 16_384),
+        ("-c 127.0.0.1 --style 2.1", 16_384),
+        ("-c 127.0.0.1 -w 128K --style 2.1", 131_072),
+        ("-c 127.0.0.1 -f b --style 2.1", 16_384),
+        ("-c localhost -u -B 10.99.0.1", 212_992),
+        ("-c localhost -u -B 10.99.0.1 --style 2.1", 212_992),
+        ("-c 127.0.0.1 -e -l 100 -m -N -w 1000 --style 2.1", 4608),
+        ("-c 127.0.0.1 -u -e -b 10m -S 0x10 --style 2.1", 212_992),
+        ("-c 127.0.0.1 --fq-rate 100m --style 2.1", 16_384),
     ] {
-        assert_eq!(told(args, granted_bytes, None), text, "{args}");
+        let is_of_tcp_client = args.starts_with("-c") && !args.contains("-u");
+        let told = told(args, granted_bytes, is_of_tcp_client.then_some(536));
+        text += &format!("== {args} ({granted_bytes})\n{told}\n");
     }
-}
-
-#[test]
-fn clients_print_where_they_connect() {
-    let tcp =
-        "Client connecting to 127.0.0.1, TCP port 5001\nTCP window size: 16.0 KByte (default)";
-    let udp = "Client connecting to localhost, UDP port 5001\n";
-    for (args, granted_bytes, text) in [
-        ("-c 127.0.0.1", 16_384, tcp.to_owned()),
-        ("-c 127.0.0.1 --style 2.1", 16_384, tcp.to_owned()),
-        (
-            "-c 127.0.0.1 -w 128K --style 2.1",
-            131_072,
-            tcp.replace("16.0 KByte (default)", " 128 KByte"),
-        ),
-        (
-            "-c 127.0.0.1 -f b --style 2.1",
-            16_384,
-            tcp.replace("16.0 KByte", "16384 Byte"),
-        ),
-        (
-            "-c localhost -u -B 10.99.0.1",
-            212_992,
-            format!(
-                "{udp}Binding to local address 10.99.0.1\nSending 1470 byte datagrams\n\
-                 UDP buffer size:  208 KByte (default)"
-            ),
-        ),
-        (
-            "-c localhost -u -B 10.99.0.1 --style 2.1",
-            212_992,
-            format!(
-                "{udp}Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)\n\
-                 UDP buffer size:  208 KByte (default)"
-            ),
-        ),
-        (
-            "-c 127.0.0.1 -e -l 100 -m -N -w 1000 --style 2.1",
-            4608,
-            String::from(
-                "Client connecting to 127.0.0.1, TCP port 5001 with pid 7 (1 flows)\n\
-                 Write buffer size:  100 Byte\nMSS size 536 bytes\n\
-                 TOS set to 0x0 and nodelay (Nagle off)\n\
-                 TCP window size: 4.50 KByte (WARNING: requested 1000 Byte)",
-            ),
-        ),
-        (
-            "-c 127.0.0.1 -u -e -b 10m -S 0x10 --style 2.1",
-            212_992,
-            String::from(
-                "Client connecting to 127.0.0.1, UDP port 5001 with pid 7 (1 flows)\n\
-                 TOS set to 0x10 (Nagle on)\n\
-                 Sending 1470 byte datagrams, IPG target: 1176.00 us (kalman adjust)\n\
-                 UDP buffer size:  208 KByte (default)",
-            ),
-        ),
-        (
-            "-c 127.0.0.1 --fq-rate 100m --style 2.1",
-            16_384,
-            tcp.replace(
-                "TCP window",
-                "fair-queue socket pacing set to  100 Mbit/s\nTCP window",
-            ),
-        ),
-    ] {
-        let segment_bytes = (!args.contains("-u")).then_some(536);
-        assert_eq!(told(args, granted_bytes, segment_bytes), text, "{args}");
-    }
+    golden("src/output/golden/settings.txt", &text);
 }
 
 #[test]
 fn connections_are_remarked() {
     let back = Connected {
+        direction: Direction::Reverse,
         tcp: tcp_start(10, 1448, 23),
-        ..connected(
-            "[::ffff:127.0.0.1]:45748",
-            "[::ffff:127.0.0.1]:5394",
-            Direction::Reverse,
-            true,
-        )
+        ..ends("[::ffff:127.0.0.1]:45748 [::ffff:127.0.0.1]:5394", true)
     };
     assert_eq!(
         connection(Style::V2_1, Label::Reversed(2), &back, false),
@@ -724,7 +605,8 @@ fn connections_are_remarked() {
                 is_paced: true,
                 peer_version: Some(Version::V2_1_8),
             },
-            ..connected("127.0.0.1:33150", "127.0.0.1:5001", direction, is_sender)
+            direction,
+            ..ends("127.0.0.1:33150 127.0.0.1:5001", is_sender)
         };
         let has_no_fin = direction == Direction::FullDuplex;
         assert_eq!(
@@ -787,12 +669,7 @@ fn row(args: &str, row: Row, connected: &Connected, record: &IntervalRecord) -> 
 fn rows_of_comma_separated_values() {
     let sender = Connected {
         tcp: tcp_start(1, 1, 1),
-        ..connected(
-            "10.99.0.1:38732",
-            "10.99.0.2:5001",
-            Direction::Forward,
-            true,
-        )
+        ..ends("10.99.0.1:38732 10.99.0.2:5001", true)
     };
     assert_eq!(
         row("-c x", Row::Stream(3), &sender, &until(1.0, 506_068_992)),
@@ -841,22 +718,12 @@ fn rows_of_datagrams_have_what_was_received() {
         receipt: Some(receipt(0.001, 0, 91)),
         ..until(1.020_557, 133_770)
     };
-    let server = connected(
-        "10.99.0.2:5001",
-        "10.99.0.1:54014",
-        Direction::Forward,
-        false,
-    );
+    let server = ends("10.99.0.2:5001 10.99.0.1:54014", false);
     assert_eq!(
         row("-c x -u", Row::Stream(3), &server, &relayed),
         "20261120213840,10.99.0.2,5001,10.99.0.1,54014,3,0.0-1.0,133770,1048603,0.001,0,91,0.000,0"
     );
-    let server = connected(
-        "127.0.0.1:5393",
-        "127.0.0.1:35940",
-        Direction::Forward,
-        false,
-    );
+    let server = ends("127.0.0.1:5393 127.0.0.1:35940", false);
     let late = IntervalRecord {
         receipt: Some(Receipt {
             out_of_order: 2,
