@@ -78,12 +78,16 @@ pub struct Shape {
 pub struct Flow {
     /// Which of the world's.
     pub number: u8,
-    /// The machine that it goes to, [`FAR`] for an ideal far end.
+    /// What it carries.
+    pub name: &'static str,
+    /// The host that it comes from, [`FAR`] for an ideal far end.
+    pub from: u8,
+    /// The host that it goes to, [`FAR`] for an ideal far end.
     pub to: u8,
     /// The card that leads there, on the machine that has this copy.
     pub card: usize,
     pub ip: IpVersion,
-    /// Payload of a datagram.
+    /// Payload of a datagram, or of the longest segment.
     pub payload_bytes: u32,
     /// The frames that a datagram becomes.
     pub shapes: Vec<Shape>,
@@ -105,6 +109,16 @@ pub enum Counts {
 }
 
 impl Flow {
+    /// The host that sends; `None` for an ideal far end.
+    pub fn sender(&self) -> Option<usize> {
+        (self.from != FAR).then_some(usize::from(self.from))
+    }
+
+    /// The host that receives; `None` for an ideal far end.
+    pub fn receiver(&self) -> Option<usize> {
+        (self.to != FAR).then_some(usize::from(self.to))
+    }
+
     /// The packet of one of a datagram's frames.
     pub fn packet(&self, index: usize, number: u64, fate: u32, now_ns: u64) -> Packet {
         let of = self.shapes.len() as u16;

@@ -10,7 +10,7 @@ use super::kernel::Asked;
 use super::programs::Task;
 use super::state::{Machine, Setup};
 use crate::account::{FlowTally, Shared};
-use crate::link::{Counts, Flow, Queue, Wire};
+use crate::link::{Counts, FAR, Flow, Queue, Wire};
 use crate::spec::discipline::ReceiveDiscipline;
 use crate::spec::host::HostModel;
 use crate::spec::simulation::shapes;
@@ -50,6 +50,8 @@ impl PolledCard {
             }],
             flows: vec![Flow {
                 number: 0,
+                name: "datagrams",
+                from: FAR,
                 to: 0,
                 card: 0,
                 ip: workload.ip,

@@ -19,31 +19,17 @@ use crate::tcp::{Receiver, Sender, segment_bytes_max};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A flow of a plan.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowPlan {
-    /// What it carries.
-    pub name: &'static str,
-    /// The machine that sends; `None` for an ideal far end.
-    pub from: Option<usize>,
-    /// The machine that receives; `None` for an ideal far end.
-    pub to: Option<usize>,
-    /// Payload of a datagram, or of the longest segment.
-    pub payload_bytes: u32,
-    pub counts: Counts,
-}
-
 /// The world of a plan that was checked.
 pub fn world(plan: &Simulation) -> Result<World, SimError> {
     let lines = Line::all(plan);
     let both_ways = |line: &Line| [Wire::new(line.bits_per_second); 2];
-    let flows = flows(plan);
+    let flows = flows(plan, &lines)?;
     let clients = if plan.is_alone() {
         plan.workload.clients
     } else {
         0
     };
-    let tally = |flow: &FlowPlan| FlowTally::new(flow.from.unwrap_or(0));
+    let tally = |flow: &Flow| FlowTally::new(flow.sender().unwrap_or(0));
     let shared = Shared {
         wires: lines.iter().flat_map(both_ways).collect(),
         flows: flows.iter().map(tally).collect(),
@@ -69,10 +55,11 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
         for cpu in 0..processors[number].count {
             let seat = (processors[number], cpu);
             let (tasks, ends) = programs(plan, number, seat);
+            let flows = flows.iter().map(|flow| local_flow(plan, number, flow));
             let setup = Setup {
                 number,
                 attachments: attachments(plan, number, seat, &lines)?,
-                flows: local_flows(plan, number, &lines, &flows)?,
+                flows: flows.collect(),
                 tasks,
                 ends,
                 tick_phase_ns,
@@ -152,79 +139,60 @@ fn far_ends(
 }
 
 /// Every flow of the world, in its order.
-pub fn flows(plan: &Simulation) -> Vec<FlowPlan> {
-    if plan.is_alone() {
-        return flows_to_far_ends(plan);
-    }
-    let last = plan.stops.len() - 1;
-    let flow = |name, from, to| FlowPlan {
-        name,
-        from: Some(from),
-        to: Some(to),
-        payload_bytes: plan.workload.payload_bytes,
-        counts: Counts::FromCall,
-    };
-    match plan.workload.pattern {
-        Pattern::IperfTcp(options) => connection_flows(plan, options),
-        Pattern::RequestResponse => vec![flow("requests", 0, last), flow("replies", last, 0)],
-        _ => vec![flow("datagrams", 0, last)],
-    }
-}
-
-/// The flow of each line, then that of each line's replies.
-fn flows_to_far_ends(plan: &Simulation) -> Vec<FlowPlan> {
-    let (name, from, to, counts) = match plan.workload.pattern {
-        Pattern::Blast => ("datagrams", Some(0), None, Counts::FromCall),
-        Pattern::RequestResponse => ("requests", None, Some(0), Counts::Exchange),
-        _ => ("datagrams", None, Some(0), Counts::FromCard),
-    };
-    let flow = FlowPlan {
+fn flows(plan: &Simulation, lines: &[Line]) -> Result<Vec<Flow>, SimError> {
+    let shapes = shapes(&plan.workload, lines[0].mtu_bytes)?;
+    let flow = |name, from, to, counts| Flow {
+        number: 0,
         name,
         from,
         to,
-        payload_bytes: plan.workload.payload_bytes,
-        counts,
-    };
-    let reply = FlowPlan {
-        name: "replies",
-        from: Some(0),
-        to: None,
-        ..flow
-    };
-    let links = usize::from(plan.workload.links);
-    let replies = if counts == Counts::Exchange { links } else { 0 };
-    [vec![flow; links], vec![reply; replies]].concat()
-}
-
-/// Every flow, with the card that leads to its end from one machine, or that it comes in by.
-fn local_flows(
-    plan: &Simulation,
-    number: usize,
-    lines: &[Line],
-    flows: &[FlowPlan],
-) -> Result<Vec<Flow>, SimError> {
-    let shapes = shapes(&plan.workload, lines[0].mtu_bytes)?;
-    let card = |index: usize, flow: &FlowPlan| {
-        if plan.is_alone() {
-            index % lines.len()
-        } else if flow.to > Some(number) {
-            card_to_next(number)
-        } else {
-            0
-        }
-    };
-    let flow = |(index, flow): (usize, &FlowPlan)| Flow {
-        // There are few flows, and at most 16 hosts.
-        number: index as u8,
-        to: flow.to.map_or(FAR, |to| to as u8),
-        card: card(index, flow),
+        card: 0,
         ip: plan.workload.ip,
-        payload_bytes: flow.payload_bytes,
+        payload_bytes: plan.workload.payload_bytes,
         shapes: shapes.clone(),
-        counts: flow.counts,
+        counts,
         senders: plan.workload.flows,
     };
-    Ok(flows.iter().enumerate().map(flow).collect())
+    // There are at most 16 hosts.
+    let last = (plan.stops.len() - 1) as u8;
+    let links = usize::from(plan.workload.links);
+    let is_alone = plan.is_alone();
+    let mut flows = match plan.workload.pattern {
+        Pattern::IperfTcp(options) => connection_flows(plan, options, flow),
+        // The flow of each line, then that of each line's replies.
+        Pattern::RequestResponse if is_alone => [
+            vec![flow("requests", FAR, 0, Counts::Exchange); links],
+            vec![flow("replies", 0, FAR, Counts::Exchange); links],
+        ]
+        .concat(),
+        Pattern::RequestResponse => vec![
+            flow("requests", 0, last, Counts::FromCall),
+            flow("replies", last, 0, Counts::FromCall),
+        ],
+        Pattern::Blast if is_alone => vec![flow("datagrams", 0, FAR, Counts::FromCall); links],
+        _ if is_alone => vec![flow("datagrams", FAR, 0, Counts::FromCard); links],
+        _ => vec![flow("datagrams", 0, last, Counts::FromCall)],
+    };
+    for (number, flow) in flows.iter_mut().enumerate() {
+        // There are few.
+        flow.number = number as u8;
+    }
+    Ok(flows)
+}
+
+/// The flow with the card that leads to its end from a machine, or that it comes in by.
+fn local_flow(plan: &Simulation, number: usize, flow: &Flow) -> Flow {
+    let card = if plan.is_alone() {
+        usize::from(flow.number % plan.workload.links)
+    } else if usize::from(flow.to) > number {
+        card_to_next(number)
+    } else {
+        0
+    };
+    Flow {
+        card,
+        ..flow.clone()
+    }
 }
 
 /// The programs of a processor, and its ends of TCP connections.
@@ -312,29 +280,28 @@ impl Simulation {
 }
 
 /// The two flows of each connection.
-fn connection_flows(plan: &Simulation, options: IperfTcp) -> Vec<FlowPlan> {
-    // No longer than a packet.
-    let segment_bytes = plan.segment_bytes() as u32;
-    let both = |(from, to)| {
-        [
-            FlowPlan {
-                name: "segments",
-                from: Some(from),
-                to: Some(to),
-                payload_bytes: segment_bytes,
-                counts: Counts::FromCall,
-            },
-            FlowPlan {
-                name: "acknowledgements",
-                from: Some(to),
-                to: Some(from),
-                payload_bytes: 0,
-                counts: Counts::FromCall,
-            },
-        ]
+fn connection_flows(
+    plan: &Simulation,
+    options: IperfTcp,
+    flow: impl Fn(&'static str, u8, u8, Counts) -> Flow,
+) -> Vec<Flow> {
+    let both = |(from, to): (usize, usize)| {
+        let (from, to) = (from as u8, to as u8);
+        let segments = Flow {
+            // No longer than a packet.
+            payload_bytes: plan.segment_bytes() as u32,
+            ..flow("segments", from, to, Counts::FromCall)
+        };
+        let acknowledgements = Flow {
+            payload_bytes: 0,
+            ..flow("acknowledgements", to, from, Counts::FromCall)
+        };
+        [segments, acknowledgements]
     };
-    let connections = plan.connections(options);
-    connections.into_iter().flat_map(both).collect()
+    plan.connections(options)
+        .into_iter()
+        .flat_map(both)
+        .collect()
 }
 
 /// The programs of a machine, each with its end of a connection.

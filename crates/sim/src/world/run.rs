@@ -5,11 +5,11 @@ use nicpoll_model::sim::{
     SimSlice, SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice,
 };
 
-use super::build::{FlowPlan, card_to_next, flows, world};
+use super::build::{card_to_next, world};
 use super::event_loop::{Counting, World};
 use super::processors::Processors;
 use crate::account::{CardTally, FlowTally, Shared, Tally};
-use crate::link::Counts;
+use crate::link::{Counts, Flow};
 use crate::machine::figures::{host_figures, ratio};
 use crate::machine::programs::Half;
 use crate::spec::options::SimError;
@@ -102,8 +102,7 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) 
         losses: losses(shared),
         in_flight_at_end: world.in_flight(),
     };
-    let flows = flows(plan);
-    let each = flows.iter().zip(&shared.flows);
+    let each = world.machines[0].flows.iter().zip(&shared.flows);
     let payload: f64 = each
         .clone()
         .map(|(of, tally)| arrived_bytes(plan, of, tally))
@@ -129,7 +128,7 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) 
 }
 
 /// Bytes of payload that arrived.
-fn arrived_bytes(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally) -> f64 {
+fn arrived_bytes(plan: &Simulation, flow: &Flow, tally: &FlowTally) -> f64 {
     if plan.iperf_tcp().is_some() {
         tally.arrived_bytes as f64
     } else if flow.counts == Counts::FromCard {
@@ -140,7 +139,7 @@ fn arrived_bytes(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally) -> f64 {
     }
 }
 
-fn flow(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally, seconds: f64) -> SimFlow {
+fn flow(plan: &Simulation, flow: &Flow, tally: &FlowTally, seconds: f64) -> SimFlow {
     let payload_bytes = flow.payload_bytes;
     let bits = 8.0 * f64::from(payload_bytes);
     let sent_pps = (tally.offered - tally.send_errors.min(tally.offered)) as f64 / seconds;
@@ -155,8 +154,8 @@ fn flow(plan: &Simulation, flow: &FlowPlan, tally: &FlowTally, seconds: f64) -> 
     };
     SimFlow {
         name: String::from(flow.name),
-        from: flow.from,
-        to: flow.to,
+        from: flow.sender(),
+        to: flow.receiver(),
         payload_bytes,
         calls: tally.offered,
         send_errors: tally.send_errors,
