@@ -60,10 +60,7 @@ impl PolledCard {
                 counts: Counts::FromCard,
                 senders: 1,
             }],
-            tasks: vec![Task::Read {
-                flow: 0,
-                reads_clock: false,
-            }],
+            tasks: vec![Task::Read { reads_clock: false }],
             ends: Vec::new(),
             tick_phase_ns: 0,
             discipline,

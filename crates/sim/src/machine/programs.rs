@@ -7,27 +7,20 @@ use crate::tcp::{Receiver, Sender};
 
 const NS_PER_US: u64 = 1000;
 
-/// What a program does, and where it is with it.
+/// What a program does, and where it is with it. All but streams and replies are of the world's first flow.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Reads datagrams.
     Read {
-        /// Of which flow.
-        flow: usize,
         /// Whether it reads the clock for each, as iperf does.
         reads_clock: bool,
     },
     /// Sends without a pause.
-    Blast {
-        /// Into which flow.
-        flow: usize,
-    },
+    Blast,
     /// Sends as iperf 2 does.
     Pace(Pacer),
     /// Sends a request, waits for the reply, and sends the next.
     Request {
-        /// Into which flow.
-        flow: usize,
         /// Number of the request that has no reply yet.
         waits_for: Option<u64>,
         /// When that was sent.
@@ -70,7 +63,6 @@ impl Request {
 /// until a pause is over (`delay_loop`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    pub flow: usize,
     /// From datagram to datagram, as asked.
     target_us: i64,
     last_us: i64,
@@ -79,10 +71,9 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    pub fn new(flow: usize, payload_bytes: u32, bits_per_second: u64) -> Self {
+    pub fn new(payload_bytes: u32, bits_per_second: u64) -> Self {
         let target_us = 8_000_000 * u64::from(payload_bytes) / bits_per_second.max(1);
         Pacer {
-            flow,
             // 65,535 bytes at 1 bit/s are far from the end of the range.
             target_us: target_us as i64,
             ..Pacer::default()
@@ -122,7 +113,7 @@ impl Task {
     pub fn is_self_starting(&self) -> bool {
         matches!(
             self,
-            Task::Blast { .. } | Task::Pace(_) | Task::Request { .. } | Task::Write(_)
+            Task::Blast | Task::Pace(_) | Task::Request { .. } | Task::Write(_)
         )
     }
 
@@ -150,11 +141,10 @@ impl Task {
     /// The flow that a program reads or sends.
     pub fn flow(&self) -> usize {
         match self {
-            Task::Read { flow, .. } | Task::Blast { flow } | Task::Request { flow, .. } => *flow,
+            Task::Write(stream) | Task::Take(stream) => stream.flow,
             // Requests and replies are alike.
             Task::Respond { to_replies, .. } => *to_replies,
-            Task::Pace(pacer) => pacer.flow,
-            Task::Write(stream) | Task::Take(stream) => stream.flow,
+            _ => 0,
         }
     }
 }

@@ -135,7 +135,6 @@ impl Machine {
     fn next_of(&mut self, id: usize) {
         match &self.programs.list[id].task {
             Task::Read { .. } => self.read_or_wait(id),
-            Task::Blast { flow } => self.call(*flow),
             Task::Pace(pacer) if self.now_ns < pacer.spins_until_ns => {
                 // Reads the clock once more before the pause is over.
                 let cost_ns = match self.host.application.clock_ns {
@@ -145,11 +144,10 @@ impl Machine {
                 self.cpu.start(LEVEL, Step::Spin, cost_ns);
             }
             Task::Pace(_) => self.read_clock(),
-            Task::Request {
-                waits_for: None,
-                flow,
-                ..
-            } => self.call(*flow),
+            Task::Blast
+            | Task::Request {
+                waits_for: None, ..
+            } => self.call(0),
             Task::Request { .. } => self.await_reply(id),
             Task::Respond {
                 owes: Some(request),
@@ -231,13 +229,9 @@ impl Machine {
             Task::Read {
                 reads_clock: true, ..
             } => return self.read_clock(),
-            Task::Request {
-                flow,
-                waits_for,
-                sent_ns,
-            } if *waits_for == Some(packet.number) => {
+            Task::Request { waits_for, sent_ns } if *waits_for == Some(packet.number) => {
                 *waits_for = None;
-                self.shared.flows[*flow].answer(now_ns - *sent_ns);
+                self.shared.flows[0].answer(now_ns - *sent_ns);
             }
             Task::Respond { owes, .. } => *owes = Some(Request::of(&packet)),
             _ => {}
@@ -266,8 +260,7 @@ impl Machine {
     fn clock_was_read(&mut self, id: usize) {
         if let Task::Pace(pacer) = &mut self.programs.list[id].task {
             pacer.read_clock(self.now_ns);
-            let flow = pacer.flow;
-            self.call(flow);
+            self.call(0);
         } else {
             self.work_on_packet();
         }
@@ -276,8 +269,7 @@ impl Machine {
     fn called(&mut self, id: usize) {
         let (flow, request) = match &self.programs.list[id].task {
             Task::Read { .. } | Task::Write(_) | Task::Take(_) => return,
-            Task::Blast { flow } | Task::Request { flow, .. } => (*flow, None),
-            Task::Pace(pacer) => (pacer.flow, None),
+            Task::Blast | Task::Request { .. } | Task::Pace(_) => (0, None),
             Task::Respond { to_replies, owes } => {
                 let flow = owes.map_or(0, |request| request.flow);
                 (flow + to_replies, *owes)
@@ -286,9 +278,7 @@ impl Machine {
         let number = self.make_datagram(flow, request);
         let program = &mut self.programs.list[id];
         match &mut program.task {
-            Task::Request {
-                waits_for, sent_ns, ..
-            } => {
+            Task::Request { waits_for, sent_ns } => {
                 *waits_for = Some(number);
                 *sent_ns = self.now_ns;
                 // A request without reply is given up after a second.
@@ -304,12 +294,9 @@ impl Machine {
         // The clock clears the wish when it wakes the program.
         let is_given_up = program.wakes_at_tick.is_none() && program.socket.is_empty();
         match &mut program.task {
-            Task::Request {
-                flow, waits_for, ..
-            } if is_given_up => {
+            Task::Request { waits_for, .. } if is_given_up => {
                 *waits_for = None;
-                let flow = *flow;
-                self.call(flow);
+                self.call(0);
             }
             _ => self.read_or_wait(id),
         }

@@ -224,10 +224,6 @@ fn tasks(plan: &Simulation, number: usize) -> Vec<Task> {
     let is_first = number == 0;
     let is_last = number + 1 == plan.stops.len();
     let pattern = &plan.workload.pattern;
-    let reads = |reads_clock| Task::Read {
-        flow: 0,
-        reads_clock,
-    };
     let task = match *pattern {
         // Its replies stand behind the requests of all lines.
         Pattern::RequestResponse if is_last => Task::Respond {
@@ -235,15 +231,16 @@ fn tasks(plan: &Simulation, number: usize) -> Vec<Task> {
             owes: None,
         },
         Pattern::RequestResponse if is_first => Task::Request {
-            flow: 0,
             waits_for: None,
             sent_ns: 0,
         },
         Pattern::IperfUdp { bits_per_second } if is_first => {
-            Task::Pace(Pacer::new(0, plan.workload.payload_bytes, bits_per_second))
+            Task::Pace(Pacer::new(plan.workload.payload_bytes, bits_per_second))
         }
-        Pattern::Blast if is_first => Task::Blast { flow: 0 },
-        _ if is_last => reads(matches!(pattern, Pattern::IperfUdp { .. })),
+        Pattern::Blast if is_first => Task::Blast,
+        _ if is_last => Task::Read {
+            reads_clock: matches!(pattern, Pattern::IperfUdp { .. }),
+        },
         _ => return Vec::new(),
     };
     vec![task]
