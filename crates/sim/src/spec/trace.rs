@@ -300,12 +300,7 @@ mod tests {
         for _ in 0..TRACE_PACKETS_MAX {
             reader.line(b"0 64").unwrap();
         }
-        assert!(
-            reader
-                .line(b"0 64")
-                .unwrap_err()
-                .message
-                .contains("shorter")
-        );
+        let error = reader.line(b"0 64").unwrap_err();
+        assert!(error.message.contains("shorter"), "{error}");
     }
 }
