@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
 use crate::search::{SearchSpan, search};
-use crate::table::{Figure, Mistake, PublishedRun, Table, read, wrong};
+use crate::table::{Figure, Mistake, PublishedRun, Table, read, require};
 
 /// Factors are counted in thousandths.
 pub(crate) const ONE: u64 = 1000;
@@ -149,67 +149,53 @@ impl FitPlan {
     }
 
     fn check(&self) -> Result<(), Mistake> {
-        if !MHZ.contains(&self.reference_mhz) {
-            return wrong("reference_mhz", "give a clock in MHz, 1 to 10000");
-        }
-        if let Some((name, _)) = self.costs.iter().find(|(_, ns)| !COSTS.contains(*ns)) {
-            return wrong(
+        let wanted = "give a clock in MHz, 1 to 10000";
+        require(MHZ.contains(&self.reference_mhz), "reference_mhz", wanted)?;
+        for (name, ns) in &self.costs {
+            let wanted = "give a whole number above 0, such as \"cpu.tick_ns\" = 2000";
+            require(
+                COSTS.contains(ns),
                 name,
-                format!(
-                    "{name} is wrong; give a whole number above 0, such as \"cpu.tick_ns\" = 2000"
-                ),
-            );
+                format!("{name} is wrong; {wanted}"),
+            )?;
         }
         for group in &self.groups {
-            if !FIT_MS.contains(&group.milliseconds) {
-                return wrong(
-                    "milliseconds",
-                    "give how long its runs are simulated, 1 to 1000",
-                );
+            let wanted = "give how long its runs are simulated, 1 to 1000";
+            require(FIT_MS.contains(&group.milliseconds), "milliseconds", wanted)?;
+            for parameter in &group.parameters {
+                self.check_parameter(parameter)?;
             }
-            group
-                .parameters
-                .iter()
-                .try_for_each(|parameter| self.check_parameter(parameter))?;
         }
         Ok(())
     }
 
     fn check_parameter(&self, parameter: &Parameter) -> Result<(), Mistake> {
         let at = format!("\"{}\"", parameter.name);
-        if parameter.hosts.is_empty() || parameter.fields.is_empty() {
-            return wrong(at, "a parameter needs hosts and fields");
-        }
-        if parameter
+        let Parameter { hosts, fields, .. } = parameter;
+        let has_both = !hosts.is_empty() && !fields.is_empty();
+        require(has_both, &at, "a parameter needs hosts and fields")?;
+        let like = "like names a host that the parameter itself changes; give another";
+        let is_own = parameter
             .like
             .as_ref()
-            .is_some_and(|like| parameter.hosts.contains(like))
-        {
-            return wrong(
-                at,
-                "like names a host that the parameter itself changes; give another",
-            );
-        }
+            .is_some_and(|like| hosts.contains(like));
+        require(!is_own, &at, like)?;
         let clocks = &parameter.clocks_mhz;
-        let has_each = clocks.is_empty() || clocks.len() == parameter.hosts.len();
-        if !has_each || !clocks.iter().all(|mhz| MHZ.contains(mhz)) {
-            return wrong(at, "give clocks in MHz, 1 to 10000, one for each host");
+        let has_each = clocks.is_empty() || clocks.len() == hosts.len();
+        let are_clocks = has_each && clocks.iter().all(|mhz| MHZ.contains(mhz));
+        require(
+            are_clocks,
+            &at,
+            "give clocks in MHz, 1 to 10000, one for each host",
+        )?;
+        let start = "give the factor that the search begins with, a whole number from 1 to 1000";
+        require(STARTS.contains(&parameter.start), &at, start)?;
+        for name in fields {
+            let is_cost = HostModel::field(name).is_some() && self.costs.contains_key(name);
+            let wanted = format!("{name} is no number of a host file with a line in [costs]");
+            require(is_cost, &at, wanted)?;
         }
-        if !STARTS.contains(&parameter.start) {
-            return wrong(
-                at,
-                "give the factor that the search begins with, a whole number from 1 to 1000",
-            );
-        }
-        let is_cost =
-            |name: &&String| HostModel::field(name).is_some() && self.costs.contains_key(*name);
-        match parameter.fields.iter().find(|name| !is_cost(name)) {
-            None => Ok(()),
-            Some(name) => wrong(
-                at,
-                format!("{name} is no number of a host file with a line in [costs]"),
-            ),
-        }
+        Ok(())
     }
 }
 

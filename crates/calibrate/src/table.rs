@@ -154,26 +154,11 @@ impl Table {
             run: Vec<Spanned<PublishedRun>>,
         }
         let document: Document = read(text)?;
-        let all = || document.run.iter().map(Spanned::get_ref);
-        for (number, run) in document.run.iter().enumerate() {
-            let before = &document.run[..number];
-            let is_twice = before
-                .iter()
-                .any(|of| of.get_ref().name == run.get_ref().name);
-            let checked = match run.get_ref().baseline.as_ref() {
-                _ if is_twice => wrong(
-                    "name",
-                    format!(
-                        "there are two runs '{}'; give each its own name",
-                        run.get_ref().name
-                    ),
-                ),
-                Some(name) if all().all(|other| other.name != *name) => {
-                    wrong("baseline", "baseline names no run of this table")
-                }
-                _ => run.get_ref().check(),
-            };
-            checked.map_err(|mistake| mistake.after(text, run.span().start))?;
+        let runs: Vec<_> = document.run.iter().map(Spanned::get_ref).collect();
+        for (number, run) in runs.iter().enumerate() {
+            let checked = run.check(&runs[..number], &runs);
+            let place = document.run[number].span().start;
+            checked.map_err(|mistake| mistake.after(text, place))?;
         }
         Ok(Table {
             name: document.table,
@@ -194,81 +179,72 @@ impl PublishedRun {
         }
     }
 
-    /// Checks what one entry requires of another.
-    fn check(&self) -> Result<(), Mistake> {
+    /// Checks what one entry requires of another, and of the runs of the table before it and of all.
+    fn check(&self, before: &[&PublishedRun], all: &[&PublishedRun]) -> Result<(), Mistake> {
+        let name = &self.name;
+        let is_new = before.iter().all(|other| other.name != *name);
+        let twice = format!("there are two runs '{name}'; give each its own name");
+        require(is_new, "name", twice)?;
+        let is_there = |name: &String| all.iter().any(|other| other.name == *name);
+        let has_base = self.baseline.as_ref().is_none_or(is_there);
+        require(has_base, "baseline", "baseline names no run of this table")?;
         let mut has_polling = self.mode == Mode::Polling;
         if self.workload.is_some() {
-            if self.hosts.is_empty() {
-                return wrong(
-                    "workload",
-                    "hosts are missing; give the sender, any routers, the receiver",
-                );
-            }
+            let missing = "hosts are missing; give the sender, any routers, the receiver";
+            require(!self.hosts.is_empty(), "workload", missing)?;
             for (is_sender, entry) in [(true, "sender"), (false, "with")] {
                 let discipline = self.discipline(is_sender);
-                let discipline = discipline.or_else(|error| wrong(entry, error.to_string()))?;
+                let discipline =
+                    discipline.map_err(|error| Mistake::new(entry, error.to_string()))?;
                 has_polling |= discipline.name() == Mode::Polling.name();
             }
-            if !(1.0..=SECONDS_MAX).contains(&self.seconds) {
-                return wrong(
-                    "seconds",
-                    format!(
-                        "seconds = {} is wrong; give the seconds of the run",
-                        self.seconds
-                    ),
-                );
-            }
-            if self
-                .simulated_seconds
-                .is_some_and(|seconds| !(1.0..=60.0).contains(&seconds))
-            {
-                return wrong("simulated_seconds", "give the seconds to simulate, 1 to 60");
-            }
+            let seconds = self.seconds;
+            let wanted = format!("seconds = {seconds} is wrong; give the seconds of the run");
+            require((1.0..=SECONDS_MAX).contains(&seconds), "seconds", wanted)?;
+            let simulated = self.simulated_seconds.unwrap_or(1.0);
+            let wanted = "give the seconds to simulate, 1 to 60";
+            require(
+                (1.0..=60.0).contains(&simulated),
+                "simulated_seconds",
+                wanted,
+            )?;
         }
-        if self.fit.is_some() && (has_polling || self.workload.is_none()) {
-            return wrong(
-                "fit",
-                "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
-            );
-        }
-        self.figures
-            .iter()
-            .try_for_each(|figure| self.check_figure(figure))
+        let can_be_fitted = self.workload.is_some() && !has_polling;
+        require(
+            self.fit.is_none() || can_be_fitted,
+            "fit",
+            "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
+        )?;
+        let mut figures = self.figures.iter();
+        figures.try_for_each(|figure| self.check_figure(figure))
     }
 
     fn check_figure(&self, figure: &Figure) -> Result<(), Mistake> {
-        let at = format!("\"{}\"", figure.name);
-        if !figure
-            .measured
-            .iter()
-            .all(|number| (0.0..=MEASURED_MAX).contains(number))
-        {
-            return wrong(
-                at,
-                format!(
-                    "measured = {:?} is wrong; give the measured numbers, none for none: measured = [221]",
-                    figure.measured
-                ),
-            );
-        }
-        if figure.is_fitted && (self.fit.is_none() || figure.measured.is_empty()) {
-            return wrong(
-                at,
-                "fit = true needs a measured number, and the name of a group in the run's fit",
-            );
-        }
+        let (name, measured) = (&figure.name, &figure.measured);
+        let at = format!("\"{name}\"");
+        require(
+            measured
+                .iter()
+                .all(|number| (0.0..=MEASURED_MAX).contains(number)),
+            &at,
+            format!(
+                "measured = {measured:?} is wrong; give the measured numbers, none for none: measured = [221]"
+            ),
+        )?;
+        require(
+            !figure.is_fitted || (self.fit.is_some() && !measured.is_empty()),
+            &at,
+            "fit = true needs a measured number, and the name of a group in the run's fit",
+        )?;
         let is_explained = figure.missing.is_some() || self.missing.is_some();
-        if figure.quantity().is_none() && !is_explained {
-            return wrong(
-                at,
-                format!(
-                    "'{}' cannot be simulated; give one of {}, or a sentence missing = \"...\"",
-                    figure.name,
-                    Quantity::NAMES
-                ),
-            );
-        }
-        Ok(())
+        let known = Quantity::NAMES;
+        require(
+            is_explained || figure.quantity().is_some(),
+            &at,
+            format!(
+                "'{name}' cannot be simulated; give one of {known}, or a sentence missing = \"...\""
+            ),
+        )
     }
 }
 
@@ -278,15 +254,22 @@ pub(crate) struct Mistake {
     message: String,
 }
 
-/// A mistake in the line of a word.
-pub(crate) fn wrong<T>(at: impl Into<String>, message: impl Into<String>) -> Result<T, Mistake> {
-    Err(Mistake {
-        at: at.into(),
-        message: message.into(),
-    })
+/// Refuses what is not so, in the line of a word.
+pub(crate) fn require(is_so: bool, at: &str, message: impl Into<String>) -> Result<(), Mistake> {
+    if is_so {
+        return Ok(());
+    }
+    Err(Mistake::new(at, message))
 }
 
 impl Mistake {
+    fn new(at: &str, message: impl Into<String>) -> Self {
+        Mistake {
+            at: String::from(at),
+            message: message.into(),
+        }
+    }
+
     /// The mistake with its line: that of its word after a place in the text, or of the place itself.
     pub(crate) fn after(self, text: &str, place: usize) -> FileError {
         let rest = text.get(place..).unwrap_or_default();
@@ -298,11 +281,8 @@ impl Mistake {
 /// Reads the text of a TOML file.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, FileError> {
     toml::from_str(text).map_err(|error| {
-        FileError::at(
-            text,
-            error.span().unwrap_or_default(),
-            error.message().to_owned(),
-        )
+        let span = error.span().unwrap_or_default();
+        FileError::at(text, span, error.message().to_owned())
     })
 }
 
