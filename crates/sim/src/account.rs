@@ -9,6 +9,7 @@ use nicpoll_model::traffic::Latency;
 use nicpoll_stats::Latencies;
 
 use crate::link::{Flow, Packet, Wire};
+use crate::spec::simulation::STOPS_MAX;
 
 /// Losses by place.
 pub type Losses = [u64; LossPlace::ALL.len()];
@@ -24,25 +25,8 @@ pub struct Shared {
     /// Datagrams lost, by machine.
     pub losses: Vec<Losses>,
     pub fates: Fates,
-    pub sleeping: Sleeping,
-}
-
-/// The machines on which no program runs or wants to: whoever wakes one from another processor pays for it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sleeping(u16);
-
-impl Sleeping {
-    pub fn insert(&mut self, machine: usize) {
-        self.0 |= 1 << machine;
-    }
-
-    pub fn remove(&mut self, machine: usize) {
-        self.0 &= !(1 << machine);
-    }
-
-    pub fn contains(self, machine: usize) -> bool {
-        self.0 & (1 << machine) != 0
-    }
+    /// The hosts on which no program runs or wants to: whoever wakes one from another processor pays for it.
+    pub sleeping: [bool; STOPS_MAX],
 }
 
 impl Shared {

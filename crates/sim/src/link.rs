@@ -121,8 +121,15 @@ impl Flow {
 
     /// The packet of one of a datagram's frames.
     pub fn packet(&self, index: usize, number: u64, fate: u32, now_ns: u64) -> Packet {
-        let of = self.shapes.len() as u16;
-        let shape = self.shapes[index];
+        let kind = match self.shapes.len() as u16 {
+            1 => PacketKind::Datagram,
+            of => PacketKind::Fragment { of, fate },
+        };
+        self.packet_of(kind, self.shapes[index], number, now_ns)
+    }
+
+    /// A packet with this frame.
+    pub fn packet_of(&self, kind: PacketKind, shape: Shape, number: u64, now_ns: u64) -> Packet {
         Packet {
             sent_ns: now_ns,
             arrived_ns: now_ns,
@@ -133,11 +140,7 @@ impl Flow {
             client: 0,
             to: self.to,
             ip: self.ip,
-            kind: if of > 1 {
-                PacketKind::Fragment { of, fate }
-            } else {
-                PacketKind::Datagram
-            },
+            kind,
         }
     }
 }

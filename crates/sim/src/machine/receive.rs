@@ -455,15 +455,15 @@ impl Machine {
     fn hand_over(&mut self, packet: Packet) {
         if self.is_veth {
             let to = usize::from(packet.to);
-            if self.shared.sleeping.contains(to) {
+            if self.shared.sleeping[to] {
                 // Woken once, though it takes a while until it runs.
-                self.shared.sleeping.remove(to);
+                self.shared.sleeping[to] = false;
                 self.owes_wake = true;
             }
             let card = self.flows[usize::from(packet.flow)].card;
             return self.leave(card, packet);
         }
-        let is_asleep = self.shared.sleeping.contains(self.number);
+        let is_asleep = self.shared.sleeping[self.number];
         self.owes_wake |= is_asleep && self.host.cpu.wake_other_ns > 0;
         self.outbox = Some((OTHER_PROCESSOR, packet));
     }

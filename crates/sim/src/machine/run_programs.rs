@@ -26,7 +26,7 @@ impl Machine {
         }
         // Of several processors one may have the program.
         if self.programs.current.is_none() && !self.programs.list.is_empty() {
-            self.shared.sleeping.insert(self.number);
+            self.shared.sleeping[self.number] = true;
         }
     }
 
@@ -76,7 +76,7 @@ impl Machine {
         let is_other = programs.last != id && self.cpu.thread == LEVEL;
         programs.current = Some(id);
         programs.last = id;
-        self.shared.sleeping.remove(self.number);
+        self.shared.sleeping[self.number] = false;
         self.next_of(id);
         if is_other && self.programs.current == Some(id) {
             self.cpu.switch_within(LEVEL);
@@ -101,7 +101,7 @@ impl Machine {
         match self.programs.ready.pop_front() {
             Some(next) => self.run_program(next),
             None => {
-                self.shared.sleeping.insert(self.number);
+                self.shared.sleeping[self.number] = true;
                 self.cpu.stop(LEVEL);
             }
         }

@@ -7,7 +7,7 @@ use super::cpu::Level;
 use super::programs::Half;
 use super::receive::kib_ns;
 use super::state::Machine;
-use crate::link::{Packet, PacketKind};
+use crate::link::{Packet, PacketKind, Shape};
 use crate::tcp::{Now, line_bytes};
 
 impl Machine {
@@ -82,18 +82,11 @@ impl Machine {
         let number = tally.offer();
         tally.sent_bytes += u64::from(bytes);
         let of = &self.flows[flow];
-        let packet = Packet {
-            sent_ns: self.now_ns,
-            arrived_ns: self.now_ns,
-            number,
+        let shape = Shape {
             line_bytes: line_bytes(of.ip, bytes),
             payload_bytes: bytes,
-            client: 0,
-            flow: of.number,
-            to: of.to,
-            ip: of.ip,
-            kind,
         };
+        let packet = of.packet_of(kind, shape, number, self.now_ns);
         self.tally.made += 1;
         self.send_from(level, packet, work_ns + checksum_ns);
     }

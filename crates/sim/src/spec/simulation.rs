@@ -13,7 +13,7 @@ use super::traffic::{IperfTcp, Pattern, TrafficModel};
 use crate::link::Shape;
 
 /// The most hosts of a path.
-const STOPS_MAX: usize = 16;
+pub(crate) const STOPS_MAX: usize = 16;
 
 /// A host on the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
