@@ -14,6 +14,7 @@
 mod account;
 mod bottleneck;
 #[cfg(test)]
+#[path = "../tests/sim/cases.rs"]
 mod cases;
 mod cost;
 mod link;

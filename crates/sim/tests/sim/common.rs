@@ -1,7 +1,7 @@
 //! What the tests share: hosts, runs of them, and comparisons that tell what was found.
 #![allow(dead_code, unused_imports, reason = "not every program needs all")]
 
-#[path = "../../src/cases.rs"]
+#[path = "cases.rs"]
 mod cases;
 
 use std::fmt::Debug;

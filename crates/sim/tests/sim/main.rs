@@ -8,6 +8,5 @@ mod processors;
 mod shapes;
 mod tcp;
 mod ticks;
-mod veth;
 mod work;
 mod workloads;
