@@ -435,11 +435,7 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
         return waiting(figures);
     }
     if is_path_binding(plan, figures) {
-        let has_failures = figures
-            .ledger
-            .losses
-            .iter()
-            .any(|loss| loss.host == 0 && loss.place == LossPlace::SendQueue);
+        let has_failures = figures.ledger.lost_at(0, LossPlace::SendQueue) > 0;
         return (0, sending(Evidence::of(figures, 0), has_failures));
     }
     let busiest = busiest(figures);
