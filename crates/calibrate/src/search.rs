@@ -1,7 +1,7 @@
 //! A search for the least sum of squares of some functions of a few whole numbers.
 //!
 //! It looks at points all over, descends from the best of them (Levenberg 1944, Marquardt 1963: steps of the linear model,
-//! damped the more the worse it predicts), and ends with small steps in the manner of Hooke and Jeeves ("Direct search"
+//! damped the more the worse it predicts), and ends with small steps after Hooke and Jeeves ("Direct search"
 //! solution of numerical and statistical problems, Journal of the ACM 8, 1961), which tolerate that simulations count in
 //! whole packets.
 //!

@@ -368,7 +368,7 @@ fn a_cycle_that_loses_its_last_device_stops_polling_until_ticks_are_given_up() {
     assert_eq!(poller.state().stalled, 1);
 }
 
-/// What the original reckons in an int wraps at 2^31 microseconds times ticks a second: after 2.147 s at 1000 a
+/// What the original computes in an int wraps at 2^31 microseconds times ticks a second: after 2.147 s at 1000 a
 /// second. Its product is negative then, so that a late tick counts as short, and the longest cycle lets the burst grow.
 #[test]
 fn products_of_time_do_not_wrap_after_two_seconds() {

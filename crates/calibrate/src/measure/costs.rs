@@ -14,8 +14,8 @@ use crate::search::solved;
 /// From 64 to 1470 bytes.
 const MORE_KIB: f64 = (1470.0 - 64.0) / 1024.0;
 
-/// Events of the account of which half of the time falls into a kind of work, counted as whole ones: into the call
-/// and into the software interrupt in it, and out of both.
+/// Events of the account: half of the time of each falls into a kind of work. Counted as whole ones: into the call and
+/// into the software interrupt in it, and out of both.
 const EVENTS_IN_SEND: f64 = 2.0;
 
 const EVENTS_OUTSIDE: f64 = 1.0;

@@ -27,9 +27,9 @@ pub struct Host {
     pub poller: Poller,
     /// What a cycle costs.
     pub cycle_ns: u64,
-    /// What each packet of a device costs beside.
+    /// What each packet of a device costs besides.
     pub packet_ns: u64,
-    /// How much dearer or cheaper a device's call may come out, drawn anew for each call.
+    /// How much dearer or cheaper a device's call may come out, drawn again for each call.
     pub noise_percent: u64,
     /// Packets that come in each tick to all devices together; a host without it has always more.
     pub arrivals: Option<fn(u64) -> u32>,

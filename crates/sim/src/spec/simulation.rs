@@ -347,7 +347,7 @@ pub(crate) fn shapes(workload: &TrafficModel, mtu_bytes: u64) -> Result<Vec<Shap
     Ok(frames.iter().map(shape).collect())
 }
 
-/// The frame of each payload of a trace, none of which [`Simulation::check`] lets be cut; empty for other workloads.
+/// The frame of each payload of a trace; empty for other workloads. [`Simulation::check`] lets none be cut.
 pub(crate) fn trace_frames(
     workload: &TrafficModel,
     mtu_bytes: u64,

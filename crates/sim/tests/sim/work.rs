@@ -1,10 +1,10 @@
-//! What a run is reckoned to take before it is made: its work, and the warm-up in which a poller's burst climbs.
+//! What a run is estimated to take before it is made: its work, and the warm-up in which a poller's burst climbs.
 
 use nicpoll_sim::{explain_work, simulate, warmup_ns};
 
 use crate::common::*;
 
-/// As `nicpoll sim` reckons.
+/// As `nicpoll sim` estimates.
 const PACKETS_PER_SECOND: f64 = 5e6;
 
 #[test]
