@@ -95,16 +95,12 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Restore(args) => restore::restore(args),
         Command::Guard(args) => restore::guard(args),
         Command::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
-        Command::Netblast(OwnArgs { args }) => netrate_tool(Tool::Netblast, args),
-        Command::Netreceive(OwnArgs { args }) => netrate_tool(Tool::Netreceive, args),
-        Command::Netsend(OwnArgs { args }) => netrate_tool(Tool::Netsend, args),
+        Command::Netblast(OwnArgs { args }) => netrate::run(Tool::Netblast, args),
+        Command::Netreceive(OwnArgs { args }) => netrate::run(Tool::Netreceive, args),
+        Command::Netsend(OwnArgs { args }) => netrate::run(Tool::Netsend, args),
         Command::Completions { shell } => completions(*shell),
         Command::Man(args) => man::run(args, Cli::command()),
     }
-}
-
-fn netrate_tool(tool: Tool, args: &[String]) -> Result<u8, Failure> {
-    Ok(netrate::run(tool, args).context(tool.name())?)
 }
 
 fn completions(shell: Shell) -> Result<u8, Failure> {

@@ -9,8 +9,9 @@ use std::path::Path;
 use std::{fs, io};
 
 use aya::maps::{Map, MapError};
-use aya::programs::{BtfTracePoint, ProgramError, ProgramInfo, Xdp};
-use aya::{Btf, BtfError, Ebpf, EbpfError, Endianness};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError, Xdp};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Endianness};
 use nicpoll_sys::bpf_maps::{GAP_BUCKETS, GAP_FIRST_OCTAVE, GAP_PARTS};
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use serde::{Deserialize, Serialize};
@@ -100,18 +101,6 @@ pub(crate) fn names_of(types: &[u8], what: &'static str) -> Result<Btf, BpfError
     names.or_refused(what)
 }
 
-/// Takes a map out of a loaded object.
-pub(crate) fn take_map<M>(ebpf: &mut Ebpf, what: &'static str, name: &str) -> Result<M, BpfError>
-where
-    M: TryFrom<Map, Error = MapError>,
-{
-    let map = ebpf.take_map(name).ok_or_else(|| BpfError::Refused {
-        what,
-        why: format!("it has no map {name}"),
-    })?;
-    map.try_into().or_refused(what)
-}
-
 /// Mean run time of a program, by the kernel's BPF statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunTime {
@@ -129,13 +118,6 @@ pub struct TimedRuns {
 }
 
 impl TimedRuns {
-    pub(crate) fn of(info: &ProgramInfo) -> Self {
-        TimedRuns {
-            runs: info.run_count(),
-            ns: info.run_time().as_nanos() as u64,
-        }
-    }
-
     /// Runs of both.
     pub fn plus(self, other: TimedRuns) -> TimedRuns {
         TimedRuns {
@@ -160,56 +142,133 @@ pub trait TimedPrograms {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError>;
 }
 
-/// The runs of all programs of an object, which are tracepoints'.
-pub(crate) fn timed_runs(ebpf: &Ebpf, what: &'static str) -> Result<TimedRuns, BpfError> {
-    let mut sum = TimedRuns::default();
-    for (_, program) in ebpf.programs() {
-        // One that was not loaded, for want of its tracepoint, has none.
-        let program: Result<&BtfTracePoint, _> = program.try_into();
-        let info = program.and_then(BtfTracePoint::info);
-        match info {
-            Ok(info) => sum = sum.plus(TimedRuns::of(&info)),
-            Err(ProgramError::NotLoaded) => {}
-            Err(error) => return Err(BpfError::refused(what, &error)),
+/// The programs of one object, each for a tracepoint.
+pub(crate) struct Programs {
+    ebpf: Ebpf,
+    /// What they count, as errors say it.
+    what: &'static str,
+    /// Those that are attached together, in order.
+    loaded: Vec<String>,
+    links: Vec<BtfTracePointLinkId>,
+}
+
+impl Programs {
+    /// Loads an object; its programs are loaded one by one.
+    pub fn of(
+        what: &'static str,
+        loader: &mut EbpfLoader<'_>,
+        object: &[u8],
+    ) -> Result<Self, BpfError> {
+        Ok(Programs {
+            ebpf: loader.load(object).or_refused(what)?,
+            what,
+            loaded: Vec::new(),
+            links: Vec::new(),
+        })
+    }
+
+    /// Takes a map out of the object.
+    pub fn map<M>(&mut self, name: &str) -> Result<M, BpfError>
+    where
+        M: TryFrom<Map, Error = MapError>,
+    {
+        let what = self.what;
+        let map = self.ebpf.take_map(name).ok_or_else(|| BpfError::Refused {
+            what,
+            why: format!("it has no map {name}"),
+        })?;
+        map.try_into().or_refused(what)
+    }
+
+    /// Loads programs, each with the tracepoint that it is for, which every kernel has.
+    pub fn require(&mut self, btf: &Btf, programs: &[(&str, &str)]) -> Result<(), BpfError> {
+        programs.iter().try_for_each(|(name, tracepoint)| {
+            self.load_apart(btf, name, tracepoint)?;
+            self.loaded.push(String::from(*name));
+            Ok(())
+        })
+    }
+
+    /// Loads a program and says so, unless this kernel lacks its tracepoint.
+    pub fn load(&mut self, btf: &Btf, name: &str, tracepoint: &str) -> Result<bool, BpfError> {
+        match self.program_mut(name)?.load(tracepoint, btf) {
+            Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) => Ok(false),
+            loaded => {
+                loaded.or_refused(self.what)?;
+                self.loaded.push(String::from(name));
+                Ok(true)
+            }
         }
     }
-    Ok(sum)
-}
 
-/// A program of an object, by its name.
-pub(crate) fn program<'a>(
-    ebpf: &'a mut Ebpf,
-    name: &str,
-) -> Result<&'a mut BtfTracePoint, EbpfError> {
-    let program = ebpf.program_mut(name).ok_or(EbpfError::NoBTF)?;
-    Ok(program.try_into()?)
-}
+    /// Loads a program that is not attached with the others.
+    pub fn load_apart(&mut self, btf: &Btf, name: &str, tracepoint: &str) -> Result<(), BpfError> {
+        let loaded = self.program_mut(name)?.load(tracepoint, btf);
+        loaded.or_refused(self.what)
+    }
 
-/// Loads a program for a tracepoint and attaches it.
-pub(crate) fn attach(
-    ebpf: &mut Ebpf,
-    name: &str,
-    tracepoint: &str,
-    btf: &Btf,
-) -> Result<(), EbpfError> {
-    let program = program(ebpf, name)?;
-    program.load(tracepoint, btf)?;
-    program.attach()?;
-    Ok(())
+    pub fn is_attached(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// Attaches what was loaded, in that order; nothing happens when it is attached.
+    pub fn attach(&mut self) -> Result<(), BpfError> {
+        for index in self.links.len()..self.loaded.len() {
+            let name = self.loaded[index].clone();
+            let link = self.program_mut(&name)?.attach().or_refused(self.what)?;
+            self.links.push(link);
+        }
+        Ok(())
+    }
+
+    /// Takes the programs out of the kernel's way, in the opposite order.
+    pub fn detach(&mut self) -> Result<(), BpfError> {
+        while let Some(link) = self.links.pop() {
+            let name = self.loaded[self.links.len()].clone();
+            let detached = self.program_mut(&name)?.detach(link);
+            detached.or_refused(self.what)?;
+        }
+        Ok(())
+    }
+
+    /// What the runs of each program that were timed so far took, by its name.
+    pub fn timed_runs_by_program(&self) -> Result<Vec<(String, TimedRuns)>, BpfError> {
+        let runs = |name: &String| Ok((name.clone(), self.timed_runs_of(name)?));
+        self.loaded.iter().map(runs).collect()
+    }
+
+    /// What the runs of all that were timed so far took.
+    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        let programs = self.timed_runs_by_program()?;
+        let runs = programs.iter().map(|(_, runs)| *runs);
+        Ok(runs.fold(TimedRuns::default(), TimedRuns::plus))
+    }
+
+    pub fn timed_runs_of(&self, name: &str) -> Result<TimedRuns, BpfError> {
+        let info = self.program(name)?.info().or_refused(self.what)?;
+        Ok(TimedRuns {
+            runs: info.run_count(),
+            ns: info.run_time().as_nanos() as u64,
+        })
+    }
+
+    pub fn program(&self, name: &str) -> Result<&BtfTracePoint, BpfError> {
+        let program = self.ebpf.program(name).ok_or(EbpfError::NoBTF);
+        let program = program.or_refused(self.what)?;
+        program.try_into().or_refused(self.what)
+    }
+
+    pub fn program_mut(&mut self, name: &str) -> Result<&mut BtfTracePoint, BpfError> {
+        let program = self.ebpf.program_mut(name).ok_or(EbpfError::NoBTF);
+        let program = program.or_refused(self.what)?;
+        program.try_into().or_refused(self.what)
+    }
 }
 
 /// Has the kernel time every run of every BPF program until the result is dropped. The timing itself
 /// costs, so nothing else should be measured meanwhile.
 pub fn start_timing() -> Result<OwnedFd, BpfError> {
     aya::sys::enable_stats(aya::sys::Stats::RunTime).or_refused("run times")
-}
-
-/// Whether a program could not be loaded because the kernel lacks the tracepoint it is for.
-pub(crate) fn lacks_tracepoint(error: &EbpfError) -> bool {
-    matches!(
-        error,
-        EbpfError::ProgramError(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. }))
-    )
 }
 
 /// include/uapi/linux/btf.h: bytes at the beginning of a description.
@@ -461,7 +520,7 @@ impl AttachedXdp {
     /// When the driver has no native XDP, or there is a program already.
     pub fn pass(ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
         let loaded = Ebpf::load(aya::include_bytes_aligned!("../bpf/xdp_pass.bpf.o"));
-        AttachedXdp::attach(loaded.or_refused(XDP)?, "pass", ifindex, mode)
+        AttachedXdp::attach(loaded, "pass", ifindex, mode)
     }
 
     /// Attaches the program `name` of an object file.
@@ -469,12 +528,16 @@ impl AttachedXdp {
     /// # Errors
     /// As [`AttachedXdp::pass`]; when the file cannot be loaded or has no such program.
     pub fn of_file(file: &Path, name: &str, ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
-        let loaded = Ebpf::load_file(file);
-        let loaded = loaded.or_refused(XDP)?;
-        AttachedXdp::attach(loaded, name, ifindex, mode)
+        AttachedXdp::attach(Ebpf::load_file(file), name, ifindex, mode)
     }
 
-    fn attach(mut ebpf: Ebpf, name: &str, ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
+    fn attach(
+        loaded: Result<Ebpf, EbpfError>,
+        name: &str,
+        ifindex: u32,
+        mode: XdpMode,
+    ) -> Result<Self, BpfError> {
+        let mut ebpf = loaded.or_refused(XDP)?;
         let program = ebpf.program_mut(name).ok_or_else(|| BpfError::Refused {
             what: XDP,
             why: format!("the file has no program {name}"),
@@ -488,9 +551,8 @@ impl AttachedXdp {
         // Not by aya, which falls back to a way that replaces a program and leaves its own behind.
         let program = program.fd().or_refused(XDP)?;
         let link = XdpLink::attach(program.as_fd(), ifindex, mode);
-        let link = link.or_refused(XDP)?;
         Ok(AttachedXdp {
-            _link: link,
+            _link: link.or_refused(XDP)?,
             _ebpf: ebpf,
         })
     }

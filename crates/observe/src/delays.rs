@@ -7,14 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use aya::EbpfLoader;
 use aya::maps::{HashMap, MapData, PerCpuArray};
-use aya::{Ebpf, EbpfLoader};
 use nicpoll_model::Unseen;
 use nicpoll_model::ab::{AbDelayKind, AbStamps};
 use nicpoll_sys::bpf_maps;
 
-use crate::bpf;
-use crate::bpf::{BpfError, Histogram, OrRefused, TimedPrograms, TimedRuns};
+use crate::bpf::{self, BpfError, Histogram, OrRefused, Programs, TimedPrograms, TimedRuns};
 use crate::clock::{CardClock, CardClocks, ClockAccount, ERROR_MAX_NS};
 
 const DELAYS: &str = "delays of packets";
@@ -82,7 +81,7 @@ impl Stamped {
 /// Loaded and attached programs that follow packets.
 pub struct PacketDelays {
     // Declared first: the programs are detached before their maps go.
-    programs: Ebpf,
+    programs: Programs,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
     left_out: PerCpuArray<MapData, u64>,
     instances: HashMap<MapData, u32, u32>,
@@ -104,37 +103,32 @@ impl PacketDelays {
     ) -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(DELAYS)?;
         let one_in = one_in.clamp(1, 1 << 20).next_power_of_two();
-        let mut ebpf = EbpfLoader::new()
+        let mut loader = EbpfLoader::new();
+        loader
             .override_global("ONE_IN", &one_in, true)
-            .override_global("STAMP_ERROR_NS", &ERROR_MAX_NS, true)
-            .load(aya::include_bytes_aligned!("../bpf/packet_delay.bpf.o"))
-            .or_refused(DELAYS)?;
+            .override_global("STAMP_ERROR_NS", &ERROR_MAX_NS, true);
+        let object = aya::include_bytes_aligned!("../bpf/packet_delay.bpf.o");
+        let mut programs = Programs::of(DELAYS, &mut loader, object)?;
         let clocks = match clocks.is_empty() {
             true => None,
-            false => {
-                let lines = bpf::take_map(&mut ebpf, DELAYS, "LINES")?;
-                Some(CardClocks::follow(clocks, lines))
-            }
+            false => Some(CardClocks::follow(clocks, programs.map("LINES")?)),
         };
-        let mut delays = PacketDelays {
-            delays: bpf::take_map(&mut ebpf, DELAYS, "DELAYS")?,
-            left_out: bpf::take_map(&mut ebpf, DELAYS, "LEFT_OUT")?,
-            instances: bpf::take_map(&mut ebpf, DELAYS, "INSTANCES")?,
-            clocks,
-            programs: ebpf,
-            unseen: Vec::new(),
-        };
-        delays.watch(instances)?;
+        let mut unseen = Vec::new();
         for (program, tracepoint, kinds) in PROGRAMS {
-            match bpf::attach(&mut delays.programs, program, tracepoint, &btf) {
-                Err(error) if bpf::lacks_tracepoint(&error) => {
-                    let wanted = kinds.iter().filter(|kind| delays.is_wanted(**kind));
-                    let unseen: Vec<_> = wanted.map(|kind| (*kind, tracepoint)).collect();
-                    delays.unseen.extend(unseen);
-                }
-                attached => attached.or_refused(DELAYS)?,
+            if !programs.load(&btf, program, tracepoint)? {
+                unseen.extend(kinds.iter().map(|kind| (*kind, tracepoint)));
             }
         }
+        let mut delays = PacketDelays {
+            delays: programs.map("DELAYS")?,
+            left_out: programs.map("LEFT_OUT")?,
+            instances: programs.map("INSTANCES")?,
+            clocks,
+            programs,
+            unseen,
+        };
+        delays.watch(instances)?;
+        delays.programs.attach()?;
         Ok(delays)
     }
 
@@ -155,7 +149,8 @@ impl PacketDelays {
             what: String::from(kind.name()),
             why: format!("this kernel has no tracepoint {tracepoint}"),
         };
-        self.unseen.iter().map(one).collect()
+        let wanted = self.unseen.iter().filter(|(kind, _)| self.is_wanted(*kind));
+        wanted.map(one).collect()
     }
 
     /// The delays so far of each kind that is seen.
@@ -187,7 +182,7 @@ impl PacketDelays {
 
 impl TimedPrograms for PacketDelays {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        bpf::timed_runs(&self.programs, DELAYS)
+        self.programs.timed_runs()
     }
 }
 
@@ -236,7 +231,7 @@ const WAKING_PROGRAMS: [(&str, &str); 3] = [
 /// Loaded and attached programs that time the waits of threads.
 pub struct RunQueue {
     // Declared first: the programs are detached before their maps go.
-    programs: Ebpf,
+    programs: Programs,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
     processes: HashMap<MapData, u32, u32>,
 }
@@ -249,20 +244,19 @@ impl RunQueue {
     /// Without kernel types, CAP_BPF or CAP_PERFMON.
     pub fn begin(own_process: u32, is_by_process: bool) -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(WAITING)?;
-        let mut ebpf = EbpfLoader::new()
+        let all = u32::from(!is_by_process);
+        let mut loader = EbpfLoader::new();
+        loader
             .override_global("OWN_TGID", &own_process, true)
-            .override_global("ALL_PROGRAMS", &u32::from(!is_by_process), true)
-            .load(aya::include_bytes_aligned!("../bpf/run_queue.bpf.o"))
-            .or_refused(WAITING)?;
-        let delays = bpf::take_map(&mut ebpf, WAITING, "DELAYS")?;
-        let processes = bpf::take_map(&mut ebpf, WAITING, "PROGRAMS")?;
-        for (program, tracepoint) in WAKING_PROGRAMS {
-            bpf::attach(&mut ebpf, program, tracepoint, &btf).or_refused(WAITING)?;
-        }
+            .override_global("ALL_PROGRAMS", &all, true);
+        let object = aya::include_bytes_aligned!("../bpf/run_queue.bpf.o");
+        let mut programs = Programs::of(WAITING, &mut loader, object)?;
+        programs.require(&btf, &WAKING_PROGRAMS)?;
+        programs.attach()?;
         Ok(RunQueue {
-            programs: ebpf,
-            delays,
-            processes,
+            delays: programs.map("DELAYS")?,
+            processes: programs.map("PROGRAMS")?,
+            programs,
         })
     }
 
@@ -282,6 +276,6 @@ impl RunQueue {
 
 impl TimedPrograms for RunQueue {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        bpf::timed_runs(&self.programs, WAITING)
+        self.programs.timed_runs()
     }
 }

@@ -7,17 +7,14 @@
 
 use std::{fs, thread};
 
+use aya::EbpfLoader;
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
-use aya::programs::BtfTracePoint;
-use aya::programs::tp_btf::BtfTracePointLinkId;
-use aya::{Btf, Ebpf, EbpfLoader};
 use nicpoll_model::{CpuStates, FoldBin};
-use nicpoll_sys::bpf_maps::{Cpu, FOLD_BINS, Source, Thread, state};
-use nicpoll_sys::{bpf_maps, schedule};
+use nicpoll_sys::bpf_maps::{self, Cpu, FOLD_BINS, Source, Thread, state};
+use nicpoll_sys::schedule;
 use serde::{Deserialize, Serialize};
 
-use crate::bpf;
-use crate::bpf::{BpfError, OrRefused, RunTime, TimedRuns};
+use crate::bpf::{self, BpfError, OrRefused, Programs, RunTime, TimedRuns};
 use crate::clock::monotonic_ns;
 
 /// What errors say the programs are for.
@@ -72,16 +69,12 @@ pub struct ExactCpuOptions {
 /// The loaded programs.
 pub struct ExactCpu {
     // Declared first: programs are detached before their maps go.
-    ebpf: Ebpf,
-    links: Vec<(String, BtfTracePointLinkId)>,
-    /// What can be attached here, in order.
-    programs: Vec<String>,
-    cpus: PerCpuArray<MapData, bpf_maps::Cpu>,
-    sources: PerCpuArray<MapData, bpf_maps::Source>,
-    threads: HashMap<MapData, u32, bpf_maps::Thread>,
+    programs: Programs,
+    cpus: PerCpuArray<MapData, Cpu>,
+    sources: PerCpuArray<MapData, Source>,
+    threads: HashMap<MapData, u32, Thread>,
     fold: PerCpuArray<MapData, bpf_maps::Fold>,
-    has_threads: bool,
-    fold_options: Option<FoldOptions>,
+    options: ExactCpuOptions,
     unseen_vectors: Vec<&'static str>,
 }
 
@@ -97,96 +90,62 @@ impl ExactCpu {
         let (period_ns, tgid) = options
             .fold
             .map_or((0, 0), |fold| (fold.period_ns, fold.tgid));
-        let mut ebpf = EbpfLoader::new()
+        let has_threads = u32::from(options.has_threads);
+        let mut loader = EbpfLoader::new();
+        loader
             .map_max_entries("SOURCES", sources)
             .override_global("FOLD_PERIOD_NS", &period_ns, true)
             .override_global("FOLD_TGID", &tgid, true)
-            .override_global("COUNT_THREADS", &u32::from(options.has_threads), true)
+            .override_global("COUNT_THREADS", &has_threads, true)
             .override_global("STORM_THRESHOLD", &options.storm_threshold, true)
-            .override_global("BACK_TO_BACK_NS", &BACK_TO_BACK_NS, true)
-            .load(aya::include_bytes_aligned!("../bpf/cpu_time.bpf.o"))
-            .or_refused(CPU_TIME)?;
-        let mut exact = ExactCpu {
-            cpus: bpf::take_map(&mut ebpf, CPU_TIME, "CPUS")?,
-            sources: bpf::take_map(&mut ebpf, CPU_TIME, "SOURCES")?,
-            threads: bpf::take_map(&mut ebpf, CPU_TIME, "THREADS")?,
-            fold: bpf::take_map(&mut ebpf, CPU_TIME, "FOLD")?,
-            has_threads: options.has_threads,
-            fold_options: options.fold,
-            ebpf,
-            links: Vec::new(),
-            programs: Vec::new(),
-            unseen_vectors: Vec::new(),
-        };
-        exact.load_programs(&btf, options.passes_over_syscalls)?;
-        Ok(exact)
-    }
-
-    fn load_programs(&mut self, btf: &Btf, passes_over_syscalls: bool) -> Result<(), BpfError> {
-        let (idle, tracepoint) = IDLE_PROGRAM;
-        self.program(idle)
-            .and_then(|program| Ok(program.load(tracepoint, btf)?))
-            .or_refused(CPU_TIME)?;
-        let of_threads = self.has_threads.then_some(RENAME_PROGRAM);
-        let of_syscalls = SYSCALL_PROGRAMS
-            .into_iter()
-            .filter(|_| !passes_over_syscalls);
-        for (program, tracepoint) in PROGRAMS.into_iter().chain(of_syscalls).chain(of_threads) {
-            self.load_program(program, tracepoint, btf)
-                .or_refused(CPU_TIME)?;
+            .override_global("BACK_TO_BACK_NS", &BACK_TO_BACK_NS, true);
+        let object = aya::include_bytes_aligned!("../bpf/cpu_time.bpf.o");
+        let mut programs = Programs::of(CPU_TIME, &mut loader, object)?;
+        programs.load_apart(&btf, IDLE_PROGRAM.0, IDLE_PROGRAM.1)?;
+        programs.require(&btf, &PROGRAMS)?;
+        if !options.passes_over_syscalls {
+            programs.require(&btf, &SYSCALL_PROGRAMS)?;
         }
+        if options.has_threads {
+            programs.require(&btf, &[RENAME_PROGRAM])?;
+        }
+        let mut unseen_vectors = Vec::new();
         for vector in VECTORS {
-            let edges = ["exit", "entry"].map(|edge| format!("{vector}_{edge}"));
-            let loaded = edges.iter().try_for_each(|tracepoint| {
-                self.load_program(&format!("on_{tracepoint}"), tracepoint, btf)
-            });
-            match loaded {
-                Err(error) if bpf::lacks_tracepoint(&error) => self.unseen_vectors.push(vector),
-                loaded => loaded.or_refused(CPU_TIME)?,
+            for edge in ["exit", "entry"] {
+                let tracepoint = format!("{vector}_{edge}");
+                if !programs.load(&btf, &format!("on_{tracepoint}"), &tracepoint)? {
+                    unseen_vectors.push(vector);
+                    break;
+                }
             }
         }
-        Ok(())
-    }
-
-    fn load_program(
-        &mut self,
-        name: &str,
-        tracepoint: &str,
-        btf: &Btf,
-    ) -> Result<(), aya::EbpfError> {
-        self.program(name)?.load(tracepoint, btf)?;
-        self.programs.push(String::from(name));
-        Ok(())
+        Ok(ExactCpu {
+            cpus: programs.map("CPUS")?,
+            sources: programs.map("SOURCES")?,
+            threads: programs.map("THREADS")?,
+            fold: programs.map("FOLD")?,
+            options: *options,
+            programs,
+            unseen_vectors,
+        })
     }
 
     /// Attaches the programs; nothing happens when they are attached. All states count from 0 again.
     pub fn attach(&mut self) -> Result<(), BpfError> {
-        if !self.links.is_empty() {
+        if self.programs.is_attached() {
             return Ok(());
         }
-        let cpus = self.copies()?.len();
-        PerCpuValues::try_from(vec![bpf_maps::Cpu::default(); cpus])
-            .or_refused(CPU_TIME)
-            .and_then(|zeros| self.cpus.set(0, zeros, 0).or_refused(CPU_TIME))?;
-        for name in self.programs.clone() {
-            let link = self
-                .program(&name)
-                .and_then(|program| Ok(program.attach()?));
-            let link = link.or_refused(CPU_TIME)?;
-            self.links.push((name, link));
-        }
+        let zeros = vec![Cpu::default(); self.copies()?.len()];
+        let zeros = PerCpuValues::try_from(zeros).or_refused(CPU_TIME)?;
+        self.cpus.set(0, zeros, 0).or_refused(CPU_TIME)?;
+        self.programs.attach()?;
         visit_every_cpu();
         Ok(())
     }
 
     /// Takes the programs out of the kernel's way, in the opposite order.
     pub fn detach(&mut self) -> Result<(), BpfError> {
-        while let Some((name, link)) = self.links.pop() {
-            self.program(&name)
-                .and_then(|program| Ok(program.detach(link)?))
-                .or_refused(CPU_TIME)?;
-        }
-        Ok(())
+        self.programs.detach()
     }
 
     /// Every CPU's account now.
@@ -219,7 +178,7 @@ impl ExactCpu {
     /// running, up to now. A thread that switches meanwhile may have one slice too much. Empty unless the options
     /// ask for it.
     pub fn threads(&self) -> Result<Vec<ThreadTimes>, BpfError> {
-        if !self.has_threads {
+        if !self.options.has_threads {
             return Ok(Vec::new());
         }
         let running = self.read()?;
@@ -234,7 +193,7 @@ impl ExactCpu {
 
     /// Time by phase of the period; `None` unless the options asked for it.
     pub fn fold(&self) -> Result<Option<Vec<FoldBin>>, BpfError> {
-        let Some(options) = self.fold_options else {
+        let Some(options) = self.options.fold else {
             return Ok(None);
         };
         let by_cpu = self.fold.get(&0, 0).or_refused(CPU_TIME)?;
@@ -242,21 +201,13 @@ impl ExactCpu {
     }
 
     /// What the runs of all programs that were timed so far took.
-    pub fn timed_runs(&mut self) -> Result<TimedRuns, BpfError> {
-        let programs = self.timed_runs_by_program()?;
-        let runs = programs.iter().map(|(_, runs)| *runs);
-        Ok(runs.fold(TimedRuns::default(), TimedRuns::plus))
+    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        self.programs.timed_runs()
     }
 
     /// The same for each program, by its name.
-    pub fn timed_runs_by_program(&mut self) -> Result<Vec<(String, TimedRuns)>, BpfError> {
-        let mut all = Vec::new();
-        for name in self.programs.clone() {
-            let info = self.program(&name).and_then(|program| Ok(program.info()?));
-            let runs = TimedRuns::of(&info.or_refused(CPU_TIME)?);
-            all.push((name, runs));
-        }
-        Ok(all)
+    pub fn timed_runs_by_program(&self) -> Result<Vec<(String, TimedRuns)>, BpfError> {
+        self.programs.timed_runs_by_program()
     }
 
     /// Times a program that does nothing while `work` goes on: its mean run is what the kernel's timing
@@ -269,14 +220,13 @@ impl ExactCpu {
         work: impl FnOnce(&mut Self) -> Result<T, BpfError>,
     ) -> Result<(T, Option<RunTime>), BpfError> {
         let (name, _) = IDLE_PROGRAM;
-        let idle = self.program(name).or_refused(CPU_TIME)?;
-        let runs = |program: &BtfTracePoint| program.info().map(|info| TimedRuns::of(&info));
-        let before = runs(idle).or_refused(CPU_TIME)?;
-        let link = idle.attach().or_refused(CPU_TIME)?;
+        let before = self.programs.timed_runs_of(name)?;
+        let link = self.programs.program_mut(name)?.attach();
+        let link = link.or_refused(CPU_TIME)?;
         let done = work(self);
-        let idle = self.program(name).or_refused(CPU_TIME)?;
-        let after = runs(idle).or_refused(CPU_TIME)?;
-        idle.detach(link).or_refused(CPU_TIME)?;
+        let after = self.programs.timed_runs_of(name)?;
+        let detached = self.programs.program_mut(name)?.detach(link);
+        detached.or_refused(CPU_TIME)?;
         Ok((done?, after.since(before)))
     }
 
@@ -285,12 +235,8 @@ impl ExactCpu {
         &self.unseen_vectors
     }
 
-    fn copies(&self) -> Result<PerCpuValues<bpf_maps::Cpu>, BpfError> {
+    fn copies(&self) -> Result<PerCpuValues<Cpu>, BpfError> {
         self.cpus.get(&0, 0).or_refused(CPU_TIME)
-    }
-
-    fn program(&mut self, name: &str) -> Result<&mut BtfTracePoint, aya::EbpfError> {
-        bpf::program(&mut self.ebpf, name)
     }
 }
 

@@ -119,7 +119,10 @@ impl HostCounters {
             // Without, the losses stay in the residual.
             let _ = self.watch_drop_reasons();
         }
-        let reasons = self.drop_reasons();
+        let reasons = self
+            .reasons
+            .as_mut()
+            .and_then(|reasons| reasons.read().ok());
         HostSnapshot {
             interfaces,
             nftables_drops_out: filter.as_ref().map(|filter| filter.dropped_out),
@@ -130,12 +133,6 @@ impl HostCounters {
             drop_reason_gaps: reasons.as_ref().map(|(_, gaps)| *gaps),
             drop_reasons: reasons.map(|(reasons, _)| reasons),
         }
-    }
-
-    fn drop_reasons(&mut self) -> Option<(Vec<DropReason>, DropReasonGaps)> {
-        let reasons = self.reasons.as_mut()?;
-        let counts = reasons.read().ok()?;
-        Some((reasons.explain(&counts, |_| true), counts.gaps))
     }
 
     fn interfaces(

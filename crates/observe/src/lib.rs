@@ -24,10 +24,7 @@ pub use bpf::{
 };
 pub use clock::{CardClock, CardClockError};
 pub use delays::{PacketDelays, RunQueue, Stamped};
-pub use drop_reasons::{
-    DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, DroppedProtocol,
-    KernelSymbols, Meaning, ReasonNames,
-};
+pub use drop_reasons::{DropReasons, DropReasonsError};
 pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, FoldOptions, InterruptCounts,
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes,

@@ -6,20 +6,19 @@
 
 use std::sync::Arc;
 
-use aya::Ebpf;
+use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
-use aya::programs::BtfTracePoint;
-use aya::programs::tp_btf::BtfTracePointLinkId;
 use nicpoll_sys::bpf_maps::{Counts, Rhythm, Target};
 use serde::{Deserialize, Serialize};
 
-use crate::bpf;
-use crate::bpf::{BpfError, OrRefused, TimedPrograms, TimedRuns, bucket_lower_ns, bucket_width_ns};
+use crate::bpf::{
+    self, BpfError, OrRefused, Programs, TimedPrograms, TimedRuns, bucket_lower_ns, bucket_width_ns,
+};
 
 /// What errors say the program is for.
 const POLLS: &str = "polls";
-const POLL_PROGRAM: &str = "count_napi_polls";
-const POLL_TRACEPOINT: &str = "napi_poll";
+/// The program and its tracepoint.
+const POLL_PROGRAM: (&str, &str) = ("count_napi_polls", "napi_poll");
 
 /// Polls since the counter was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +58,7 @@ impl PollCounts {
 /// A loaded and attached program that counts the polls of one NAPI.
 pub struct PollCounter {
     // Declared first: the program is detached before its maps go.
-    ebpf: Ebpf,
-    link: Option<BtfTracePointLinkId>,
+    programs: Programs,
     target: Array<MapData, Target>,
     reader: PollReader,
 }
@@ -93,24 +91,17 @@ impl PollCounter {
     /// Loads the program and attaches it. It counts nothing until [`PollCounter::watch`].
     pub fn load() -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(POLLS)?;
-        let mut ebpf =
-            Ebpf::load(aya::include_bytes_aligned!("../bpf/napi_poll.bpf.o")).or_refused(POLLS)?;
-        let target = bpf::take_map(&mut ebpf, POLLS, "TARGET")?;
-        let counts = bpf::take_map(&mut ebpf, POLLS, "COUNTS")?;
-        let mut counter = PollCounter {
-            ebpf,
-            link: None,
-            target,
+        let object = aya::include_bytes_aligned!("../bpf/napi_poll.bpf.o");
+        let mut programs = Programs::of(POLLS, &mut EbpfLoader::new(), object)?;
+        programs.require(&btf, &[POLL_PROGRAM])?;
+        programs.attach()?;
+        Ok(PollCounter {
+            target: programs.map("TARGET")?,
             reader: PollReader {
-                counts: Arc::new(counts),
+                counts: Arc::new(programs.map("COUNTS")?),
             },
-        };
-        counter
-            .program()
-            .and_then(|program| Ok(program.load(POLL_TRACEPOINT, &btf)?))
-            .or_refused(POLLS)?;
-        counter.attach()?;
-        Ok(counter)
+            programs,
+        })
     }
 
     /// Counts polls of one NAPI from now on, or of every NAPI of the namespace when `napi_id` is
@@ -138,32 +129,17 @@ impl PollCounter {
 
     /// Attaches the program; nothing happens when it is attached.
     pub fn attach(&mut self) -> Result<(), BpfError> {
-        if self.link.is_none() {
-            let link = self.program().and_then(|program| Ok(program.attach()?));
-            self.link = Some(link.or_refused(POLLS)?);
-        }
-        Ok(())
+        self.programs.attach()
     }
 
     /// Takes the program out of the kernel's way; the counts stay.
     pub fn detach(&mut self) -> Result<(), BpfError> {
-        if let Some(link) = self.link.take() {
-            self.program()
-                .and_then(|program| Ok(program.detach(link)?))
-                .or_refused(POLLS)?;
-        }
-        Ok(())
+        self.programs.detach()
     }
 
     /// What the runs that were timed so far took.
-    pub fn timed_runs(&mut self) -> Result<TimedRuns, BpfError> {
-        let info = self.program().and_then(|program| Ok(program.info()?));
-        let info = info.or_refused(POLLS)?;
-        Ok(TimedRuns::of(&info))
-    }
-
-    fn program(&mut self) -> Result<&mut BtfTracePoint, aya::EbpfError> {
-        bpf::program(&mut self.ebpf, POLL_PROGRAM)
+    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        self.programs.timed_runs()
     }
 }
 
@@ -314,7 +290,7 @@ fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
 /// Loaded and attached programs that watch NAPI instances.
 pub struct RhythmWatch {
     // Declared first: the programs are detached before their maps go.
-    programs: Ebpf,
+    programs: Programs,
     rhythms: HashMap<MapData, u32, Rhythm>,
 }
 
@@ -327,20 +303,16 @@ impl RhythmWatch {
     pub fn begin(instances: &[(u32, u64)]) -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(RHYTHM)?;
         let object = aya::include_bytes_aligned!("../bpf/poll_rhythm.bpf.o");
-        let mut ebpf = Ebpf::load(object).or_refused(RHYTHM)?;
-        let mut rhythms: HashMap<_, u32, Rhythm> = bpf::take_map(&mut ebpf, RHYTHM, "RHYTHMS")?;
+        let mut programs = Programs::of(RHYTHM, &mut EbpfLoader::new(), object)?;
+        let mut rhythms: HashMap<_, u32, Rhythm> = programs.map("RHYTHMS")?;
         for &(id, period_ns) in instances {
             rhythms
                 .insert(id, Rhythm::of_period(period_ns), 0)
                 .or_refused(RHYTHM)?;
         }
-        for (program, tracepoint) in RHYTHM_PROGRAMS {
-            bpf::attach(&mut ebpf, program, tracepoint, &btf).or_refused(RHYTHM)?;
-        }
-        Ok(RhythmWatch {
-            programs: ebpf,
-            rhythms,
-        })
+        programs.require(&btf, &RHYTHM_PROGRAMS)?;
+        programs.attach()?;
+        Ok(RhythmWatch { programs, rhythms })
     }
 
     /// What one of the instances has done so far.
@@ -352,7 +324,7 @@ impl RhythmWatch {
 
 impl TimedPrograms for RhythmWatch {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        bpf::timed_runs(&self.programs, RHYTHM)
+        self.programs.timed_runs()
     }
 }
 

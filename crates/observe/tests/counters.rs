@@ -227,10 +227,8 @@ fn rules_and_policies_of_both_kinds_of_iptables_are_counted() {
 fn the_reverse_path_filter_counts_what_it_refuses() {
     needs!(Root, Ip);
     let pair = Pair::new();
-    run(&pair.sender, "ip addr add 203.0.113.1/32 dev em0");
-    let setting = "/proc/sys/net/ipv4/conf/all/rp_filter";
-    run(&pair.receiver, &format!("echo 1 > {setting}"));
-    let (drops, found) = lost_of_1000(&pair, "203.0.113.1", 0);
+    refuse_reverse_paths(&pair);
+    let (drops, found) = lost_of_1000(&pair, NO_WAY_BACK, 0);
     assert_eq!(drops.at(LossPlace::IpInput), Some(1000));
     assert_eq!(found, []);
 }
@@ -241,9 +239,7 @@ fn an_xdp_program_in_the_driver_is_counted_and_a_generic_one_is_named() {
     for (mode, is_counted) in [("xdpgeneric", false), ("xdpdrv", true)] {
         let pair = Pair::new();
         pair.listen(8 << 20);
-        let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/xdp_drop_eighth.bpf.o");
-        let attach = format!("ip link set dev em0 {mode} obj {object} sec xdp");
-        run(&pair.receiver, &attach);
+        drop_eighth(&pair, mode);
         let before = snapshot(&pair.receiver);
         pair.send(SENDER, RECEIVER, 800);
         let received = pair.received(700);

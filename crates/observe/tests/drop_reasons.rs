@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::ops::Deref;
 use std::thread;
@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use common::*;
 use nicpoll_model::{DropProtocol, DropReason, HostDelta, LossPlace};
-use nicpoll_observe::{DropCounts, DropGroup, DropReasons, HostAccount, KernelSymbols};
+use nicpoll_observe::{DropReasons, HostAccount};
 use nicpoll_sys::socket;
 use nicpoll_testkit::needs;
 
-/// A pair whose drops are counted.
+/// A pair whose drops are counted, on each side.
 struct Watched {
     pair: Pair,
-    drops: DropReasons,
+    sender_drops: RefCell<DropReasons>,
+    receiver_drops: RefCell<DropReasons>,
 }
 
 impl Deref for Watched {
@@ -29,123 +30,82 @@ impl Deref for Watched {
     }
 }
 
+/// Datagrams that were dropped, by the kernel's name of the reason, and that name alone. Nothing may be left uncounted.
+fn datagrams(drops: &RefCell<DropReasons>) -> Vec<(String, u64)> {
+    thread::sleep(QUIET);
+    let (reasons, gaps) = drops.borrow_mut().read().unwrap();
+    assert_eq!(gaps.overflow_packets, 0);
+    let of_udp = reasons
+        .iter()
+        .filter(|one| one.protocol == DropProtocol::Udp);
+    of_udp.map(|one| (one.name(), one.packets)).collect()
+}
+
 impl Watched {
     fn new() -> Self {
         let pair = Pair::new();
-        let inodes = [pair.sender.netns_inode(), pair.receiver.netns_inode()];
+        let watch = |side: &Side| DropReasons::begin(&[side.netns_inode()]).unwrap().into();
         Watched {
-            drops: DropReasons::begin(&inodes).unwrap(),
+            sender_drops: watch(&pair.sender),
+            receiver_drops: watch(&pair.receiver),
             pair,
         }
     }
 
-    /// Datagrams that were dropped in a namespace, by the kernel's name of the reason, and how many bytes they had.
-    fn dropped_in(&self, side: &Side) -> BTreeMap<String, (u64, u64)> {
-        let netns = side.netns_inode() as u32;
-        self.dropped(|group| {
-            group.netns_inode == netns && group.protocol.kind() == DropProtocol::Udp
-        })
+    /// The same with a socket that receives.
+    fn listening(receive_buffer_bytes: usize) -> Self {
+        let pair = Self::new();
+        pair.listen(receive_buffer_bytes);
+        pair
     }
 
-    fn dropped(&self, is_meant: impl Fn(&DropGroup) -> bool) -> BTreeMap<String, (u64, u64)> {
-        let reasons = self.counts().by_reason(is_meant);
-        let named = reasons.iter().map(|(&(reason, location), dropped)| {
-            let mut name = self.drops.names().of(reason).into_owned();
-            if let Some(location) = location {
-                let mut symbols = KernelSymbols::default();
-                symbols.learn([location].into_iter());
-                name += &format!(" in {}", symbols.function_at(location).unwrap());
-            }
-            (name, (dropped.packets, dropped.bytes))
-        });
-        named.collect()
-    }
-
-    /// All that was counted. None of these tests may leave anything uncounted in its own namespaces.
-    fn counts(&self) -> DropCounts {
-        thread::sleep(QUIET);
-        let counts = self.drops.read().unwrap();
-        assert_eq!(counts.gaps.overflow_packets, 0);
-        counts
-    }
-
-    fn assert_dropped(&self, side: &Side, reason: &str, packets: u64) {
-        let expected = (packets, packets * IPV4_BYTES);
-        let expected = BTreeMap::from([(String::from(reason), expected)]);
-        assert_eq!(self.dropped_in(side), expected);
+    /// Fails unless the receiver, or the sender, dropped so many datagrams for this reason and the other none.
+    fn assert_dropped(&self, by_receiver: bool, reason: &str, packets: u64) {
+        let mut drops = [&self.receiver_drops, &self.sender_drops];
+        if !by_receiver {
+            drops.reverse();
+        }
+        let [by_this, by_other] = drops.map(datagrams);
+        assert_eq!(by_this, [(String::from(reason), packets)]);
+        assert_eq!(by_other, []);
     }
 }
 
+/// Each chain drops so many of 100 datagrams, without a counter.
 #[test]
-fn a_rule_that_drops_without_a_counter() {
+fn rules_and_policies_and_maps_of_the_receivers_filter() {
     needs!(Root, Ip, Nft);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
-    let rule = "udp dport 9000 numgen inc mod 100 == 0 drop";
-    filter(&pair.receiver, "input priority 0", &[rule]);
-    pair.send(SENDER, RECEIVER, 4000);
-    assert_eq!(pair.received(3960), 3960);
-    pair.assert_dropped(&pair.receiver, "NETFILTER_DROP", 40);
-    assert!(pair.dropped_in(&pair.sender).is_empty());
+    for (chain, rules, dropped) in [
+        (
+            "input priority 0",
+            &["udp dport 9000 numgen inc mod 4 == 0 drop"][..],
+            25,
+        ),
+        ("input priority 0; policy drop", &[], 100),
+        ("input priority 0", &["udp dport 9000 reject"], 100),
+        (
+            "prerouting priority 0",
+            &["udp dport vmap { 9000 : drop }"],
+            100,
+        ),
+    ] {
+        let pair = Watched::listening(8 << 20);
+        filter(&pair.receiver, chain, rules);
+        pair.send(SENDER, RECEIVER, 100);
+        assert_eq!(pair.received(100 - dropped), 100 - dropped);
+        pair.assert_dropped(true, "NETFILTER_DROP", dropped);
+    }
 }
 
 #[test]
-fn a_chain_whose_policy_is_to_drop() {
+fn the_senders_own_filter() {
     needs!(Root, Ip, Nft);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
-    filter(&pair.receiver, "input priority 0; policy drop", &[]);
-    pair.send(SENDER, RECEIVER, 100);
-    assert_eq!(pair.received(0), 0);
-    pair.assert_dropped(&pair.receiver, "NETFILTER_DROP", 100);
-}
-
-#[test]
-fn a_rule_that_rejects() {
-    needs!(Root, Ip, Nft);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
-    filter(
-        &pair.receiver,
-        "input priority 0",
-        &["udp dport 9000 reject"],
-    );
-    pair.send(SENDER, RECEIVER, 100);
-    assert_eq!(pair.received(0), 0);
-    pair.assert_dropped(&pair.receiver, "NETFILTER_DROP", 100);
-}
-
-#[test]
-fn a_verdict_map() {
-    needs!(Root, Ip, Nft);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
-    let rule = "udp dport vmap { 9000 : drop }";
-    filter(&pair.receiver, "prerouting priority 0", &[rule]);
-    pair.send(SENDER, RECEIVER, 100);
-    assert_eq!(pair.received(0), 0);
-    pair.assert_dropped(&pair.receiver, "NETFILTER_DROP", 100);
-}
-
-#[test]
-fn the_senders_own_filter_drops_before_there_is_an_interface() {
-    needs!(Root, Ip, Nft);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
+    let pair = Watched::listening(8 << 20);
     let rule = "udp dport 9000 numgen inc mod 2 == 0 drop";
     filter(&pair.sender, "output priority 0", &[rule]);
     pair.send(SENDER, RECEIVER, 100);
     assert_eq!(pair.received(50), 50);
-    pair.assert_dropped(&pair.sender, "NETFILTER_DROP", 50);
-    let counts = pair.counts();
-    let udp = |without_interface: bool| {
-        let reasons = counts.by_reason(|group| {
-            group.protocol.kind() == DropProtocol::Udp
-                && group.ifindex.is_none() == without_interface
-        });
-        reasons.values().map(|dropped| dropped.packets).sum::<u64>()
-    };
-    assert_eq!((udp(true), udp(false)), (50, 0));
+    pair.assert_dropped(false, "NETFILTER_DROP", 50);
 }
 
 /// Neither gives a reason, though the kernel has one of that name: the function that drops says what it is.
@@ -156,56 +116,45 @@ fn xdp_programs_generic_and_in_the_driver() {
         ("xdpgeneric", "do_xdp_generic"),
         ("xdpdrv", "veth_xdp_rcv_skb"),
     ] {
-        let pair = Watched::new();
-        pair.listen(8 << 20);
-        let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/xdp_drop_eighth.bpf.o");
-        let attach = format!("ip link set dev em0 {mode} obj {object} sec xdp");
-        run(&pair.receiver, &attach);
+        let pair = Watched::listening(8 << 20);
+        drop_eighth(&pair, mode);
         pair.send(SENDER, RECEIVER, 800);
         let received = pair.received(700);
         // The program counts neighbour discovery too.
         assert!((699..=701).contains(&received), "{received}");
         let reason = format!("NOT_SPECIFIED in {function}");
-        pair.assert_dropped(&pair.receiver, &reason, 800 - received);
+        pair.assert_dropped(true, &reason, 800 - received);
     }
 }
 
 #[test]
 fn a_source_that_the_reverse_path_filter_refuses() {
     needs!(Root, Ip);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
-    run(&pair.sender, "ip addr add 203.0.113.1/32 dev em0");
-    run(
-        &pair.receiver,
-        "echo 1 > /proc/sys/net/ipv4/conf/all/rp_filter",
-    );
-    pair.send("203.0.113.1", RECEIVER, 100);
+    let pair = Watched::listening(8 << 20);
+    refuse_reverse_paths(&pair);
+    pair.send(NO_WAY_BACK, RECEIVER, 100);
     assert_eq!(pair.received(0), 0);
-    pair.assert_dropped(&pair.receiver, "IP_RPFILTER", 100);
+    pair.assert_dropped(true, "IP_RPFILTER", 100);
 }
 
 #[test]
 fn a_full_socket_buffer() {
     needs!(Root, Ip);
-    let pair = Watched::new();
-    pair.listen(4096);
+    let pair = Watched::listening(4096);
     pair.send(SENDER, RECEIVER, 200);
     let received = pair.received(0);
     assert!(received > 0 && received < 200, "{received}");
-    pair.assert_dropped(&pair.receiver, "SOCKET_RCVBUFF", 200 - received);
+    pair.assert_dropped(true, "SOCKET_RCVBUFF", 200 - received);
 }
 
+/// The sender's own reader is of another namespace and counts none of them.
 #[test]
 fn a_port_without_a_socket() {
     needs!(Root, Ip);
     let pair = Watched::new();
     pair.send(SENDER, RECEIVER, 100);
-    pair.assert_dropped(&pair.receiver, "NO_SOCKET", 100);
     pair.send("2001:2::1", "2001:2::2", 50);
-    let ipv6_bytes = 50 * (IPV4_BYTES + 20);
-    let expected = (150, 100 * IPV4_BYTES + ipv6_bytes);
-    assert_eq!(pair.dropped_in(&pair.receiver)["NO_SOCKET"], expected);
+    pair.assert_dropped(true, "NO_SOCKET", 150);
 }
 
 /// A tenth of a second's worth of queue at the most: what is in it arrives while the test waits.
@@ -214,14 +163,13 @@ const SHAPER: &str = "tc qdisc add dev em0 root tbf rate 1mbit burst 8kb limit 4
 #[test]
 fn a_queueing_discipline_that_drops() {
     needs!(Root, Ip, Tc);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
+    let pair = Watched::listening(8 << 20);
     run(&pair.sender, SHAPER);
     pair.send_at_once(SENDER, RECEIVER, 400);
     thread::sleep(Duration::from_millis(200));
     let received = pair.received(1);
     assert!(received > 20 && received < 300, "{received}");
-    pair.assert_dropped(&pair.sender, "QDISC_DROP", 400 - received);
+    pair.assert_dropped(false, "QDISC_DROP", 400 - received);
 }
 
 /// The qdisc's own count says how many batches it dropped. The loss is in datagrams.
@@ -229,8 +177,7 @@ fn a_queueing_discipline_that_drops() {
 fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
     const IN_A_BATCH: u64 = 8;
     needs!(Root, Ip, Tc);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
+    let pair = Watched::listening(8 << 20);
     run(&pair.sender, SHAPER);
     let batches = 50;
     let send = move |_: &mut State| {
@@ -246,8 +193,7 @@ fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
     let received = pair.received(1);
     let lost = batches * IN_A_BATCH - received;
     assert!(lost > 0 && lost.is_multiple_of(IN_A_BATCH), "{received}");
-    let dropped = pair.dropped_in(&pair.sender);
-    assert_eq!(dropped["QDISC_DROP"].0, lost, "{dropped:?}");
+    pair.assert_dropped(false, "QDISC_DROP", lost);
     let counted = run(&pair.sender, "tc -s qdisc show dev em0");
     let in_batches = format!("dropped {}", lost / IN_A_BATCH);
     assert!(counted.contains(&in_batches), "{counted}");
@@ -258,8 +204,7 @@ fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
 #[test]
 fn a_full_ring_of_a_veth() {
     needs!(Root, Ip, Ethtool);
-    let pair = Watched::new();
-    pair.listen(8 << 20);
+    let pair = Watched::listening(8 << 20);
     poll_seldom(&pair);
     let tx_dropped = || {
         let file = "/sys/class/net/em0/statistics/tx_dropped";
@@ -272,25 +217,13 @@ fn a_full_ring_of_a_veth() {
     let received = pair.received(1);
     assert!((200..900).contains(&received), "{received}");
     let reason = "NOT_SPECIFIED in veth_xmit";
+    pair.assert_dropped(true, reason, 1000 - received);
     // Some of the kernel's own packets may have found the ring full too.
-    let (dropped, _) = pair.dropped(|_| true)[reason];
-    assert_eq!(tx_dropped() - before, dropped);
-    pair.assert_dropped(&pair.receiver, reason, 1000 - received);
-}
-
-#[test]
-fn namespaces_that_nobody_watches_are_not_counted() {
-    needs!(Root, Ip);
-    let pair = Watched::new();
-    let only_sender = DropReasons::begin(&[pair.sender.netns_inode()]).unwrap();
-    pair.send(SENDER, RECEIVER, 100);
-    pair.assert_dropped(&pair.receiver, "NO_SOCKET", 100);
-    assert!(
-        only_sender
-            .read()
-            .unwrap()
-            .by_reason(|group| group.protocol.kind() == DropProtocol::Udp)
-            .is_empty()
+    let (reasons, _) = pair.receiver_drops.borrow_mut().read().unwrap();
+    let at_ring = reasons.iter().filter(|one| one.name() == reason);
+    assert_eq!(
+        tx_dropped() - before,
+        at_ring.map(|one| one.packets).sum::<u64>()
     );
 }
 

@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// What the kernel says of the program's runs. That it times them costs some of what it says.
 fn by_statistics(netns: u64) -> Result<(), Box<dyn Error>> {
     let began = cpu_ns()?;
-    let mut watching = DropReasons::begin(&[netns])?;
+    let watching = DropReasons::begin(&[netns])?;
     println!("{:.1} ms of CPU time to begin", (cpu_ns()? - began) / 1e6);
     let timing = start_timing()?;
     let before = watching.timed_runs()?;

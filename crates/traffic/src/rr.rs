@@ -9,10 +9,10 @@ mod server;
 mod session;
 mod workload;
 
-pub use client::{ClientError, ClientReport, Pacing, RESPONSE_TIMEOUT, RrClientConfig, run_client};
+pub use client::{
+    ClientReport, Pacing, RESPONSE_TIMEOUT, RequestCounts, RrClientConfig, run_client,
+};
 pub use nicpoll_stats::Latencies;
-pub use server::{End, RrServerReport, Served, Server, Service, ServiceConfig, ServiceError};
-pub use session::{Event, Problem, Tell, run_client_session, run_server_session};
+pub use server::{Served, Service, ServiceConfig};
+pub use session::{Event, Tell, run_client_session, run_server_session};
 pub use workload::RrWorkload;
-
-pub use crate::udp_server::{ServerConfig, ServerError};

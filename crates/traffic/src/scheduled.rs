@@ -19,7 +19,6 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::netrate::sending::{connect_first, number, set_up};
 use crate::netrate::workload::Receiver;
@@ -85,11 +84,10 @@ impl PreparedEnd for Sender {
         let slack = current_timer_slack();
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let begun = Instant::now();
-        let mut schedule = std::mem::replace(&mut self.schedule, Box::new(std::iter::empty()));
         let mut datagram = Vec::new();
         let (mut packets, mut bytes, mut counter) = (0, 0, 0_u32);
         let mut now = Duration::ZERO;
-        while let Some(due) = schedule.next().filter(|due| due.at < self.duration) {
+        while let Some(due) = self.schedule.next().filter(|due| due.at < self.duration) {
             while now < due.at && !signals.is_cancelled() && !signals.is_finishing() {
                 thread::sleep((due.at - now).min(LOOK_EVERY));
                 now = begun.elapsed();
@@ -189,64 +187,26 @@ pub struct ReplayWorkload {
     pub receive_buffer_bytes: Option<usize>,
 }
 
-/// Why a capture cannot be replayed.
-#[derive(Debug, Error)]
-pub enum ReplayError {
-    /// It cannot be read.
-    #[error("cannot read {}: {source}", .file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It is longer than what is read.
-    #[error(
-        "{} is longer than {} MiB; cut it: tcpdump -r OLD -w NEW -c PACKETS",
-        .file.display(),
-        FILE_BYTES_MAX >> 20
-    )]
-    TooLong {
-        /// The file.
-        file: PathBuf,
-    },
-    /// It is no capture.
-    #[error("cannot replay {}: {source}", .file.display())]
-    Capture {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        source: PcapError,
-    },
-    /// It holds nothing to replay.
-    #[error("{} holds no UDP datagram that is whole; UDP is what is replayed", .file.display())]
-    Empty {
-        /// The file.
-        file: PathBuf,
-    },
-}
-
 impl ReplayWorkload {
     /// Whether the capture can be replayed.
     ///
     /// # Errors
-    /// See [`ReplayError`].
-    pub fn check(&self) -> Result<(), ReplayError> {
+    /// Why not, with the name of the file.
+    pub fn check(&self) -> Result<(), String> {
         self.datagrams().map(|_| ())
     }
 
     /// The capture's datagrams.
-    fn datagrams(&self) -> Result<Vec<Due>, ReplayError> {
-        let file = || self.file.clone();
-        let read = read(&self.file).map_err(|source| ReplayError::Read {
-            file: file(),
-            source,
+    fn datagrams(&self) -> Result<Vec<Due>, String> {
+        let file = self.file.display();
+        let bytes = read(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
+        let bytes = bytes.ok_or_else(|| {
+            format!(
+                "{file} is longer than {} MiB; cut it: tcpdump -r OLD -w NEW -c PACKETS",
+                FILE_BYTES_MAX >> 20
+            )
         })?;
-        let bytes = read.ok_or_else(|| ReplayError::TooLong { file: file() })?;
-        let of_capture = |source| ReplayError::Capture {
-            file: file(),
-            source,
-        };
+        let of_capture = |error: PcapError| format!("cannot replay {file}: {error}");
         let mut datagrams: Vec<Due> = Vec::new();
         for packet in Capture::parse(&bytes).map_err(of_capture)?.packets() {
             let packet = packet.map_err(of_capture)?;
@@ -256,7 +216,9 @@ impl ReplayWorkload {
             }));
         }
         if datagrams.is_empty() {
-            return Err(ReplayError::Empty { file: file() });
+            return Err(format!(
+                "{file} holds no UDP datagram that is whole; UDP is what is replayed"
+            ));
         }
         Ok(datagrams)
     }
@@ -283,7 +245,8 @@ impl Workload for ReplayWorkload {
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => {
-                let datagrams = self.datagrams().map_err(WorkloadError::failed)?;
+                let datagrams = self.datagrams().map_err(io::Error::other);
+                let datagrams = datagrams.map_err(WorkloadError::failed)?;
                 Box::new(Sender::new(over_and_over(datagrams), end)?)
             }
             Side::Receiver => Box::new(Receiver::at(end.receiver, self.receive_buffer_bytes)?),

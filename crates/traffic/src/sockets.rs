@@ -6,13 +6,14 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::AddAssign;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use nicpoll_model::ControlKind;
 use nicpoll_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 
 use crate::signals::LOOK_EVERY;
@@ -35,7 +36,6 @@ pub const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 pub(crate) fn connected_udp(
     peer: SocketAddr,
     local: Option<SocketAddr>,
-    send_buffer_bytes: Option<usize>,
     receive_timeout: Duration,
 ) -> io::Result<(UdpSocket, SocketBuffer)> {
     let any: IpAddr = match peer {
@@ -43,11 +43,24 @@ pub(crate) fn connected_udp(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0)))?;
-    let buffer = send_buffer(&udp, send_buffer_bytes)?;
+    let buffer = send_buffer(&udp, None)?;
     udp.set_write_timeout(Some(SEND_TIMEOUT))?;
     udp.set_read_timeout(Some(receive_timeout))?;
     udp.connect(peer)?;
     Ok((udp, buffer))
+}
+
+/// A socket for addresses of this one's family.
+pub(crate) fn open(
+    address: SocketAddr,
+    kind: SocketType,
+    flags: SocketFlags,
+) -> rustix::io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    rustix::net::socket_with(family, kind, flags, None)
 }
 
 /// Asks for a send buffer, or leaves it to the kernel, and says what was granted.

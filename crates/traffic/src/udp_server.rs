@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::signals::LOOK_EVERY;
 use crate::sockets::{self, RefusedSends, SocketBuffer};
+use crate::workload::WorkloadError;
 
 /// Where and how to receive.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,15 @@ pub enum ServerError {
     Cancelled,
 }
 
+impl From<ServerError> for WorkloadError {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::Cancelled => WorkloadError::Cancelled,
+            error => WorkloadError::failed(error),
+        }
+    }
+}
+
 /// A socket that queues datagrams.
 #[derive(Debug)]
 pub struct BoundUdp {
@@ -111,17 +121,11 @@ impl BoundUdp {
         bytes: &[u8],
         refused: &mut RefusedSends,
     ) -> Result<bool, ServerError> {
-        taken(self.socket.send(bytes), peer, refused)
-    }
-
-    /// The same to one of many peers.
-    pub(crate) fn answer_one(
-        &self,
-        peer: SocketAddr,
-        bytes: &[u8],
-        refused: &mut RefusedSends,
-    ) -> Result<bool, ServerError> {
-        taken(self.socket.send_to(bytes, peer), peer, refused)
+        match self.socket.send(bytes) {
+            Ok(_) => Ok(true),
+            Err(error) if refused.note(&error, 1) => Ok(false),
+            Err(source) => Err(ServerError::Answer { peer, source }),
+        }
     }
 
     /// The error of a receive that failed for good.
@@ -130,18 +134,5 @@ impl BoundUdp {
             address: self.address,
             source,
         }
-    }
-}
-
-/// Whether the kernel took what was sent; `false` when it refused for now.
-fn taken(
-    sent: io::Result<usize>,
-    peer: SocketAddr,
-    refused: &mut RefusedSends,
-) -> Result<bool, ServerError> {
-    match sent {
-        Ok(_) => Ok(true),
-        Err(error) if refused.note(&error, 1) => Ok(false),
-        Err(source) => Err(ServerError::Answer { peer, source }),
     }
 }

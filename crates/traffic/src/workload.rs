@@ -5,7 +5,9 @@
 //! same, whether its datagrams come by a socket or are handed to it ([`DatagramReceiver`]).
 
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::{
@@ -79,6 +81,31 @@ impl WorkloadError {
     pub fn failed(error: impl Error + Send + Sync + 'static) -> Self {
         WorkloadError::Failed(Box::new(error))
     }
+
+    /// What failed in words that say what to do about it, and what the kernel said.
+    pub(crate) fn because(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| WorkloadError::failed(Because { what, source })
+    }
+}
+
+#[derive(Debug, Error)]
+#[error("{what}")]
+struct Because {
+    what: String,
+    source: io::Error,
+}
+
+/// Two figures together, either of which may be unknown.
+pub(crate) fn merged<T>(
+    one: Option<T>,
+    other: Option<T>,
+    merge: impl FnOnce(T, T) -> T,
+) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(merge(one, other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// Datagrams and bytes of payload that one end sent or received.
@@ -102,17 +129,14 @@ impl Payload {
     /// What two ends sent, or received. An end that had nothing to send or receive counts no packets.
     fn plus(self, other: Payload) -> Payload {
         Payload {
-            packets: match (self.packets, other.packets) {
-                (None, None) => None,
-                (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
-            },
+            packets: merged(self.packets, other.packets, u64::add),
             bytes: self.bytes + other.bytes,
         }
     }
 }
 
 /// What one end counted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndBooks {
     /// Payload that it sent.
     pub sent: Payload,
@@ -150,29 +174,19 @@ impl EndBooks {
     pub fn of_sender(sent: Payload, seconds: f64, socket_buffer: SocketBuffer) -> Self {
         EndBooks {
             sent,
-            received: Payload::default(),
             rates: WindowRates::new(sent.packets, sent.bytes, seconds),
-            receiver_rates: None,
-            control_sent: Vec::new(),
-            control_received: Vec::new(),
-            jitter_seconds: None,
-            one_way_delays: None,
-            out_of_order_packets: None,
-            duplicate_packets: None,
-            round_trip: None,
-            round_trip_distribution: None,
             socket_buffer,
-            undrained: None,
+            ..EndBooks::default()
         }
     }
 
     /// Books of an end that only received.
     pub fn of_receiver(received: Payload, seconds: f64, socket_buffer: SocketBuffer) -> Self {
         EndBooks {
-            sent: Payload::default(),
             received,
             rates: WindowRates::new(received.packets, received.bytes, seconds),
-            ..EndBooks::of_sender(Payload::default(), seconds, socket_buffer)
+            socket_buffer,
+            ..EndBooks::default()
         }
     }
 }
@@ -225,10 +239,11 @@ impl Books {
             &receiver.control_sent,
             &sender.control_received,
         ));
-        let duplicate_packets = match (sender.duplicate_packets, receiver.duplicate_packets) {
-            (None, None) => None,
-            (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
-        };
+        let duplicate_packets = merged(
+            sender.duplicate_packets,
+            receiver.duplicate_packets,
+            u64::add,
+        );
         let told = sender.receiver_rates.or(receiver.receiver_rates);
         let once = |packets: u64| packets.saturating_sub(duplicate_packets.unwrap_or(0));
         Books {
@@ -253,9 +268,7 @@ impl Books {
             undrained: sender.undrained.or(receiver.undrained),
         }
     }
-}
 
-impl Books {
     /// The books of a stream that the receiver's host sent to the sender's.
     #[must_use]
     pub fn reversed(mut self) -> Self {
@@ -277,49 +290,29 @@ impl Books {
                 .packets
                 .zip(other.packets)
                 .map(|(own, others)| (own.0 + others.0, own.1 + others.1));
-            self.duplicate_packets = match (self.duplicate_packets, other.duplicate_packets) {
-                (None, None) => None,
-                (own, others) => Some(own.unwrap_or(0) + others.unwrap_or(0)),
-            };
+            self.duplicate_packets =
+                merged(self.duplicate_packets, other.duplicate_packets, u64::add);
             self.offered_bytes += other.offered_bytes;
             self.delivered_bytes += other.delivered_bytes;
         }
         if counted {
             self.sender = self.sender.and(other.sender);
             self.receiver = self.receiver.and(other.receiver);
-            self.jitter_seconds = max(self.jitter_seconds, other.jitter_seconds);
+            self.jitter_seconds = merged(self.jitter_seconds, other.jitter_seconds, f64::max);
             self.out_of_order_packets = self
                 .out_of_order_packets
                 .zip(other.out_of_order_packets)
                 .map(|(own, others)| own + others);
-            self.round_trip = match (self.round_trip, other.round_trip) {
-                (Some(own), Some(others)) => Some(own.and(others)),
-                (own, others) => own.or(others),
-            };
-            self.round_trip_distribution =
-                both(self.round_trip_distribution, other.round_trip_distribution);
-            self.one_way_delays = both(self.one_way_delays, other.one_way_delays);
+            self.round_trip = merged(self.round_trip, other.round_trip, RoundTrip::and);
+            let both = |one: TimeDistribution, two| one.and(&two);
+            self.round_trip_distribution = merged(
+                self.round_trip_distribution,
+                other.round_trip_distribution,
+                both,
+            );
+            self.one_way_delays = merged(self.one_way_delays, other.one_way_delays, both);
         }
         self
-    }
-}
-
-/// All times of two distributions, either of which may be unknown.
-fn both(
-    one: Option<TimeDistribution>,
-    other: Option<TimeDistribution>,
-) -> Option<TimeDistribution> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.and(&other)),
-        (one, other) => one.or(other),
-    }
-}
-
-/// The greater of two figures, either of which may be unknown.
-fn max(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.max(other)),
-        (one, other) => one.or(other),
     }
 }
 

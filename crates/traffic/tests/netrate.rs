@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::netrate::blast::{BlastConfig, Blaster};
+use nicpoll_traffic::netrate::blast::Blaster;
+use nicpoll_traffic::netrate::options::NetrateOptions;
 use nicpoll_traffic::netrate::receive::{ReceiveCount, listen, receive};
-use nicpoll_traffic::netrate::send::{PacedConfig, PacedSender, Schedule};
+use nicpoll_traffic::netrate::send::PacedSender;
 use nicpoll_traffic::netrate::{SendCount, connect_first};
 use rustix::io::Errno;
 
@@ -20,9 +21,14 @@ fn socket(ip: &str) -> UdpSocket {
     socket
 }
 
-fn blaster(peer: SocketAddr, config: BlastConfig) -> Blaster {
+fn blaster(peer: SocketAddr, payload_bytes: usize, is_batched: bool) -> Blaster {
     let (socket, peer) = connect_first(&[peer]).unwrap();
-    Blaster::new(socket, peer, config).unwrap()
+    let options = NetrateOptions {
+        payload_bytes,
+        is_batched,
+        ..NetrateOptions::default()
+    };
+    Blaster::new(socket, peer, &options).unwrap()
 }
 
 /// Blasts until `enough`, and returns what was counted.
@@ -36,12 +42,6 @@ fn blast_until(blaster: &mut Blaster, enough: impl FnOnce()) -> SendCount {
     })
 }
 
-const BATCHES: BlastConfig = BlastConfig {
-    payload_bytes: 64,
-    is_batched: true,
-    is_blocking: false,
-};
-
 #[test]
 fn each_datagram_is_zeros_behind_a_counter_of_its_own() {
     for (ip, is_batched) in [
@@ -51,11 +51,7 @@ fn each_datagram_is_zeros_behind_a_counter_of_its_own() {
         ("::1", true),
     ] {
         let receiver = socket(ip);
-        let config = BlastConfig {
-            is_batched,
-            ..BATCHES
-        };
-        let mut blaster = blaster(receiver.local_addr().unwrap(), config);
+        let mut blaster = blaster(receiver.local_addr().unwrap(), 64, is_batched);
         let datagrams = if is_batched { 64 } else { 1 };
         assert_eq!(blaster.datagrams_per_system_call(), datagrams);
         let mut seen = Vec::new();
@@ -81,11 +77,7 @@ fn each_datagram_is_zeros_behind_a_counter_of_its_own() {
 fn a_payload_without_room_for_a_counter_is_zeros() {
     for payload_bytes in [0, 3] {
         let receiver = socket("127.0.0.1");
-        let config = BlastConfig {
-            payload_bytes,
-            ..BATCHES
-        };
-        let mut blaster = blaster(receiver.local_addr().unwrap(), config);
+        let mut blaster = blaster(receiver.local_addr().unwrap(), payload_bytes, true);
         blast_until(&mut blaster, || {
             for _ in 0..10 {
                 let mut datagram = [1; 8];
@@ -101,11 +93,7 @@ fn a_closed_port_is_counted_by_its_error() {
     // Bound and connected elsewhere: nobody else can take the port, and nothing gets in.
     let taken = socket("127.0.0.1");
     taken.connect("127.0.0.1:9").unwrap();
-    let config = BlastConfig {
-        is_batched: false,
-        ..BATCHES
-    };
-    let mut blaster = blaster(taken.local_addr().unwrap(), config);
+    let mut blaster = blaster(taken.local_addr().unwrap(), 64, false);
     let count = blast_until(&mut blaster, || thread::sleep(Duration::from_millis(50)));
     let refused = Errno::CONNREFUSED.raw_os_error();
     let known = count.errors_by_number.iter();
@@ -133,7 +121,7 @@ fn netreceive_counts_both_families_and_knows_what_was_dropped() {
         }
         let sent = ["127.0.0.1", "::1"].map(|ip| {
             let peer = SocketAddr::new(ip.parse().unwrap(), port);
-            let mut blaster = blaster(peer, BATCHES);
+            let mut blaster = blaster(peer, 64, true);
             blast_until(&mut blaster, || thread::sleep(Duration::from_millis(50))).successes()
         });
         signals.finish.store(true, Ordering::Relaxed);
@@ -141,10 +129,11 @@ fn netreceive_counts_both_families_and_knows_what_was_dropped() {
     });
     for ((socket, count), sent) in sockets.iter().rev().zip(counts.iter().rev()).zip(sent) {
         let dropped = nicpoll_sys::socket::receive_drops(socket).unwrap();
-        assert!(count.datagrams() > 0);
-        assert_eq!(count.datagrams() + u64::from(dropped), sent);
-        assert_eq!(count.bytes(), 64 * count.datagrams());
-        let (first, last) = count.first_and_last().unwrap();
+        let count = count.look();
+        assert!(count.datagrams > 0);
+        assert_eq!(count.datagrams + u64::from(dropped), sent);
+        assert_eq!(count.bytes, 64 * count.datagrams);
+        let (first, last) = count.first_and_last.unwrap();
         assert!(first <= last);
     }
 }
@@ -162,15 +151,13 @@ fn netsend_goes_through_its_ports_and_gives_each_every_number() {
             break (first, second);
         }
     };
-    let mut sender = PacedSender::new(PacedConfig {
-        peer: first.local_addr().unwrap(),
+    let options = NetrateOptions {
         port_max: second.local_addr().unwrap().port(),
         payload_bytes: 4,
-        schedule: Schedule::of_rate(Rate::packets_per_second(100)),
-        duration: Duration::ZERO,
-        is_blocking: false,
-    })
-    .unwrap();
+        rate: Rate::packets_per_second(100),
+        ..NetrateOptions::default()
+    };
+    let mut sender = PacedSender::new(first.local_addr().unwrap(), &options).unwrap();
     let signals = Signals::default();
     let timeout = Some(Duration::from_secs(5));
     second.set_read_timeout(timeout).unwrap();

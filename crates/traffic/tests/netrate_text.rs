@@ -2,25 +2,36 @@
 
 use std::time::Duration;
 
-use nicpoll_traffic::netrate::options::NetrateStyle;
-use nicpoll_traffic::netrate::text::{self, RateSpan, SentSummary};
+use nicpoll_traffic::netrate::options::{NetrateOptions, NetrateStyle};
+use nicpoll_traffic::netrate::{SendCount, Sent, text};
 
-fn summary(calls: u64, errors: u64, span: RateSpan) -> SentSummary {
-    SentSummary {
+fn sent(calls: u64, errors: u64) -> Sent {
+    Sent {
         start: Duration::new(1_700_000_000, 0),
         finish: Duration::new(1_700_000_010, 12_345),
-        span,
-        send_calls: calls,
-        send_errors: errors,
-        batch_datagrams: None,
+        count: SendCount {
+            calls,
+            errors,
+            ..SendCount::default()
+        },
+        ..Sent::default()
     }
 }
 
+/// netblast's lines over so many seconds.
+fn netblast(sent: &Sent, seconds: u64, style: NetrateStyle, payload_bytes: usize) -> String {
+    let options = NetrateOptions {
+        style,
+        payload_bytes,
+        ..NetrateOptions::default()
+    };
+    text::netblast(sent, Duration::from_secs(seconds), &options, false)
+}
+
 #[test]
-fn netblast_prints_freebsds_lines() {
-    let summary = summary(12_345_678, 0, RateSpan::Asked(10));
+fn netblast_prints_freebsds_lines_and_by_itself_successes_and_throughput() {
     assert_eq!(
-        text::netblast(&summary, NetrateStyle::Freebsd, 64, false),
+        netblast(&sent(12_345_678, 0), 10, NetrateStyle::Freebsd, 64),
         "\n\
          start:             1700000000.000000000\n\
          finish:            1700000010.000012345\n\
@@ -29,13 +40,8 @@ fn netblast_prints_freebsds_lines() {
          approx send rate:  1234567\n\
          approx error rate: 0\n"
     );
-}
-
-#[test]
-fn netblast_prints_successes_and_throughput_by_itself() {
-    let summary = summary(5_166_494, 4_706_483, RateSpan::Asked(60));
     assert_eq!(
-        text::netblast(&summary, NetrateStyle::Router, 1470, false),
+        netblast(&sent(5_166_494, 4_706_483), 60, NetrateStyle::Router, 1470),
         "\n\
          start:             1700000000.000000000\n\
          finish:            1700000010.000012345\n\
@@ -50,15 +56,13 @@ fn netblast_prints_successes_and_throughput_by_itself() {
 
 #[test]
 fn every_figure_of_batches_is_marked_as_such() {
-    let summary = SentSummary {
-        batch_datagrams: Some(64),
-        ..summary(937_596, 64, RateSpan::Asked(1))
+    let options = NetrateOptions {
+        is_batched: true,
+        payload_bytes: 64,
+        ..NetrateOptions::default()
     };
-    let text = text::netblast(&summary, NetrateStyle::Router, 64, false);
-    let figures = text.lines().filter(|line| {
-        !line.is_empty() && !line.starts_with("start:") && !line.starts_with("finish:")
-    });
-    let figures: Vec<&str> = figures.collect();
+    let text = text::netblast(&sent(937_596, 64), Duration::from_secs(1), &options, false);
+    let figures: Vec<&str> = text.lines().skip(3).collect();
     assert_eq!(
         figures[0],
         "send calls:        937596 (datagrams, up to 64 a call)"
@@ -67,6 +71,7 @@ fn every_figure_of_batches_is_marked_as_such() {
     for line in figures {
         assert!(line.ends_with(" (datagrams, up to 64 a call)"), "{line}");
     }
+    assert_eq!(text.matches("datagrams").count(), 6, "{text}");
 }
 
 /// What was printed on the routers of 2011, from the rates printed beside it.
@@ -89,79 +94,52 @@ fn throughput_is_that_of_frames_without_their_check_sequence() {
 
 #[test]
 fn ratios_are_whole_numbers_and_nothing_is_divided_by_zero() {
-    let all_failed = text::netblast(
-        &summary(7, 7, RateSpan::Asked(1)),
-        NetrateStyle::Freebsd,
-        64,
-        false,
-    );
-    assert!(all_failed.contains("\napprox send rate:  0\napprox error rate: 1\n"));
-    let nothing = text::netblast(
-        &summary(0, 0, RateSpan::Asked(1)),
-        NetrateStyle::Freebsd,
-        64,
-        false,
-    );
-    assert!(nothing.contains("\napprox send rate:  0\napprox error rate: 0\n"));
-    assert_eq!(RateSpan::Elapsed(Duration::ZERO).rate(5), 0);
-    assert_eq!(RateSpan::Elapsed(Duration::from_millis(2_500)).rate(10), 4);
+    for (calls, ratio) in [(7, 1), (0, 0)] {
+        let text = netblast(&sent(calls, calls), 1, NetrateStyle::Freebsd, 64);
+        let rates = format!("\napprox send rate:  0\napprox error rate: {ratio}\n");
+        assert!(text.contains(&rates), "{text}");
+    }
+    assert_eq!(text::per_second(5, Duration::ZERO), 0);
+    assert_eq!(text::per_second(10, Duration::from_millis(2_500)), 4);
 }
 
 #[test]
-fn netblast_tells_of_threads_when_their_number_was_given() {
-    assert_eq!(
+fn each_tool_says_what_it_does() {
+    let lines = [
         text::netblast_threads(2, 9000, 10),
-        "netblast 2 threads sending on UDP port 9000 during 10 seconds\n"
-    );
-    assert_eq!(
         text::netblast_few_cores(4, 2),
-        "WARNING: 4 threads but only 2 core(s) available\n"
-    );
-}
-
-#[test]
-fn netreceive_prints_its_sockets_and_every_half_second() {
-    assert_eq!(
         text::netreceive(2, 1, 9000),
-        "netreceive 2 sockets x 1 threads listening on UDP port 9000\n"
-    );
-    assert_eq!(
         text::netreceive_start(Duration::new(1_700_000_000, 5)),
-        "start at 1700000000.000000005\n"
-    );
-    let elapsed = Duration::new(0, 499_999_999);
-    assert_eq!(
-        text::netreceive_interval(500_000, 32_000_000, elapsed),
-        "   1000000 pps  512.000 Mbps - 500000 pkts in 0.499999999 ns\n"
-    );
-    assert_eq!(
+        text::netreceive_interval(500_000, 32_000_000, Duration::new(0, 499_999_999)),
         text::netreceive_interval(0, 0, Duration::from_millis(500)),
-        "         0 pps    0.000 Mbps - 0 pkts in 0.500000000 ns\n"
-    );
-}
-
-#[test]
-fn netsend_prints_its_schedule() {
-    assert_eq!(
         text::netsend(64, 20_000, 10),
-        "Sending packet of payload size 64 every 0.000020000s for 10 seconds\n"
-    );
-    assert_eq!(
         text::netsend(1470, 1_000_000_000, 0),
-        "Sending packet of payload size 1470 every 1.000000000s for 0 seconds\n"
-    );
-    assert_eq!(
         text::netsend_coarse_clock(0, Duration::from_nanos(1)),
-        "warning: interval (0.000000000) less than resolution (0.000000001)\n"
+        text::netsend_looks(100),
+    ];
+    assert_eq!(
+        lines.concat(),
+        "netblast 2 threads sending on UDP port 9000 during 10 seconds\n\
+         WARNING: 4 threads but only 2 core(s) available\n\
+         netreceive 2 sockets x 1 threads listening on UDP port 9000\n\
+         start at 1700000000.000000005\n   \
+         1000000 pps  512.000 Mbps - 500000 pkts in 0.499999999 ns\n         \
+         0 pps    0.000 Mbps - 0 pkts in 0.500000000 ns\n\
+         Sending packet of payload size 64 every 0.000020000s for 10 seconds\n\
+         Sending packet of payload size 1470 every 1.000000000s for 0 seconds\n\
+         warning: interval (0.000000000) less than resolution (0.000000001)\n\
+         calling time every 100 cycles\n"
     );
-    assert_eq!(text::netsend_looks(100), "calling time every 100 cycles\n");
 }
 
 #[test]
 fn netsend_sums_up() {
-    let summary = summary(500_000, 10, RateSpan::Asked(10));
+    let sent = Sent {
+        waited: 1_234_567,
+        ..sent(500_000, 10)
+    };
     assert_eq!(
-        text::netsend_summary(&summary, 1_234_567),
+        text::netsend_summary(&sent, Duration::from_secs(10)),
         "\n\
          start:             1700000000.000000000\n\
          finish:            1700000010.000012345\n\

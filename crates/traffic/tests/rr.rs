@@ -1,28 +1,32 @@
 //! Request and response over loopback.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::Side;
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::rr::{
-    ClientError, ClientReport, End, RrClientConfig, Server, ServerConfig, ServerError, run_client,
+use nicpoll_traffic::rr::{ClientReport, RrClientConfig, RrWorkload, run_client};
+use nicpoll_traffic::workload::{
+    Books, End, EndBooks, IDLE_TIMEOUT, PreparedEnd, Workload, WorkloadError,
 };
 use nicpoll_wire::rr::{Message, MessageKind};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
-fn server(idle_timeout: Duration) -> Server {
-    let config = ServerConfig {
-        bind: LOOPBACK.into(),
-        receive_buffer_bytes: None,
-        idle_timeout,
+/// An end of the workload of the shortest messages, at a port of the receiver that is free.
+fn prepared(side: Side, receiver: SocketAddr) -> Box<dyn PreparedEnd> {
+    let end = End {
+        side,
+        receiver,
+        duration: Duration::from_millis(30),
+        link_delay: Duration::ZERO,
     };
-    Server::bind(&config).unwrap()
+    RrWorkload::default().prepare(&end).unwrap()
 }
 
-fn ask(config: &RrClientConfig, signals: &Signals) -> Result<ClientReport, ClientError> {
+fn ask(config: &RrClientConfig, signals: &Signals) -> Result<ClientReport, WorkloadError> {
     run_client(config, signals, &mut |_| {})
 }
 
@@ -38,27 +42,40 @@ fn request(sequence: u64) -> Message {
     Message::request(sequence, 7)
 }
 
-#[test]
-fn both_ends_count_the_same_transactions() {
-    let server = server(Duration::from_secs(5));
-    let config = RrClientConfig::udp(server.local_addr(), Duration::from_millis(30));
+/// Runs the end that answers at a free port while `ask` does something with its address.
+fn answering<T>(
+    ask: impl FnOnce(SocketAddr, &Signals) -> T,
+) -> (T, Result<EndBooks, WorkloadError>) {
+    let address = socket().local_addr().unwrap();
     let signals = Signals::default();
-    let (asked, answered) = thread::scope(|scope| {
-        let answering = scope.spawn(|| server.run(&signals).unwrap());
-        let asked = ask(&config, &signals).unwrap();
+    thread::scope(|scope| {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let signals = &signals;
+        let answering = scope.spawn(move || {
+            let server = prepared(Side::Receiver, address);
+            ready.send(()).unwrap();
+            server.run(signals)
+        });
+        is_ready.recv().unwrap();
+        let asked = ask(address, signals);
         signals.sender_done.store(true, Ordering::Release);
         (asked, answering.join().unwrap())
-    });
-    assert!(asked.requests_sent > 0);
-    assert_eq!(answered.requests_received, asked.requests_sent);
-    assert_eq!(answered.responses_sent, asked.responses_received);
-    assert_eq!(answered.foreign_datagrams + asked.foreign_messages, 0);
-    assert_eq!(answered.end, End::SenderDone);
-    let round_trip = asked.round_trip().unwrap();
-    assert_eq!(
-        round_trip.transactions + asked.late_responses,
-        asked.responses_received
+    })
+}
+
+#[test]
+fn both_ends_count_the_same_transactions() {
+    let (asked, answered) =
+        answering(|address, signals| prepared(Side::Sender, address).run(signals).unwrap());
+    let (round_trip, books) = (
+        asked.round_trip.unwrap(),
+        Books::of(asked, answered.unwrap()),
     );
+    // What was asked and what was answered, each once.
+    let (offered, delivered) = books.packets.unwrap();
+    assert!(offered > 0);
+    assert_eq!((offered, books.undrained), (delivered, None));
+    assert_eq!(offered, 2 * round_trip.transactions);
     let quantiles = [
         round_trip.quantiles.min_ns,
         round_trip.quantiles.p50_ns,
@@ -89,8 +106,9 @@ fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
         }
         asking.join().unwrap().unwrap()
     });
-    assert_eq!((asked.requests_sent, asked.timeouts), (1, 1));
-    assert_eq!((asked.responses_received, asked.late_responses), (1, 1));
+    let requests = asked.requests;
+    assert_eq!((requests.sent, requests.answered, requests.lost), (1, 0, 1));
+    assert_eq!(requests.late, 1);
     assert!(asked.round_trip().is_none());
 }
 
@@ -117,62 +135,62 @@ fn what_answers_nothing_is_not_taken_for_an_answer() {
             .unwrap();
         asking.join().unwrap().unwrap()
     });
-    assert_eq!(asked.foreign_messages, 4);
+    assert_eq!(asked.requests.foreign, 4);
     assert_eq!(asked.round_trip().unwrap().transactions, 1);
-    assert_eq!((asked.timeouts, asked.late_responses), (0, 0));
+    assert_eq!((asked.requests.lost, asked.requests.late), (0, 0));
 }
 
 #[test]
-fn a_server_answers_its_first_requester_and_nobody_else() {
-    let server = server(Duration::from_secs(5));
-    let address = server.local_addr();
-    let [client, stranger] = [socket(), socket()];
-    stranger.send_to(b"noise", address).unwrap();
+fn what_is_queued_when_the_requesters_are_done_is_answered_and_noise_is_not() {
+    let (client, address) = (socket(), socket().local_addr().unwrap());
+    let server = prepared(Side::Receiver, address);
     let response = request(1).response().to_bytes();
-    stranger.send_to(&response, address).unwrap();
-    client.send_to(&request(1).to_bytes(), address).unwrap();
-    stranger.send_to(&request(2).to_bytes(), address).unwrap();
-    client.send_to(&request(3).to_bytes(), address).unwrap();
-
+    let requests = [1, 3].map(|sequence| request(sequence).to_bytes());
+    for datagram in [&b"noise"[..], &response, &requests[0], &requests[1]] {
+        client.send_to(datagram, address).unwrap();
+    }
     let signals = Signals::default();
     signals.sender_done.store(true, Ordering::Release);
-    let report = server.run(&signals).unwrap();
-    assert_eq!(report.peer, Some(client.local_addr().unwrap()));
-    assert_eq!((report.requests_received, report.responses_sent), (2, 2));
-    assert_eq!(report.foreign_datagrams, 3);
+    let books = server.run(&signals).unwrap();
+    assert_eq!(
+        (books.received.packets, books.sent.packets),
+        (Some(2), Some(2))
+    );
     for sequence in [1, 3] {
         let mut datagram = [0; 128];
         assert_eq!(client.recv(&mut datagram).unwrap(), Message::BYTES);
         let answer = Message::parse(&datagram[..Message::BYTES]).unwrap();
         assert_eq!(answer, request(sequence).response());
     }
-    stranger.set_nonblocking(true).unwrap();
-    assert!(stranger.recv(&mut [0; 128]).is_err());
 }
 
 #[test]
-fn a_server_that_nobody_asks_ends() {
-    let report = server(Duration::from_millis(30))
-        .run(&Signals::default())
-        .unwrap();
-    assert_eq!((report.peer, report.end), (None, End::Idle));
+fn a_server_that_nobody_asks_ends_and_says_so() {
+    let address = socket().local_addr().unwrap();
+    let began = std::time::Instant::now();
+    let books = prepared(Side::Receiver, address).run(&Signals::default());
+    let undrained = books.unwrap().undrained.unwrap();
+    assert!(
+        undrained.contains("heard nothing for too long"),
+        "{undrained}"
+    );
+    assert!(began.elapsed() >= IDLE_TIMEOUT);
 }
 
 #[test]
 fn cancel_ends_both_ends() {
-    let silent = UdpSocket::bind(LOOPBACK).unwrap();
+    let silent = socket();
     let config = RrClientConfig::udp(silent.local_addr().unwrap(), Duration::from_secs(60));
-    let server = server(Duration::from_secs(60));
-    let signals = Signals::default();
-    thread::scope(|scope| {
-        let asking = scope.spawn(|| ask(&config, &signals));
-        let answering = scope.spawn(|| server.run(&signals));
-        thread::sleep(Duration::from_millis(50));
-        assert!(!asking.is_finished() && !answering.is_finished());
-        signals.cancel.store(true, Ordering::Relaxed);
-        let asked = asking.join().unwrap().unwrap_err();
-        assert!(matches!(asked, ClientError::Cancelled), "{asked}");
-        let answered = answering.join().unwrap().unwrap_err();
-        assert!(matches!(answered, ServerError::Cancelled), "{answered}");
+    let (asked, answered) = answering(|_, signals| {
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| ask(&config, signals));
+            thread::sleep(Duration::from_millis(50));
+            assert!(!asking.is_finished());
+            signals.cancel.store(true, Ordering::Relaxed);
+            asking.join().unwrap().unwrap_err()
+        })
     });
+    assert!(matches!(asked, WorkloadError::Cancelled), "{asked}");
+    let answered = answered.unwrap_err();
+    assert!(matches!(answered, WorkloadError::Cancelled), "{answered}");
 }

@@ -93,9 +93,17 @@ fn both_ends_count_the_same_over_both_protocols_in_both_loops() {
                 ask(&config)
             });
             let case = format!("{protocol:?} {pacing:?} {report:?} {served:?}");
-            assert_eq!(report.requests_sent, 200, "{case}");
-            assert_eq!(report.latencies.samples() + report.timeouts, 200, "{case}");
-            assert_eq!((report.timeouts, report.foreign_messages), (0, 0), "{case}");
+            assert_eq!(report.requests.sent, 200, "{case}");
+            assert_eq!(
+                report.latencies.samples() + report.requests.lost,
+                200,
+                "{case}"
+            );
+            assert_eq!(
+                (report.requests.lost, report.requests.foreign),
+                (0, 0),
+                "{case}"
+            );
             let (asked, other) = match protocol {
                 Protocol::Udp => (served.udp(), served.tcp()),
                 Protocol::Tcp => (served.tcp(), served.udp()),
@@ -141,10 +149,10 @@ fn intervals_add_up_to_the_whole() {
         assert_eq!(pair[0].end_seconds, pair[1].start_seconds);
     }
     let sum = |of: fn(&_) -> u64| told.iter().map(of).sum::<u64>();
-    assert_eq!(sum(|one| one.requests_sent), report.requests_sent);
+    assert_eq!(sum(|one| one.requests_sent), report.requests.sent);
     assert_eq!(sum(|one| one.transactions), report.latencies.samples());
     assert_eq!(sum(|one| one.latency.samples), report.latencies.samples());
-    assert_eq!(sum(|one| one.lost_requests), report.timeouts);
+    assert_eq!(sum(|one| one.lost_requests), report.requests.lost);
 }
 
 /// Answers nothing for 150 ms after the first request, and then everything.
@@ -190,8 +198,8 @@ fn an_open_loop_that_nobody_answers_counts_every_request() {
     let report = ask(&config);
     let scheduled = report.scheduled_requests.unwrap();
     assert_eq!(scheduled, 200);
-    assert!(report.requests_sent > 0 && report.requests_sent <= scheduled);
-    assert_eq!(report.timeouts, report.requests_sent);
+    assert!(report.requests.sent > 0 && report.requests.sent <= scheduled);
+    assert_eq!(report.requests.lost, report.requests.sent);
     assert_eq!(report.latencies.samples(), 0);
 }
 
@@ -211,7 +219,7 @@ fn a_connection_that_ends_early_is_told_and_nothing_is_left_open() {
     });
     assert!(report.broken.is_some());
     assert_eq!(report.latencies.samples(), 1);
-    assert_eq!(report.requests_sent, 1 + report.timeouts);
+    assert_eq!(report.requests.sent, 1 + report.requests.lost);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 
 use nicpoll_iperf::command::{run_client, run_server};
 use nicpoll_iperf::options::{Options, Parsed, help_text, parse};
-use nicpoll_observe::HostAccount;
 use nicpoll_sys::stdio::{self, Detached, Starting};
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::on_signal;
 use nicpoll_traffic::{CloseAccount, Signals};
+
+use crate::traffic::open_account;
 
 /// The version whose options are understood, as it states it.
 const VERSION: &str = "iperf version 2.1.8 (12 August 2022) pthreads";
@@ -73,6 +74,5 @@ fn end(signals: &Signals) {
 /// The account of this host, for whoever prints it: JSON always, text where datagrams may be lost.
 fn account(options: &Options) -> Option<CloseAccount> {
     let is_told = options.json.is_some() || options.is_udp();
-    let account = is_told.then(HostAccount::begin)?.ok()?;
-    Some(Box::new(|| account.end().ok()))
+    is_told.then(open_account)?
 }

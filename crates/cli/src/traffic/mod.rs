@@ -4,3 +4,12 @@ pub mod iperf;
 pub mod linerate;
 pub mod netrate;
 pub mod rr;
+
+use nicpoll_observe::HostAccount;
+use nicpoll_traffic::CloseAccount;
+
+/// Opens the account of this host, for whoever prints it; `None` when it cannot be read.
+fn open_account() -> Option<CloseAccount> {
+    let account = HostAccount::begin().ok()?;
+    Some(Box::new(|| account.end().ok()))
+}

@@ -60,7 +60,7 @@ pub fn run(args: &RrArgs) -> Result<u8, Failure> {
         }),
     };
     let problem = match outcome {
-        Ok(problem) => problem.map(anyhow::Error::new),
+        Ok(problem) => problem.map(anyhow::Error::msg),
         Err(_) if stop.signal().is_some() => None,
         Err(error) => Some(error),
     };

@@ -19,7 +19,7 @@ pub struct Placement {
 }
 
 /// What one side counted itself: payload and the time that it took by its own clock.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowRates {
     /// Datagrams sent or received; null for TCP.
     pub packets: Option<u64>,

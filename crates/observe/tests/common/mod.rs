@@ -16,8 +16,6 @@ pub const SENDER: &str = "198.18.0.1";
 pub const RECEIVER: &str = "198.18.0.2";
 pub const PORT: u16 = 9000;
 pub const PAYLOAD_BYTES: usize = 100;
-/// A datagram with the headers of UDP and IPv4.
-pub const IPV4_BYTES: u64 = PAYLOAD_BYTES as u64 + 28;
 /// What is not there after this will not come.
 pub const QUIET: Duration = Duration::from_millis(20);
 /// A receiver that has all of it does not wait so long.
@@ -119,6 +117,26 @@ pub fn filter(side: &Side, chain: &str, rules: &[&str]) {
             "nft 'add table inet t; add chain inet t c {{ type filter hook {chain}; }}'\n{rules}"
         ),
     );
+}
+
+/// A source that the receiver has no route to by the interface that it comes in at.
+pub const NO_WAY_BACK: &str = "203.0.113.1";
+
+/// Has the receiver refuse such sources, and the sender have one.
+pub fn refuse_reverse_paths(pair: &Pair) {
+    run(
+        &pair.sender,
+        &format!("ip addr add {NO_WAY_BACK}/32 dev em0"),
+    );
+    let setting = "/proc/sys/net/ipv4/conf/all/rp_filter";
+    run(&pair.receiver, &format!("echo 1 > {setting}"));
+}
+
+/// Attaches an XDP program to the receiver that drops one frame in eight.
+pub fn drop_eighth(pair: &Pair, mode: &str) {
+    let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/xdp_drop_eighth.bpf.o");
+    let attach = format!("ip link set dev em0 {mode} obj {object} sec xdp");
+    run(&pair.receiver, &attach);
 }
 
 /// Has the receiver's ring, which holds 256, emptied once in 200 ms.

@@ -12,26 +12,13 @@ use std::sync::Arc;
 use nicpoll_sys::socket;
 use rustix::net::{SendFlags, send};
 
-use crate::netrate::sending::{self, SendCount, SendProgress, number};
+use crate::netrate::options::NetrateOptions;
+use crate::netrate::sending::{self, BATCH_DATAGRAMS_MAX, SendCount, SendProgress, number};
 use crate::signals::Signals;
 use crate::sockets::{Backlog, PACKET_HEADER_BYTES};
 
-/// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
-pub(crate) const BATCH_DATAGRAMS_MAX: usize = 64;
 /// Most bytes of a batch: 65535 less the headers of UDP and IPv4, or UDP and IPv6.
 const BATCH_BYTES_MAX: [usize; 2] = [65_507, 65_487];
-
-/// How to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlastConfig {
-    /// Bytes of UDP payload.
-    pub payload_bytes: usize,
-    /// Up to 64 datagrams a system call, where the original makes one for each.
-    pub is_batched: bool,
-    /// A send waits for room in the socket's buffer. Without it, a send for which there is no room is an
-    /// error at once, and so is one that the interface or its queue refuses.
-    pub is_blocking: bool,
-}
 
 /// A sender with its socket and its datagrams.
 #[derive(Debug)]
@@ -47,27 +34,28 @@ pub struct Blaster {
 }
 
 impl Blaster {
-    /// Takes a socket that is connected to `peer`.
-    pub fn new(socket: UdpSocket, peer: SocketAddr, config: BlastConfig) -> io::Result<Self> {
-        let flags = sending::set_up(&socket, peer, config.is_blocking)?;
+    /// Takes a socket that is connected to `peer`, and sends payloads as the options say.
+    pub fn new(socket: UdpSocket, peer: SocketAddr, options: &NetrateOptions) -> io::Result<Self> {
+        let payload_bytes = options.payload_bytes;
+        let flags = sending::set_up(&socket, peer, options.is_blocking)?;
         let most_bytes = BATCH_BYTES_MAX[usize::from(peer.is_ipv6())];
-        let mut datagrams = match config.payload_bytes {
+        let mut datagrams = match payload_bytes {
             0 => 1,
-            _ if !config.is_batched => 1,
+            _ if !options.is_batched => 1,
             bytes => (most_bytes / bytes).clamp(1, BATCH_DATAGRAMS_MAX),
         };
         // A kernel without batches refuses the option.
-        if datagrams > 1 && socket::set_segment(&socket, config.payload_bytes as u16).is_err() {
+        if datagrams > 1 && socket::set_segment(&socket, payload_bytes as u16).is_err() {
             datagrams = 1;
         }
         let buffer_bytes = socket::send_buffer(&socket)?;
-        let packet_bytes = config.payload_bytes + PACKET_HEADER_BYTES[usize::from(peer.is_ipv6())];
+        let packet_bytes = payload_bytes + PACKET_HEADER_BYTES[usize::from(peer.is_ipv6())];
         Ok(Blaster {
             backlog: Backlog::new(buffer_bytes, packet_bytes),
             socket,
             flags,
-            payload_bytes: config.payload_bytes,
-            batch: vec![0; datagrams * config.payload_bytes],
+            payload_bytes,
+            batch: vec![0; datagrams * payload_bytes],
             counter: 0,
             progress: Arc::default(),
         })

@@ -4,7 +4,6 @@
 //! are the originals', but for what netreceive adds when it ends. With `--json` standard output is left to
 //! one document, and what the originals print there before it goes to standard error.
 
-mod blast;
 mod common;
 mod receive;
 mod send;
@@ -14,12 +13,13 @@ use std::io;
 use nicpoll_sys::stdio::print;
 use nicpoll_sys::tell;
 
-pub use common::{EXIT_SHORT, Program, ToolEnded};
+use crate::netrate::options::{NetrateOptions, Tool};
+use common::Refused;
 
-use crate::netrate::options::{
-    CommandLine, EXIT_REFUSED, OptionError, Tool, parse_netblast, parse_netreceive, parse_netsend,
-};
-use common::{DONE, Refused};
+pub use common::OpenAccount;
+
+/// Exit status of every tool when it refuses its arguments or cannot begin: the original's -1.
+const EXIT_REFUSED: u8 = 255;
 
 /// The help text of a tool.
 pub fn help_text(tool: Tool) -> &'static str {
@@ -30,36 +30,30 @@ pub fn help_text(tool: Tool) -> &'static str {
     }
 }
 
-/// Runs a tool with its arguments.
+/// Runs a tool with its arguments, and returns its exit status.
 ///
 /// # Errors
 /// When something fails that the originals do not have.
-pub fn run(tool: Tool, args: &[String], program: &mut dyn Program) -> io::Result<ToolEnded> {
-    match tool {
-        Tool::Netblast => dispatch(tool, parse_netblast(args), program, blast::run),
-        Tool::Netreceive => dispatch(tool, parse_netreceive(args), program, receive::run),
-        Tool::Netsend => dispatch(tool, parse_netsend(args), program, send::run),
-    }
-}
-
-fn dispatch<T>(
-    tool: Tool,
-    asked: Result<CommandLine<T>, OptionError>,
-    program: &mut dyn Program,
-    run: fn(&T, &mut dyn Program) -> Result<ToolEnded, Refused>,
-) -> io::Result<ToolEnded> {
-    let refused = match asked {
-        Ok(CommandLine::Help) => {
-            print(help_text(tool))?;
-            return Ok(DONE);
+pub fn run(tool: Tool, args: &[String], open_account: OpenAccount<'_>) -> io::Result<u8> {
+    let options = match NetrateOptions::parse(tool, args) {
+        Ok(Some(options)) => options,
+        Ok(None) => return print(help_text(tool)).map(|()| 0),
+        Err(refused) => {
+            tell!("{refused}");
+            return Ok(EXIT_REFUSED);
         }
-        Ok(CommandLine::Run(options)) => match run(&options, program) {
-            Ok(ended) => return Ok(ended),
-            Err(Refused::Because(text)) => text,
-            Err(Refused::Failed(error)) => return Err(error),
-        },
-        Err(error) => error.to_string(),
     };
-    tell!("{refused}");
-    Ok(ToolEnded::Status(EXIT_REFUSED))
+    let ended = match tool {
+        Tool::Netblast => send::blast(&options, open_account),
+        Tool::Netreceive => receive::run(&options, open_account),
+        Tool::Netsend => send::paced(&options, open_account),
+    };
+    match ended {
+        Ok(status) => Ok(status),
+        Err(Refused::Because(text)) => {
+            tell!("{text}");
+            Ok(EXIT_REFUSED)
+        }
+        Err(Refused::Failed(error)) => Err(error),
+    }
 }

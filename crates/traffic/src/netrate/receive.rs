@@ -5,15 +5,19 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Add;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{ReceiveBatch, Wait};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
-use thiserror::Error;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, SocketType, bind, sockopt};
 
 use crate::netrate::numbers::Numbers;
+use crate::netrate::sending::SocketError;
 use crate::signals::{LOOK_EVERY, Signals};
+use crate::sockets;
+use crate::workload::merged;
 
 /// What the original asks for with SO_RCVBUF.
 pub const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
@@ -23,36 +27,18 @@ const DATAGRAMS_A_CALL: usize = 64;
 /// How long what is queued at the end is still taken.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 
-/// Why netreceive cannot receive.
-#[derive(Debug, Error)]
-#[error("{step}")]
-pub struct ListenError {
-    /// What failed, as the original names it: `socket`, `SO_RCVBUF` or `bind`.
-    step: &'static str,
-    /// What the kernel said.
-    source: io::Error,
-}
-
 /// A socket for IPv6 and one for IPv4, or one of the two when the other cannot be had.
 ///
 /// # Errors
 /// Why the last one could not be had, when neither could.
-pub fn listen(port: u16) -> Result<Vec<UdpSocket>, ListenError> {
+pub fn listen(port: u16) -> Result<Vec<UdpSocket>, SocketError> {
     let addresses = [
         SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
         SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
     ];
-    let mut sockets = Vec::new();
-    let mut failed = None;
-    for address in addresses {
-        match listen_at(address) {
-            Ok(socket) => sockets.push(socket),
-            Err(error) => failed = Some(error),
-        }
-    }
-    match failed {
-        Some(error) if sockets.is_empty() => Err(error),
-        _ => Ok(sockets),
+    match addresses.map(listen_at) {
+        [Err(_), Err(error)] => Err(error),
+        tried => Ok(tried.into_iter().flatten().collect()),
     }
 }
 
@@ -60,19 +46,10 @@ pub fn listen(port: u16) -> Result<Vec<UdpSocket>, ListenError> {
 ///
 /// # Errors
 /// Which step the kernel refused.
-pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, ListenError> {
-    let at = |step| {
-        move |errno: rustix::io::Errno| ListenError {
-            step,
-            source: errno.into(),
-        }
-    };
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::DGRAM, flags, None).map_err(at("socket"))?;
+pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, SocketError> {
+    let at = SocketError::at::<Errno>;
+    let socket = sockets::open(address, SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let socket = socket.map_err(at("socket"))?;
     // As on FreeBSD, where an IPv6 socket takes IPv6 only, so that both can be bound.
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true).map_err(at("socket"))?;
@@ -82,56 +59,49 @@ pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, ListenError> {
     Ok(UdpSocket::from(socket))
 }
 
-/// What one thread has received until now. It is written by that thread only.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-pub struct ReceiveCount {
-    datagrams: AtomicU64,
-    bytes: AtomicU64,
-    first_ns: AtomicU64,
-    last_ns: AtomicU64,
-    /// One more than the duplicates; 0 when no datagram had a number.
-    duplicates_known: AtomicU64,
-}
-
-impl ReceiveCount {
+/// What one thread has received.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
     /// Datagrams.
-    pub fn datagrams(&self) -> u64 {
-        self.datagrams.load(Ordering::Relaxed)
-    }
-
+    pub datagrams: u64,
     /// Bytes of their payload.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// When the first and the last batch of datagrams were taken, after the moment given to
-    /// [`receive`]; `None` before the first.
-    pub fn first_and_last(&self) -> Option<(Duration, Duration)> {
-        let [first, last] = [&self.first_ns, &self.last_ns]
-            .map(|ns| Duration::from_nanos(ns.load(Ordering::Relaxed)));
-        (self.datagrams() > 0).then_some((first, last))
-    }
-
+    pub bytes: u64,
+    /// When the first and the last batch of datagrams were taken, after the moment given to [`receive`]; `None`
+    /// before the first.
+    pub first_and_last: Option<(Duration, Duration)>,
     /// Datagrams whose number had come from the same source before. `None` when none had a number that can be one of
     /// netblast's or netsend's.
-    pub fn duplicates(&self) -> Option<u64> {
-        self.duplicates_known.load(Ordering::Relaxed).checked_sub(1)
-    }
+    pub duplicates: Option<u64>,
+}
 
-    fn set_duplicates(&self, duplicates: Option<u64>) {
-        let known = duplicates.map_or(0, |duplicates| duplicates + 1);
-        self.duplicates_known.store(known, Ordering::Relaxed);
-    }
-
-    fn add(&self, datagrams: u64, bytes: u64, at: Duration) {
-        let at_ns = at.as_nanos() as u64;
-        if self.datagrams() == 0 {
-            self.first_ns.store(at_ns, Ordering::Relaxed);
+impl Received {
+    /// What both threads received.
+    pub(super) fn and(self, other: Received) -> Received {
+        let span = |one: (Duration, Duration), other: (Duration, Duration)| {
+            (one.0.min(other.0), one.1.max(other.1))
+        };
+        Received {
+            datagrams: self.datagrams + other.datagrams,
+            bytes: self.bytes + other.bytes,
+            first_and_last: merged(self.first_and_last, other.first_and_last, span),
+            duplicates: merged(self.duplicates, other.duplicates, u64::add),
         }
-        self.last_ns.store(at_ns, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.datagrams.fetch_add(datagrams, Ordering::Relaxed);
+    }
+}
+
+/// What one thread has received until now, written by that thread only.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct ReceiveCount(Mutex<Received>);
+
+impl ReceiveCount {
+    /// The figures now.
+    pub fn look(&self) -> Received {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Received)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -152,7 +122,7 @@ pub fn receive(
     let mut numbers = Numbers::default();
     loop {
         if signals.is_cancelled() || end.is_some_and(|end| Instant::now() > end) {
-            count.set_duplicates(numbers.duplicates());
+            count.change(|all| all.duplicates = numbers.duplicates());
             return Ok(());
         }
         if end.is_none() && (signals.is_finishing() || signals.is_sender_done()) {
@@ -172,10 +142,16 @@ pub fn receive(
                         numbers.record(source, datagram.payload);
                     }
                 }
-                count.add(received, bytes, start.elapsed());
+                let at = start.elapsed();
+                count.change(|all| {
+                    all.datagrams += received;
+                    all.bytes += bytes;
+                    let first = all.first_and_last.map_or(at, |(first, _)| first);
+                    all.first_and_last = Some((first, at));
+                });
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                count.set_duplicates(numbers.duplicates());
+                count.change(|all| all.duplicates = numbers.duplicates());
                 if end.is_some() {
                     return Ok(());
                 }

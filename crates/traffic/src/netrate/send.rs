@@ -13,7 +13,8 @@ use nicpoll_model::Rate;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
-use crate::netrate::sending::{self, SendCount, SendProgress, number};
+use crate::netrate::options::NetrateOptions;
+use crate::netrate::sending::{self, SendCount, SendProgress, Sent, SocketError, number};
 use crate::signals::Signals;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -58,44 +59,19 @@ impl Schedule {
     }
 }
 
-/// What netsend found out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// What came of the send calls.
-    pub count: SendCount,
-    /// The start of the schedule, since 1970.
-    pub start: Duration,
-    /// The end, since 1970.
-    pub finish: Duration,
-    /// How often the clock was looked at in vain.
-    pub waited: u64,
-}
-
-/// Where to send, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacedConfig {
-    /// The receiver's address and first port.
-    pub peer: SocketAddr,
-    /// Its last port. Datagrams go to all of them in turn, each port gets every number.
-    pub port_max: u16,
-    /// Bytes of UDP payload.
-    pub payload_bytes: usize,
-    /// When datagrams are due.
-    pub schedule: Schedule,
-    /// How long to send; zero sends until told to stop.
-    pub duration: Duration,
-    /// A send waits for room in the socket's buffer.
-    pub is_blocking: bool,
-}
-
 /// A sender with its socket and its datagram.
 #[derive(Debug)]
 pub struct PacedSender {
     socket: UdpSocket,
     flags: SendFlags,
-    config: PacedConfig,
-    /// Whether there is one port only; the socket is connected then.
-    is_connected: bool,
+    /// The receiver's address and first port.
+    peer: SocketAddr,
+    /// Its last port. Datagrams go to all of them in turn, each port gets every number. The socket is connected when
+    /// there is one only.
+    port_max: u16,
+    schedule: Schedule,
+    /// How long to send; zero sends until told to stop.
+    duration: Duration,
     packet: Vec<u8>,
     counter: u32,
     port: u16,
@@ -103,36 +79,32 @@ pub struct PacedSender {
 }
 
 impl PacedSender {
-    /// Makes the socket. It is connected when there is one port only.
+    /// Makes a socket that sends to `peer` and the ports after it as the options say.
     ///
     /// # Errors
     /// With the original's word for what failed.
-    pub fn new(config: PacedConfig) -> Result<Self, sending::ConnectError> {
-        let port = config.peer.port();
-        let is_connected = port == config.port_max;
-        let socket = if is_connected {
-            let step = match config.peer {
+    pub fn new(peer: SocketAddr, options: &NetrateOptions) -> Result<Self, SocketError> {
+        let mut socket = sending::open(peer)?;
+        if peer.port() == options.port_max {
+            let step = match peer {
                 SocketAddr::V4(_) => "connect (ipv4)",
                 SocketAddr::V6(_) => "connect (ipv6)",
             };
-            let socket = sending::open(config.peer)?;
-            let connected = socket.connect(config.peer);
-            connected.map_err(|source| sending::ConnectError { step, source })?;
-            socket
-        } else {
-            sending::open(config.peer)?
-        };
-        let flags = sending::set_up(&socket, config.peer, config.is_blocking)
-            .map_err(sending::ConnectError::at_socket)?;
+            socket = sending::connect(socket, peer, step)?;
+        }
+        let flags = sending::set_up(&socket, peer, options.is_blocking)
+            .map_err(SocketError::at("socket"))?;
         Ok(PacedSender {
             socket,
             flags,
-            is_connected,
-            packet: vec![0; config.payload_bytes],
+            peer,
+            port_max: options.port_max,
+            schedule: Schedule::of_rate(options.rate),
+            duration: Duration::from_secs(options.duration_seconds),
+            packet: vec![0; options.payload_bytes],
             counter: 0,
+            port: peer.port(),
             progress: Arc::default(),
-            port,
-            config,
         })
     }
 
@@ -143,27 +115,28 @@ impl PacedSender {
 
     /// Waits for the start, then sends until the time is up or `signals` say to finish or to cancel.
     pub fn run(&mut self, signals: &Signals) -> Sent {
-        let mut clock = RealTime { signals };
-        let start_ns = clock.start_ns();
+        let is_over = || signals.is_finishing() || signals.is_cancelled();
+        let clock = || (!is_over()).then(real_time_ns);
+        let start_ns = start_ns(clock);
         let mut count = SendCount::default();
-        let waited = pace(
-            self.config.schedule,
-            start_ns,
-            self.config.duration,
-            &mut clock,
-            || self.send_next(&mut count, signals),
-        );
+        let (schedule, duration) = (self.schedule, self.duration);
+        let waited = pace(schedule, start_ns, duration, clock, || {
+            self.send_next(&mut count, signals);
+        });
+        // A signal may have come before the start.
+        let finish_ns = real_time_ns().max(start_ns);
+        let [start, finish] = [start_ns, finish_ns].map(Duration::from_nanos);
         Sent {
             count,
-            start: Duration::from_nanos(start_ns),
-            // A signal may have come before the start.
-            finish: Duration::from_nanos(real_time_ns().max(start_ns)),
+            start,
+            finish,
+            elapsed: finish - start,
             waited,
         }
     }
 
     fn send_next(&mut self, count: &mut SendCount, signals: &Signals) {
-        if self.port == self.config.peer.port() {
+        if self.port == self.peer.port() {
             number(&mut self.packet, self.counter);
             self.counter = self.counter.wrapping_add(1);
         }
@@ -180,18 +153,18 @@ impl PacedSender {
         let result = result.map(|_| ());
         count.count(1, result);
         self.progress.note(count, result);
-        self.port = if self.port == self.config.port_max {
-            self.config.peer.port()
+        self.port = if self.port == self.port_max {
+            self.peer.port()
         } else {
             self.port + 1
         };
     }
 
     fn send(&self) -> rustix::io::Result<usize> {
-        if self.is_connected {
+        if self.peer.port() == self.port_max {
             return send(&self.socket, &self.packet, self.flags);
         }
-        let mut peer = self.config.peer;
+        let mut peer = self.peer;
         peer.set_port(self.port);
         sendto(
             &self.socket,
@@ -202,37 +175,17 @@ impl PacedSender {
     }
 }
 
-/// A clock that can be told to give up.
-trait Clock {
-    /// Nanoseconds since 1970; `None` to end.
-    fn now_ns(&mut self) -> Option<u64>;
-}
-
-struct RealTime<'a> {
-    signals: &'a Signals,
-}
-
-impl Clock for RealTime<'_> {
-    fn now_ns(&mut self) -> Option<u64> {
-        let is_over = self.signals.is_finishing() || self.signals.is_cancelled();
-        (!is_over).then(real_time_ns)
-    }
-}
-
-impl RealTime<'_> {
-    /// A whole second, more than one from now. Returns shortly before it.
-    fn start_ns(&mut self) -> u64 {
-        let now_ns = real_time_ns();
-        let start_ns = (now_ns / NS_PER_SECOND + 2) * NS_PER_SECOND;
-        while let Some(now_ns) = self.now_ns() {
-            let left_ns = start_ns.saturating_sub(now_ns);
-            if left_ns <= SPIN_NS {
-                break;
-            }
-            thread::sleep(Duration::from_nanos((left_ns - SPIN_NS).min(SPIN_NS)));
+/// A whole second, more than one from now. Returns shortly before it, or when the clock ends.
+fn start_ns(mut clock: impl FnMut() -> Option<u64>) -> u64 {
+    let start_ns = (real_time_ns() / NS_PER_SECOND + 2) * NS_PER_SECOND;
+    while let Some(now_ns) = clock() {
+        let left_ns = start_ns.saturating_sub(now_ns);
+        if left_ns <= SPIN_NS {
+            break;
         }
-        start_ns
+        thread::sleep(Duration::from_nanos((left_ns - SPIN_NS).min(SPIN_NS)));
     }
+    start_ns
 }
 
 fn real_time_ns() -> u64 {
@@ -241,17 +194,17 @@ fn real_time_ns() -> u64 {
 }
 
 /// The original's loop. Calls `send_next` for each datagram that is due, and returns how often the clock
-/// was looked at in vain.
+/// was looked at in vain. The clock tells nanoseconds since 1970, and `None` to end.
 fn pace(
     schedule: Schedule,
     start_ns: u64,
     duration: Duration,
-    clock: &mut impl Clock,
+    mut clock: impl FnMut() -> Option<u64>,
     mut send_next: impl FnMut(),
 ) -> u64 {
     let second = |ns: u64| ns / NS_PER_SECOND;
     let finish_second = second(start_ns).saturating_add(duration.as_secs());
-    let Some(mut now_ns) = wait_beyond(start_ns, clock).0 else {
+    let Some(mut now_ns) = wait_beyond(start_ns, &mut clock).0 else {
         return 0;
     };
     let mut all_waited = 0;
@@ -262,7 +215,7 @@ fn pace(
         until_look = until_look.saturating_sub(1);
         if until_look == 0 {
             until_look = schedule.datagrams_a_look;
-            let (seen_ns, waited) = wait_beyond(due_ns, clock);
+            let (seen_ns, waited) = wait_beyond(due_ns, &mut clock);
             all_waited += waited;
             let Some(seen_ns) = seen_ns else {
                 return all_waited;
@@ -278,10 +231,10 @@ fn pace(
 
 /// Watches the clock until it is past a time. Returns what it showed then, and how often it was looked at
 /// in vain.
-fn wait_beyond(time_ns: u64, clock: &mut impl Clock) -> (Option<u64>, u64) {
+fn wait_beyond(time_ns: u64, clock: &mut impl FnMut() -> Option<u64>) -> (Option<u64>, u64) {
     let mut waited = 0;
     loop {
-        match clock.now_ns() {
+        match clock() {
             Some(now_ns) if now_ns <= time_ns => waited += 1,
             other => return (other, waited),
         }
@@ -294,34 +247,21 @@ mod tests {
 
     const START_NS: u64 = 1_000 * NS_PER_SECOND;
 
-    /// Goes on by a step at each look, and by a tenth of a second more once.
-    struct Steps {
-        now_ns: u64,
-        step_ns: u64,
-        stalls_at_ns: u64,
-    }
-
-    impl Clock for Steps {
-        fn now_ns(&mut self) -> Option<u64> {
-            self.now_ns += self.step_ns;
-            if self.now_ns >= self.stalls_at_ns {
-                self.stalls_at_ns = u64::MAX;
-                self.now_ns += NS_PER_SECOND / 10;
-            }
-            Some(self.now_ns)
-        }
-    }
-
+    /// The clock goes on by a step at each look, and by a tenth of a second more once.
     fn sent(packets_per_second: u64, seconds: u64, step_ns: u64, stalls_at_ns: u64) -> (u64, u64) {
-        let mut clock = Steps {
-            now_ns: START_NS - 10 * step_ns,
-            step_ns,
-            stalls_at_ns,
+        let (mut now_ns, mut stalls_at_ns) = (START_NS - 10 * step_ns, stalls_at_ns);
+        let clock = || {
+            now_ns += step_ns;
+            if now_ns >= stalls_at_ns {
+                stalls_at_ns = u64::MAX;
+                now_ns += NS_PER_SECOND / 10;
+            }
+            Some(now_ns)
         };
         let mut sent = 0;
         let schedule = Schedule::of_rate(Rate::packets_per_second(packets_per_second));
         let duration = Duration::from_secs(seconds);
-        let waited = pace(schedule, START_NS, duration, &mut clock, || sent += 1);
+        let waited = pace(schedule, START_NS, duration, clock, || sent += 1);
         (sent, waited)
     }
 

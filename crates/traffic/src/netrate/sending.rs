@@ -1,8 +1,13 @@
-//! What netblast and netsend share: how a send is made, numbered and counted.
+//! What netblast and netsend share: how a send is made, numbered and counted, and whether what was sent can reach anyone.
+//!
+//! A full queue is a send error like any other and no reason to doubt a test. A closed port at the receiver, a route that is
+//! gone and an interface that takes nothing any more are.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket;
 use rustix::io::Errno;
@@ -10,6 +15,25 @@ use rustix::net::SendFlags;
 use thiserror::Error;
 
 use crate::sockets::{RefusedSends, SEND_TIMEOUT};
+use crate::timing::Shortfall;
+
+/// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
+pub(crate) const BATCH_DATAGRAMS_MAX: usize = 64;
+
+/// What a test came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// What came of the send calls.
+    pub count: SendCount,
+    /// The start, since 1970: that of netsend's schedule.
+    pub start: Duration,
+    /// The end, since 1970.
+    pub finish: Duration,
+    /// How long sending took.
+    pub elapsed: Duration,
+    /// How often netsend looked at the clock in vain.
+    pub waited: u64,
+}
 
 /// What came of the send calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,10 +63,11 @@ impl SendCount {
         refused
     }
 
-    /// The first error that says that a datagram cannot reach its receiver, by its number.
-    pub fn cut_off(&self) -> Option<i32> {
-        let mut numbers = self.errors_by_number.iter().map(|(number, _)| *number);
-        numbers.find(|&number| is_cut_off(number))
+    /// The first error that says that a datagram cannot reach its receiver.
+    fn cut_off(&self) -> Option<Errno> {
+        let numbers = self.errors_by_number.iter().map(|(number, _)| *number);
+        let cut_off = numbers.into_iter().find(|&number| is_cut_off(number))?;
+        Some(Errno::from_raw_os_error(cut_off))
     }
 
     /// Adds what another sender counted.
@@ -94,21 +119,6 @@ pub struct SendProgress {
 }
 
 impl SendProgress {
-    /// Datagrams that the kernel took.
-    pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
-    }
-
-    /// Whether anything was sent, or tried to.
-    pub fn has_begun(&self) -> bool {
-        self.has_begun.load(Ordering::Relaxed)
-    }
-
-    /// Whether the kernel has said that a datagram cannot reach its receiver.
-    pub fn is_cut_off(&self) -> bool {
-        self.is_cut_off.load(Ordering::Relaxed)
-    }
-
     pub(super) fn note(&self, count: &SendCount, result: Result<(), Errno>) {
         self.has_begun.store(true, Ordering::Relaxed);
         self.taken.store(count.successes(), Ordering::Relaxed);
@@ -118,21 +128,103 @@ impl SendProgress {
     }
 }
 
-/// Why no socket could be connected.
+/// A sender whose datagrams come rarely may be silent for as long as this many of them take.
+const SILENCE_DATAGRAMS: u32 = 8;
+
+/// What was seen of the senders while they ran.
+#[derive(Debug)]
+pub(super) struct Reach {
+    senders: Vec<Arc<SendProgress>>,
+    began: Instant,
+    taken: u64,
+    good_until: Duration,
+    looked: Duration,
+    is_cut_off: bool,
+}
+
+impl Reach {
+    /// Senders that begin now.
+    pub fn new(senders: Vec<Arc<SendProgress>>) -> Self {
+        Reach {
+            senders,
+            began: Instant::now(),
+            taken: 0,
+            good_until: Duration::ZERO,
+            looked: Duration::ZERO,
+            is_cut_off: false,
+        }
+    }
+
+    /// Looks at the senders.
+    pub fn look(&mut self) {
+        let any = |of: fn(&SendProgress) -> &AtomicBool| {
+            let mut senders = self.senders.iter();
+            senders.any(|sender| of(sender).load(Ordering::Relaxed))
+        };
+        if !any(|sender| &sender.has_begun) {
+            self.began = Instant::now();
+        }
+        self.looked = self.began.elapsed();
+        self.is_cut_off |= any(|sender| &sender.is_cut_off);
+        let taken = self
+            .senders
+            .iter()
+            .map(|one| one.taken.load(Ordering::Relaxed));
+        let taken = taken.sum();
+        if !self.is_cut_off && taken > self.taken {
+            self.good_until = self.looked;
+        }
+        self.taken = taken;
+    }
+
+    /// What came short of what was asked for, and why; `None` when nothing did.
+    pub fn shortfall(&self, count: &SendCount) -> Option<String> {
+        let rests = match (self.is_cut_off, count.successes()) {
+            (true, _) | (_, 0) => Duration::ZERO,
+            (false, taken) => {
+                self.looked * SILENCE_DATAGRAMS / u32::try_from(taken).unwrap_or(u32::MAX)
+            }
+        };
+        let (asked, obtained) = (self.looked, self.good_until);
+        Shortfall::of(asked, obtained.saturating_add(rests))?;
+        let why = match count.cut_off() {
+            Some(Errno::CONNREFUSED) => String::from("nobody receives there, its port is closed"),
+            Some(errno) => format!(
+                "{}; see the route and whether the link is up",
+                words_of(errno.raw_os_error())
+            ),
+            None => String::from("nothing left this host any more; see whether the link is up"),
+        };
+        Some(format!("{}: {why}", Shortfall { asked, obtained }))
+    }
+}
+
+/// The kernel's words for an error, without the number that the standard library adds.
+pub(super) fn words_of(errno: i32) -> String {
+    plain(&io::Error::from_raw_os_error(errno).to_string())
+}
+
+/// The same of an error's text.
+pub(super) fn plain(text: &str) -> String {
+    String::from(text.split(" (os error").next().unwrap_or(text))
+}
+
+/// Why there is no socket.
 #[derive(Debug, Error)]
 #[error("{step}")]
-pub struct ConnectError {
-    /// What failed, as the originals name it: `socket` or `connect`.
+pub struct SocketError {
+    /// What failed, as the originals name it: `socket`, `connect`, `SO_RCVBUF` or `bind`.
     pub(super) step: &'static str,
     /// What the kernel said.
     pub(super) source: io::Error,
 }
 
-impl ConnectError {
-    pub(super) fn at_socket(source: io::Error) -> Self {
-        ConnectError {
-            step: "socket",
-            source,
+impl SocketError {
+    /// Makes one of any error at a step.
+    pub(super) fn at<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> Self {
+        move |error| SocketError {
+            step,
+            source: error.into(),
         }
     }
 }
@@ -141,20 +233,10 @@ impl ConnectError {
 ///
 /// # Errors
 /// What the last address met with; without any address, that there is none.
-pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), ConnectError> {
-    let mut failed = ConnectError {
-        step: "connect",
-        source: io::Error::from(io::ErrorKind::AddrNotAvailable),
-    };
+pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), SocketError> {
+    let mut failed = SocketError::at("connect")(io::ErrorKind::AddrNotAvailable);
     for &peer in addresses {
-        let connected = open(peer).and_then(|socket| match socket.connect(peer) {
-            Ok(()) => Ok(socket),
-            Err(source) => Err(ConnectError {
-                step: "connect",
-                source,
-            }),
-        });
-        match connected {
+        match open(peer).and_then(|socket| connect(socket, peer, "connect")) {
             Ok(socket) => return Ok((socket, peer)),
             Err(error) => failed = error,
         }
@@ -162,13 +244,23 @@ pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr)
     Err(failed)
 }
 
+/// Connects a socket. The originals have names of their own for this step.
+pub(super) fn connect(
+    socket: UdpSocket,
+    peer: SocketAddr,
+    step: &'static str,
+) -> Result<UdpSocket, SocketError> {
+    let connected = socket.connect(peer).map_err(SocketError::at(step));
+    connected.map(|()| socket)
+}
+
 /// A socket of the peer's family at a port that the kernel chooses.
-pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, ConnectError> {
+pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, SocketError> {
     let bound = match peer {
         SocketAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)),
     };
-    bound.map_err(ConnectError::at_socket)
+    bound.map_err(SocketError::at("socket"))
 }
 
 /// Sets a socket up to wait for room, or to say at once that there is none.

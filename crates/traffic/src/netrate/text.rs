@@ -3,78 +3,18 @@
 //! Every line is the original's, to the column. Rates and ratios are divided as whole
 //! numbers, as the originals do it: `approx error rate` is 0 unless every send failed.
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use crate::netrate::options::NetrateStyle;
+use crate::netrate::options::{NetrateOptions, NetrateStyle};
+use crate::netrate::sending::{BATCH_DATAGRAMS_MAX, Sent};
 
 /// Headers of a frame besides the payload: UDP, IPv4 or IPv6, Ethernet without its FCS.
 const HEADER_BYTES: [u64; 2] = [8 + 20 + 14, 8 + 40 + 14];
 
-/// The time that rates are taken over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateSpan {
-    /// The whole seconds that were asked for, as in the originals.
-    Asked(u64),
-    /// The time that it took: when none was asked for, or a signal ended it. The originals print
-    /// nothing then.
-    Elapsed(Duration),
-}
-
-impl RateSpan {
-    /// How many a second, cut off.
-    pub fn rate(self, count: u64) -> u64 {
-        let ns = match self {
-            RateSpan::Asked(seconds) => Duration::from_secs(seconds).as_nanos(),
-            RateSpan::Elapsed(elapsed) => elapsed.as_nanos(),
-        };
-        let rate = (u128::from(count) * 1_000_000_000).checked_div(ns);
-        rate.map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
-    }
-}
-
-/// What netblast and netsend tell at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentSummary {
-    /// The start, since 1970.
-    pub start: Duration,
-    /// The end, since 1970.
-    pub finish: Duration,
-    /// What rates are taken over.
-    pub span: RateSpan,
-    /// Datagrams that were to be sent.
-    pub send_calls: u64,
-    /// Datagrams that were refused.
-    pub send_errors: u64,
-    /// The most datagrams of a batch; `None` when each was sent alone.
-    pub batch_datagrams: Option<usize>,
-}
-
-impl SentSummary {
-    fn successes(&self) -> u64 {
-        self.send_calls - self.send_errors
-    }
-
-    fn error_rate(&self) -> u64 {
-        self.send_errors.checked_div(self.send_calls).unwrap_or(0)
-    }
-
-    fn begin(&self) -> String {
-        format!(
-            "\nstart:             {}\nfinish:            {}\nsend calls:        {}{batches}\nsend errors:       {}{batches}\n",
-            seconds(self.start),
-            seconds(self.finish),
-            self.send_calls,
-            self.send_errors,
-            batches = self.batches(),
-        )
-    }
-
-    /// What stands behind each figure whose packets went to the kernel in batches.
-    fn batches(&self) -> String {
-        let remark = |most| format!(" (datagrams, up to {most} a call)");
-        self.batch_datagrams.map_or_else(String::new, remark)
-    }
+/// How many a second, cut off. The originals divide by the whole seconds that were asked for.
+pub fn per_second(count: u64, over: Duration) -> u64 {
+    let rate = (u128::from(count) * 1_000_000_000).checked_div(over.as_nanos());
+    rate.map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
 /// Bits a second of Ethernet frames without their FCS when each datagram is one frame.
@@ -83,44 +23,64 @@ pub fn frame_bits_per_second(packets_per_second: u64, payload_bytes: usize, is_i
     packets_per_second.saturating_mul(frame_bytes * 8)
 }
 
-/// netblast's last lines. What they call Mib/s is 10^6 bit/s.
-pub fn netblast(
-    summary: &SentSummary,
-    style: NetrateStyle,
-    payload_bytes: usize,
-    is_ipv6: bool,
-) -> String {
-    let mut text = summary.begin();
-    let rate = summary.span.rate(summary.successes());
-    let batches = summary.batches();
-    if style == NetrateStyle::Router {
-        let successes = summary.successes();
-        line(
-            &mut text,
-            "send success:",
-            &format_args!("{successes}{batches}"),
-        );
+/// netblast's last lines; rates are `over` that time. What they call Mib/s is 10^6 bit/s. Figures of packets that went to
+/// the kernel in batches say so.
+pub fn netblast(sent: &Sent, over: Duration, options: &NetrateOptions, is_ipv6: bool) -> String {
+    let remark = match options.is_batched {
+        true => format!(" (datagrams, up to {BATCH_DATAGRAMS_MAX} a call)"),
+        false => String::new(),
+    };
+    let rate = per_second(sent.count.successes(), over);
+    let megabits = frame_bits_per_second(rate, options.payload_bytes, is_ipv6) / 1_000_000;
+    let is_router = options.style == NetrateStyle::Router;
+    let mut rows = calls(sent).to_vec();
+    if is_router {
+        rows.push(("send success:", sent.count.successes().to_string()));
     }
-    line(
-        &mut text,
-        "approx send rate:",
-        &format_args!("{rate}{batches}"),
-    );
-    let error_rate = summary.error_rate();
-    line(
-        &mut text,
-        "approx error rate:",
-        &format_args!("{error_rate}{batches}"),
-    );
-    if style == NetrateStyle::Router {
-        let megabits = frame_bits_per_second(rate, payload_bytes, is_ipv6) / 1_000_000;
-        line(
-            &mut text,
-            "approx throughput:",
-            &format_args!("{megabits} Mib/s{batches}"),
-        );
+    rows.push(("approx send rate:", rate.to_string()));
+    rows.push(("approx error rate:", error_rate(sent).to_string()));
+    if is_router {
+        rows.push(("approx throughput:", format!("{megabits} Mib/s")));
     }
-    text
+    times(sent) + &lines(&rows, &remark)
+}
+
+/// netsend's last lines; rates are `over` that time.
+pub fn netsend_summary(sent: &Sent, over: Duration) -> String {
+    let (count, waited) = (&sent.count, sent.waited);
+    let elapsed_ns = sent.finish.saturating_sub(sent.start).as_nanos() as u64;
+    let per_packet_ns = elapsed_ns.checked_div(count.successes()).unwrap_or(0);
+    let rate = per_second(count.successes(), over);
+    let per_call = waited.checked_div(count.calls).unwrap_or(0);
+    let rows = [
+        ("approx send rate:", format!("{rate} pps")),
+        ("time/packet:", format!("{per_packet_ns} ns")),
+        ("approx error rate:", error_rate(sent).to_string()),
+        ("waited:", waited.to_string()),
+        ("approx waits/sec:", per_second(waited, over).to_string()),
+        ("approx wait rate:", per_call.to_string()),
+    ];
+    times(sent) + &lines(&calls(sent), "") + &lines(&rows, "")
+}
+
+fn times(sent: &Sent) -> String {
+    let [start, finish] = [sent.start, sent.finish].map(seconds);
+    String::from("\n") + &lines(&[("start:", start), ("finish:", finish)], "")
+}
+
+fn calls(sent: &Sent) -> [(&'static str, String); 2] {
+    let [calls, errors] = [sent.count.calls, sent.count.errors].map(|count| count.to_string());
+    [("send calls:", calls), ("send errors:", errors)]
+}
+
+fn error_rate(sent: &Sent) -> u64 {
+    sent.count.errors.checked_div(sent.count.calls).unwrap_or(0)
+}
+
+/// Labels and, in column 20, their values.
+fn lines(rows: &[(&str, String)], remark: &str) -> String {
+    let line = |(label, value): &(&str, String)| format!("{label:<19}{value}{remark}\n");
+    rows.iter().map(line).collect()
 }
 
 /// netblast's first line when the number of threads was given.
@@ -177,31 +137,6 @@ pub fn netsend_coarse_clock(interval_ns: u64, resolution: Duration) -> String {
 /// How often netsend looks at the clock.
 pub fn netsend_looks(datagrams_a_look: u64) -> String {
     format!("calling time every {datagrams_a_look} cycles\n")
-}
-
-/// netsend's last lines; `waited` is how often the clock was looked at in vain.
-pub fn netsend_summary(summary: &SentSummary, waited: u64) -> String {
-    let mut text = summary.begin();
-    let elapsed_ns = summary.finish.saturating_sub(summary.start).as_nanos() as u64;
-    let per_packet_ns = elapsed_ns.checked_div(summary.successes()).unwrap_or(0);
-    let rate = summary.span.rate(summary.successes());
-    line(&mut text, "approx send rate:", &format_args!("{rate} pps"));
-    line(
-        &mut text,
-        "time/packet:",
-        &format_args!("{per_packet_ns} ns"),
-    );
-    line(&mut text, "approx error rate:", &summary.error_rate());
-    line(&mut text, "waited:", &waited);
-    line(&mut text, "approx waits/sec:", &summary.span.rate(waited));
-    let per_call = waited.checked_div(summary.send_calls).unwrap_or(0);
-    line(&mut text, "approx wait rate:", &per_call);
-    text
-}
-
-/// A label and, in column 20, its value.
-fn line(text: &mut String, label: &str, value: &dyn std::fmt::Display) {
-    let _ = writeln!(text, "{label:<19}{value}");
 }
 
 /// Seconds and nanoseconds.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use nicpoll_model::{Side, WorkUnit};
 use serde::{Deserialize, Serialize};
 
-use crate::netrate::blast::{BlastConfig, Blaster};
+use crate::netrate::blast::Blaster;
+use crate::netrate::options::NetrateOptions;
 use crate::netrate::receive::{self, RECEIVE_BUFFER_BYTES, ReceiveCount};
 use crate::netrate::sending::connect_first;
 use crate::signals::{LOOK_EVERY, Signals};
@@ -51,13 +52,12 @@ impl Sender {
     fn new(payload_bytes: u16, end: &End) -> Result<Self, WorkloadError> {
         let (socket, peer) = connect_first(&[end.receiver]).map_err(WorkloadError::failed)?;
         let buffer = sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?;
-        let config = BlastConfig {
+        let options = NetrateOptions {
             payload_bytes: payload_bytes.into(),
-            is_batched: false,
-            is_blocking: false,
+            ..NetrateOptions::default()
         };
         Ok(Sender {
-            blaster: Blaster::new(socket, peer, config).map_err(WorkloadError::failed)?,
+            blaster: Blaster::new(socket, peer, &options).map_err(WorkloadError::failed)?,
             payload_bytes,
             duration: end.duration,
             buffer,
@@ -130,15 +130,16 @@ impl PreparedEnd for Receiver {
         if signals.is_cancelled() {
             return Err(WorkloadError::Cancelled);
         }
+        let count = count.look();
         let received = Payload {
-            packets: Some(count.datagrams()),
-            bytes: count.bytes(),
+            packets: Some(count.datagrams),
+            bytes: count.bytes,
         };
         let seconds = count
-            .first_and_last()
+            .first_and_last
             .map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         Ok(EndBooks {
-            duplicate_packets: count.duplicates(),
+            duplicate_packets: count.duplicates,
             ..EndBooks::of_receiver(received, seconds, self.buffer)
         })
     }

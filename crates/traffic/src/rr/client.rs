@@ -9,7 +9,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::num::{NonZeroU32, NonZeroU64};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ops::{Add, AddAssign};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nicpoll_model::traffic::RrClientInterval;
@@ -17,13 +18,11 @@ use nicpoll_model::{Protocol, Rate, RoundTrip, RoundTripQuantiles, TimeDistribut
 use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, sockopt,
-};
-use thiserror::Error;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, sockopt};
 
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, RefusedSends, SocketBuffer};
+use crate::workload::{WorkloadError, merged};
 use nicpoll_stats::Latencies;
 
 /// How long a response is waited for.
@@ -58,10 +57,6 @@ pub struct RrClientConfig {
     pub response_bytes: u32,
     /// Time after which a request counts as lost.
     pub timeout: Duration,
-    /// How long a TCP connection may take.
-    pub connect_timeout: Duration,
-    /// Send buffer to ask for; `None` leaves it to the kernel.
-    pub send_buffer_bytes: Option<usize>,
     /// Length of an interval that is told of; `None` for none.
     pub interval: Option<Duration>,
 }
@@ -81,78 +76,26 @@ impl RrClientConfig {
             request_bytes: Message::BYTES as u32,
             response_bytes: Message::BYTES as u32,
             timeout: RESPONSE_TIMEOUT,
-            connect_timeout: CONNECT_TIMEOUT,
-            send_buffer_bytes: None,
             interval: None,
         }
     }
-}
-
-/// Why requests could not be made.
-#[derive(Debug, Error)]
-pub enum ClientError {
-    /// No socket.
-    #[error(
-        "cannot set up a UDP socket to {peer}; see that there is a route and the buffer is sane"
-    )]
-    Setup {
-        /// The server.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// No connection.
-    #[error("cannot connect to {peer}; see whether a server runs there: nicpoll rr -s")]
-    Connect {
-        /// The server.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A send failed for good.
-    #[error("cannot send requests to {peer}; see the route and whether the interface is up")]
-    Send {
-        /// The server.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A receive failed for good.
-    #[error("cannot receive responses from {peer}; see whether the interface is still up")]
-    Receive {
-        /// The server.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// [`Signals::cancel`] was set, or [`Signals::finish`] before there was a connection.
-    #[error("the requester was told to stop")]
-    Cancelled,
 }
 
 /// Asks as the pacing says until the time is up; then waits for the responses that are still on their
 /// way. Each interval is told of when it ends.
 ///
 /// # Errors
-/// See [`ClientError`]. A server that never answers is no error, and neither is a connection that ends
-/// on the way: see [`ClientReport::broken`].
+/// [`WorkloadError::Cancelled`] also when [`Signals::finish`] was set before there was a connection. A server that never
+/// answers is no error, and neither is a connection that ends on the way: see [`ClientReport::broken`].
 pub fn run_client(
     config: &RrClientConfig,
     signals: &Signals,
     on_interval: &mut dyn FnMut(RrClientInterval),
-) -> Result<ClientReport, ClientError> {
-    let peer = config.peer;
-    let channel = match config.protocol {
-        Protocol::Udp => {
-            Channel::udp(config).map_err(|source| ClientError::Setup { peer, source })?
-        }
-        Protocol::Tcp => Channel::tcp(config, signals)
-            .map_err(|source| ClientError::Connect { peer, source })?
-            .ok_or(ClientError::Cancelled)?,
-    };
-    let schedule = Schedule::new(config.pacing);
+) -> Result<ClientReport, WorkloadError> {
+    let channel = Channel::open(config, signals)?;
     // The kernel may wake a sleeper late by the slack, 50 us by default: too late for a schedule.
-    let slack = schedule
+    let slack = config
+        .pacing
         .is_open()
         .then(rustix::thread::current_timer_slack)
         .and_then(Result::ok);
@@ -160,7 +103,23 @@ pub fn run_client(
     if slack.is_some() {
         let _ = set_slack(1);
     }
-    let mut client = Client::new(config, signals, channel, schedule, on_interval);
+    let report = ClientReport {
+        send_lags: config.pacing.is_open().then(Latencies::default),
+        send_buffer: channel.send_buffer,
+        ..ClientReport::default()
+    };
+    let mut client = Client {
+        config,
+        signals,
+        channel,
+        requests: Outstanding::new(config.timeout),
+        report,
+        begun: Instant::now(),
+        sending_ended: None,
+        ended: Duration::ZERO,
+        interval: Interval::default(),
+        on_interval,
+    };
     let outcome = client.run();
     if let Some(slack) = slack {
         let _ = set_slack(slack);
@@ -173,87 +132,52 @@ struct Client<'a> {
     config: &'a RrClientConfig,
     signals: &'a Signals,
     channel: Channel,
-    schedule: Schedule,
-    books: Outstanding,
-    latencies: Latencies,
-    send_lags: Latencies,
-    refused_sends: RefusedSends,
+    requests: Outstanding,
+    report: ClientReport,
     begun: Instant,
     /// When the sending ended; `None` while it goes on.
     sending_ended: Option<Duration>,
-    last_request: Duration,
-    last_response: Duration,
     /// What the report's seconds last to.
     ended: Duration,
-    broken: Option<String>,
     interval: Interval,
     on_interval: &'a mut dyn FnMut(RrClientInterval),
 }
 
-/// The interval that is open, and the books at its beginning.
+/// The interval that is open, and what was counted before it.
 #[derive(Default)]
 struct Interval {
     start: Duration,
-    sent: u64,
-    transactions: u64,
-    lost: u64,
+    before: RequestCounts,
     latencies: Latencies,
 }
 
-impl<'a> Client<'a> {
-    fn new(
-        config: &'a RrClientConfig,
-        signals: &'a Signals,
-        channel: Channel,
-        schedule: Schedule,
-        on_interval: &'a mut dyn FnMut(RrClientInterval),
-    ) -> Self {
-        Client {
-            config,
-            signals,
-            channel,
-            schedule,
-            books: Outstanding::new(config.timeout),
-            latencies: Latencies::default(),
-            send_lags: Latencies::default(),
-            refused_sends: RefusedSends::default(),
-            begun: Instant::now(),
-            sending_ended: None,
-            last_request: Duration::ZERO,
-            last_response: Duration::ZERO,
-            ended: Duration::ZERO,
-            broken: None,
-            interval: Interval::default(),
-            on_interval,
-        }
-    }
-
+impl Client<'_> {
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    fn run(&mut self) -> Result<(), ClientError> {
+    fn run(&mut self) -> Result<(), WorkloadError> {
         let mut now = self.now();
         loop {
             if self.signals.is_cancelled() {
-                return Err(ClientError::Cancelled);
+                return Err(WorkloadError::Cancelled);
             }
-            self.books.give_up(now);
+            self.requests.give_up(now);
             self.close_intervals(now);
             if self.sending_ended.is_none() {
                 self.send_due(now)?;
             }
-            if self.sending_ended.is_some() && self.books.on_their_way() == 0 {
+            if self.sending_ended.is_some() && self.requests.on_their_way == 0 {
                 break;
             }
             now = self.receive(self.wait(now))?;
-            if self.broken.is_some() {
+            if self.report.broken.is_some() {
                 self.sending_ended.get_or_insert(now);
-                self.books.give_up_all();
+                self.requests.give_up_all();
             }
         }
         let now = self.now();
-        if !self.schedule.is_open() {
+        if !self.config.pacing.is_open() {
             self.ended = now;
         }
         self.ended = self.ended.max(self.sending_ended.unwrap_or(now));
@@ -261,47 +185,51 @@ impl<'a> Client<'a> {
         self.await_late_responses()
     }
 
+    /// Requests that were sent or refused.
+    fn tried(&self) -> u64 {
+        self.requests.counts.sent + self.report.refused_sends.all()
+    }
+
     /// Sends the next request when its time has come, or ends the sending.
-    fn send_due(&mut self, now: Duration) -> Result<(), ClientError> {
-        let tried = self.books.requests_sent() + self.refused_sends.all();
-        let is_over = self.config.duration.is_some_and(|end| now >= end)
-            || self.config.requests.is_some_and(|most| tried >= most.get());
+    fn send_due(&mut self, now: Duration) -> Result<(), WorkloadError> {
+        let (config, tried) = (self.config, self.tried());
+        let is_over = config.duration.is_some_and(|end| now >= end)
+            || config.requests.is_some_and(|most| tried >= most.get());
         if self.signals.is_finishing() || tried > 0 && is_over {
             self.sending_ended = Some(now);
             return Ok(());
         }
-        let Some(from) = self.schedule.due(now, tried, self.books.on_their_way()) else {
+        let due = config.pacing.due(now, tried, self.requests.on_their_way);
+        let Some(from) = due.filter(|_| self.requests.kept.len() < KEPT_MAX) else {
             return Ok(());
         };
-        if self.books.kept() >= KEPT_MAX {
-            return Ok(());
-        }
         // Read again: what went before may have taken its time.
         let sent = self.now();
         let message = Message {
-            bytes: self.config.request_bytes,
-            response_bytes: self.config.response_bytes,
-            ..Message::request(self.books.next_sequence(), sent.as_nanos() as u64)
+            bytes: config.request_bytes,
+            response_bytes: config.response_bytes,
+            ..Message::request(self.requests.next_sequence(), sent.as_nanos() as u64)
         };
-        self.last_request = sent;
-        match self.channel.send(message, &mut self.refused_sends) {
+        self.report.last_request = sent;
+        match self.channel.send(message, &mut self.report.refused_sends) {
             Ok(Sent::Taken) => {
-                self.books.sent(from.unwrap_or(sent), sent);
-                if let Some(from) = from {
-                    self.send_lags.record(sent.saturating_sub(from));
+                self.requests.sent(from.unwrap_or(sent), sent);
+                if let Some((from, lags)) = from.zip(self.report.send_lags.as_mut()) {
+                    lags.record(sent.saturating_sub(from));
                 }
             }
             Ok(Sent::Refused | Sent::Busy) => {}
             Err(source) if self.has_begun() => {
-                self.broken = Some(source.to_string());
+                self.report.broken = Some(source.to_string());
                 self.sending_ended = Some(sent);
-                self.books.give_up_all();
+                self.requests.give_up_all();
             }
             Err(source) => {
-                return Err(ClientError::Send {
-                    peer: self.config.peer,
-                    source,
-                });
+                let what = format!(
+                    "cannot send requests to {}; see the route and whether the interface is up",
+                    config.peer
+                );
+                return Err(WorkloadError::because(what)(source));
             }
         }
         Ok(())
@@ -309,60 +237,63 @@ impl<'a> Client<'a> {
 
     /// Whether there was a way to the server: from then on its end is a test's and not an error of the set-up.
     fn has_begun(&self) -> bool {
-        self.config.protocol == Protocol::Tcp || self.books.requests_sent() > 0
+        self.config.protocol == Protocol::Tcp || self.requests.counts.sent > 0
     }
 
     /// How long nothing has to be done but to receive.
     fn wait(&self, now: Duration) -> Duration {
         let mut wait = LOOK_EVERY;
-        if let Some(left) = self.books.left(now) {
+        if let Some(left) = self.requests.left(now) {
             wait = wait.min(left);
         }
         if let Some(interval) = self.config.interval {
             wait = wait.min((self.interval.start + interval).saturating_sub(now));
         }
         if self.sending_ended.is_none() {
-            let tried = self.books.requests_sent() + self.refused_sends.all();
-            let until_due = self.schedule.left(now, tried, self.books.on_their_way());
+            let (pacing, on_their_way) = (self.config.pacing, self.requests.on_their_way);
+            let until_due = pacing.left(now, self.tried(), on_their_way);
             wait = wait.min(until_due.unwrap_or(LOOK_EVERY));
         }
         wait
     }
 
     /// One receive. Returns the time after it.
-    fn receive(&mut self, wait: Duration) -> Result<Duration, ClientError> {
+    fn receive(&mut self, wait: Duration) -> Result<Duration, WorkloadError> {
         let incoming = self.channel.receive(wait);
         let now = self.now();
         match incoming {
             Ok(Incoming::Response(sequence)) => {
-                self.last_response = now;
-                if let Answer::InTime(latency) = self.books.answered(sequence, now) {
-                    self.latencies.record(latency);
+                self.report.last_response = now;
+                if let Answer::InTime(latency) = self.requests.answered(sequence, now) {
+                    self.report.latencies.record(latency);
                     if self.config.interval.is_some() {
                         self.interval.latencies.record(latency);
                     }
                     self.ended = now;
                 }
             }
-            Ok(Incoming::Foreign) => self.books.foreign(),
+            Ok(Incoming::Foreign) => self.requests.counts.foreign += 1,
             Ok(Incoming::Nothing) => {}
-            Err(source) if self.has_begun() => self.broken = Some(source.to_string()),
+            Err(source) if self.has_begun() => self.report.broken = Some(source.to_string()),
             Err(source) => {
-                return Err(ClientError::Receive {
-                    peer: self.config.peer,
-                    source,
-                });
+                let what = format!(
+                    "cannot receive responses from {}; see whether the interface is still up",
+                    self.config.peer
+                );
+                return Err(WorkloadError::because(what)(source));
             }
         }
         Ok(now)
     }
 
-    fn await_late_responses(&mut self) -> Result<(), ClientError> {
+    fn await_late_responses(&mut self) -> Result<(), WorkloadError> {
         let deadline = self.now() + self.config.timeout;
         let mut now = self.now();
-        while self.books.awaits_late() && self.broken.is_none() && now < deadline {
+        let is_awaited =
+            |client: &Self| !client.requests.given_up.is_empty() && client.report.broken.is_none();
+        while is_awaited(self) && now < deadline {
             if self.signals.is_cancelled() {
-                return Err(ClientError::Cancelled);
+                return Err(WorkloadError::Cancelled);
             }
             if self.signals.is_finishing() {
                 break;
@@ -383,66 +314,44 @@ impl<'a> Client<'a> {
     /// What is left of the last interval, unless it is next to nothing.
     fn close_last_interval(&mut self, now: Duration) {
         self.close_intervals(now);
-        let has_new = self.books.requests_sent() > self.interval.sent
-            || self.books.transactions() > self.interval.transactions
-            || self.books.lost() > self.interval.lost;
+        let of = |counts: RequestCounts| [counts.sent, counts.answered, counts.lost];
+        let has_new = of(self.requests.counts) != of(self.interval.before);
         if self.config.interval.is_some() && has_new {
             self.close_interval(now);
         }
     }
 
     fn close_interval(&mut self, end: Duration) {
-        let [sent, transactions, lost] = [
-            self.books.requests_sent(),
-            self.books.transactions(),
-            self.books.lost(),
-        ];
-        let length = end.saturating_sub(self.interval.start).as_secs_f64();
-        let answered = transactions - self.interval.transactions;
+        let (counts, interval) = (self.requests.counts, &mut self.interval);
+        let length = end.saturating_sub(interval.start).as_secs_f64();
+        let answered = counts.answered - interval.before.answered;
         (self.on_interval)(RrClientInterval {
-            start_seconds: self.interval.start.as_secs_f64(),
+            start_seconds: interval.start.as_secs_f64(),
             end_seconds: end.as_secs_f64(),
-            requests_sent: sent - self.interval.sent,
+            requests_sent: counts.sent - interval.before.sent,
             transactions: answered,
-            lost_requests: lost - self.interval.lost,
+            lost_requests: counts.lost - interval.before.lost,
             transactions_per_second: answered as f64 / length,
-            latency: self.interval.latencies.summary(),
+            latency: interval.latencies.summary(),
         });
-        self.interval.start = end;
-        self.interval.sent = sent;
-        self.interval.transactions = transactions;
-        self.interval.lost = lost;
-        self.interval.latencies.clear();
+        (interval.start, interval.before) = (end, counts);
+        interval.latencies.clear();
     }
 
-    fn report(self) -> ClientReport {
-        let tried = self.books.requests_sent() + self.refused_sends.all();
+    fn report(mut self) -> ClientReport {
+        let tried = self.tried();
         let ended = self.sending_ended.unwrap_or(self.ended);
         let ended = self.config.duration.map_or(ended, |end| end.min(ended));
-        let due = self.schedule.due_by(ended).map(|due| {
-            let most = self.config.requests.map_or(u64::MAX, NonZeroU64::get);
-            due.min(most).max(tried)
-        });
-        ClientReport {
-            scheduled_requests: due,
-            requests_sent: self.books.requests_sent(),
-            responses_received: self.books.transactions() + self.books.late(),
-            late_responses: self.books.late(),
-            timeouts: self.books.lost(),
-            refused_sends: self.refused_sends,
-            foreign_messages: self.books.foreign_messages(),
-            seconds: self.ended.as_secs_f64(),
-            last_request: match self.schedule.is_open() {
-                true => self.last_request,
-                // There is always one on its way, or about to be.
-                false => self.last_request.max(ended),
-            },
-            last_response: self.last_response,
-            latencies: self.latencies,
-            send_lags: self.schedule.is_open().then_some(self.send_lags),
-            send_buffer: self.channel.send_buffer,
-            broken: self.broken,
+        let most = self.config.requests.map_or(u64::MAX, NonZeroU64::get);
+        let due = self.config.pacing.due_by(ended);
+        self.report.scheduled_requests = due.map(|due| due.min(most).max(tried));
+        if !self.config.pacing.is_open() {
+            // There is always one on its way, or about to be.
+            self.report.last_request = self.report.last_request.max(ended);
         }
+        self.report.requests = self.requests.counts;
+        self.report.seconds = self.ended.as_secs_f64();
+        self.report
     }
 }
 
@@ -451,7 +360,7 @@ const READ_BYTES: usize = 65_536;
 
 /// What became of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+enum Sent {
     /// The kernel took it, or will take its rest in order.
     Taken,
     /// The kernel refused it; the next one may go.
@@ -462,7 +371,7 @@ pub enum Sent {
 
 /// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incoming {
+enum Incoming {
     /// The response to the request of this number.
     Response(u64),
     /// A datagram that is no response.
@@ -473,9 +382,9 @@ pub enum Incoming {
 
 /// A way to the server and back.
 #[derive(Debug)]
-pub struct Channel {
+struct Channel {
     carrier: Carrier,
-    pub send_buffer: SocketBuffer,
+    send_buffer: SocketBuffer,
     /// The request: its head is written for each, its filler is zero.
     request: Vec<u8>,
     received: Vec<u8>,
@@ -495,66 +404,44 @@ enum Carrier {
 }
 
 impl Channel {
-    pub fn udp(config: &RrClientConfig) -> io::Result<Self> {
-        let (socket, send_buffer) = sockets::connected_udp(
-            config.peer,
-            config.bind,
-            config.send_buffer_bytes,
-            LOOK_EVERY,
-        )?;
-        // One byte more than a response, so that a longer datagram is not taken for one.
-        let received = config.response_bytes as usize + 1;
-        Ok(Self::new(
-            config,
-            Carrier::Udp(socket),
-            send_buffer,
-            received,
-        ))
-    }
-
-    /// Connects; `None` when the signals say to stop meanwhile.
-    pub fn tcp(config: &RrClientConfig, signals: &Signals) -> io::Result<Option<Self>> {
-        let family = match config.peer {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
+    /// A way to the server.
+    fn open(config: &RrClientConfig, signals: &Signals) -> Result<Self, WorkloadError> {
+        let peer = config.peer;
+        let (carrier, send_buffer, received) = match config.protocol {
+            Protocol::Udp => {
+                let bound = sockets::connected_udp(peer, config.bind, LOOK_EVERY);
+                let (socket, send_buffer) = bound.map_err(WorkloadError::because(format!(
+                    "cannot set up a UDP socket to {peer}; see that there is a route and the buffer is sane"
+                )))?;
+                // One byte more than a response, so that a longer datagram is not taken for one.
+                let received = config.response_bytes as usize + 1;
+                (Carrier::Udp(socket), send_buffer, received)
+            }
+            Protocol::Tcp => {
+                let connected = connected(config, signals);
+                let connected = connected.map_err(WorkloadError::because(format!(
+                    "cannot connect to {peer}; see whether a server runs there: nicpoll rr -s"
+                )))?;
+                let (stream, send_buffer) = connected.ok_or(WorkloadError::Cancelled)?;
+                let carrier = Carrier::Tcp {
+                    stream,
+                    decoder: Decoder::default(),
+                    undecoded: 0..0,
+                    unwritten: 0,
+                };
+                (carrier, send_buffer, READ_BYTES)
+            }
         };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-        let send_buffer = sockets::send_buffer(&fd, config.send_buffer_bytes)?;
-        // A request must not wait for the answer to the one before.
-        sockopt::set_tcp_nodelay(&fd, true)?;
-        if let Some(local) = config.bind {
-            sockopt::set_socket_reuseaddr(&fd, true)?;
-            rustix::net::bind(&fd, &local)?;
-        }
-        let Some(stream) = connected(fd, config, signals)? else {
-            return Ok(None);
-        };
-        let carrier = Carrier::Tcp {
-            stream,
-            decoder: Decoder::default(),
-            undecoded: 0..0,
-            unwritten: 0,
-        };
-        Ok(Some(Self::new(config, carrier, send_buffer, READ_BYTES)))
-    }
-
-    fn new(
-        config: &RrClientConfig,
-        carrier: Carrier,
-        send_buffer: SocketBuffer,
-        received: usize,
-    ) -> Self {
-        Channel {
+        Ok(Channel {
             carrier,
             send_buffer,
             request: vec![0; config.request_bytes as usize],
             received: vec![0; received],
-        }
+        })
     }
 
     /// Sends a request of the channel's length. Counts it when it is refused.
-    pub fn send(&mut self, message: Message, refused: &mut RefusedSends) -> io::Result<Sent> {
+    fn send(&mut self, message: Message, refused: &mut RefusedSends) -> io::Result<Sent> {
         if self.flush()? {
             return Ok(Sent::Busy);
         }
@@ -597,7 +484,7 @@ impl Channel {
     ///
     /// # Errors
     /// What the kernel says; a stream that ended or does not hold messages.
-    pub fn receive(&mut self, wait: Duration) -> io::Result<Incoming> {
+    fn receive(&mut self, wait: Duration) -> io::Result<Incoming> {
         if let Some(incoming) = self.decode()? {
             return Ok(incoming);
         }
@@ -675,23 +562,27 @@ fn response(message: Option<Message>) -> Incoming {
 }
 
 fn read_now(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Option<usize>> {
-    match recv(fd, buffer, flags) {
+    match recv(fd, buffer, flags).map_err(io::Error::from) {
         Ok((length, _)) => Ok(Some(length)),
-        Err(errno) => {
-            let error = io::Error::from(errno);
-            if sockets::is_no_datagram(&error) {
-                return Ok(None);
-            }
-            Err(error)
-        }
+        Err(error) if sockets::is_no_datagram(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
+/// Connects; `None` when the signals say to stop meanwhile.
 fn connected(
-    fd: OwnedFd,
     config: &RrClientConfig,
     signals: &Signals,
-) -> io::Result<Option<TcpStream>> {
+) -> io::Result<Option<(TcpStream, SocketBuffer)>> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = sockets::open(config.peer, SocketType::STREAM, flags)?;
+    let send_buffer = sockets::send_buffer(&fd, None)?;
+    // A request must not wait for the answer to the one before.
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    if let Some(local) = config.bind {
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        rustix::net::bind(&fd, &local)?;
+    }
     let begun = Instant::now();
     match rustix::net::connect(&fd, &config.peer) {
         Ok(()) | Err(Errno::INPROGRESS) => {}
@@ -701,7 +592,7 @@ fn connected(
         if signals.is_cancelled() || signals.is_finishing() {
             return Ok(None);
         }
-        if begun.elapsed() >= config.connect_timeout {
+        if begun.elapsed() >= CONNECT_TIMEOUT {
             return Err(Errno::TIMEDOUT.into());
         }
     }
@@ -709,7 +600,7 @@ fn connected(
     let stream = TcpStream::from(fd);
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
-    Ok(Some(stream))
+    Ok(Some((stream, send_buffer)))
 }
 
 /// Requests given up whose late answer is still known for one.
@@ -717,7 +608,7 @@ const REMEMBERED_MAX: usize = 65_536;
 
 /// What a response was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+enum Answer {
     /// It answers a request that was on its way, so long after its time began.
     InTime(Duration),
     /// It answers one that was given up.
@@ -736,109 +627,124 @@ struct Request {
     is_answered: bool,
 }
 
-/// The books of the requests. Times count from an origin that the caller chooses.
+/// How many requests there were, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Requests that the kernel took: `sent = answered + lost`, once none is on its way.
+    pub sent: u64,
+    /// Answered in time.
+    pub answered: u64,
+    /// Not answered in time.
+    pub lost: u64,
+    /// Of these, answered after all.
+    pub late: u64,
+    /// Messages that answer no request, or one once more.
+    pub foreign: u64,
+}
+
+impl AddAssign for RequestCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.lost += other.lost;
+        self.late += other.late;
+        self.foreign += other.foreign;
+    }
+}
+
+/// The account of the requests. Times count from an origin that the caller chooses.
 #[derive(Debug)]
-pub struct Outstanding {
+struct Outstanding {
     timeout: Duration,
     /// By number, without a gap: the first one's is `first`.
-    requests: VecDeque<Request>,
+    kept: VecDeque<Request>,
     first: u64,
     on_their_way: usize,
     given_up: BTreeSet<u64>,
-    answered: u64,
-    lost: u64,
-    late: u64,
-    foreign: u64,
+    counts: RequestCounts,
 }
 
 impl Outstanding {
     /// Requests count as lost when `timeout` after their sending there is no answer.
-    pub fn new(timeout: Duration) -> Self {
+    fn new(timeout: Duration) -> Self {
         Outstanding {
             timeout,
-            requests: VecDeque::new(),
+            kept: VecDeque::new(),
             first: 1,
             on_their_way: 0,
             given_up: BTreeSet::new(),
-            answered: 0,
-            lost: 0,
-            late: 0,
-            foreign: 0,
+            counts: RequestCounts::default(),
         }
     }
 
     /// The number of the next request.
-    pub fn next_sequence(&self) -> u64 {
-        self.first + self.requests.len() as u64
+    fn next_sequence(&self) -> u64 {
+        self.first + self.kept.len() as u64
     }
 
     /// The next request was sent.
-    pub fn sent(&mut self, from: Duration, sent: Duration) {
-        self.requests.push_back(Request {
+    fn sent(&mut self, from: Duration, sent: Duration) {
+        self.kept.push_back(Request {
             from,
             sent,
             is_answered: false,
         });
         self.on_their_way += 1;
+        self.counts.sent += 1;
     }
 
     /// A response came.
-    pub fn answered(&mut self, sequence: u64, now: Duration) -> Answer {
+    fn answered(&mut self, sequence: u64, now: Duration) -> Answer {
         self.give_up(now);
         let index = sequence.checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
-        let open = index.and_then(|index| self.requests.get_mut(index));
+        let open = index.and_then(|index| self.kept.get_mut(index));
         if let Some(request) = open.filter(|request| !request.is_answered) {
             request.is_answered = true;
             let latency = now.saturating_sub(request.from);
             self.on_their_way -= 1;
-            self.answered += 1;
+            self.counts.answered += 1;
             self.drop_answered();
             return Answer::InTime(latency);
         }
         if self.given_up.remove(&sequence) {
-            self.late += 1;
+            self.counts.late += 1;
             return Answer::Late;
         }
-        self.foreign += 1;
+        self.counts.foreign += 1;
         Answer::Foreign
     }
 
-    /// Something came that is no response.
-    pub fn foreign(&mut self) {
-        self.foreign += 1;
-    }
-
     /// Gives up the requests whose time is over.
-    pub fn give_up(&mut self, now: Duration) {
-        while let Some(request) = self.requests.front() {
+    fn give_up(&mut self, now: Duration) {
+        while let Some(request) = self.kept.front() {
             if !request.is_answered {
                 if now.saturating_sub(request.sent) < self.timeout {
                     return;
                 }
                 self.remember();
                 self.on_their_way -= 1;
-                self.lost += 1;
+                self.counts.lost += 1;
             }
-            self.requests.pop_front();
+            self.kept.pop_front();
             self.first += 1;
         }
     }
 
     /// Gives up all that are on their way: nothing comes any more.
-    pub fn give_up_all(&mut self) {
+    fn give_up_all(&mut self) {
         self.give_up(Duration::MAX);
     }
 
     /// Time from `now` until the oldest request's is over; `None` when none is on its way.
-    pub fn left(&self, now: Duration) -> Option<Duration> {
-        let oldest = self.requests.front()?;
+    fn left(&self, now: Duration) -> Option<Duration> {
+        let oldest = self.kept.front()?;
         Some((oldest.sent + self.timeout).saturating_sub(now))
     }
 
     fn drop_answered(&mut self) {
-        while self.requests.front().is_some_and(|one| one.is_answered) {
-            self.requests.pop_front();
+        while self.kept.front().is_some_and(|one| one.is_answered) {
+            self.kept.pop_front();
             self.first += 1;
         }
     }
@@ -848,46 +754,6 @@ impl Outstanding {
         if self.given_up.len() > REMEMBERED_MAX {
             self.given_up.pop_first();
         }
-    }
-
-    /// Requests that were sent.
-    pub fn requests_sent(&self) -> u64 {
-        self.next_sequence() - 1
-    }
-
-    /// Requests that may still be answered in time.
-    pub fn on_their_way(&self) -> usize {
-        self.on_their_way
-    }
-
-    /// Entries kept: requests on their way, and those answered after an older one that is.
-    pub fn kept(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Whether late answers may still come.
-    pub fn awaits_late(&self) -> bool {
-        !self.given_up.is_empty()
-    }
-
-    /// Requests answered in time.
-    pub fn transactions(&self) -> u64 {
-        self.answered
-    }
-
-    /// Requests given up.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Of these, those that were answered after all.
-    pub fn late(&self) -> u64 {
-        self.late
-    }
-
-    /// What answers no request, or one once more.
-    pub fn foreign_messages(&self) -> u64 {
-        self.foreign
     }
 }
 
@@ -899,32 +765,26 @@ pub enum Pacing {
         /// Requests on their way at a time.
         depth: NonZeroU32,
     },
-    /// At a rate, whatever becomes of them.
+    /// At a rate, whatever becomes of them. The time of each is counted from the rate, never from the last one, so
+    /// that it does not drift.
     Open {
         /// Requests a second.
         rate: Rate,
     },
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule(Pacing);
-
-impl Schedule {
-    pub fn new(pacing: Pacing) -> Self {
-        Schedule(pacing)
-    }
-
-    pub fn is_open(self) -> bool {
-        matches!(self.0, Pacing::Open { .. })
+impl Pacing {
+    fn is_open(self) -> bool {
+        matches!(self, Pacing::Open { .. })
     }
 
     /// Whether a request is due after `tried` others, and the time that it was scheduled for, which a
     /// closed loop does not know: `Some(None)`.
-    pub fn due(self, now: Duration, tried: u64, on_their_way: usize) -> Option<Option<Duration>> {
-        match self.0 {
+    fn due(self, now: Duration, tried: u64, on_their_way: usize) -> Option<Option<Duration>> {
+        match self {
             Pacing::Closed { depth } => (on_their_way < depth.get() as usize).then_some(None),
-            Pacing::Open { .. } => {
-                let time = self.time_of(tried)?;
+            Pacing::Open { rate } => {
+                let time = rate.time_of(tried, 0);
                 (time <= now).then_some(Some(time))
             }
         }
@@ -932,53 +792,35 @@ impl Schedule {
 
     /// Time from `now` until a request is due, when time alone decides; `None` when an answer has to
     /// come first.
-    pub fn left(self, now: Duration, tried: u64, on_their_way: usize) -> Option<Duration> {
-        match self.0 {
-            Pacing::Closed { depth } => {
-                (on_their_way < depth.get() as usize).then_some(Duration::ZERO)
+    fn left(self, now: Duration, tried: u64, on_their_way: usize) -> Option<Duration> {
+        match self {
+            Pacing::Closed { .. } => {
+                let due = self.due(now, tried, on_their_way);
+                due.map(|_| Duration::ZERO)
             }
-            Pacing::Open { .. } => Some(self.time_of(tried)?.saturating_sub(now)),
+            Pacing::Open { rate } => Some(rate.time_of(tried, 0).saturating_sub(now)),
         }
     }
 
     /// Requests whose time came before `end`; `None` in a closed loop.
-    pub(crate) fn due_by(self, end: Duration) -> Option<u64> {
-        match self.0 {
-            Pacing::Closed { .. } => None,
-            Pacing::Open { rate } => {
-                let whole = rate.packets_in(end, 0);
-                Some(whole + u64::from(rate.time_of(whole, 0) < end))
-            }
-        }
-    }
-
-    /// The time of the request after `tried` others; counted from the rate, never from the last one,
-    /// so that it does not drift.
-    fn time_of(self, tried: u64) -> Option<Duration> {
-        match self.0 {
-            Pacing::Closed { .. } => None,
-            Pacing::Open { rate } => Some(rate.time_of(tried, 0)),
-        }
+    fn due_by(self, end: Duration) -> Option<u64> {
+        let Pacing::Open { rate } = self else {
+            return None;
+        };
+        let whole = rate.packets_in(end, 0);
+        Some(whole + u64::from(rate.time_of(whole, 0) < end))
     }
 }
 
-/// What the requester counted: `requests_sent = transactions + timeouts`.
-#[derive(Clone, Debug)]
+/// What the requester counted.
+#[derive(Clone, Debug, Default)]
 pub struct ClientReport {
     /// Requests whose time had come; `None` in a closed loop.
     pub scheduled_requests: Option<u64>,
-    /// Requests that the kernel took.
-    pub requests_sent: u64,
-    /// Responses that were read, late ones included.
-    pub responses_received: u64,
-    /// Responses that came after their request had been given up.
-    pub late_responses: u64,
-    /// Requests that were not answered in time.
-    pub timeouts: u64,
+    /// Requests, and what became of them.
+    pub requests: RequestCounts,
     /// Sends that the kernel refused. Their requests were not sent.
     pub refused_sends: RefusedSends,
-    /// Messages that answer no open request.
-    pub foreign_messages: u64,
     /// From the first request to the last answer or the end of the sending, whichever is later; to the
     /// end of the last transaction, answered or not, in a closed loop.
     pub seconds: f64,
@@ -999,27 +841,22 @@ pub struct ClientReport {
 
 impl ClientReport {
     /// Adds what another client counted that asked at the same time.
-    pub fn add(&mut self, other: &ClientReport) {
-        self.scheduled_requests = self
-            .scheduled_requests
-            .zip(other.scheduled_requests)
-            .map(|(own, others)| own + others);
-        self.requests_sent += other.requests_sent;
-        self.responses_received += other.responses_received;
-        self.late_responses += other.late_responses;
-        self.timeouts += other.timeouts;
+    #[must_use]
+    pub fn and(mut self, other: ClientReport) -> Self {
+        self.scheduled_requests =
+            merged(self.scheduled_requests, other.scheduled_requests, u64::add);
+        self.requests += other.requests;
         self.refused_sends += other.refused_sends;
-        self.foreign_messages += other.foreign_messages;
         self.seconds = self.seconds.max(other.seconds);
         self.last_request = self.last_request.max(other.last_request);
         self.last_response = self.last_response.max(other.last_response);
         self.latencies.add(&other.latencies);
-        if let (Some(own), Some(others)) = (&mut self.send_lags, &other.send_lags) {
-            own.add(others);
-        }
-        if self.broken.is_none() {
-            self.broken.clone_from(&other.broken);
-        }
+        self.send_lags = merged(self.send_lags, other.send_lags, |mut one, other| {
+            one.add(&other);
+            one
+        });
+        self.broken = self.broken.or(other.broken);
+        self
     }
 
     /// The round trips, however few; `None` when there were none.
@@ -1028,7 +865,7 @@ impl ClientReport {
         (recorded.samples() > 0).then(|| RoundTrip {
             transactions: recorded.samples(),
             transactions_per_second: recorded.samples() as f64 / self.seconds,
-            timeouts: self.timeouts,
+            timeouts: self.requests.lost,
             quantiles: RoundTripQuantiles {
                 min_ns: Some(recorded.min_ns()),
                 p50_ns: Some(recorded.quantile_ns(0.5)),
@@ -1121,16 +958,16 @@ mod tests {
                 };
                 let on_their_way = count(|fate| matches!(fate, Fate::OnItsWay { .. }));
                 let lost = count(|fate| matches!(fate, Fate::Lost | Fate::Late));
-                prop_assert_eq!(books.on_their_way() as u64, on_their_way);
-                prop_assert_eq!(books.transactions(), count(|fate| *fate == Fate::Answered));
-                prop_assert_eq!(books.lost(), lost);
-                prop_assert_eq!(books.late(), count(|fate| *fate == Fate::Late));
-                prop_assert_eq!(books.foreign_messages(), foreign);
-                let sent = books.requests_sent();
-                prop_assert_eq!(sent, books.transactions() + lost + on_their_way);
+                prop_assert_eq!(books.on_their_way as u64, on_their_way);
+                prop_assert_eq!(books.counts.answered, count(|fate| *fate == Fate::Answered));
+                prop_assert_eq!(books.counts.lost, lost);
+                prop_assert_eq!(books.counts.late, count(|fate| *fate == Fate::Late));
+                prop_assert_eq!(books.counts.foreign, foreign);
+                let sent = books.counts.sent;
+                prop_assert_eq!(sent, books.counts.answered + lost + on_their_way);
             }
             books.give_up_all();
-            prop_assert_eq!(books.requests_sent(), books.transactions() + books.lost());
+            prop_assert_eq!(books.counts.sent, books.counts.answered + books.counts.lost);
         }
     }
 
@@ -1148,9 +985,9 @@ mod tests {
 
     #[test]
     fn an_open_loop_keeps_its_times_however_late_it_is() {
-        let schedule = Schedule::new(Pacing::Open {
+        let schedule = Pacing::Open {
             rate: Rate::packets_per_second(1000).unwrap(),
-        });
+        };
         let ms = Duration::from_millis;
         assert_eq!(schedule.due(ms(0), 0, 0), Some(Some(ms(0))));
         assert_eq!(schedule.due(ms(0), 1, 0), None);
@@ -1168,7 +1005,7 @@ mod tests {
     #[test]
     fn a_closed_loop_waits_for_answers() {
         let depth = NonZeroU32::new(2).unwrap();
-        let schedule = Schedule::new(Pacing::Closed { depth });
+        let schedule = Pacing::Closed { depth };
         let now = Duration::from_secs(1);
         assert_eq!(schedule.due(now, 7, 1), Some(None));
         assert_eq!(schedule.due(now, 7, 2), None);

@@ -1,4 +1,5 @@
-//! The ends that answer: [`Server`] for the one requester of a trial, [`Service`] for anyone, over UDP and TCP.
+//! The end that answers: [`Service`] for anyone, over UDP and TCP, and [`Responder`] for the requesters of a trial, over
+//! UDP.
 //!
 //! A datagram is answered with no more bytes than it had, so a forged address gets no more than was spent on it. Connections
 //! are bounded in number, in memory, and in how long they may be silent or leave responses unread; while clients are refused
@@ -16,205 +17,131 @@ use nicpoll_model::traffic::RrServed;
 use nicpoll_sys::socket;
 use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::PollFlags;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use thiserror::Error;
+use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use crate::admission::{AddressShares, Caller, ClientRefusal, Spare, is_exhausted};
 use crate::signals::{LOOK_EVERY, Signals};
-use crate::sockets::{self, RefusedSends, SocketBuffer};
-use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
+use crate::sockets::{self, RefusedSends};
+use crate::udp_server::BoundUdp;
+use crate::workload::WorkloadError;
 
-/// The request that a datagram of a stranger is; `None` when it is none, or when its response would be
-/// longer: an address that may be forged is never sent more than came from it.
-fn datagram_request(datagram: &[u8]) -> Option<Message> {
-    let message = Message::parse(datagram).ok()?;
-    let is_answered =
-        message.kind == MessageKind::Request && message.response_bytes <= message.bytes;
-    is_answered.then_some(message)
-}
-
-/// The longest time to empty the socket after the requester is done.
+/// The longest time to empty the socket after the requesters are done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// How the answering ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// [`Signals::sender_done`] was set and the socket is empty.
-    SenderDone,
-    /// No request came for the idle timeout.
-    Idle,
+/// Answers datagrams, and counts.
+struct Datagrams<'a> {
+    socket: &'a UdpSocket,
+    served: &'a Counters,
+    /// Responses that the kernel refused for now.
+    refused: RefusedSends,
+    buffer: Vec<u8>,
 }
 
-/// What the responder counted.
-#[derive(Clone, Copy, Debug)]
-pub struct RrServerReport {
-    /// The requester; `None` when nobody came.
-    pub peer: Option<SocketAddr>,
-    /// Requests that were read.
-    pub requests_received: u64,
-    /// Responses that the kernel took,
-    pub responses_sent: u64,
-    /// and those that it refused.
-    pub refused_sends: RefusedSends,
-    /// Datagrams of other peers, and those that are no requests.
-    pub foreign_datagrams: u64,
-    /// From the first request to the last.
-    pub seconds: f64,
-    /// How it ended.
-    pub end: End,
-    /// The receive buffer.
-    pub receive_buffer: SocketBuffer,
-}
-
-/// A bound responder, for one requester unless it is for all.
-#[derive(Debug)]
-pub struct Server {
-    bound: BoundUdp,
-    is_for_all: bool,
-}
-
-impl Server {
-    /// Binds the socket; requests are queued from now on.
-    ///
-    /// # Errors
-    /// [`ServerError::Bind`] and [`ServerError::Setup`].
-    pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
-        let bound = BoundUdp::bind(config)?;
-        Ok(Server {
-            bound,
-            is_for_all: false,
-        })
-    }
-
-    /// The responder, for every requester that comes.
-    pub(crate) fn for_all(self) -> Self {
-        Server {
-            is_for_all: true,
-            ..self
-        }
-    }
-
-    /// The address bound to, with the port that was chosen.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.bound.address
-    }
-
-    /// Answers requests until the requester is done. The first request decides whose, unless it is for all.
-    ///
-    /// # Errors
-    /// See [`ServerError`]. A requester that never comes is no error: see [`RrServerReport::end`].
-    pub fn run(self, signals: &Signals) -> Result<RrServerReport, ServerError> {
-        let bound = &self.bound;
-        let mut responder = Responder {
-            bound,
-            is_for_all: self.is_for_all,
-            peer: None,
-            requests_received: 0,
-            responses_sent: 0,
-            refused_sends: RefusedSends::default(),
-            foreign_datagrams: 0,
-        };
-        let mut begun = None;
-        let mut last = Instant::now();
-        let mut draining_since = None;
-        let end = loop {
-            if signals.is_cancelled() {
-                return Err(ServerError::Cancelled);
-            }
-            // Looked at before the receive, so that an empty socket afterwards is empty for good.
-            let is_draining = signals.is_sender_done();
-            if is_draining && draining_since.is_none() {
-                bound
-                    .socket
-                    .set_nonblocking(true)
-                    .map_err(|source| bound.receive_failed(source))?;
-                draining_since = Some(Instant::now());
-            }
-            let received = responder.serve_one()?;
-            let now = Instant::now();
-            if received == Received::Request {
-                begun.get_or_insert(now);
-                last = now;
-            }
-            if let Some(since) = draining_since {
-                if received == Received::Nothing || now.duration_since(since) >= DRAIN_LIMIT {
-                    break End::SenderDone;
-                }
-            } else if now.duration_since(last) >= bound.idle_timeout {
-                break End::Idle;
-            }
-        };
-        Ok(RrServerReport {
-            peer: responder.peer,
-            requests_received: responder.requests_received,
-            responses_sent: responder.responses_sent,
-            refused_sends: responder.refused_sends,
-            foreign_datagrams: responder.foreign_datagrams,
-            seconds: begun.map_or(0.0, |begun| last.duration_since(begun).as_secs_f64()),
-            end,
-            receive_buffer: bound.receive_buffer,
-        })
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Received {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
     Request,
     Other,
     Nothing,
 }
 
-struct Responder<'a> {
-    bound: &'a BoundUdp,
-    is_for_all: bool,
-    peer: Option<SocketAddr>,
-    requests_received: u64,
-    responses_sent: u64,
-    refused_sends: RefusedSends,
-    foreign_datagrams: u64,
-}
-
-impl Responder<'_> {
-    /// One receive, and the response when it was a request.
-    fn serve_one(&mut self) -> Result<Received, ServerError> {
-        // One byte more than a message, so that a longer datagram is not taken for one.
-        let mut buffer = [0; Message::BYTES + 1];
-        let (length, source) = match self.bound.socket.recv_from(&mut buffer) {
-            Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Ok(Received::Nothing);
-            }
-            Err(error) if sockets::is_no_datagram(&error) => return Ok(Received::Other),
-            Err(source) => return Err(self.bound.receive_failed(source)),
-        };
-        let request = datagram_request(&buffer[..length])
-            .filter(|_| self.is_for_all || self.peer.is_none_or(|peer| peer == source));
-        let Some(request) = request else {
-            self.foreign_datagrams += 1;
-            return Ok(Received::Other);
-        };
-        self.requests_received += 1;
-        self.answer(source, request)?;
-        Ok(Received::Request)
+impl<'a> Datagrams<'a> {
+    fn new(socket: &'a UdpSocket, served: &'a Counters) -> Self {
+        Datagrams {
+            socket,
+            served,
+            refused: RefusedSends::default(),
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
+        }
     }
 
-    fn answer(&mut self, peer: SocketAddr, request: Message) -> Result<(), ServerError> {
-        if self.peer.is_none() {
-            if !self.is_for_all {
-                self.bound.connect(peer)?;
-            }
-            self.peer = Some(peer);
-        }
-        let response = request.response().to_bytes();
-        let refused = &mut self.refused_sends;
-        let is_sent = match self.is_for_all {
-            true => self.bound.answer_one(peer, &response, refused)?,
-            false => self.bound.answer(peer, &response, refused)?,
+    /// One receive, and the response when it was a request.
+    fn serve_one(&mut self) -> io::Result<Came> {
+        let (length, source) = match self.socket.recv_from(&mut self.buffer) {
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Came::Nothing),
+            Err(error) if sockets::is_no_datagram(&error) => return Ok(Came::Other),
+            Err(error) => return Err(error),
         };
-        if is_sent {
-            self.responses_sent += 1;
+        let served = self.served;
+        add(&served.bytes_received, length);
+        // An address that may be forged is never sent more than came from it.
+        let request = Message::parse(&self.buffer[..length])
+            .ok()
+            .filter(|message| {
+                message.kind == MessageKind::Request && message.response_bytes <= message.bytes
+            });
+        let Some(request) = request else {
+            add(&served.foreign, 1);
+            return Ok(Came::Other);
+        };
+        add(&served.requests, 1);
+        // The request's own filler goes back behind the new head: no longer than it came.
+        let response = &mut self.buffer[..request.response_bytes as usize];
+        response[..Message::BYTES].copy_from_slice(&request.response().to_bytes());
+        // What cannot be sent to one peer is no reason to stop answering the others.
+        match self.socket.send_to(response, source) {
+            Ok(sent) => {
+                add(&served.responses, 1);
+                add(&served.bytes_sent, sent);
+            }
+            Err(error) => {
+                add(&served.refused, 1);
+                self.refused.note(&error, 1);
+            }
         }
-        Ok(())
+        Ok(Came::Request)
+    }
+}
+
+/// Answers the requesters of a trial over UDP.
+pub(super) struct Responder(pub BoundUdp);
+
+/// What a responder came to.
+pub(super) struct Responded {
+    pub served: RrServed,
+    /// Responses that the kernel refused for now.
+    pub refused: RefusedSends,
+    /// From the first request to the last.
+    pub seconds: f64,
+    /// Whether no request came for so long that it gave up.
+    pub is_idle: bool,
+}
+
+impl Responder {
+    /// Answers until the requesters are done and the socket is empty.
+    pub fn run(&self, signals: &Signals) -> Result<Responded, WorkloadError> {
+        let failed = |source| WorkloadError::failed(self.0.receive_failed(source));
+        let served = Counters::default();
+        let mut datagrams = Datagrams::new(&self.0.socket, &served);
+        let (mut first, mut last) = (None, Instant::now());
+        let mut drained_by = None;
+        let is_idle = loop {
+            if signals.is_cancelled() {
+                return Err(WorkloadError::Cancelled);
+            }
+            // Looked at before the receive, so that an empty socket afterwards is empty for good.
+            if signals.is_sender_done() && drained_by.is_none() {
+                self.0.socket.set_nonblocking(true).map_err(failed)?;
+                drained_by = Some(Instant::now() + DRAIN_LIMIT);
+            }
+            let came = datagrams.serve_one().map_err(failed)?;
+            let now = Instant::now();
+            if came == Came::Request {
+                first.get_or_insert(now);
+                last = now;
+            }
+            match drained_by {
+                Some(end) if came == Came::Nothing || now >= end => break false,
+                None if now.duration_since(last) >= self.0.idle_timeout => break true,
+                _ => {}
+            }
+        };
+        Ok(Responded {
+            served: served.look(),
+            refused: datagrams.refused,
+            seconds: first.map_or(0.0, |first| last.duration_since(first).as_secs_f64()),
+            is_idle,
+        })
     }
 }
 
@@ -241,32 +168,11 @@ pub struct ServiceConfig {
     pub duration: Option<Duration>,
 }
 
-/// Why a service could not be, or ended.
-#[derive(Debug, Error)]
-pub enum ServiceError {
-    /// No sockets.
-    #[error("cannot answer at {address}; see whether it is local and the port free")]
-    Bind {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Its sockets or threads failed for good.
-    #[error("cannot go on answering at {address}; see whether the interface is still there")]
-    Serve {
-        /// The service's address.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-}
-
 /// What was done so far. It may be read while it grows.
 #[derive(Debug)]
 pub struct Served {
     udp: Counters,
-    pub(super) tcp: Counters,
+    tcp: Counters,
     connections: AtomicU64,
     refused_connections: AtomicU64,
     open: Mutex<AddressShares>,
@@ -277,13 +183,13 @@ pub struct Served {
 
 /// What was done over one protocol.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) requests: AtomicU64,
-    pub(super) responses: AtomicU64,
+struct Counters {
+    requests: AtomicU64,
+    responses: AtomicU64,
     refused: AtomicU64,
-    pub(super) foreign: AtomicU64,
-    pub(super) bytes_received: AtomicU64,
-    pub(super) bytes_sent: AtomicU64,
+    foreign: AtomicU64,
+    bytes_received: AtomicU64,
+    bytes_sent: AtomicU64,
 }
 
 impl Counters {
@@ -300,8 +206,13 @@ impl Counters {
     }
 }
 
-pub(super) fn add(counter: &AtomicU64, count: usize) {
+fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(count as u64, Ordering::Relaxed);
+}
+
+/// A panic elsewhere leaves what is locked as it is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Served {
@@ -336,61 +247,40 @@ impl Served {
 
     /// Why a connection was refused last, unless that was asked before.
     pub fn refusal(&self) -> Option<ClientRefusal> {
-        self.last_refusal().take()
+        lock(&self.refusal).take()
     }
 
     /// Refuses a client for want of a connection.
     fn refuse_for_want(&self, peer: Caller) {
-        let more = |waiting: usize| (waiting < CONNECTIONS_MAX).then_some(waiting + 1);
         // Room for more than there are connections cannot be made.
-        let _ = self
-            .waiting
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        self.change_waiting(|waiting| (waiting < CONNECTIONS_MAX).then_some(waiting + 1));
         let (in_use, rule) = (IN_USE, RULE);
         self.refuse(ClientRefusal::Full { peer, in_use, rule });
     }
 
     /// Takes back that one connection is to make room: whether one was.
     fn take_waiting(&self) -> bool {
-        let less = |waiting: usize| waiting.checked_sub(1);
-        let taken = self
-            .waiting
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        taken.is_ok()
+        self.change_waiting(|waiting| waiting.checked_sub(1))
+    }
+
+    fn change_waiting(&self, change: impl FnMut(usize) -> Option<usize>) -> bool {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.waiting.fetch_update(set, fetch, change).is_ok()
     }
 
     /// Whether a connection that does next to nothing is to end, so that another client has its place. Of
     /// several that ask, as many are told so as clients were refused.
-    pub(super) fn wants_room(&self) -> bool {
+    fn wants_room(&self) -> bool {
         self.is_full() && self.take_waiting()
     }
 
     fn is_full(&self) -> bool {
-        self.open().taken() >= CONNECTIONS_MAX
-    }
-
-    fn open(&self) -> MutexGuard<'_, AddressShares> {
-        // A panic elsewhere leaves counts as they are.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Refuses a client whose address has its share of the connections.
-    fn refuse_for_share(&self, peer: Caller) {
-        self.refuse(ClientRefusal::Share {
-            peer,
-            most: self.open().most(),
-            what: "connections",
-        });
+        lock(&self.open).taken() >= CONNECTIONS_MAX
     }
 
     fn refuse(&self, refusal: ClientRefusal) {
         add(&self.refused_connections, 1);
-        *self.last_refusal() = Some(refusal);
-    }
-
-    fn last_refusal(&self) -> MutexGuard<'_, Option<ClientRefusal>> {
-        // A panic elsewhere leaves a refusal what it is.
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.refusal) = Some(refusal);
     }
 
     /// Connections closed at once: there were too many, or no descriptor or thread for them.
@@ -412,8 +302,8 @@ impl Service {
     /// Binds both sockets to one port; the kernel chooses it when it is 0.
     ///
     /// # Errors
-    /// [`ServiceError::Bind`].
-    pub fn bind(config: &ServiceConfig) -> Result<Self, ServiceError> {
+    /// When the address or the port cannot be had.
+    pub fn bind(config: &ServiceConfig) -> Result<Self, WorkloadError> {
         let bound = || {
             let tcp = listen(config.bind)?;
             let address = tcp.local_addr()?;
@@ -423,10 +313,10 @@ impl Service {
             udp.set_write_timeout(Some(sockets::SEND_TIMEOUT))?;
             Ok((udp, tcp, address))
         };
-        let (udp, tcp, address) = bound().map_err(|source| ServiceError::Bind {
-            address: config.bind,
-            source,
-        })?;
+        let (udp, tcp, address) = bound().map_err(WorkloadError::because(format!(
+            "cannot answer at {}; see whether it is local and the port free",
+            config.bind
+        )))?;
         Ok(Service {
             udp,
             tcp,
@@ -440,19 +330,19 @@ impl Service {
         self.address
     }
 
-    /// Answers until the time is up or [`Signals::cancel`] or [`Signals::finish`] is set. Returns how
-    /// long that was. Counts as it goes in `served`.
+    /// Answers until the time is up or one of the `signals` is set. Returns how long that was. Counts as it goes in
+    /// `served`.
     ///
     /// # Errors
-    /// [`ServiceError::Serve`].
-    pub fn run(&self, signals: &Signals, served: &Served) -> Result<Duration, ServiceError> {
+    /// When its sockets or threads fail for good.
+    pub fn run(&self, signals: &Signals, served: &Served) -> Result<Duration, WorkloadError> {
         let begun = Instant::now();
+        let has_failed = AtomicBool::new(false);
         let is_over = || {
             let is_late = self.duration.is_some_and(|end| begun.elapsed() >= end);
-            is_late || signals.is_cancelled() || signals.is_finishing()
+            let is_ended = signals.is_finishing() || signals.is_sender_done();
+            is_late || is_ended || signals.is_cancelled() || has_failed.load(Ordering::Relaxed)
         };
-        let has_failed = AtomicBool::new(false);
-        let is_over = || is_over() || has_failed.load(Ordering::Relaxed);
         let guarded = |outcome: io::Result<()>| {
             // The other half must not go on alone.
             has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
@@ -462,17 +352,25 @@ impl Service {
             let answering = thread::Builder::new()
                 .name(String::from("nicpoll-rr-udp"))
                 .spawn_scoped(scope, || {
-                    guarded(serve_udp(&self.udp, &served.udp, &is_over))
+                    let mut datagrams = Datagrams::new(&self.udp, &served.udp);
+                    while !is_over() {
+                        guarded(datagrams.serve_one().map(|_| ()))?;
+                    }
+                    Ok(())
                 })?;
             let accepted = guarded(self.accept(scope, served, &is_over));
             let answered = answering.join().map_err(|_| io::Error::other("a panic"))?;
             accepted.and(answered)
         });
-        outcome.map_err(|source| ServiceError::Serve {
-            address: self.address,
-            source,
-        })?;
+        outcome.map_err(|source| self.failed(source))?;
         Ok(begun.elapsed())
+    }
+
+    pub(super) fn failed(&self, source: io::Error) -> WorkloadError {
+        WorkloadError::because(format!(
+            "cannot go on answering at {}; see whether the interface is still there",
+            self.address
+        ))(source)
     }
 
     fn accept<'scope, 'env: 'scope, F>(
@@ -508,22 +406,23 @@ impl Service {
                 served.refuse_for_want(peer);
                 continue;
             }
-            if !served.open().has_room(address, 1) {
-                served.refuse_for_share(peer);
+            if !lock(&served.open).has_room(address, 1) {
+                let (most, what) = (CONNECTIONS_PER_ADDRESS, "connections");
+                served.refuse(ClientRefusal::Share { peer, most, what });
                 continue;
             }
             // Perhaps it is one that was refused before.
             served.take_waiting();
-            served.open().take(address);
+            lock(&served.open).take(address);
             let serve = move || {
                 add(&served.connections, 1);
                 // A connection that fails has ended; its client is told by the kernel.
                 let _ = serve_connection(stream, served, is_over);
-                served.open().give_back(address);
+                lock(&served.open).give_back(address);
             };
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
             if let Err(source) = named.spawn_scoped(scope, serve) {
-                served.open().give_back(address);
+                lock(&served.open).give_back(address);
                 served.refuse(ClientRefusal::Thread { peer, source });
             }
         }
@@ -532,46 +431,13 @@ impl Service {
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    let fd = sockets::open(address, SocketType::STREAM, flags)?;
     // Connections of an earlier server may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&fd, true)?;
     rustix::net::bind(&fd, &address)?;
     rustix::net::listen(&fd, BACKLOG)?;
     Ok(TcpListener::from(fd))
-}
-
-fn serve_udp(socket: &UdpSocket, served: &Counters, is_over: &dyn Fn() -> bool) -> io::Result<()> {
-    let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
-    while !is_over() {
-        let (length, source) = match socket.recv_from(&mut buffer) {
-            Ok(received) => received,
-            Err(error) if sockets::is_no_datagram(&error) => continue,
-            Err(error) => return Err(error),
-        };
-        add(&served.bytes_received, length);
-        let Some(request) = datagram_request(&buffer[..length]) else {
-            add(&served.foreign, 1);
-            continue;
-        };
-        add(&served.requests, 1);
-        // The request's own filler goes back behind the new head: no longer than it came.
-        let response = &mut buffer[..request.response_bytes as usize];
-        response[..Message::BYTES].copy_from_slice(&request.response().to_bytes());
-        // What cannot be sent to one peer is no reason to stop answering the others.
-        match socket.send_to(response, source) {
-            Ok(sent) => {
-                add(&served.responses, 1);
-                add(&served.bytes_sent, sent);
-            }
-            Err(_) => add(&served.refused, 1),
-        }
-    }
-    Ok(())
 }
 
 /// Silence, or unread responses, after which a connection is closed.
@@ -586,7 +452,7 @@ const FIRST_WRITE_BYTES: usize = 2_048;
 static FILLER: [u8; READ_BYTES] = [0; READ_BYTES];
 
 /// Answers a client's requests until it has no more, says what is none, or keeps silent.
-pub(super) fn serve_connection(
+fn serve_connection(
     mut stream: TcpStream,
     served: &Served,
     is_over: &dyn Fn() -> bool,

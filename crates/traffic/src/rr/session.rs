@@ -2,7 +2,6 @@
 //!
 //! Reports a record as soon as it is complete. The receiver of the records may end the session by failing.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -12,13 +11,13 @@ use nicpoll_model::traffic::{
     RrClientEnd, RrClientStart, RrEnd, RrInterval, RrServerEnd, RrServerInterval, RrServerStart,
     RrSideStart,
 };
-use thiserror::Error;
 
 use crate::admission::{ClientRefusal, Notices};
-use crate::rr::client::{ClientError, ClientReport, Pacing, RrClientConfig, run_client};
-use crate::rr::server::{Served, Service, ServiceConfig, ServiceError};
+use crate::rr::client::{ClientReport, Pacing, RrClientConfig, run_client};
+use crate::rr::server::{Served, Service, ServiceConfig};
 use crate::signals::Signals;
 use crate::timing::Shortfall;
+use crate::workload::WorkloadError;
 
 /// How often a server looks whether an interval has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -39,64 +38,17 @@ pub enum Event {
 /// Who is told of it.
 pub type Tell<'a, E> = &'a mut dyn FnMut(Event) -> Result<(), E>;
 
-/// What is wrong with a test that could be carried out.
-#[derive(Clone, Debug, Error)]
-pub enum Problem {
-    /// The connection, or the route, ended before the test did.
-    #[error("{less}the way to {peer} broke: {broken}", less = prefix(*shortfall))]
-    Broken {
-        /// The server.
-        peer: SocketAddr,
-        /// What there was of the time; `None` when it was all of it, or none was asked for.
-        shortfall: Option<Shortfall>,
-        /// How.
-        broken: String,
-    },
-    /// The responses ended before the requests did.
-    #[error(
-        "{shortfall}: no response came from {peer} any more; see whether the server still runs and the link \
-         is up"
-    )]
-    Gone {
-        /// The server.
-        peer: SocketAddr,
-        /// What there was of the time.
-        shortfall: Shortfall,
-    },
-    /// A filter of the client's own host let no request out.
-    #[error(
-        "a packet filter of this host dropped every request to {peer}; see what it lets out (nft list ruleset)"
-    )]
-    Filtered {
-        /// The server.
-        peer: SocketAddr,
-    },
-    /// Nothing was measured.
-    #[error(
-        "no response came from {peer} in time; see whether a server runs there (nicpoll rr -s) and \
-         whether a packet filter lets it answer"
-    )]
-    NoResponse {
-        /// The server.
-        peer: SocketAddr,
-    },
-}
-
-/// The beginning of a message that tells how early a test ended.
-fn prefix(shortfall: Option<Shortfall>) -> String {
-    shortfall.map_or_else(String::new, |shortfall| format!("{shortfall}: "))
-}
-
-/// Runs a client. `is_interrupted` says whether a signal ended it.
+/// Runs a client. `is_interrupted` says whether a signal ended it. Returns what was wrong with a test that could be
+/// carried out.
 ///
 /// # Errors
 /// Those of [`run_client`], and of whoever is told.
-pub fn run_client_session<E: From<ClientError>>(
+pub fn run_client_session<E: From<WorkloadError>>(
     config: &RrClientConfig,
     signals: &Signals,
     is_interrupted: impl Fn() -> bool,
     tell: Tell<'_, E>,
-) -> Result<Option<Problem>, E> {
+) -> Result<Option<String>, E> {
     let (depth, scheduled_per_second) = match config.pacing {
         Pacing::Closed { depth } => (Some(depth.get()), None),
         Pacing::Open { rate } => (None, Some(rate.per_second())),
@@ -127,16 +79,16 @@ pub fn run_client_session<E: From<ClientError>>(
 
 fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
     let transactions = report.latencies.samples();
-    let tried = report.requests_sent + report.refused_sends.all();
+    let tried = report.requests.sent + report.refused_sends.all();
     RrClientEnd {
         scheduled_requests: report.scheduled_requests,
         unsent_requests: report.scheduled_requests.map(|scheduled| scheduled - tried),
-        requests_sent: report.requests_sent,
+        requests_sent: report.requests.sent,
         transactions,
-        lost_requests: report.timeouts,
-        late_responses: report.late_responses,
+        lost_requests: report.requests.lost,
+        late_responses: report.requests.late,
         refused_sends: report.refused_sends.all(),
-        foreign_messages: report.foreign_messages,
+        foreign_messages: report.requests.foreign,
         seconds: report.seconds,
         transactions_per_second: if report.seconds > 0.0 {
             transactions as f64 / report.seconds
@@ -149,39 +101,40 @@ fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
     }
 }
 
-fn problem_of(report: &ClientReport, config: &RrClientConfig) -> Option<Problem> {
-    let peer = config.peer;
+fn problem_of(report: &ClientReport, config: &RrClientConfig) -> Option<String> {
+    let (peer, asked) = (config.peer, config.duration);
     if let Some(broken) = &report.broken {
-        let obtained = report.last_response;
-        let shortfall = config
-            .duration
-            .and_then(|asked| Shortfall::of(asked, obtained));
-        return Some(Problem::Broken {
-            peer,
-            shortfall,
-            broken: broken.clone(),
-        });
+        let shortfall = asked.and_then(|asked| Shortfall::of(asked, report.last_response));
+        let less = shortfall.map_or_else(String::new, |shortfall| format!("{shortfall}: "));
+        return Some(format!("{less}the way to {peer} broke: {broken}"));
     }
-    if report.requests_sent == 0 && report.refused_sends.filtered > 0 {
-        return Some(Problem::Filtered { peer });
+    if report.requests.sent == 0 && report.refused_sends.filtered > 0 {
+        return Some(format!(
+            "a packet filter of this host dropped every request to {peer}; see what it lets out (nft list ruleset)"
+        ));
     }
     if report.latencies.samples() == 0 {
-        return Some(Problem::NoResponse { peer });
+        return Some(format!(
+            "no response came from {peer} in time; see whether a server runs there (nicpoll rr -s) and whether a \
+             packet filter lets it answer"
+        ));
     }
     // A slow schedule may have its last request long before its end.
     let silence = Shortfall::of(report.last_request, report.last_response)?;
     let shortfall = Shortfall {
-        asked: config.duration.unwrap_or(silence.asked),
+        asked: asked.unwrap_or(silence.asked),
         obtained: silence.obtained,
     };
-    Some(Problem::Gone { peer, shortfall })
+    Some(format!(
+        "{shortfall}: no response came from {peer} any more; see whether the server still runs and the link is up"
+    ))
 }
 
 /// Runs a server. `interval` is the time from one interval's record to the next.
 ///
 /// # Errors
 /// Those of [`Service`], and of whoever is told.
-pub fn run_server_session<E: From<ServiceError> + Send>(
+pub fn run_server_session<E: From<WorkloadError> + Send>(
     config: &ServiceConfig,
     interval: Option<Duration>,
     signals: &Signals,
@@ -197,10 +150,7 @@ pub fn run_server_session<E: From<ServiceError> + Send>(
     let duration = thread::scope(|scope| -> Result<Duration, E> {
         let named = thread::Builder::new().name(String::from("nicpoll-rr"));
         let serving = named.spawn_scoped(scope, || service.run(signals, &served));
-        let serving = serving.map_err(|source| ServiceError::Serve {
-            address: service.local_addr(),
-            source,
-        })?;
+        let serving = serving.map_err(|source| service.failed(source))?;
         let told = tell_meanwhile(interval, &served, tell, || serving.is_finished());
         if told.is_err() {
             signals.finish.store(true, Ordering::Relaxed);

@@ -2,29 +2,23 @@
 //! a time or all together at a rate.
 
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
-use std::sync::atomic::Ordering;
+use std::panic::resume_unwind;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nicpoll_model::{Protocol, Rate, Side, WorkUnit};
 use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
-use crate::rr::client::{ClientError, ClientReport, Pacing, RrClientConfig, run_client};
-use crate::rr::server::{End as RrEnd, Served, Server, Service, ServiceConfig};
-use crate::signals::{LOOK_EVERY, Signals};
+use crate::rr::client::{Pacing, RrClientConfig, run_client};
+use crate::rr::server::{Responder, Served, Service, ServiceConfig};
+use crate::signals::Signals;
 use crate::sockets::SocketBuffer;
-use crate::udp_server::{ServerConfig, ServerError};
+use crate::udp_server::{BoundUdp, ServerConfig};
 use crate::workload::{End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError};
 
 /// Over TCP an answer may come after several retransmissions; a session that hears nothing for so long is dead.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
-/// The buffers of accepted connections are the kernel's choice.
-const NO_BUFFER: SocketBuffer = SocketBuffer {
-    asked_bytes: None,
-    granted_bytes: 0,
-};
-
 /// What there is to choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,23 +53,16 @@ impl Workload for RrWorkload {
                 requests_per_second: self.requests_per_second,
             }),
             Side::Receiver if self.protocol() == Protocol::Tcp => {
-                let bound = Service::bind(&ServiceConfig {
+                Box::new(Sessions(Service::bind(&ServiceConfig {
                     bind: end.receiver,
                     duration: None,
-                });
-                Box::new(Sessions(bound.map_err(WorkloadError::failed)?))
+                })?))
             }
-            Side::Receiver => {
-                let server = Server::bind(&ServerConfig {
-                    bind: end.receiver,
-                    receive_buffer_bytes: self.receive_buffer_bytes,
-                    idle_timeout: IDLE_TIMEOUT,
-                })?;
-                Box::new(match self.clients() {
-                    1 => server,
-                    _ => server.for_all(),
-                })
-            }
+            Side::Receiver => Box::new(Responder(BoundUdp::bind(&ServerConfig {
+                bind: end.receiver,
+                receive_buffer_bytes: self.receive_buffer_bytes,
+                idle_timeout: IDLE_TIMEOUT,
+            })?)),
         })
     }
 }
@@ -150,29 +137,16 @@ struct Sessions(Service);
 impl PreparedEnd for Sessions {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let served = Served::default();
-        let own = Signals::default();
-        let begun = Instant::now();
-        let ran = thread::scope(|scope| {
-            let service = scope.spawn(|| self.0.run(&own, &served));
-            while !signals.is_sender_done() && !signals.is_cancelled() && !service.is_finished() {
-                thread::sleep(LOOK_EVERY);
-            }
-            own.finish.store(true, Ordering::Relaxed);
-            let ran = service.join();
-            ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        ran.map_err(WorkloadError::failed)?;
+        let seconds = self.0.run(signals, &served)?.as_secs_f64();
         if signals.is_cancelled() {
             return Err(WorkloadError::Cancelled);
         }
         let served = served.tcp();
+        let received = messages(Protocol::Tcp, served.requests_received);
         Ok(EndBooks {
             sent: messages(Protocol::Tcp, served.responses_sent),
-            ..EndBooks::of_receiver(
-                messages(Protocol::Tcp, served.requests_received),
-                begun.elapsed().as_secs_f64(),
-                NO_BUFFER,
-            )
+            // The buffers of accepted connections are the kernel's choice.
+            ..EndBooks::of_receiver(received, seconds, SocketBuffer::default())
         })
     }
 }
@@ -182,85 +156,47 @@ impl PreparedEnd for Clients {
         let protocol = self.config.protocol;
         let report = match self.count.get() {
             1 => run_client(&self.client(0).0, signals, &mut |_| {})?,
-            _ => thread::scope(|scope| {
-                let clients: Vec<_> = (0..self.count.get())
-                    .map(|index| {
-                        let (config, after) = self.client(index);
-                        scope.spawn(move || {
-                            thread::sleep(after);
-                            run_client(&config, signals, &mut |_| {})
-                        })
+            count => thread::scope(|scope| {
+                let clients = (0..count).map(|index| {
+                    let (config, after) = self.client(index);
+                    scope.spawn(move || {
+                        thread::sleep(after);
+                        run_client(&config, signals, &mut |_| {})
                     })
-                    .collect();
-                together(clients.into_iter().map(|client| match client.join() {
-                    Ok(report) => report,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }))
+                });
+                let clients: Vec<_> = clients.collect();
+                let reports = clients
+                    .into_iter()
+                    .map(|client| client.join().unwrap_or_else(|panic| resume_unwind(panic)));
+                // Each begins a moment after the one before it: the longest time counts.
+                let all = reports.reduce(|sum, report| Ok(sum?.and(report?)));
+                all.unwrap_or(Err(WorkloadError::Cancelled))
             })?,
         };
+        let requests = report.requests;
+        let sent = messages(protocol, requests.sent);
         Ok(EndBooks {
-            received: messages(protocol, report.responses_received),
+            received: messages(protocol, requests.answered + requests.late),
             control_sent: report.refused_sends.control().to_vec(),
             round_trip: report.round_trip(),
             round_trip_distribution: report.round_trip_distribution(),
-            ..EndBooks::of_sender(
-                messages(protocol, report.requests_sent),
-                report.seconds,
-                report.send_buffer,
-            )
+            ..EndBooks::of_sender(sent, report.seconds, report.send_buffer)
         })
     }
 }
 
-/// What all clients counted together. Each begins a moment after the one before it: the longest time counts.
-fn together(
-    reports: impl Iterator<Item = Result<ClientReport, ClientError>>,
-) -> Result<ClientReport, ClientError> {
-    let mut sum: Option<ClientReport> = None;
-    // All of them are waited for, whatever became of one.
-    let reports: Vec<_> = reports.collect();
-    for report in reports {
-        let report = report?;
-        match &mut sum {
-            Some(sum) => sum.add(&report),
-            None => sum = Some(report),
-        }
-    }
-    sum.ok_or(ClientError::Cancelled)
-}
-
-impl PreparedEnd for Server {
+impl PreparedEnd for Responder {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = Server::run(*self, signals)?;
+        let responded = Responder::run(&self, signals)?;
+        let received = messages(Protocol::Udp, responded.served.requests_received);
         Ok(EndBooks {
-            sent: messages(Protocol::Udp, report.responses_sent),
-            control_sent: report.refused_sends.control().to_vec(),
-            undrained: (report.end == RrEnd::Idle)
+            sent: messages(Protocol::Udp, responded.served.responses_sent),
+            control_sent: responded.refused.control().to_vec(),
+            undrained: responded
+                .is_idle
                 .then(|| String::from("the responder heard nothing for too long and gave up")),
-            ..EndBooks::of_receiver(
-                messages(Protocol::Udp, report.requests_received),
-                report.seconds,
-                report.receive_buffer,
-            )
+            ..EndBooks::of_receiver(received, responded.seconds, self.0.receive_buffer)
         })
-    }
-}
-
-impl From<ClientError> for WorkloadError {
-    fn from(error: ClientError) -> Self {
-        match error {
-            ClientError::Cancelled => WorkloadError::Cancelled,
-            error => WorkloadError::failed(error),
-        }
-    }
-}
-
-impl From<ServerError> for WorkloadError {
-    fn from(error: ServerError) -> Self {
-        match error {
-            ServerError::Cancelled => WorkloadError::Cancelled,
-            error => WorkloadError::failed(error),
-        }
     }
 }
 

@@ -1,24 +1,130 @@
-//! netsend: one thread that sends by the clock.
+//! netblast and netsend: threads that send, and one that watches the time.
 
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nicpoll_model::Rate;
-use nicpoll_model::traffic::{NETSEND_SCHEMA, Netsend};
-use nicpoll_sys::stdio;
-
-use crate::netrate::command::common::{
-    self, Program, Reach, Refused, ToolEnded, announce, ended, resolve, say_error, say_losses,
-    span, watch,
+use nicpoll_model::traffic::{
+    NETBLAST_SCHEMA, NETSEND_SCHEMA, Netblast, NetrateSender, Netsend, SendErrors,
 };
-use crate::netrate::options::{SendOptions, Tool};
-use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
-use crate::netrate::text::{self, SentSummary};
-use crate::signals::Signals;
-use nicpoll_sys::stdio::print;
+use nicpoll_model::traffic::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
+use nicpoll_model::{HostDelta, Rate, RateUnit, Side, Way};
+use nicpoll_sys::stdio::{print, print_error};
+use nicpoll_sys::{schedule, tell};
 
-/// Sends, and tells what came of it.
-pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
+use crate::losses;
+use crate::netrate::blast::Blaster;
+use crate::netrate::command::common::{
+    OpenAccount, Refused, announce, head, print_document, since_1970, time_of_day,
+};
+use crate::netrate::options::{NetrateOptions, Tool};
+use crate::netrate::send::{PacedSender, Schedule};
+use crate::netrate::sending::{Reach, SendProgress, Sent, connect_first, plain, words_of};
+use crate::netrate::text;
+use crate::repeat::Outcome;
+use crate::signals::{LOOK_EVERY, Signals, Stop};
+
+/// The exit status of a test that obtained less than was asked for, where the originals' is 0.
+const EXIT_SHORT: u8 = 1;
+
+/// netblast: sends as often as was asked for, tells each run, and of several what they come to.
+pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
+    let addresses = resolve(&options.host, options.port)?;
+    let cpus = schedule::allowed_cpus()?;
+    let (socket, peer) = connect_first(&addresses)?;
+    let mut blasters = vec![Blaster::new(socket, peer, options)?];
+    for _ in 1..options.threads.unwrap_or(1) {
+        let (socket, _) = connect_first(&[peer])?;
+        blasters.push(Blaster::new(socket, peer, options)?);
+    }
+    if let Some(threads) = options.threads {
+        if threads > cpus.len() {
+            announce(&text::netblast_few_cores(threads, cpus.len()), options)?;
+        }
+        let duration = options.duration_seconds;
+        announce(
+            &text::netblast_threads(threads, options.port, duration),
+            options,
+        )?;
+    }
+    let test = Test::new(Tool::Netblast, options, peer, open_account)?;
+    let (mut documents, mut rates, mut status) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..options.repeat.unwrap_or(1) {
+        let run = test.run(|test| blast_once(test, &mut blasters, &cpus))?;
+        let rate = run.sent.count.successes() as f64 / run.sent.elapsed.as_secs_f64();
+        let is_whole = run.error.is_none() && !test.is_cut_short();
+        rates.push(is_whole.then_some(rate));
+        let over = test.span(run.sent.elapsed);
+        let lines = || text::netblast(&run.sent, over, options, peer.is_ipv6());
+        status = status.max(test.tell(&run, lines)?);
+        if options.json {
+            documents.push(Netblast {
+                head: head(NETBLAST_SCHEMA),
+                sender: test.sender(&run),
+                threads: blasters.len(),
+                datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
+                host: run.host,
+            });
+        }
+        if test.is_cut_short() {
+            break;
+        }
+    }
+    let outcome = options.repeat.map(|asked| Outcome::of(asked, rates));
+    match (outcome, documents.pop()) {
+        (None, None) => {}
+        (None, Some(document)) => print_document(&document)?,
+        (Some(outcome), None) => {
+            if let Some(line) = outcome.line(|rate| format!("{rate:.0} packets/s")) {
+                print(&format!("\n{line}\n"))?;
+            }
+        }
+        (Some(outcome), Some(last)) => print_document(&NetblastRuns {
+            head: head(NETBLAST_RUNS_SCHEMA),
+            runs: documents.into_iter().chain([last]).collect(),
+            summary: outcome.summary_of(RateUnit::PacketsPerSecond),
+        })?,
+    }
+    Ok(status)
+}
+
+fn blast_once(
+    test: &Test<'_>,
+    blasters: &mut [Blaster],
+    cpus: &[u32],
+) -> io::Result<(Sent, Reach)> {
+    let (start, began) = (since_1970(), Instant::now());
+    let duration = Duration::from_secs(test.options.duration_seconds);
+    let deadline = began.checked_add(duration).filter(|_| !duration.is_zero());
+    let progress = blasters.iter_mut().map(Blaster::progress).collect();
+    let is_pinned = test.options.threads.is_some();
+    let senders = blasters.iter_mut().zip(cpus.iter().cycle());
+    let senders = senders.map(|(blaster, &cpu)| {
+        move |signals: &Signals| {
+            // As in the original, a thread that cannot be bound sends all the same.
+            if is_pinned && let Err(error) = schedule::pin(cpu) {
+                tell!("unable to set thread affinity: {error}");
+            }
+            blaster.run(signals)
+        }
+    });
+    let (counts, reach) = test.watch(deadline, progress, senders)?;
+    let mut sent = Sent {
+        start,
+        finish: since_1970(),
+        elapsed: began.elapsed(),
+        ..Sent::default()
+    };
+    counts.iter().for_each(|count| sent.count.add(count));
+    Ok((sent, reach))
+}
+
+/// netsend: one thread that sends by the clock.
+pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
     let addresses = resolve(&options.host, options.port).unwrap_or_default();
     let Some(&peer) = addresses.first() else {
         let words = format!("Couldn't resolv {}", options.host);
@@ -26,78 +132,193 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<ToolEnded
     };
     let schedule = Schedule::of_rate(options.rate);
     let duration = options.duration_seconds;
-    let line = text::netsend(options.payload_bytes, schedule.interval_ns, duration);
-    announce(&line, options.json)?;
+    announce(
+        &text::netsend(options.payload_bytes, schedule.interval_ns, duration),
+        options,
+    )?;
     if let Some(resolution) = schedule.finer_than_clock() {
-        stdio::print_error(text::netsend_coarse_clock(schedule.interval_ns, resolution));
+        print_error(text::netsend_coarse_clock(schedule.interval_ns, resolution));
     }
-    stdio::print_error(text::netsend_looks(schedule.datagrams_a_look));
-    let sender = PacedSender::new(PacedConfig {
-        peer,
-        port_max: options.port_max,
-        payload_bytes: options.payload_bytes,
-        schedule,
-        duration: Duration::from_secs(duration),
-        is_blocking: options.is_blocking,
+    print_error(text::netsend_looks(schedule.datagrams_a_look));
+    let mut sender = PacedSender::new(peer, options)?;
+    let test = Test::new(Tool::Netsend, options, peer, open_account)?;
+    let run = test.run(|test| {
+        let progress = vec![sender.progress()];
+        let senders = [|signals: &Signals| sender.run(signals)];
+        let (mut sent, reach) = test.watch(None, progress, senders.into_iter())?;
+        Ok((sent.pop().unwrap_or_default(), reach))
     })?;
-    program.catch_signals()?;
-    let account = program.open_account();
-    let (sent, reach) = send(sender, program)?;
-    let host = account.and_then(|close| close());
-    let error = reach.shortfall(&sent.count);
-    let elapsed = sent.finish.saturating_sub(sent.start);
-    let summary = SentSummary {
-        start: sent.start,
-        finish: sent.finish,
-        span: span(duration, elapsed, program),
-        send_calls: sent.count.calls,
-        send_errors: sent.count.errors,
-        batch_datagrams: None,
-    };
-    if !options.json {
-        print(&text::netsend_summary(&summary, sent.waited))?;
-        say_losses(host.as_ref());
-        return Ok(ended(Tool::Netsend, error.as_deref()));
+    let over = test.span(run.sent.elapsed);
+    let status = test.tell(&run, || text::netsend_summary(&run.sent, over))?;
+    if options.json {
+        print_document(&Netsend {
+            head: head(NETSEND_SCHEMA),
+            sender: test.sender(&run),
+            port_max: options.port_max,
+            asked_packets_per_second: options.rate.and_then(Rate::whole_per_second),
+            interval_ns: options.rate.map(|_| schedule.interval_ns),
+            clock_looks_in_vain: run.sent.waited,
+            host: run.host,
+        })?;
     }
-    say_error(Tool::Netsend, error.as_deref());
-    let plan = common::Plan {
-        peer,
-        payload_bytes: options.payload_bytes,
-        duration_seconds: duration,
-        is_blocking: options.is_blocking,
-    };
-    let object = Netsend {
-        head: common::head(NETSEND_SCHEMA),
-        sender: common::sender(
-            plan,
-            &summary,
-            &sent.count,
-            elapsed,
-            program.signal(),
-            error,
-        ),
-        port_max: options.port_max,
-        asked_packets_per_second: options.rate.and_then(Rate::whole_per_second),
-        interval_ns: options.rate.map(|_| schedule.interval_ns),
-        clock_looks_in_vain: sent.waited,
-        host,
-    };
-    Ok(ToolEnded::Netsend(Box::new(object)))
+    Ok(status)
 }
 
-fn send(mut sender: PacedSender, program: &dyn Program) -> Result<(Sent, Reach), Refused> {
-    let signals = Signals::default();
-    let mut reach = Reach::new(vec![sender.progress()]);
-    thread::scope(|scope| {
-        let sending = thread::Builder::new().name(String::from("nicpoll-netsend"));
-        let thread = sending.spawn_scoped(scope, || sender.run(&signals))?;
-        watch(None, program, &signals, || {
-            reach.look();
-            thread.is_finished()
-        });
-        match thread.join() {
-            Ok(sent) => Ok((sent, reach)),
-            Err(panic) => std::panic::resume_unwind(panic),
+/// The addresses of a host in the resolver's order, or a refusal in its words when there is none.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Refused> {
+    let addresses = (host, port).to_socket_addrs();
+    let addresses = addresses.map_err(|error| {
+        let text = error.to_string();
+        // The standard library puts words of its own before the resolver's.
+        Refused::Because(plain(text.rsplit(": ").next().unwrap_or(&text)))
+    })?;
+    Ok(addresses.collect())
+}
+
+/// What senders are run with, from the moment that signals are caught.
+struct Test<'a> {
+    tool: Tool,
+    options: &'a NetrateOptions,
+    peer: SocketAddr,
+    open_account: OpenAccount<'a>,
+    stop: Stop,
+}
+
+/// What a run came to.
+struct Run {
+    sent: Sent,
+    /// What it came short of, and why.
+    error: Option<String>,
+    host: Option<HostDelta>,
+}
+
+impl<'a> Test<'a> {
+    fn new(
+        tool: Tool,
+        options: &'a NetrateOptions,
+        peer: SocketAddr,
+        open_account: OpenAccount<'a>,
+    ) -> io::Result<Self> {
+        Ok(Test {
+            tool,
+            options,
+            peer,
+            open_account,
+            stop: Stop::on_signals()?,
+        })
+    }
+
+    /// Sends while the account of this host is open.
+    fn run(&self, send: impl FnOnce(&Self) -> io::Result<(Sent, Reach)>) -> io::Result<Run> {
+        let account = (self.open_account)();
+        let (sent, reach) = send(self)?;
+        Ok(Run {
+            host: account.and_then(|close| close()),
+            error: reach.shortfall(&sent.count),
+            sent,
+        })
+    }
+
+    /// Runs senders, each on a thread, until the deadline, a signal, or they end.
+    fn watch<T: Send>(
+        &self,
+        deadline: Option<Instant>,
+        progress: Vec<Arc<SendProgress>>,
+        senders: impl Iterator<Item = impl FnOnce(&Signals) -> T + Send>,
+    ) -> io::Result<(Vec<T>, Reach)> {
+        let signals = Signals::default();
+        let mut reach = Reach::new(progress);
+        let name = format!("nicpoll-{}", self.tool.name());
+        thread::scope(|scope| {
+            let threads = senders.map(|send| {
+                let named = thread::Builder::new().name(name.clone());
+                let signals = &signals;
+                named.spawn_scoped(scope, move || send(signals))
+            });
+            let threads: io::Result<Vec<_>> = threads.collect();
+            while let Ok(threads) = &threads {
+                let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
+                if left == Some(Duration::ZERO) || self.is_cut_short() {
+                    break;
+                }
+                reach.look();
+                if threads.iter().all(|thread| thread.is_finished()) {
+                    break;
+                }
+                thread::sleep(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+            }
+            signals.finish.store(true, Ordering::Relaxed);
+            let ended = threads?.into_iter().map(|thread| match thread.join() {
+                Ok(sent) => sent,
+                Err(panic) => resume_unwind(panic),
+            });
+            Ok((ended.collect(), reach))
+        })
+    }
+
+    /// Whether a signal ended it. Whoever sent that knows what was obtained.
+    fn is_cut_short(&self) -> bool {
+        self.stop.signal().is_some()
+    }
+
+    /// What rates are taken over: the time asked for, unless there was none or a signal came before.
+    fn span(&self, elapsed: Duration) -> Duration {
+        match self.options.duration_seconds {
+            asked @ 1.. if !self.is_cut_short() => Duration::from_secs(asked),
+            _ => elapsed,
         }
-    })
+    }
+
+    /// Says how a run ended, and its lines unless a document has them. Returns the exit status.
+    fn tell(&self, run: &Run, lines: impl FnOnce() -> String) -> io::Result<u8> {
+        if !self.options.json {
+            print(&lines())?;
+            let lost = run.host.as_ref();
+            let lost = lost.map(|host| losses::only_losses(host, &[Way::Out]));
+            print_error(lost.unwrap_or_default());
+        }
+        let Some(error) = &run.error else {
+            return Ok(0);
+        };
+        tell!("nicpoll {}: {error}", self.tool.name());
+        Ok(if self.is_cut_short() { 0 } else { EXIT_SHORT })
+    }
+
+    /// What the documents of both senders hold. Rates are over the time that sending took.
+    fn sender(&self, run: &Run) -> NetrateSender {
+        let (options, peer, count) = (self.options, self.peer, &run.sent.count);
+        let seconds = run.sent.elapsed.as_secs_f64();
+        let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
+        let sent = per_second(count.successes());
+        let frame_bits = text::frame_bits_per_second(1, options.payload_bytes, peer.is_ipv6());
+        let errors = count.errors_by_number.iter();
+        let errors = errors.map(|&(errno, send_calls)| SendErrors {
+            errno,
+            text: words_of(errno),
+            send_calls,
+        });
+        NetrateSender {
+            side: Side::Sender,
+            peer_address: peer.ip().to_string(),
+            peer_port: peer.port(),
+            payload_bytes: options.payload_bytes,
+            asked_duration_seconds: Some(options.duration_seconds).filter(|asked| *asked > 0),
+            is_blocking: options.is_blocking,
+            started_at: time_of_day(run.sent.start),
+            elapsed_seconds: seconds,
+            ended_by_signal: self.stop.signal(),
+            error: run.error.clone(),
+            send_calls: count.calls,
+            send_errors: count.errors,
+            send_successes: count.successes(),
+            send_errors_by_errno: errors.collect(),
+            error_ratio: (count.calls > 0).then(|| count.errors as f64 / count.calls as f64),
+            system_calls: count.system_calls,
+            send_calls_per_second: per_second(count.calls),
+            sent_packets_per_second: sent,
+            sent_payload_bits_per_second: sent
+                .map(|rate| rate * 8.0 * options.payload_bytes as f64),
+            sent_frame_bits_per_second: sent.map(|rate| rate * frame_bits as f64),
+        }
+    }
 }
