@@ -80,7 +80,6 @@ mod tests {
                 source,
                 entries: 9,
                 ns: 9,
-                longest_run: 9,
                 storm_entries,
             }])
         };

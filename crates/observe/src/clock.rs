@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -119,32 +118,18 @@ const BASE_NS: i64 = 1_000_000_000;
 const APART: i64 = 1_000;
 
 /// Why the clock of a card cannot be used.
-#[derive(Debug, Error)]
-pub enum CardClockError {
-    /// It cannot be read.
-    #[error("its clock {name} cannot be read ({source})")]
-    Unreadable {
-        /// The clock.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Reading it takes too long to know when it was read.
-    #[error(
-        "its clock {name} can only be read to within {half_ns} ns, and {ERROR_MAX_NS} ns are needed"
-    )]
-    Coarse {
-        /// The clock.
-        name: String,
-        /// Half of the time that the quickest reading took.
-        half_ns: u64,
-    },
-    /// It does not run like the kernel's clock, or was set in between.
-    #[error("its clock {name} does not run steadily")]
-    Unsteady {
-        /// The clock.
-        name: String,
-    },
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("its clock {name} {why}")]
+pub struct CardClockError {
+    name: String,
+    why: String,
+}
+
+impl CardClockError {
+    fn unreadable(name: String, source: &io::Error) -> Self {
+        let why = format!("cannot be read ({source})");
+        CardClockError { name, why }
+    }
 }
 
 /// Both clocks at one moment.
@@ -256,15 +241,13 @@ impl CardClock {
     /// # Errors
     /// When it cannot be read, or cannot be relied on.
     pub fn open(number: u32) -> Result<Self, CardClockError> {
-        let path = PathBuf::from(format!("/dev/ptp{number}"));
-        let name = path.display().to_string();
-        match File::open(path) {
+        let name = format!("/dev/ptp{number}");
+        match File::open(&name) {
             Ok(file) => CardClock::of(name, move || {
-                Ok(clock_gettime_dynamic(DynamicClockId::Dynamic(
-                    file.as_fd(),
-                ))?)
+                let clock = DynamicClockId::Dynamic(file.as_fd());
+                Ok(clock_gettime_dynamic(clock)?)
             }),
-            Err(source) => Err(CardClockError::Unreadable { name, source }),
+            Err(source) => Err(CardClockError::unreadable(name, &source)),
         }
     }
 
@@ -283,18 +266,22 @@ impl CardClock {
         for pause_ns in [0, 2 * BASE_MIN_NS as u64] {
             thread::sleep(Duration::from_nanos(pause_ns));
             match clock.reading() {
-                Ok(reading) if reading.half_ns > ERROR_MAX_NS => {
-                    let half_ns = reading.half_ns;
-                    return Err(CardClockError::Coarse { name, half_ns });
+                Ok(ClockReading { half_ns, .. }) if half_ns > ERROR_MAX_NS => {
+                    let why = format!(
+                        "can only be read to within {half_ns} ns, and {ERROR_MAX_NS} ns are needed"
+                    );
+                    return Err(CardClockError { name, why });
                 }
                 Ok(reading) => clock.course.add(reading),
-                Err(source) => return Err(CardClockError::Unreadable { name, source }),
+                Err(source) => return Err(CardClockError::unreadable(name, &source)),
             };
         }
-        match clock.course.line {
-            Some(_) => Ok(clock),
-            None => Err(CardClockError::Unsteady { name }),
+        if clock.course.line.is_none() {
+            // It does not run like the kernel's clock, or was set in between.
+            let why = String::from("does not run steadily");
+            return Err(CardClockError { name, why });
         }
+        Ok(clock)
     }
 
     /// Reads both clocks.

@@ -538,8 +538,6 @@ pub struct InterruptCounts {
     pub entries: u64,
     /// Time in its handlers, of all CPUs together.
     pub ns: u64,
-    /// The most entries back to back that one CPU saw.
-    pub longest_run: u64,
     /// Entries whose run had reached the threshold; 0 also when there is none.
     pub storm_entries: u64,
 }
@@ -580,11 +578,6 @@ impl Interrupts {
             source: InterruptSource::of(index),
             entries,
             ns: by_cpu.iter().map(|source| source.ns).sum(),
-            longest_run: by_cpu
-                .iter()
-                .map(|source| source.longest_run)
-                .max()
-                .unwrap_or(0),
             storm_entries: by_cpu.iter().map(|source| source.storm_entries).sum(),
         });
     }
@@ -763,16 +756,15 @@ mod interrupts_tests {
     }
 
     #[test]
-    fn cpus_are_added_and_the_longest_run_is_one_cpus() {
-        let of = |entries, longest_run| Source {
+    fn cpus_are_added_and_a_source_without_interrupts_is_left_out() {
+        let of = |entries| Source {
             entries,
-            longest_run,
             ns: 10 * entries,
             storm_entries: 1,
             ..Source::default()
         };
         let mut interrupts = Interrupts::default();
-        interrupts.add(7, &[of(3, 2), of(4, 4)]);
+        interrupts.add(7, &[of(3), of(4)]);
         interrupts.add(8, &[Source::default()]);
         assert_eq!(
             interrupts.0,
@@ -780,7 +772,6 @@ mod interrupts_tests {
                 source: InterruptSource::Irq(2),
                 entries: 7,
                 ns: 70,
-                longest_run: 4,
                 storm_entries: 2,
             }]
         );

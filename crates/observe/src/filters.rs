@@ -58,25 +58,23 @@ enum Cause {
     Shared,
 }
 
-impl Cause {
-    const fn words(self, many: bool) -> &'static str {
-        match (self, many) {
-            (Cause::Drop, false) => "a drop rule without a counter",
-            (Cause::Drop, true) => "drop rules without a counter",
-            (Cause::Reject, false) => "a reject rule without a counter",
-            (Cause::Reject, true) => "reject rules without a counter",
-            (Cause::Map, false) => "a verdict map that drops",
-            (Cause::Map, true) => "verdict maps that drop",
-            (Cause::Policy, _) => "the policy drop",
-            (Cause::Shared, false) => {
-                "a drop rule with a named counter that other rules count with too"
-            }
-            (Cause::Shared, true) => {
-                "drop rules with named counters that other rules count with too"
-            }
-        }
-    }
-}
+/// In the order of the causes.
+const WORDS: [[&str; 2]; 5] = [
+    [
+        "a drop rule without a counter",
+        "drop rules without a counter",
+    ],
+    [
+        "a reject rule without a counter",
+        "reject rules without a counter",
+    ],
+    ["a verdict map that drops", "verdict maps that drop"],
+    ["the policy drop", "the policy drop"],
+    [
+        "a drop rule with a named counter that other rules count with too",
+        "drop rules with named counters that other rules count with too",
+    ],
+];
 
 /// Everything that can drop, as it was found.
 #[derive(Default)]
@@ -114,7 +112,8 @@ fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
     let loss = |((chain, cause), times): (&(Name, Cause), &usize)| {
         let ways = found.ways(chain)?;
         let (family, table, chain) = chain;
-        let (family, words) = (family_name(*family), cause.words(*times > 1));
+        let family = family_name(*family);
+        let words = WORDS[*cause as usize][usize::from(*times > 1)];
         Some(UncountedLoss {
             place: LossPlace::Nftables,
             packets: None,

@@ -18,6 +18,7 @@ use nicpoll_model::{
 };
 
 use crate::losses::{Account, COUNTED, Families};
+use crate::proc::LinkCounters;
 
 /// Datagrams of a trial, as the programs at both ends counted them.
 #[derive(Clone, Debug, Default)]
@@ -56,22 +57,27 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    fn families(&self) -> Families {
+    fn families(self) -> Families {
         match self.is_ipv6 {
             true => Families::All,
             false => Families::Ipv4,
         }
     }
+
+    /// The two ends, each with its peer.
+    fn ends(self) -> [(Side, Account<'a>, Account<'a>); 2] {
+        [
+            (Side::Sender, self.sender, self.receiver),
+            (Side::Receiver, self.receiver, self.sender),
+        ]
+    }
 }
 
 /// The ledger of a UDP trial, in datagrams.
 pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
-    let Hosts {
-        sender, receiver, ..
-    } = hosts;
     let mut lines = loss_lines(hosts);
-    lines.extend(beyond_counters(&lines, sender, receiver));
-    for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
+    lines.extend(beyond_counters(&lines, hosts));
+    for (side, host, _) in hosts.ends() {
         add_filtered_sends(&mut lines, &datagrams.control, side, host);
     }
     let filtered = lines
@@ -81,7 +87,7 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
     let mut control = datagrams.control;
     // What lies behind a router is not the other end of one's own link.
     if hosts.router.is_none() {
-        control.extend(link_control(sender, receiver, filtered));
+        control.extend(link_control(hosts, filtered));
     }
     let mut ledger = Ledger {
         offered_packets: Some(datagrams.offered),
@@ -102,35 +108,27 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
 /// The ledger of a TCP trial, in bytes of payload. TCP sends again what is dropped, so packets that were take no part
 /// in it: they are cross-checks.
 pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) -> Ledger {
-    let Hosts {
-        sender, receiver, ..
-    } = hosts;
-    let mut control = vec![
-        ControlLine {
-            kind: ControlKind::Acknowledgement,
-            from: Side::Receiver,
-            sent_packets: receiver.protocol("Tcp.OutSegs"),
-            received_packets: sender.protocol("Tcp.InSegs"),
-            in_balance: false,
-        },
-        ControlLine {
-            kind: ControlKind::Retransmission,
-            from: Side::Sender,
-            sent_packets: sender.protocol("Tcp.RetransSegs"),
-            received_packets: None,
-            in_balance: false,
-        },
+    let (sender, receiver) = (hosts.sender, hosts.receiver);
+    let acknowledged = [
+        receiver.protocol("Tcp.OutSegs"),
+        sender.protocol("Tcp.InSegs"),
     ];
-    control.extend(discovery(sender, receiver));
+    let sent_again = [sender.protocol("Tcp.RetransSegs"), None];
+    let mut control = vec![
+        told(ControlKind::Acknowledgement, Side::Receiver, acknowledged),
+        told(ControlKind::Retransmission, Side::Sender, sent_again),
+    ];
+    control.extend(discovery(hosts));
     let dropped = loss_lines(hosts).into_iter().filter_map(|line| {
-        Some(CrossCheck {
-            side: line.side,
-            counter: format!("packets, {}: {}", line.place, line.counter),
-            packets: line.packets.filter(|&packets| packets > 0)?,
-        })
+        let counter = format!("packets, {}: {}", line.place, line.counter);
+        check(
+            line.side,
+            counter,
+            line.packets.filter(|&packets| packets > 0),
+        )
     });
-    let mut checks = cross_checks(hosts);
-    checks.extend(dropped);
+    let mut cross_checks = cross_checks(hosts);
+    cross_checks.extend(dropped);
     Ledger {
         offered_packets: None,
         delivered_packets: None,
@@ -141,28 +139,26 @@ pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) ->
         control,
         residual_packets: None,
         residual_bytes: Some(offered_bytes as i64 - delivered_bytes as i64),
-        cross_checks: checks,
+        cross_checks,
     }
 }
 
 /// Datagrams that the kernel says it dropped at a place beyond what the place's line has.
-fn beyond_counters(
-    lines: &[LedgerLine],
-    sender: Account<'_>,
-    receiver: Account<'_>,
-) -> Vec<LedgerLine> {
+fn beyond_counters(lines: &[LedgerLine], hosts: Hosts<'_>) -> Vec<LedgerLine> {
     let mut dropped: BTreeMap<(LossPlace, Side), Vec<DropReason>> = BTreeMap::new();
-    for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
+    for (side, host, _) in hosts.ends() {
         for reason in host.drop_reasons().unwrap_or_default() {
-            // A driver's own are in tx_dropped, which the ring's line has.
-            let place = reason.place.filter(|place| *place != LossPlace::DeviceTx);
-            if let Some(place) = place {
-                let side = if is_of_link(place) {
-                    Side::Receiver
-                } else {
-                    side
-                };
-                dropped.entry((place, side)).or_default().push(reason);
+            match reason.place {
+                // A driver's own are in tx_dropped, which the ring's line has.
+                None | Some(LossPlace::DeviceTx) => {}
+                Some(place) => {
+                    let side = if is_of_link(place) {
+                        Side::Receiver
+                    } else {
+                        side
+                    };
+                    dropped.entry((place, side)).or_default().push(reason);
+                }
             }
         }
     }
@@ -171,12 +167,15 @@ fn beyond_counters(
             .iter()
             .filter(|line| (line.place, line.side) == (place, side));
         let counted = counted.next().and_then(|line| line.packets).unwrap_or(0);
-        let sum = |reasons: &[&DropReason]| reasons.iter().map(|one| one.packets).sum::<u64>();
-        let all: Vec<&DropReason> = reasons.iter().collect();
-        let mut udp = all.clone();
-        udp.retain(|reason| reason.protocol == DropProtocol::Udp);
-        let packets = sum(&udp).min(sum(&all).saturating_sub(counted));
-        let names: Vec<String> = udp.iter().map(|reason| reason.name()).collect();
+        let all: u64 = reasons.iter().map(|reason| reason.packets).sum();
+        let udp = || {
+            reasons
+                .iter()
+                .filter(|one| one.protocol == DropProtocol::Udp)
+        };
+        let of_udp: u64 = udp().map(|reason| reason.packets).sum();
+        let packets = of_udp.min(all.saturating_sub(counted));
+        let names: Vec<String> = udp().map(DropReason::name).collect();
         let less = if counted > 0 { " less the counter" } else { "" };
         let counter = format!("drop reason {}{less}", names.join(" + "));
         (packets > 0).then(|| line(place, side, &counter, Some(packets)))
@@ -223,12 +222,8 @@ fn add_filtered_sends(
 
 /// Every place of the hosts, in the order in which a packet passes them.
 fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
-    let Hosts {
-        sender, receiver, ..
-    } = hosts;
-    let sides = [(Side::Sender, sender), (Side::Receiver, receiver)];
     let of_hosts = |is_way_out: bool| {
-        sides.into_iter().flat_map(move |(side, host)| {
+        hosts.ends().into_iter().flat_map(move |(side, host, _)| {
             let here = COUNTED.iter().filter(move |counted| {
                 !is_of_link(counted.place) && (counted.place.way() == Way::Out) == is_way_out
             });
@@ -246,18 +241,12 @@ fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
 
 /// What was lost between the hosts: in rings, in the backlog, and at the router, if there is one.
 fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
-    let Hosts {
-        sender,
-        router,
-        receiver,
-        ..
-    } = hosts;
-    let backlog = sender.softnet_dropped();
-    let ends = sender.tx_dropped().zip(receiver.tx_dropped());
-    let ends = ends.map(|(sender, receiver)| sender + receiver);
+    let backlog = hosts.sender.softnet_dropped();
+    let ends = hosts.ends().map(|(_, host, _)| host.tx_dropped());
+    let ends: Option<u64> = ends.into_iter().sum();
     let at = |place, counter, packets| line(place, Side::Receiver, counter, packets);
     let behind = at(LossPlace::Backlog, "softnet_stat dropped", backlog);
-    let Some(router) = router else {
+    let Some(router) = hosts.router else {
         let in_ring = || Some(ends?.saturating_sub(backlog?));
         let counter = "tx_dropped of both ends less softnet_stat's dropped";
         return vec![at(LossPlace::RxRing, counter, in_ring()), behind];
@@ -308,50 +297,38 @@ fn line(place: LossPlace, side: Side, counter: &str, packets: Option<u64>) -> Le
 }
 
 fn cross_checks(hosts: Hosts<'_>) -> Vec<CrossCheck> {
-    let Hosts {
-        sender, receiver, ..
-    } = hosts;
     let mut checks = Vec::new();
-    for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
-        let mut check = |counter: &str, packets: Option<u64>| {
-            checks.extend(packets.map(|packets| CrossCheck {
-                side,
-                counter: String::from(counter),
-                packets,
-            }));
-        };
-        check(
-            "tx_packets",
-            host.interfaces(|one| Some(one.link.tx_packets)),
-        );
-        check(
-            "tx_dropped",
-            host.interfaces(|one| Some(one.link.tx_dropped)),
-        );
-        check(
-            "rx_packets",
-            host.interfaces(|one| Some(one.link.rx_packets)),
-        );
-        check(
-            "rx_dropped",
-            host.interfaces(|one| Some(one.link.rx_dropped)),
-        );
-        check("Ip.OutDiscards", host.protocol("Ip.OutDiscards"));
-        check("Udp.SndbufErrors", host.protocol("Udp.SndbufErrors"));
-        check("Udp.InErrors", host.protocol("Udp.InErrors"));
-        check("Udp.InDatagrams", host.protocol("Udp.InDatagrams"));
-        let gaps = host.drop_reason_gaps();
-        check(
-            "drop reasons: no room",
-            gaps.map(|gaps| gaps.overflow_packets),
-        );
-        check(
-            "drop reasons: of no known namespace of the machine",
-            gaps.map(|gaps| gaps.unattributed_packets),
-        );
-        check(
-            "drop reasons: not seen on the machine",
-            gaps.and_then(|gaps| gaps.missed_events),
+    for (side, host, _) in hosts.ends() {
+        let link = |of: fn(&LinkCounters) -> u64| host.interfaces(|one| Some(of(&one.link)));
+        let frames = [
+            ("tx_packets", link(|link| link.tx_packets)),
+            ("tx_dropped", link(|link| link.tx_dropped)),
+            ("rx_packets", link(|link| link.rx_packets)),
+            ("rx_dropped", link(|link| link.rx_dropped)),
+        ];
+        let protocols = [
+            "Ip.OutDiscards",
+            "Udp.SndbufErrors",
+            "Udp.InErrors",
+            "Udp.InDatagrams",
+        ];
+        let protocols = protocols.map(|name| (name, host.protocol(name)));
+        let gaps = host.drop_reason_gaps().map(|gaps| {
+            [
+                ("no room", Some(gaps.overflow_packets)),
+                (
+                    "of no known namespace of the machine",
+                    Some(gaps.unattributed_packets),
+                ),
+                ("not seen on the machine", gaps.missed_events),
+            ]
+        });
+        let counted = frames.into_iter().chain(protocols);
+        checks.extend(counted.filter_map(|(name, packets)| check(side, name, packets)));
+        checks.extend(
+            gaps.into_iter().flatten().filter_map(|(what, packets)| {
+                check(side, format!("drop reasons: {what}"), packets)
+            }),
         );
     }
     if let Some(router) = hosts.router {
@@ -359,41 +336,51 @@ fn cross_checks(hosts: Hosts<'_>) -> Vec<CrossCheck> {
             ("Ip.ForwDatagrams", "IPv4"),
             ("Ip6OutForwDatagrams", "IPv6"),
         ] {
-            checks.extend(router.protocol(name).map(|packets| CrossCheck {
-                side: Side::Receiver,
-                counter: format!("forwarded by the router, {family} ({name})"),
-                packets,
-            }));
+            let counter = format!("forwarded by the router, {family} ({name})");
+            checks.extend(check(Side::Receiver, counter, router.protocol(name)));
         }
     }
     checks
 }
 
+fn check(side: Side, counter: impl Into<String>, packets: Option<u64>) -> Option<CrossCheck> {
+    Some(CrossCheck {
+        side,
+        counter: counter.into(),
+        packets: packets?,
+    })
+}
+
+/// Control packets that a host sent and that its peer received, out of the balance.
+fn told(kind: ControlKind, from: Side, [sent, received]: [Option<u64>; 2]) -> ControlLine {
+    ControlLine {
+        kind,
+        from,
+        sent_packets: sent,
+        received_packets: received,
+        in_balance: false,
+    }
+}
+
 /// ARP and neighbour discovery of a UDP trial. What a filter took away makes the receiving side's
 /// count of other frames meaningless.
-fn link_control(sender: Account<'_>, receiver: Account<'_>, filtered: bool) -> Vec<ControlLine> {
-    let mut lines = Vec::new();
-    for (from, host, peer) in [
-        (Side::Sender, sender, receiver),
-        (Side::Receiver, receiver, sender),
-    ] {
-        lines.push(ControlLine {
-            kind: ControlKind::Arp,
+fn link_control(hosts: Hosts<'_>, filtered: bool) -> Vec<ControlLine> {
+    let arp = hosts.ends().map(|(from, host, peer)| {
+        let sent = frames_besides_ip(
+            host.interfaces(|one| Some(one.link.tx_packets + one.link.tx_dropped)),
+            sum(host, ["Ip.OutTransmits", "Ip6OutTransmits"]),
+        );
+        let received = frames_besides_ip(
+            peer.interfaces(|one| Some(one.link.rx_packets)),
+            sum(peer, ["Ip.InReceives", "Ip6InReceives"]),
+        );
+        told(
+            ControlKind::Arp,
             from,
-            sent_packets: frames_besides_ip(
-                host.interfaces(|one| Some(one.link.tx_packets + one.link.tx_dropped)),
-                sum(host, ["Ip.OutTransmits", "Ip6OutTransmits"]),
-            ),
-            received_packets: frames_besides_ip(
-                peer.interfaces(|one| Some(one.link.rx_packets)),
-                sum(peer, ["Ip.InReceives", "Ip6InReceives"]),
-            )
-            .filter(|_| !filtered),
-            in_balance: false,
-        });
-    }
-    lines.extend(discovery(sender, receiver));
-    lines
+            [sent, received.filter(|_| !filtered)],
+        )
+    });
+    arp.into_iter().chain(discovery(hosts)).collect()
 }
 
 /// Frames that no IP layer counted. `None` when this kernel does not count what IP transmits (before
@@ -407,17 +394,10 @@ fn sum(host: Account<'_>, names: [&str; 2]) -> Option<u64> {
     names.iter().map(|name| host.protocol(name)).sum()
 }
 
-fn discovery(sender: Account<'_>, receiver: Account<'_>) -> [ControlLine; 2] {
-    [
-        (Side::Sender, sender, receiver),
-        (Side::Receiver, receiver, sender),
-    ]
-    .map(|(from, host, peer)| ControlLine {
-        kind: ControlKind::NeighbourDiscovery,
-        from,
-        sent_packets: host.protocol("Icmp6OutMsgs"),
-        received_packets: peer.protocol("Icmp6InMsgs"),
-        in_balance: false,
+fn discovery(hosts: Hosts<'_>) -> [ControlLine; 2] {
+    hosts.ends().map(|(from, host, peer)| {
+        let counts = [host.protocol("Icmp6OutMsgs"), peer.protocol("Icmp6InMsgs")];
+        told(ControlKind::NeighbourDiscovery, from, counts)
     })
 }
 

@@ -29,7 +29,7 @@ use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
 use crate::drop_reasons::DropReasonsError;
 use crate::host::{HostCounters, HostSnapshot, InterfaceCounters};
-use crate::proc::CpuSample;
+use crate::proc::{CpuSample, LinkCounters};
 
 /// One host's counters at the beginning and at the end.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +57,37 @@ pub(crate) struct Counted {
     pub place: LossPlace,
     /// The kernel's counters, by their own names.
     pub counter: &'static str,
-    read: fn(Account<'_>, Families) -> Option<u64>,
 }
 
 impl Counted {
     /// How many there were.
     pub fn packets(&self, account: Account<'_>, families: Families) -> Option<u64> {
-        (self.read)(account, families)
+        match self.place {
+            LossPlace::IpOutput => {
+                let all = account.protocols(&["Ip.OutDiscards"], families)?;
+                let below = account.qdisc_drops()? + account.tx_dropped()?;
+                Some(all.saturating_sub(below + account.filtered_out()))
+            }
+            LossPlace::SendQueue => account.qdisc_drops(),
+            LossPlace::DeviceTx => account.tx_dropped(),
+            LossPlace::RxRing => account.lost_in_rings(),
+            LossPlace::Xdp => account.interfaces(|one| one.xdp_drops),
+            LossPlace::DeviceRx => account.interfaces(|one| Some(one.link.rx_dropped)),
+            LossPlace::Backlog => account.softnet_dropped(),
+            LossPlace::Nftables => account.growth(|host| host.nftables_drops),
+            LossPlace::IpInput => {
+                let names = [
+                    "Ip.InHdrErrors",
+                    "Ip.InAddrErrors",
+                    "Ip.InUnknownProtos",
+                    "Ip.InDiscards",
+                ];
+                let refused = account.protocols(&names, families)?;
+                Some(refused + account.protocol("TcpExt.IPReversePathFilter").unwrap_or(0))
+            }
+            // One counter of UDP.
+            _ => account.protocols(&[self.counter], families),
+        }
     }
 
     /// Packets of the kinds that the counter counts, by the kernel's reasons.
@@ -89,16 +113,8 @@ fn has_counter(place: LossPlace) -> bool {
     COUNTED.iter().any(|counted| counted.place == place)
 }
 
-const fn counted(
-    place: LossPlace,
-    counter: &'static str,
-    read: fn(Account<'_>, Families) -> Option<u64>,
-) -> Counted {
-    Counted {
-        place,
-        counter,
-        read,
-    }
+const fn counted(place: LossPlace, counter: &'static str) -> Counted {
+    Counted { place, counter }
 }
 
 /// Every place of a host, in the order in which a packet passes them.
@@ -106,69 +122,28 @@ pub(crate) const COUNTED: [Counted; 13] = [
     counted(
         LossPlace::IpOutput,
         "Ip.OutDiscards less qdisc drops, tx_dropped and what filters dropped on the way out",
-        |account, families| {
-            let all = account.protocols(&["Ip.OutDiscards"], families)?;
-            let below = account.qdisc_drops()? + account.tx_dropped()?;
-            Some(all.saturating_sub(below + account.filtered_out()))
-        },
     ),
-    counted(LossPlace::SendQueue, "root qdisc drops", |account, _| {
-        account.qdisc_drops()
-    }),
-    counted(LossPlace::DeviceTx, "tx_dropped", |account, _| {
-        account.tx_dropped()
-    }),
+    counted(LossPlace::SendQueue, "root qdisc drops"),
+    counted(LossPlace::DeviceTx, "tx_dropped"),
     counted(
         LossPlace::RxRing,
         "rx_missed_errors, and tx_dropped of a veth's other end less rx_dropped",
-        |account, _| account.lost_in_rings(),
     ),
-    counted(LossPlace::Xdp, "rx_queue_N_xdp_drops", |account, _| {
-        account.interfaces(|one| one.xdp_drops)
-    }),
-    counted(LossPlace::DeviceRx, "rx_dropped", |account, _| {
-        account.interfaces(|one| Some(one.link.rx_dropped))
-    }),
-    counted(LossPlace::Backlog, "softnet_stat dropped", |account, _| {
-        account.softnet_dropped()
-    }),
+    counted(LossPlace::Xdp, "rx_queue_N_xdp_drops"),
+    counted(LossPlace::DeviceRx, "rx_dropped"),
+    counted(LossPlace::Backlog, "softnet_stat dropped"),
     counted(
         LossPlace::Nftables,
         "counters of nftables and iptables rules that drop",
-        |account, _| difference(account.after.nftables_drops, account.before.nftables_drops),
     ),
     counted(
         LossPlace::IpInput,
         "Ip.InHdrErrors + InAddrErrors + InUnknownProtos + InDiscards + TcpExt.IPReversePathFilter",
-        |account, families| {
-            let names = [
-                "Ip.InHdrErrors",
-                "Ip.InAddrErrors",
-                "Ip.InUnknownProtos",
-                "Ip.InDiscards",
-            ];
-            let refused = account.protocols(&names, families)?;
-            Some(refused + account.protocol("TcpExt.IPReversePathFilter").unwrap_or(0))
-        },
     ),
-    counted(LossPlace::NoSocket, "Udp.NoPorts", |account, families| {
-        account.protocols(&["Udp.NoPorts"], families)
-    }),
-    counted(
-        LossPlace::Checksum,
-        "Udp.InCsumErrors",
-        |account, families| account.protocols(&["Udp.InCsumErrors"], families),
-    ),
-    counted(
-        LossPlace::ProtocolMemory,
-        "Udp.MemErrors",
-        |account, families| account.protocols(&["Udp.MemErrors"], families),
-    ),
-    counted(
-        LossPlace::SocketBuffer,
-        "Udp.RcvbufErrors",
-        |account, families| account.protocols(&["Udp.RcvbufErrors"], families),
-    ),
+    counted(LossPlace::NoSocket, "Udp.NoPorts"),
+    counted(LossPlace::Checksum, "Udp.InCsumErrors"),
+    counted(LossPlace::ProtocolMemory, "Udp.MemErrors"),
+    counted(LossPlace::SocketBuffer, "Udp.RcvbufErrors"),
 ];
 
 impl Account<'_> {
@@ -178,11 +153,8 @@ impl Account<'_> {
         let packets = |counted: &Counted| {
             let by_counter = counted.packets(self, Families::All);
             let by_reason = counted.by_reason(&reasons);
-            let packets = match by_counter {
-                Some(packets) => Some(packets.max(by_reason)),
-                None => (by_reason > 0).then_some(by_reason),
-            };
-            (counted.place, packets)
+            let by_reason = (by_reason > 0).then_some(by_reason);
+            (counted.place, by_counter.max(by_reason))
         };
         let mut drops: BTreeMap<_, _> = COUNTED.iter().map(packets).collect();
         for reason in &reasons {
@@ -265,8 +237,11 @@ impl Account<'_> {
 
     /// The growth of one counter of a protocol.
     pub(crate) fn protocol(self, name: &str) -> Option<u64> {
-        let [after, before] = [self.after, self.before].map(|one| one.protocols.get(name).copied());
-        difference(after, before)
+        self.growth(|host| host.protocols.get(name).copied())
+    }
+
+    fn growth(self, counter: impl Fn(&HostSnapshot) -> Option<u64>) -> Option<u64> {
+        difference(counter(self.after), counter(self.before))
     }
 
     fn protocols(self, names: &[&str], families: Families) -> Option<u64> {
@@ -308,8 +283,7 @@ impl Account<'_> {
     /// What rules dropped on the way out, by their counters, and by drop reasons where rules without one may be what
     /// dropped.
     pub(crate) fn filtered_out(self) -> u64 {
-        let [after, before] = [self.after, self.before].map(|one| one.nftables_drops_out);
-        let counted = difference(after, before).unwrap_or(0);
+        let counted = self.growth(|host| host.nftables_drops_out).unwrap_or(0);
         let may_drop = self.after.uncounted.iter().chain(&self.before.uncounted);
         let mut may_drop = may_drop.filter(|one| one.place == LossPlace::Nftables);
         if !may_drop.any(|one| one.ways.contains(&Way::Out)) {
@@ -319,12 +293,9 @@ impl Account<'_> {
         let of_filters = |reason: &&DropReason| {
             reason.place == Some(LossPlace::Nftables) && reason.protocol == DropProtocol::Udp
         };
-        let told: u64 = reasons
-            .iter()
-            .filter(of_filters)
-            .map(|one| one.packets)
-            .sum();
-        let all = difference(self.after.nftables_drops, self.before.nftables_drops).unwrap_or(0);
+        let told = reasons.iter().filter(of_filters);
+        let told: u64 = told.map(|one| one.packets).sum();
+        let all = self.growth(|host| host.nftables_drops).unwrap_or(0);
         counted + told.saturating_sub(all)
     }
 
@@ -340,15 +311,13 @@ impl Account<'_> {
     fn lost_in_rings(self) -> Option<u64> {
         let (before, after) = self.both_interfaces()?;
         let lost = |(index, now): (&u32, &InterfaceCounters)| {
-            let new = InterfaceCounters {
-                peer_tx_dropped: Some(0),
-                ..InterfaceCounters::default()
-            };
-            let then = before.get(index).unwrap_or(&new);
-            let by_peer = difference(now.peer_tx_dropped, then.peer_tx_dropped)?;
-            let in_backlog = now.link.rx_dropped.saturating_sub(then.link.rx_dropped);
-            let missed = now.link.rx_missed.saturating_sub(then.link.rx_missed);
-            Some(missed + by_peer.saturating_sub(in_backlog))
+            let then = before.get(index);
+            let link = now
+                .link
+                .since(then.map_or_else(LinkCounters::default, |then| then.link));
+            let by_peer = then.map_or(Some(0), |then| then.peer_tx_dropped);
+            let by_peer = difference(now.peer_tx_dropped, by_peer)?;
+            Some(link.rx_missed + by_peer.saturating_sub(link.rx_dropped))
         };
         after.iter().map(lost).sum()
     }
@@ -357,11 +326,8 @@ impl Account<'_> {
     pub(crate) fn softnet_dropped(self) -> Option<u64> {
         let after = self.after.softnet_dropped.as_ref()?;
         let cores = after.iter().zip(self.before.softnet_dropped.as_ref()?);
-        Some(
-            cores
-                .map(|(after, before)| u64::from(after.wrapping_sub(*before)))
-                .sum(),
-        )
+        let lost = cores.map(|(after, before)| u64::from(after.wrapping_sub(*before)));
+        Some(lost.sum())
     }
 }
 
@@ -442,38 +408,28 @@ fn changed_interfaces(
     let (before, after) = (before.interfaces.as_ref()?, after.interfaces.as_ref()?);
     let delta = |(index, now): (&u32, &InterfaceCounters)| {
         let then = before.get(index);
-        let link = then.map(|then| then.link).unwrap_or_default();
-        let (tx_packets, rx_packets) = (
-            now.link.tx_packets.saturating_sub(link.tx_packets),
-            now.link.rx_packets.saturating_sub(link.rx_packets),
-        );
+        let link = now
+            .link
+            .since(then.map_or_else(LinkCounters::default, |then| then.link));
         let line_bits_per_second = line_of(&now.name);
         let line = line_bits_per_second.and_then(Line::new);
         let share = |packets, bytes| line?.share_of_counters(packets, bytes, seconds);
+        let qdisc_drops = then.map_or(Some(0), |then| then.qdisc_drops);
         InterfaceDelta {
             name: now.name.clone(),
-            tx_packets,
-            tx_line_ratio: share(tx_packets, now.link.tx_bytes.saturating_sub(link.tx_bytes)),
-            rx_line_ratio: share(rx_packets, now.link.rx_bytes.saturating_sub(link.rx_bytes)),
+            tx_packets: link.tx_packets,
+            tx_line_ratio: share(link.tx_packets, link.tx_bytes),
+            rx_line_ratio: share(link.rx_packets, link.rx_bytes),
             line_bits_per_second,
-            tx_dropped_packets: now.link.tx_dropped.saturating_sub(link.tx_dropped),
-            rx_packets,
-            rx_dropped_packets: now.link.rx_dropped.saturating_sub(link.rx_dropped),
-            qdisc_dropped_packets: difference(
-                now.qdisc_drops,
-                then.map_or(Some(0), |then| then.qdisc_drops),
-            ),
+            tx_dropped_packets: link.tx_dropped,
+            rx_packets: link.rx_packets,
+            rx_dropped_packets: link.rx_dropped,
+            qdisc_dropped_packets: difference(now.qdisc_drops, qdisc_drops),
         }
     };
     let changed = |one: &InterfaceDelta| {
-        let counts = [
-            one.tx_packets,
-            one.tx_dropped_packets,
-            one.rx_packets,
-            one.rx_dropped_packets,
-            one.qdisc_dropped_packets.unwrap_or(0),
-        ];
-        counts.iter().any(|&count| count > 0)
+        one.tx_packets + one.tx_dropped_packets + one.rx_packets + one.rx_dropped_packets > 0
+            || one.qdisc_dropped_packets > Some(0)
     };
     Some(after.iter().map(delta).filter(changed).collect())
 }
@@ -490,10 +446,7 @@ mod losses_tests;
 
 #[cfg(test)]
 mod account_tests {
-    use nicpoll_model::LossPlace;
-
     use super::*;
-    use crate::proc::LinkCounters;
 
     fn snapshot(tx_packets: &[u64]) -> HostSnapshot {
         let interface = |(index, tx_packets): (u32, &u64)| {

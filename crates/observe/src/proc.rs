@@ -22,6 +22,34 @@ pub struct ProcError {
     pub expected: &'static str,
 }
 
+/// A line of a file, for whoever misses something in it.
+#[derive(Clone, Copy)]
+struct Line(&'static str, usize);
+
+impl Line {
+    fn lacks(self, expected: &'static str) -> ProcError {
+        let Line(file, line) = self;
+        ProcError {
+            file,
+            line,
+            expected,
+        }
+    }
+}
+
+/// The lines of a file.
+fn lines<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = (Line, &'a str)> {
+    (1..)
+        .zip(text.lines())
+        .map(move |(number, line)| (Line(file, number), line))
+}
+
+/// The counts that a line begins with; `None` when there are fewer.
+fn counts<'a, const N: usize>(words: impl Iterator<Item = &'a str>) -> Option<[u64; N]> {
+    let counts = words.map_while(|word| word.parse().ok()).take(N);
+    counts.collect::<Vec<u64>>().try_into().ok()
+}
+
 /// Time of one core since boot, in clock ticks of `USER_HZ`, from a `cpuN` line of `/proc/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreTicks {
@@ -50,9 +78,9 @@ impl CoreTicks {
     }
 }
 
-/// What `/proc/stat` says of the cores and of context switches.
+/// What `/proc/stat` says of the cores, of context switches and of interrupts at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcStat {
+pub struct CpuSample {
     /// One entry a core that is online.
     pub cores: Vec<CoreTicks>,
     /// Context switches since boot, all cores.
@@ -63,109 +91,77 @@ pub struct ProcStat {
 }
 
 /// Reads `/proc/stat` (proc_stat(5)).
-pub fn parse_stat(text: &str) -> Result<ProcStat, ProcError> {
-    let mut stat = ProcStat::default();
-    let mut saw_switches = false;
-    for (index, line) in text.lines().enumerate() {
-        let error = |expected| ProcError {
-            file: "/proc/stat",
-            line: index + 1,
-            expected,
-        };
-        let mut words = line.split_ascii_whitespace();
-        let Some(name) = words.next() else { continue };
-        if name == "ctxt" {
-            stat.context_switches = words
-                .next()
-                .and_then(|word| word.parse().ok())
-                .ok_or_else(|| error("a count of context switches was expected"))?;
-            saw_switches = true;
-        } else if name == "intr" {
-            let total = words.next().and_then(|word| word.parse().ok());
-            stat.interrupts =
-                Some(total.ok_or_else(|| error("a count of interrupts was expected"))?);
-        } else if let Some(core) = name.strip_prefix("cpu").filter(|core| !core.is_empty()) {
-            let core = core
-                .parse()
-                .map_err(|_| error("a core's number was expected after 'cpu'"))?;
-            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-            let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
-                return Err(error("eight counts of ticks were expected"));
-            };
-            stat.cores.push(CoreTicks {
-                core,
-                user,
-                nice,
-                system,
-                idle: idle.saturating_add(iowait),
-                irq,
-                softirq,
-                steal,
-            });
+pub fn parse_stat(text: &str) -> Result<CpuSample, ProcError> {
+    const STAT: &str = "/proc/stat";
+    let (mut cores, mut switches, mut interrupts) = (Vec::new(), None, None);
+    for (at, line) in lines(STAT, text) {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let words = rest.split_ascii_whitespace();
+        let core = name.strip_prefix("cpu").filter(|core| !core.is_empty());
+        match (name, core) {
+            ("ctxt", _) => {
+                let [count] = counts(words)
+                    .ok_or_else(|| at.lacks("a count of context switches was expected"))?;
+                switches = Some(count);
+            }
+            ("intr", _) => {
+                let [count] =
+                    counts(words).ok_or_else(|| at.lacks("a count of interrupts was expected"))?;
+                interrupts = Some(count);
+            }
+            (_, Some(core)) => {
+                let core = core.parse();
+                let core =
+                    core.map_err(|_| at.lacks("a core's number was expected after 'cpu'"))?;
+                let [user, nice, system, idle, iowait, irq, softirq, steal] =
+                    counts(words).ok_or_else(|| at.lacks("eight counts of ticks were expected"))?;
+                cores.push(CoreTicks {
+                    core,
+                    user,
+                    nice,
+                    system,
+                    idle: idle.saturating_add(iowait),
+                    irq,
+                    softirq,
+                    steal,
+                });
+            }
+            _ => {}
         }
     }
-    let missing = |expected| ProcError {
-        file: "/proc/stat",
-        line: text.lines().count(),
-        expected,
-    };
-    if stat.cores.is_empty() {
-        return Err(missing("a line for each core was expected"));
+    let end = Line(STAT, text.lines().count());
+    if cores.is_empty() {
+        return Err(end.lacks("a line for each core was expected"));
     }
-    if !saw_switches {
-        return Err(missing("a line 'ctxt' was expected"));
-    }
-    Ok(stat)
+    Ok(CpuSample {
+        cores,
+        context_switches: switches.ok_or_else(|| end.lacks("a line 'ctxt' was expected"))?,
+        interrupts,
+    })
 }
 
 /// Counters of each interface by name, from `/proc/net/dev`. Its column of frames dropped on the way in has those that
 /// the card had no descriptor for.
 pub fn parse_net_dev(text: &str) -> Result<Vec<(&str, LinkCounters)>, ProcError> {
-    let mut interfaces = Vec::new();
     // Two lines of headings come first.
-    for (index, line) in text.lines().enumerate().skip(2) {
-        let error = |expected| ProcError {
-            file: "/proc/net/dev",
-            line: index + 1,
-            expected,
-        };
-        let (name, counts) = line
+    let interfaces = lines("/proc/net/dev", text).skip(2).map(|(at, line)| {
+        let (name, columns) = line
             .rsplit_once(':')
-            .ok_or_else(|| error("an interface and ':' were expected"))?;
-        let counts: Vec<u64> = counts
-            .split_ascii_whitespace()
-            .map_while(|word| word.parse().ok())
-            .collect();
-        let [
-            rx_bytes,
-            rx_packets,
-            _,
-            rx_dropped,
-            _,
-            _,
-            _,
-            _,
-            tx_bytes,
-            tx_packets,
-            _,
-            tx_dropped,
-            ..,
-        ] = counts[..]
-        else {
-            return Err(error("eight counts for each direction were expected"));
-        };
+            .ok_or_else(|| at.lacks("an interface and ':' were expected"))?;
+        let columns: [u64; 12] = counts(columns.split_ascii_whitespace())
+            .ok_or_else(|| at.lacks("eight counts for each direction were expected"))?;
         let link = LinkCounters {
-            tx_packets,
-            tx_bytes,
-            tx_dropped,
-            rx_packets,
-            rx_bytes,
-            rx_dropped,
+            rx_bytes: columns[0],
+            rx_packets: columns[1],
+            rx_dropped: columns[3],
+            tx_bytes: columns[8],
+            tx_packets: columns[9],
+            tx_dropped: columns[11],
             rx_missed: 0,
         };
-        interfaces.push((name.trim(), link));
-    }
-    Ok(interfaces)
+        Ok((name.trim(), link))
+    });
+    interfaces.collect()
 }
 
 /// What `/proc/net/softnet_stat` counts of one core. Each count is of 32 bits and wraps.
@@ -179,34 +175,23 @@ pub struct Softnet {
 
 /// Reads `/proc/net/softnet_stat`: a line for each core that is online.
 pub fn parse_softnet(text: &str) -> Result<Vec<Softnet>, ProcError> {
-    let file = "/proc/net/softnet_stat";
-    let cores: Vec<Softnet> = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| {
-            let mut words = line.split_ascii_whitespace().skip(1);
-            let mut next = |expected| {
-                let count = words
-                    .next()
-                    .and_then(|word| u32::from_str_radix(word, 16).ok());
-                count.ok_or(ProcError {
-                    file,
-                    line: index + 1,
-                    expected,
-                })
-            };
-            Ok(Softnet {
-                dropped: next("a hexadecimal count of drops was expected in the second column")?,
-                cut_short: next("a hexadecimal count was expected in the third column")?,
-            })
+    const SOFTNET: &str = "/proc/net/softnet_stat";
+    let cores = lines(SOFTNET, text).map(|(at, line)| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let mut next = |expected| {
+            let count = words
+                .next()
+                .and_then(|word| u32::from_str_radix(word, 16).ok());
+            count.ok_or_else(|| at.lacks(expected))
+        };
+        Ok(Softnet {
+            dropped: next("a hexadecimal count of drops was expected in the second column")?,
+            cut_short: next("a hexadecimal count was expected in the third column")?,
         })
-        .collect::<Result<_, _>>()?;
+    });
+    let cores: Vec<Softnet> = cores.collect::<Result<_, _>>()?;
     if cores.is_empty() {
-        return Err(ProcError {
-            file,
-            line: 0,
-            expected: "a line for each core was expected",
-        });
+        return Err(Line(SOFTNET, 0).lacks("a line for each core was expected"));
     }
     Ok(cores)
 }
@@ -225,25 +210,20 @@ pub fn parse_netstat(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
 
 fn parse_pairs(file: &'static str, text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
     let mut counters = BTreeMap::new();
-    let mut lines = text.lines().enumerate();
-    while let Some((index, names)) = lines.next() {
-        let error = |expected| ProcError {
-            file,
-            line: index + 1,
-            expected,
-        };
+    let mut lines = lines(file, text);
+    while let Some((at, names)) = lines.next() {
         let (protocol, names) = names
             .split_once(':')
-            .ok_or_else(|| error("a protocol and ':' were expected"))?;
+            .ok_or_else(|| at.lacks("a protocol and ':' were expected"))?;
         let values = lines
             .next()
             .and_then(|(_, values)| values.strip_prefix(protocol)?.strip_prefix(':'))
-            .ok_or_else(|| error("a line of values of the same protocol was expected below"))?;
+            .ok_or_else(|| at.lacks("a line of values of the same protocol was expected below"))?;
         let mut values = values.split_ascii_whitespace();
         for name in names.split_ascii_whitespace() {
             let value = values
                 .next()
-                .ok_or_else(|| error("as many values as names were expected"))?;
+                .ok_or_else(|| at.lacks("as many values as names were expected"))?;
             // Tcp.MaxConn is -1, which counts nothing.
             if let Ok(value) = value.parse() {
                 counters.insert(format!("{protocol}.{name}"), value);
@@ -255,22 +235,13 @@ fn parse_pairs(file: &'static str, text: &str) -> Result<BTreeMap<String, u64>, 
 
 /// Counters of the IPv6 protocols by name (`Udp6RcvbufErrors`), from `/proc/net/snmp6`.
 pub fn parse_snmp6(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
-    text.lines()
-        .enumerate()
-        .map(|(index, line)| {
-            let mut words = line.split_ascii_whitespace();
-            let name = words.next();
-            let value = words.next().and_then(|word| word.parse().ok());
-            match (name, value) {
-                (Some(name), Some(value)) => Ok((String::from(name), value)),
-                _ => Err(ProcError {
-                    file: "/proc/net/snmp6",
-                    line: index + 1,
-                    expected: "a name and a count were expected",
-                }),
-            }
-        })
-        .collect()
+    let counters = lines("/proc/net/snmp6", text).map(|(at, line)| {
+        let counter = line
+            .split_once(char::is_whitespace)
+            .and_then(|(name, value)| Some((String::from(name), value.trim().parse().ok()?)));
+        counter.ok_or_else(|| at.lacks("a name and a count were expected"))
+    });
+    counters.collect()
 }
 
 /// Counters of an interface, as `ip -s link` shows them.
@@ -290,6 +261,22 @@ pub struct LinkCounters {
     pub rx_dropped: u64,
     /// Frames that the card had no receive descriptor for.
     pub rx_missed: u64,
+}
+
+impl LinkCounters {
+    /// What was counted since `earlier`.
+    pub(crate) fn since(self, earlier: LinkCounters) -> LinkCounters {
+        let grown = |of: fn(&LinkCounters) -> u64| of(&self).saturating_sub(of(&earlier));
+        LinkCounters {
+            tx_packets: grown(|link| link.tx_packets),
+            tx_bytes: grown(|link| link.tx_bytes),
+            tx_dropped: grown(|link| link.tx_dropped),
+            rx_packets: grown(|link| link.rx_packets),
+            rx_bytes: grown(|link| link.rx_bytes),
+            rx_dropped: grown(|link| link.rx_dropped),
+            rx_missed: grown(|link| link.rx_missed),
+        }
+    }
 }
 
 impl From<RtnlLinkStats64> for LinkCounters {
@@ -352,23 +339,15 @@ impl InterruptLine {
 /// # Errors
 /// When the first line does not name CPUs, or a line has a count that is none.
 pub fn parse_interrupts(text: &str) -> Result<Vec<InterruptLine>, ProcError> {
-    let mut lines = text.lines().enumerate();
+    let mut lines = lines(FILE, text);
     let cpus = lines.next().and_then(|(_, line)| parse_cpus(line));
-    let cpus = cpus.ok_or(ProcError {
-        file: FILE,
-        line: 1,
-        expected: "the names of CPUs were expected, such as CPU0",
-    })?;
+    let cpus =
+        cpus.ok_or_else(|| Line(FILE, 1).lacks("the names of CPUs were expected, such as CPU0"))?;
     let mut sources = Vec::new();
-    for (index, line) in lines {
-        let error = |expected| ProcError {
-            file: FILE,
-            line: index + 1,
-            expected,
-        };
+    for (at, line) in lines {
         let (irq, rest) = line
             .split_once(':')
-            .ok_or_else(|| error("a source and ':' were expected"))?;
+            .ok_or_else(|| at.lacks("a source and ':' were expected"))?;
         let mut rest = rest.trim_start();
         let mut by_cpu = Vec::new();
         for &cpu in &cpus {
@@ -377,7 +356,7 @@ pub fn parse_interrupts(text: &str) -> Result<Vec<InterruptLine>, ProcError> {
                 Ok(count) => by_cpu.push((cpu, count)),
                 // ERR and MIS have one count for the whole machine.
                 Err(_) if word.is_empty() => break,
-                Err(_) => return Err(error("a count for each CPU was expected")),
+                Err(_) => return Err(at.lacks("a count for each CPU was expected")),
             }
             rest = after.trim_start();
         }
@@ -425,11 +404,8 @@ pub fn parse_task_stat(text: &str) -> Result<(&str, char), ProcError> {
         let state = after.split_ascii_whitespace().next()?.chars().next()?;
         Some((name, state))
     };
-    parse().ok_or(ProcError {
-        file: "/proc/PID/stat",
-        line: 1,
-        expected: "a number, a name in parentheses and a letter were expected",
-    })
+    let expected = "a number, a name in parentheses and a letter were expected";
+    parse().ok_or_else(|| Line("/proc/PID/stat", 1).lacks(expected))
 }
 
 /// `Cpus_allowed_list` of `/proc/PID/status`.
@@ -442,10 +418,6 @@ pub fn parse_allowed_cpus(text: &str) -> Option<&str> {
 /// `USER_HZ`: ticks a second in which `/proc/stat` counts, fixed by the kernel's ABI on every
 /// architecture that nicpoll runs on.
 pub const TICKS_PER_SECOND: f64 = 100.0;
-
-/// Every core's account at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuSample(ProcStat);
 
 /// What happened between two samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -464,86 +436,68 @@ impl CpuSample {
     /// Reads the account now.
     pub fn now() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
-        Ok(CpuSample(parse_stat(&text).map_err(io::Error::other)?))
+        parse_stat(&text).map_err(io::Error::other)
     }
 
     /// Numbers of the cores that were online.
     pub fn cores(&self) -> Vec<u32> {
-        self.0.cores.iter().map(|ticks| ticks.core).collect()
+        self.cores.iter().map(|ticks| ticks.core).collect()
     }
 
     /// What `cores` did since `earlier`. A core that is missing from either sample is left out.
     pub fn since(&self, earlier: &CpuSample, cores: &[u32]) -> CpuDelta {
+        let interrupts = self.interrupts.zip(earlier.interrupts);
         let mut delta = CpuDelta {
             states: Vec::new(),
             busy_seconds: 0.0,
             context_switches: self
-                .0
                 .context_switches
-                .saturating_sub(earlier.0.context_switches),
-            interrupts: self
-                .0
-                .interrupts
-                .zip(earlier.0.interrupts)
-                .map(|(now, then)| now.saturating_sub(then)),
+                .saturating_sub(earlier.context_switches),
+            interrupts: interrupts.map(|(now, then)| now.saturating_sub(then)),
         };
-        let find = |sample: &ProcStat, core| {
-            sample
-                .cores
-                .iter()
-                .find(|ticks| ticks.core == core)
-                .copied()
+        let find = |sample: &CpuSample, core| {
+            let mut cores = sample.cores.iter();
+            cores.find(|ticks| ticks.core == core).copied()
         };
         for &core in cores {
-            if let (Some(before), Some(after)) = (find(&earlier.0, core), find(&self.0, core)) {
-                let ticks = ticks_between(before, after);
-                delta.states.push(shares(ticks));
-                delta.busy_seconds += ticks.busy() as f64 / TICKS_PER_SECOND;
+            if let (Some(before), Some(after)) = (find(earlier, core), find(self, core)) {
+                let (states, busy_ticks) = between(before, after);
+                delta.states.push(states);
+                delta.busy_seconds += busy_ticks as f64 / TICKS_PER_SECOND;
             }
         }
         delta
     }
 }
 
-/// The kernel's idle and iowait counts can step back a little, hence saturating.
-fn ticks_between(before: CoreTicks, after: CoreTicks) -> CoreTicks {
-    CoreTicks {
-        core: after.core,
-        user: after.user.saturating_sub(before.user),
-        nice: after.nice.saturating_sub(before.nice),
-        system: after.system.saturating_sub(before.system),
-        idle: after.idle.saturating_sub(before.idle),
-        irq: after.irq.saturating_sub(before.irq),
-        softirq: after.softirq.saturating_sub(before.softirq),
-        steal: after.steal.saturating_sub(before.steal),
-    }
-}
-
-fn shares(ticks: CoreTicks) -> CpuStates {
-    let total = ticks.user
-        + ticks.nice
-        + ticks.system
-        + ticks.idle
-        + ticks.irq
-        + ticks.softirq
-        + ticks.steal;
-    let share = |part: u64| {
-        if total == 0 {
-            0.0
-        } else {
-            part as f64 / total as f64
-        }
+/// Shares of the time between two samples, and the ticks in which the core worked. The kernel's idle and iowait counts
+/// can step back a little, hence saturating.
+fn between(before: CoreTicks, after: CoreTicks) -> (CpuStates, u64) {
+    let grown = |of: fn(CoreTicks) -> u64| of(after).saturating_sub(of(before));
+    let [user, nice, system] = [
+        grown(|it| it.user),
+        grown(|it| it.nice),
+        grown(|it| it.system),
+    ];
+    let [irq, softirq] = [grown(|it| it.irq), grown(|it| it.softirq)];
+    let [idle, steal] = [grown(|it| it.idle), grown(|it| it.steal)];
+    let busy = user + nice + system + irq + softirq;
+    let total = busy + idle + steal;
+    let share = |part: u64| match total {
+        0 => 0.0,
+        total => part as f64 / total as f64,
     };
-    CpuStates {
-        core: ticks.core,
-        user: share(ticks.user),
-        nice: share(ticks.nice),
-        system: share(ticks.system),
-        irq: share(ticks.irq),
-        softirq: share(ticks.softirq),
-        idle: share(ticks.idle),
-        steal: share(ticks.steal),
-    }
+    let states = CpuStates {
+        core: after.core,
+        user: share(user),
+        nice: share(nice),
+        system: share(system),
+        irq: share(irq),
+        softirq: share(softirq),
+        idle: share(idle),
+        steal: share(steal),
+    };
+    (states, busy)
 }
 
 #[cfg(test)]
@@ -745,7 +699,7 @@ mod cpu_tests {
     use super::*;
 
     fn sample(text: &str) -> CpuSample {
-        CpuSample(parse_stat(text).unwrap())
+        parse_stat(text).unwrap()
     }
 
     #[test]
@@ -775,6 +729,6 @@ mod cpu_tests {
 
     #[test]
     fn this_machine_is_read() {
-        assert!(!CpuSample::now().unwrap().0.cores.is_empty());
+        assert!(!CpuSample::now().unwrap().cores.is_empty());
     }
 }

@@ -395,7 +395,6 @@ mod tests {
             source,
             entries: 9,
             ns: 9,
-            longest_run: 9,
             storm_entries,
         };
         let irq = InterruptSource::Irq;

@@ -1,6 +1,5 @@
 use super::*;
 use crate::host::{HostSnapshot, InterfaceCounters};
-use crate::proc::LinkCounters;
 
 fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSnapshot {
     let interface = InterfaceCounters {
@@ -187,7 +186,7 @@ fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
         before: &before,
         after: &after,
     };
-    let arp = |filtered| link_control(account, account, filtered)[0];
+    let arp = |filtered| link_control(Hosts::pair(account, account), filtered)[0];
     assert_eq!(arp(false).sent_packets, Some(2));
     assert_eq!(arp(true).received_packets, None);
     assert_eq!(frames_besides_ip(Some(5), Some(6)), None);

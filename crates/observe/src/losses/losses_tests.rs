@@ -1,5 +1,4 @@
 use super::*;
-use crate::proc::LinkCounters;
 
 fn interface(name: &str, tx_dropped: u64, qdisc_drops: Option<u64>) -> InterfaceCounters {
     InterfaceCounters {
