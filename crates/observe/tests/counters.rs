@@ -18,6 +18,11 @@ fn snapshot(side: &Side) -> HostSnapshot {
     side.run(read).unwrap()
 }
 
+fn losses(before: &HostSnapshot, after: &HostSnapshot) -> (Drops, Vec<UncountedLoss>) {
+    let account = Account { before, after };
+    (account.drops(), account.uncounted())
+}
+
 /// Sends 1,000 datagrams and returns what the receiving host's counters say.
 fn lost_of_1000(pair: &Pair, from: &'static str, delivered: u64) -> (Drops, Vec<UncountedLoss>) {
     pair.listen(8 << 20);
@@ -25,11 +30,7 @@ fn lost_of_1000(pair: &Pair, from: &'static str, delivered: u64) -> (Drops, Vec<
     pair.send(from, RECEIVER, 1000);
     assert_eq!(pair.received(delivered), delivered);
     let after = snapshot(&pair.receiver);
-    let account = Account {
-        before: &before,
-        after: &after,
-    };
-    (account.drops(), account.uncounted())
+    losses(&before, &after)
 }
 
 fn sentences(uncounted: &[UncountedLoss], place: LossPlace) -> Vec<&str> {
@@ -58,24 +59,19 @@ const INPUT: &str = "input priority 0";
 #[test]
 fn a_rule_that_drops_is_counted_or_named() {
     needs!(Root, Ip, Nft);
-    let case = |rule: &str, counted, uncounted: Option<&str>| {
-        let uncounted = uncounted.as_slice();
-        assert_filter(
-            &[],
-            INPUT,
-            &rule.replace("MATCH", ONE_IN_TEN),
-            counted,
-            uncounted,
-        );
-    };
-    case("MATCH counter drop", 100, None);
-    case("MATCH counter log drop", 100, None);
-    case("MATCH counter reject", 100, None);
     let drop = "chain c of table inet t has a drop rule without a counter";
-    case("MATCH drop", 0, Some(drop));
-    case("counter MATCH drop", 0, Some(drop));
     let reject = "chain c of table inet t has a reject rule without a counter";
-    case("MATCH reject", 0, Some(reject));
+    for (rule, counted, uncounted) in [
+        ("MATCH counter drop", 100, None),
+        ("MATCH counter log drop", 100, None),
+        ("MATCH counter reject", 100, None),
+        ("MATCH drop", 0, Some(drop)),
+        ("counter MATCH drop", 0, Some(drop)),
+        ("MATCH reject", 0, Some(reject)),
+    ] {
+        let rule = rule.replace("MATCH", ONE_IN_TEN);
+        assert_filter(&[], INPUT, &rule, counted, uncounted.as_slice());
+    }
 }
 
 #[test]
@@ -188,11 +184,7 @@ fn what_a_filter_drops_on_the_way_out_is_at_one_place_with_a_counter_and_without
                 assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
             }
             let after = counters.snapshot();
-            let account = Account {
-                before: &before,
-                after: &after,
-            };
-            let drops = account.drops();
+            let (drops, _) = losses(&before, &after);
             [LossPlace::IpOutput, LossPlace::Nftables].map(|place| drops.at(place))
         };
         let [by_ip, by_filter] = pair.sender.run(move |_: &mut State| losses()).unwrap();
@@ -244,11 +236,7 @@ fn an_xdp_program_in_the_driver_is_counted_and_a_generic_one_is_named() {
         pair.send(SENDER, RECEIVER, 800);
         let received = pair.received(700);
         let after = snapshot(&pair.receiver);
-        let account = Account {
-            before: &before,
-            after: &after,
-        };
-        let (drops, found) = (account.drops(), account.uncounted());
+        let (drops, found) = losses(&before, &after);
         if is_counted {
             assert_eq!(drops.at(LossPlace::Xdp), Some(800 - received));
             assert_eq!(found, []);
@@ -272,10 +260,7 @@ fn a_full_ring_is_the_receivers_loss() {
     let received = pair.received(1000);
     assert!((200..900).contains(&received), "{received}");
     let after = [&pair.sender, &pair.receiver].map(snapshot);
-    let [sender, receiver] = [0, 1].map(|side| {
-        let (before, after) = (&before[side], &after[side]);
-        Account { before, after }.drops()
-    });
+    let [sender, receiver] = [0, 1].map(|side| losses(&before[side], &after[side]).0);
     let lost = receiver.at(LossPlace::RxRing).unwrap();
     // Some of the kernel's own packets may have found the ring full too.
     assert!(

@@ -55,108 +55,53 @@ pub enum Need {
     Time,
 }
 
-struct Row {
-    need: Need,
-    word: &'static str,
-    /// Why it is not there; null when it is, and where only the test can try.
-    probe: fn() -> Option<String>,
-    remedy: &'static str,
+/// How a need is looked for.
+enum Probe {
+    /// A program.
+    Program(&'static str),
+    /// Says why it is not there; null when it is.
+    Look(fn() -> Option<String>),
+    /// Only the test can try.
+    InTest,
 }
 
-const fn row(
-    need: Need,
-    word: &'static str,
-    probe: fn() -> Option<String>,
-    remedy: &'static str,
-) -> Row {
-    Row {
-        need,
-        word,
-        probe,
-        remedy,
-    }
-}
+use Probe::{InTest, Look, Program};
+
+/// A need, its word, how it is looked for, and the remedy.
+type Row = (Need, &'static str, Probe, &'static str);
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
+const INSTALL_ALL: &str = "as root on Debian, `cargo xtask test --all` installs it";
+const BUFFER: &str = "run the tests as root, or set net.core.rmem_max to 16 MiB";
+const NAMESPACE: &str = "run the tests as root, with sysctl kernel.unprivileged_userns_clone=1 and \
+                         kernel.apparmor_restrict_unprivileged_userns=0";
+const AXE: &str = "`cargo xtask test --all` installs it where there is npm";
+const SYSTEMD: &str = "install systemd; it need not run";
+const DEBUG: &str = "run the tests without --release";
 
+#[rustfmt::skip]
 const TABLE: [Row; 21] = [
-    row(Need::Root, "root", privileges, "run the tests as root"),
-    row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
-    row(
-        Need::ReceiveBuffer,
-        "receive-buffer",
-        receive_buffer,
-        "run the tests as root, or set net.core.rmem_max to 16 MiB",
-    ),
-    row(Need::Iperf, "iperf", programs::missing_iperf, INSTALL),
-    row(
-        Need::Iperf3,
-        "iperf3",
-        || programs::missing("iperf3"),
-        INSTALL,
-    ),
-    row(Need::Nft, "nft", || programs::missing("nft"), INSTALL),
-    row(
-        Need::Iptables,
-        "iptables",
-        || programs::missing("iptables-legacy-save"),
-        INSTALL,
-    ),
-    row(Need::Tc, "tc", || programs::missing("tc"), INSTALL),
-    row(Need::Ip, "ip", || programs::missing("ip"), INSTALL),
-    row(
-        Need::Ethtool,
-        "ethtool",
-        || programs::missing("ethtool"),
-        INSTALL,
-    ),
-    row(
-        Need::Ministat,
-        "ministat",
-        || programs::missing("ministat"),
-        INSTALL,
-    ),
-    row(
-        Need::Qemu,
-        "qemu",
-        || programs::missing("qemu-system-x86_64"),
-        INSTALL,
-    ),
-    row(Need::Postgres, "postgres", postgres::missing, INSTALL),
-    row(
-        Need::Chromium,
-        "chromium",
-        || programs::missing(chromium::PROGRAM),
-        "as root on Debian, `cargo xtask test --all` installs it",
-    ),
-    row(
-        Need::Axe,
-        "axe",
-        chromium::missing_axe,
-        "`cargo xtask test --all` installs it where there is npm",
-    ),
-    row(
-        Need::Systemd,
-        "systemd",
-        || programs::missing("systemd-analyze"),
-        "install systemd; it need not run",
-    ),
-    row(
-        Need::UserNamespace,
-        "user-namespace",
-        user_namespace,
-        "run the tests as root, with sysctl kernel.unprivileged_userns_clone=1 and \
-         kernel.apparmor_restrict_unprivileged_userns=0",
-    ),
-    row(Need::ClockInterrupts, "clock", tried_in_test, "use x86-64"),
-    row(
-        Need::DebugAssertions,
-        "debug",
-        debug_assertions,
-        "run the tests without --release",
-    ),
-    row(Need::QuietMachine, "quiet", tried_in_test, "try again"),
-    row(Need::Time, "time", time, "`cargo xtask test --all` runs it"),
+    (Need::Root, "root", Look(privileges), "run the tests as root"),
+    (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
+    (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),
+    (Need::Iperf, "iperf", Look(programs::missing_iperf), INSTALL),
+    (Need::Iperf3, "iperf3", Program("iperf3"), INSTALL),
+    (Need::Nft, "nft", Program("nft"), INSTALL),
+    (Need::Iptables, "iptables", Program("iptables-legacy-save"), INSTALL),
+    (Need::Tc, "tc", Program("tc"), INSTALL),
+    (Need::Ip, "ip", Program("ip"), INSTALL),
+    (Need::Ethtool, "ethtool", Program("ethtool"), INSTALL),
+    (Need::Ministat, "ministat", Program("ministat"), INSTALL),
+    (Need::Qemu, "qemu", Program("qemu-system-x86_64"), INSTALL),
+    (Need::Postgres, "postgres", Look(postgres::missing), INSTALL),
+    (Need::Chromium, "chromium", Program(chromium::PROGRAM), INSTALL_ALL),
+    (Need::Axe, "axe", Look(chromium::missing_axe), AXE),
+    (Need::Systemd, "systemd", Program("systemd-analyze"), SYSTEMD),
+    (Need::UserNamespace, "user-namespace", Look(user_namespace), NAMESPACE),
+    (Need::ClockInterrupts, "clock", InTest, "use x86-64"),
+    (Need::DebugAssertions, "debug", Look(debug_assertions), DEBUG),
+    (Need::QuietMachine, "quiet", InTest, "try again"),
+    (Need::Time, "time", Look(time), "`cargo xtask test --all` runs it"),
 ];
 
 /// What an unmet need comes to.
@@ -171,24 +116,27 @@ pub(crate) enum Unmet {
 impl Need {
     /// Why the machine does not meet it; null when it does.
     pub(crate) fn missing(self) -> Option<String> {
-        (self.row().probe)()
+        match self.row().2 {
+            Program(name) => programs::missing(name),
+            Look(look) => look(),
+            InTest => None,
+        }
     }
 
     /// What follows when it is not met, and these needs are required.
     pub(crate) fn unmet(self, required: &str, reason: &str) -> Unmet {
-        let row = self.row();
+        let (_, own, _, remedy) = self.row();
         let words = required.split(',').map(str::trim);
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        let is_known = |word: &&&str| TABLE.iter().any(|row| row.word == **word);
-        if let Some(word) = words.iter().find(|word| !is_known(word)) {
-            let known: Vec<_> = TABLE.iter().map(|row| row.word).collect();
+        let known = TABLE.map(|(_, word, ..)| word);
+        if let Some(word) = words.iter().find(|word| !known.contains(word)) {
             let known = known.join(", ");
             return Unmet::Fail(format!(
                 "NICPOLL_REQUIRE: no need is called '{word}'; {known}"
             ));
         }
-        let unmet = format!("{reason} ({}: {})", row.word, row.remedy);
-        if words.contains(&row.word) {
+        let unmet = format!("{reason} ({own}: {remedy})");
+        if words.contains(own) {
             return Unmet::Fail(format!("required, and not met: {unmet}"));
         }
         Unmet::Skip(unmet)
@@ -196,13 +144,9 @@ impl Need {
 
     fn row(self) -> &'static Row {
         let mut rows = TABLE.iter();
-        rows.find(|row| row.need == self)
+        rows.find(|(need, ..)| *need == self)
             .expect("every need has its row")
     }
-}
-
-fn tried_in_test() -> Option<String> {
-    None
 }
 
 fn privileges() -> Option<String> {
@@ -271,10 +215,10 @@ mod tests {
 
     #[test]
     fn each_need_has_a_word_of_its_own() {
-        for (index, row) in TABLE.iter().enumerate() {
-            assert_eq!(row.need.row().word, row.word);
-            assert!(TABLE[..index].iter().all(|other| other.word != row.word));
-            assert!(!row.remedy.is_empty());
+        for (index, (need, word, _, remedy)) in TABLE.iter().enumerate() {
+            assert_eq!(need.row().1, *word);
+            assert!(TABLE[..index].iter().all(|(_, other, ..)| other != word));
+            assert!(!remedy.is_empty());
         }
     }
 }

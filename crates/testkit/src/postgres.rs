@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::chown;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,23 +71,11 @@ impl PostgresServer {
             folder,
             process: None,
         };
-        let args = [
-            "--auth=trust",
-            "--username=nicpoll",
-            "--no-sync",
-            "--pgdata",
-        ];
-        let made = server
-            .program("initdb")
-            .args(args)
-            .arg(server.data())
-            .output();
-        let made = made.unwrap();
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
-        );
+        let mut initdb = server.program("initdb");
+        initdb.args(["--auth=trust", "--username=nicpoll", "--no-sync"]);
+        let made = initdb.arg("--pgdata").arg(server.data()).output().unwrap();
+        let complaints = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "{complaints}");
         server.go_on();
         server
     }
@@ -129,9 +117,18 @@ impl PostgresServer {
         self.folder.path().join("data")
     }
 
+    /// A program under the account. setpriv(1) becomes the program: a signal to the one is a signal to the other.
     fn program(&self, name: &str) -> Command {
         let path = programs().expect("looked for by `missing`").join(name);
-        let mut command = as_account(&path);
+        let mut command = match is_root() {
+            false => Command::new(path),
+            true => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--clear-groups"]);
+                command.arg(path);
+                command
+            }
+        };
         command.current_dir(self.folder.path());
         command
     }
@@ -147,17 +144,6 @@ impl PostgresServer {
             let _ = process.wait();
         }
     }
-}
-
-/// setpriv(1) becomes the program: a signal to the one is a signal to the other.
-fn as_account(path: &Path) -> Command {
-    if !is_root() {
-        return Command::new(path);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--clear-groups"]);
-    command.arg(path);
-    command
 }
 
 impl Drop for PostgresServer {

@@ -1,8 +1,8 @@
 //! Losses that no counter has, and datagrams that come twice: what the tools say of them, to the datagram.
 
 use crate::common::prelude::*;
+use crate::{Receiver, count};
 
-const PORT: u16 = 9000;
 const SENT: u64 = 2000;
 /// What is not counted by now will not be.
 const QUIET: Duration = Duration::from_millis(100);
@@ -17,19 +17,15 @@ fn filter(veth: &Veth, side: Side, family: &str, hook: &str, rule: &str) {
     assert_code(&run_in(veth.inside(side), kept("nft", [script])), 0);
 }
 
-/// Has the receiver's tool say that it listens, by a line that begins so, sends numbered datagrams to it, and
-/// returns what it printed on standard output and standard error.
-fn received(veth: &Veth, args: &[&str], listens: &str) -> (String, String) {
-    let mut child = spawn_in(veth.inside(Side::Receiver), nicpoll(args));
-    let mut out = String::new();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut errors = read_until(&mut stderr, listens);
+/// Sends numbered datagrams to a netreceive, and returns what it printed on standard output and standard error.
+fn received(veth: &Veth, options: &[&str]) -> (String, String) {
+    let receiver = Receiver::start(veth.inside(Side::Receiver), options);
     let send = |_: &mut ()| {
         let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
         for number in 0..SENT as u32 {
             let mut payload = [0; 64];
             payload[..4].copy_from_slice(&number.to_be_bytes());
-            socket.send_to(&payload, ("198.18.0.2", PORT)).unwrap();
+            socket.send_to(&payload, ("198.18.0.2", 9000)).unwrap();
             if number % 50 == 49 {
                 thread::sleep(Duration::from_millis(2));
             }
@@ -37,12 +33,7 @@ fn received(veth: &Veth, args: &[&str], listens: &str) -> (String, String) {
     };
     veth.inside(Side::Sender).run(send).unwrap();
     thread::sleep(QUIET);
-    send_signal(&child, Signal::INT);
-    stderr.read_to_string(&mut errors).unwrap();
-    let mut stdout = child.stdout.take().unwrap();
-    stdout.read_to_string(&mut out).unwrap();
-    assert!(child.wait().unwrap().success(), "{errors}");
-    (out, errors)
+    receiver.end()
 }
 
 #[test]
@@ -50,19 +41,16 @@ fn netreceive_names_what_a_rule_without_a_counter_drops() {
     needs!(Root, Nft);
     let (_alone, veth) = (alone(), Veth::build().unwrap());
     filter(&veth, Side::Receiver, "inet", "input", RULE);
-    let (_, said) = received(&veth, &["netreceive", "9000"], "start at ");
+    let (_, said) = received(&veth, &[]);
     let lost = SENT / 100;
-    for expected in [
-        format!(
-            "received: {} pkts, {} bytes\n",
-            SENT - lost,
-            (SENT - lost) * 64
-        ),
-        format!(", nftables {lost} (no counter), "),
-        format!("\n  nftables: {lost} UDP, NETFILTER_DROP: A rule or a chain's policy of nftables"),
-    ] {
-        assert!(said.contains(&expected), "no {expected:?} in\n{said}");
-    }
+    let left = SENT - lost;
+    assert_has(
+        &said,
+        format!("received: {left} pkts, {} bytes\n", left * 64),
+    );
+    assert_has(&said, format!(", nftables {lost} (no counter), "));
+    let reason = "NETFILTER_DROP: A rule or a chain's policy of nftables";
+    assert_has(&said, format!("\n  nftables: {lost} UDP, {reason}"));
 }
 
 #[test]
@@ -72,13 +60,9 @@ fn netreceive_tells_duplicates_from_datagrams() {
     let twice = "udp dport 9000 numgen inc mod 10 == 0 dup to em0";
     filter(&veth, Side::Sender, "netdev", "egress device em0", twice);
     filter(&veth, Side::Receiver, "inet", "input", RULE);
-    let (document, _) = received(&veth, &["netreceive", "--json", "9000"], "start at ");
+    let (document, _) = received(&veth, &["--json"]);
     let document: Value = serde_json::from_str(&document).unwrap();
-    let figure = |name: &str| {
-        document[name]
-            .as_u64()
-            .unwrap_or_else(|| panic!("{document}"))
-    };
+    let figure = |name: &str| count(&document, &format!("/{name}"));
     let [uncounted] = &document["host"]["uncounted"].as_array().unwrap()[..] else {
         panic!("{document}");
     };
@@ -115,8 +99,5 @@ fn iperf_names_them_on_standard_error() {
     // One in a hundred of some 500, and of the FINs.
     assert!((5..=6).contains(&dropped.parse::<u64>().unwrap()), "{said}");
     // The sender has lost nothing itself.
-    assert!(
-        !String::from_utf8_lossy(&client.stderr).contains("dropped by"),
-        "{client:?}"
-    );
+    assert!(!stderr(&client).contains("dropped by"), "{client:?}");
 }

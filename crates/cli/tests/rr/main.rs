@@ -6,6 +6,7 @@ mod common;
 mod strangers;
 
 use crate::common::prelude::*;
+use crate::common::running::event;
 
 fn command(args: &[&str]) -> Command {
     nicpoll([&["rr"], args].concat())
@@ -81,29 +82,23 @@ fn check(end: &Value, served: &Value, case: &str) {
 #[test]
 fn a_signal_ends_a_client_with_its_report() {
     let port = free_port();
-    let server = serving(
-        command(&["-s", "-B", "127.0.0.1", "-p", &port, "--json-stream"])
-            .spawn()
-            .unwrap(),
-    );
-    let args = ["-c", "127.0.0.1", "-p", &port, "-t", "60", "--rate", "500"];
-    let args = [&args[..], &["-i", "0.05", "--json-stream"]].concat();
-    let mut client = command(&args).spawn().unwrap();
+    let start = |line: &str| {
+        let line = format!("{line} 127.0.0.1 -p {port} --json-stream");
+        command(&words(&line)).spawn().unwrap()
+    };
+    let server = serving(start("-s -B"));
+    let mut client = start("-t 60 --rate 500 -i 0.05 -c");
     let mut events = BufReader::new(client.stdout.take().unwrap());
-    let mut text = String::new();
-    while !text.contains("\"interval\"") {
-        assert_ne!(events.read_line(&mut text).unwrap(), 0, "{text}");
-    }
+    let mut text = read_until(&mut events, "\"interval\"");
     send_signal(&client, Signal::TERM);
     events.read_to_string(&mut text).unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(143));
-    let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let end = event(text.lines().last().unwrap(), "end");
     assert_eq!(
-        (&end["event"], &end["data"]["side"]),
-        (&"end".into(), &"sender".into())
+        (&end["side"], &end["is_interrupted"]),
+        (&"sender".into(), &true.into())
     );
-    assert_eq!(end["data"]["is_interrupted"], true);
-    let count = |key: &str| end["data"][key].as_u64().unwrap();
+    let count = |key: &str| end[key].as_u64().unwrap();
     assert!(count("transactions") > 0);
     assert_eq!(
         count("requests_sent"),
@@ -122,25 +117,14 @@ fn a_server_that_is_not_there_is_said_so() {
     // Bound and not answering: nobody else can take the port meanwhile.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for (protocol, words) in [(&[][..], "nicpoll rr -s"), (&["-u"], "no response came")] {
-        let mut args = vec![
-            "-c",
-            "127.0.0.1",
-            "-p",
-            &port,
-            "-n",
-            "1",
-            "--timeout",
-            "0.05",
-        ];
-        args.extend(protocol);
-        args.push("--json");
+    for (protocol, told) in [(&[][..], "nicpoll rr -s"), (&["-u"], "no response came")] {
+        let line = format!("-c 127.0.0.1 -p {port} -n 1 --timeout 0.05 --json");
+        let args = [&words(&line), protocol].concat();
         let output = command(&args).output().unwrap();
         assert_code(&output, 1);
-        let said = stderr(&output);
-        assert!(said.contains(words), "{said}");
+        assert_has(stderr(&output), told);
         let error = document(&output)["error"].clone();
-        assert!(error.as_str().unwrap().contains(words), "{error}");
+        assert_has(error.as_str().unwrap(), told);
     }
 }
 

@@ -3,7 +3,6 @@ use crate::host::{HostSnapshot, InterfaceCounters};
 
 fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSnapshot {
     let interface = InterfaceCounters {
-        name: String::from("em0"),
         link: LinkCounters {
             tx_packets: tx,
             tx_dropped,
@@ -11,9 +10,9 @@ fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSna
             ..LinkCounters::default()
         },
         qdisc_drops: Some(0),
-        has_queue: false,
         xdp_drops: Some(0),
         peer_tx_dropped: Some(0),
+        ..InterfaceCounters::default()
     };
     HostSnapshot {
         interfaces: Some([(2, interface)].into()),
@@ -25,6 +24,16 @@ fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSna
         softnet_dropped: Some(vec![0, 0]),
         ..HostSnapshot::default()
     }
+}
+
+fn since<'a>(before: &'a HostSnapshot, after: &'a HostSnapshot) -> Account<'a> {
+    Account { before, after }
+}
+
+/// The ledger of a trial whose hosts were the same before it.
+fn ledger(counted: CountedDatagrams, before: &HostSnapshot, after: [&HostSnapshot; 2]) -> Ledger {
+    let [sender, receiver] = after.map(|after| since(before, after));
+    packet_ledger(counted, Hosts::pair(sender, receiver))
 }
 
 fn packets(ledger: &Ledger, place: LossPlace, side: Side) -> Option<u64> {
@@ -68,14 +77,7 @@ fn datagrams_beyond_a_counter_are_a_line_and_other_protocols_are_not() {
             .map(|(kind, packets)| reason(kind, packets))
             .to_vec(),
     );
-    let account = |after| Account {
-        before: &before,
-        after,
-    };
-    let ledger = packet_ledger(
-        datagrams(100, 58),
-        Hosts::pair(account(&before), account(&after)),
-    );
+    let ledger = ledger(datagrams(100, 58), &before, [&before, &after]);
     let last = ledger.lines.last().unwrap();
     assert_eq!(
         (last.place, last.side),
@@ -110,10 +112,7 @@ fn what_the_router_lost_is_a_line_and_its_rings_are_told_from_the_receivers() {
     // Of 900 that came, 20 were discarded and 30 did not fit into the receiver's ring.
     let router = host(850, 30, 900, &counters(20));
     let receiver = host(0, 0, 850, &counters(0));
-    let account = |after| Account {
-        before: &zero,
-        after,
-    };
+    let account = |after| since(&zero, after);
     let hosts = Hosts {
         router: Some(account(&router)),
         ..Hosts::pair(account(&sender), account(&receiver))
@@ -140,37 +139,21 @@ fn a_backlog_drop_is_counted_once() {
     before.softnet_dropped = Some(vec![u32::MAX - 9, 0]);
     sender.softnet_dropped = Some(vec![20, 0]);
     receiver.softnet_dropped = Some(vec![20, 0]);
-    let account = |after| Account {
-        before: &before,
-        after,
-    };
-    let ledger = packet_ledger(
-        datagrams(1000, 850),
-        Hosts::pair(account(&sender), account(&receiver)),
-    );
-    assert_eq!(
-        packets(&ledger, LossPlace::Backlog, Side::Receiver),
-        Some(30)
-    );
-    assert_eq!(
-        packets(&ledger, LossPlace::RxRing, Side::Receiver),
-        Some(70)
-    );
-    assert_eq!(
-        packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
-        Some(50)
-    );
+    let ledger = ledger(datagrams(1000, 850), &before, [&sender, &receiver]);
+    for (place, lost) in [
+        (LossPlace::Backlog, 30),
+        (LossPlace::RxRing, 70),
+        (LossPlace::SocketBuffer, 50),
+    ] {
+        assert_eq!(packets(&ledger, place, Side::Receiver), Some(lost));
+    }
     assert_eq!(ledger.residual_packets, Some(0));
 }
 
 #[test]
 fn a_missing_counter_is_null_and_leaves_its_loss_in_the_residual() {
     let (before, after) = (host(0, 0, 0, &[]), host(10, 0, 10, &[]));
-    let account = Account {
-        before: &before,
-        after: &after,
-    };
-    let ledger = packet_ledger(datagrams(10, 7), Hosts::pair(account, account));
+    let ledger = ledger(datagrams(10, 7), &before, [&after, &after]);
     assert_eq!(
         packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
         None
@@ -182,10 +165,7 @@ fn a_missing_counter_is_null_and_leaves_its_loss_in_the_residual() {
 fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
     let before = host(0, 0, 0, &[("Ip.OutTransmits", 0), ("Ip6OutTransmits", 0)]);
     let after = host(12, 0, 0, &[("Ip.OutTransmits", 9), ("Ip6OutTransmits", 1)]);
-    let account = Account {
-        before: &before,
-        after: &after,
-    };
+    let account = since(&before, &after);
     let arp = |filtered| link_control(Hosts::pair(account, account), filtered)[0];
     assert_eq!(arp(false).sent_packets, Some(2));
     assert_eq!(arp(true).received_packets, None);
@@ -195,10 +175,7 @@ fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
 #[test]
 fn tcp_closes_in_bytes() {
     let (zero, after) = (host(0, 0, 0, &[]), host(0, 839, 0, &[]));
-    let account = |after| Account {
-        before: &zero,
-        after,
-    };
+    let account = |after| since(&zero, after);
     let ledger = tcp_ledger(1000, 990, Hosts::pair(account(&after), account(&zero)));
     assert_eq!(ledger.residual_bytes, Some(10));
     assert_eq!(ledger.residual_packets, None);
@@ -213,12 +190,7 @@ fn tcp_closes_in_bytes() {
 /// The ledger of 100 datagrams that all arrived, from what both hosts counted since they counted nothing.
 fn since_zero(sender: &HostSnapshot, receiver: &HostSnapshot) -> Ledger {
     let zero = host(0, 0, 0, &FRAMES.map(|name| (name, 0)));
-    let account = |after| Account {
-        before: &zero,
-        after,
-    };
-    let hosts = Hosts::pair(account(sender), account(receiver));
-    packet_ledger(datagrams(100, 100), hosts)
+    ledger(datagrams(100, 100), &zero, [sender, receiver])
 }
 
 /// What tells frames of IP from others.
@@ -284,15 +256,8 @@ fn a_reason_is_a_line_by_itself_for_datagrams_only_and_names_no_counter_of_zero(
         before.drop_reasons = Some(vec![]);
         let mut after = idle.clone();
         after.drop_reasons = Some(vec![reason(protocol, 7)]);
-        let account = |after| Account {
-            before: &before,
-            after,
-        };
-        let hosts = Hosts::pair(account(&before), account(&after));
-        packet_ledger(datagrams(100, 93), hosts)
-            .lines
-            .pop()
-            .unwrap()
+        let mut ledger = ledger(datagrams(100, 93), &before, [&before, &after]);
+        ledger.lines.pop().unwrap()
     };
     let line = last(DropProtocol::Udp);
     assert_eq!(line.counter, "drop reason NETFILTER_DROP");
@@ -310,10 +275,6 @@ fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
     after.nftables_drops = Some(counted);
     after.nftables_drops_out = Some(counted);
     after.drop_reasons = Some(vec![reason(DropProtocol::Udp, reasons)]);
-    let account = |after| Account {
-        before: &before,
-        after,
-    };
     let control = |kind, packets| ControlLine {
         kind,
         from: Side::Sender,
@@ -328,7 +289,7 @@ fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
         ],
         ..datagrams(100, 100)
     };
-    packet_ledger(datagrams, Hosts::pair(account(&after), account(&before)))
+    ledger(datagrams, &before, [&after, &before])
 }
 
 #[test]

@@ -8,9 +8,8 @@ fn interface(name: &str, tx_dropped: u64, qdisc_drops: Option<u64>) -> Interface
             ..LinkCounters::default()
         },
         qdisc_drops,
-        has_queue: false,
-        xdp_drops: None,
         peer_tx_dropped: Some(0),
+        ..InterfaceCounters::default()
     }
 }
 
@@ -27,6 +26,15 @@ fn snapshot(interfaces: &[InterfaceCounters], protocols: &[(&str, u64)]) -> Host
     }
 }
 
+fn since<'a>(before: &'a HostSnapshot, after: &'a HostSnapshot) -> Account<'a> {
+    Account { before, after }
+}
+
+/// How many packets were lost at a place.
+fn lost(before: &HostSnapshot, after: &HostSnapshot, place: LossPlace) -> Option<u64> {
+    since(before, after).drops().at(place)
+}
+
 #[test]
 fn each_place_grows_by_itself_and_a_loss_is_at_one_place() {
     let before = snapshot(&[interface("lo", 0, Some(0))], &[("Ip.OutDiscards", 1)]);
@@ -35,28 +43,23 @@ fn each_place_grows_by_itself_and_a_loss_is_at_one_place() {
         &[("Ip.OutDiscards", 10)],
     );
     after.softnet_dropped = Some(vec![1, 5]);
-    let account = Account {
-        before: &before,
-        after: &after,
-    };
+    let account = since(&before, &after);
     let drops = account.drops();
-    assert_eq!(drops.at(LossPlace::DeviceTx), Some(3));
-    assert_eq!(drops.at(LossPlace::SendQueue), Some(4));
-    assert_eq!(drops.at(LossPlace::IpOutput), Some(2));
-    assert_eq!(drops.at(LossPlace::Backlog), Some(2));
+    for (place, lost) in [
+        (LossPlace::DeviceTx, 3),
+        (LossPlace::SendQueue, 4),
+        (LossPlace::IpOutput, 2),
+        (LossPlace::Backlog, 2),
+    ] {
+        assert_eq!(drops.at(place), Some(lost), "{place}");
+    }
 }
 
 #[test]
 fn what_is_not_known_is_null() {
     let gone = snapshot(&[interface("lo", 0, None), interface("gone", 0, None)], &[]);
     let after = snapshot(&[interface("lo", 9, None)], &[("Udp.NoPorts", 7)]);
-    let drops = |before| {
-        Account {
-            before,
-            after: &after,
-        }
-        .drops()
-    };
+    let drops = |before| since(before, &after).drops();
     let found = drops(&gone);
     for place in [
         LossPlace::DeviceTx,
@@ -79,10 +82,7 @@ fn what_is_not_known_is_null() {
 fn both_families_are_one_place_unless_one_is_asked_for() {
     let before = snapshot(&[], &[("Udp.NoPorts", 0), ("Udp6NoPorts", 0)]);
     let after = snapshot(&[], &[("Udp.NoPorts", 2), ("Udp6NoPorts", 3)]);
-    let account = Account {
-        before: &before,
-        after: &after,
-    };
+    let account = since(&before, &after);
     assert_eq!(account.drops().at(LossPlace::NoSocket), Some(5));
     assert_eq!(account.protocols(&["Udp.NoPorts"], Families::Ipv4), Some(2));
 }
@@ -117,11 +117,6 @@ fn gaps(overflow_packets: u64) -> DropReasonGaps {
     }
 }
 
-/// An account that begins with nothing.
-fn since<T>(before: &HostSnapshot, after: &HostSnapshot, look: impl Fn(Account<'_>) -> T) -> T {
-    look(Account { before, after })
-}
-
 #[test]
 fn a_place_has_what_its_counter_or_the_reasons_have_whichever_is_more() {
     use DropProtocol::{Other, Udp};
@@ -129,7 +124,7 @@ fn a_place_has_what_its_counter_or_the_reasons_have_whichever_is_more() {
     let mut before = snapshot(&[], &[("Udp.RcvbufErrors", 0), ("Ip.InDiscards", 0)]);
     before.drop_reasons = Some(vec![]);
     let mut after = snapshot(&[], &[("Udp.RcvbufErrors", 5), ("Ip.InDiscards", 0)]);
-    let at = |after: &HostSnapshot, place| since(&before, after, |it| it.drops().at(place));
+    let at = |after: &HostSnapshot, place| lost(&before, after, place);
     // The counter is of datagrams: what other sockets had no room for is not in it.
     for (protocol, packets, expected) in [(Udp, 7, 7), (Udp, 3, 5), (Other, 7, 5)] {
         after.drop_reasons = Some(vec![reason("SOCKET_RCVBUFF", socket, protocol, packets)]);
@@ -158,14 +153,14 @@ fn a_place_without_a_counter_has_the_sum_of_its_reasons() {
         2,
     )]);
     let mut after = snapshot(&[], &[]);
-    let absent = since(&before, &after, |it| it.drops().at(LossPlace::Reassembly));
+    let absent = lost(&before, &after, LossPlace::Reassembly);
     assert_eq!(absent, None);
     after.drop_reasons = Some(vec![
         reason("FRAG_REASM_TIMEOUT", place, DropProtocol::Udp, 5),
         reason("FRAG_TOO_FAR", place, DropProtocol::Udp, 4),
         reason("NO_WORD_FOR_IT", None, DropProtocol::Udp, 90),
     ]);
-    let found = since(&before, &after, |it| it.drops().at(LossPlace::Reassembly));
+    let found = lost(&before, &after, LossPlace::Reassembly);
     assert_eq!(found, Some(3 + 4));
 }
 
@@ -176,12 +171,12 @@ fn reasons_and_their_gaps_are_those_since_the_beginning_most_first() {
     before.drop_reasons = Some(vec![udp("OLD", 5), udp("GROWS", 1)]);
     before.drop_reason_gaps = Some(gaps(2));
     let mut after = snapshot(&[], &[]);
-    assert_eq!(since(&before, &after, |it| it.drop_reason_gaps()), None);
+    assert_eq!(since(&before, &after).drop_reason_gaps(), None);
     after.drop_reasons = Some(vec![udp("OLD", 5), udp("GROWS", 4), udp("NEW", 9)]);
     after.drop_reason_gaps = Some(gaps(12));
-    let reasons = since(&before, &after, |it| it.drop_reasons()).unwrap();
+    let reasons = since(&before, &after).drop_reasons().unwrap();
     assert_eq!(reasons, [udp("NEW", 9), udp("GROWS", 3)]);
-    let left_out = since(&before, &after, |it| it.drop_reason_gaps());
+    let left_out = since(&before, &after).drop_reason_gaps();
     assert_eq!(left_out, Some(gaps(10)));
 }
 
@@ -192,7 +187,7 @@ fn what_reasons_have_beyond_a_counter_is_said_with_their_names() {
     before.nftables_drops = Some(0);
     before.drop_reasons = Some(vec![]);
     let mut after = snapshot(&[], &[]);
-    let uncounted = |after: &HostSnapshot| since(&before, after, |it| it.uncounted());
+    let uncounted = |after: &HostSnapshot| since(&before, after).uncounted();
     after.drop_reasons = Some(vec![
         reason("NETFILTER_DROP", place, DropProtocol::Udp, 6),
         reason("TC_DROP", place, DropProtocol::Other, 4),
@@ -221,7 +216,7 @@ fn without_reasons_what_may_drop_is_named_once_and_a_queue_only_when_it_dropped(
     let mut after = snapshot(&[interface("em0", 0, Some(0))], &[]);
     after.uncounted = vec![rule("both"), rule("other")];
     let named = |after: &HostSnapshot| -> Vec<(LossPlace, String)> {
-        let found = since(&before, after, |it| it.uncounted());
+        let found = since(&before, after).uncounted();
         found.into_iter().map(|one| (one.place, one.by)).collect()
     };
     let rules = ["one", "both", "other"].map(|by| (LossPlace::Nftables, String::from(by)));
@@ -244,7 +239,7 @@ fn a_ring_lost_what_its_other_end_counts_beyond_the_backlog_and_what_the_card_mi
     };
     let at_ring = |before: InterfaceCounters, after: InterfaceCounters| {
         let [before, after] = [before, after].map(|one| snapshot(&[one], &[]));
-        since(&before, &after, |it| it.drops().at(LossPlace::RxRing))
+        lost(&before, &after, LossPlace::RxRing)
     };
     let before = || end(10, 3, Some(20));
     assert_eq!(at_ring(before(), end(12, 3, Some(27))), Some(5));
@@ -253,7 +248,7 @@ fn a_ring_lost_what_its_other_end_counts_beyond_the_backlog_and_what_the_card_mi
     assert_eq!(at_ring(before(), end(12, 3, None)), None);
     // An interface that came meanwhile counted from 0.
     let [none, new] = [vec![], vec![end(2, 1, Some(6))]].map(|all| snapshot(&all, &[]));
-    let at_new = since(&none, &new, |it| it.drops().at(LossPlace::RxRing));
+    let at_new = lost(&none, &new, LossPlace::RxRing);
     assert_eq!(at_new, Some(1 + 4));
 }
 
@@ -276,8 +271,7 @@ fn what_filters_drop_on_the_way_out_is_taken_from_ip() {
     after.nftables_drops = Some(109);
     after.nftables_drops_out = Some(57);
     after.drop_reasons = udp(15);
-    let by_ip =
-        |after: &HostSnapshot| since(&before, after, |it| it.drops().at(LossPlace::IpOutput));
+    let by_ip = |after: &HostSnapshot| lost(&before, after, LossPlace::IpOutput);
     assert_eq!(by_ip(&after), Some(30 - 7));
     // Six of fifteen are beyond the counters, and a rule on the way out without one may have dropped them.
     let may_drop = |place, way| UncountedLoss {
@@ -309,7 +303,7 @@ fn what_ip_refused_is_the_sum_of_its_counters_with_those_of_the_reverse_path_fil
     ];
     let zero = snapshot(&[], &names.map(|name| (name, 0)));
     let mut after = snapshot(&[], &names.map(|name| (name, 2)));
-    let at_ip = |after: &HostSnapshot| since(&zero, after, |it| it.drops().at(LossPlace::IpInput));
+    let at_ip = |after: &HostSnapshot| lost(&zero, after, LossPlace::IpInput);
     assert_eq!(at_ip(&after), Some(8));
     let name = String::from("TcpExt.IPReversePathFilter");
     after.protocols.insert(name.clone(), 5);
@@ -317,6 +311,6 @@ fn what_ip_refused_is_the_sum_of_its_counters_with_those_of_the_reverse_path_fil
     assert_eq!(at_ip(&after), Some(8));
     let mut before = zero.clone();
     before.protocols.insert(name, 1);
-    let found = since(&before, &after, |it| it.drops().at(LossPlace::IpInput));
+    let found = lost(&before, &after, LossPlace::IpInput);
     assert_eq!(found, Some(8 + 4));
 }
