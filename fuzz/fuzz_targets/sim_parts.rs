@@ -19,7 +19,7 @@ fuzz_target!(|json: &[u8]| {
         }
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            assert!(error.part().is_none_or(|part| part < count));
+            assert!(error.part.is_none_or(|part| part < count));
         }
     }
 });

@@ -8,12 +8,7 @@ fn read_files(texts: &[(&str, &str)], map: &[&str]) -> Imported {
     let owned = |(name, text): &(&str, &str)| (String::from(*name), String::from(*text));
     let files: Vec<(String, String)> = texts.iter().map(owned).collect();
     let corrections: Vec<Correction> = map.iter().map(|it| it.parse().unwrap()).collect();
-    let origin = Origin {
-        nicpoll_version: String::from("0"),
-        argv: vec![],
-        started_at: String::new(),
-    };
-    let imported = read_transcripts(&files, &corrections, &origin).unwrap();
+    let imported = read_transcripts(&files, &corrections, &Origin::default()).unwrap();
     if files.iter().all(|(_, text)| text.len() < 1 << 16) {
         every_figure_stands_where_it_says(&imported, texts);
     }
@@ -33,10 +28,7 @@ fn every_figure_stands_where_it_says(imported: &Imported, texts: &[(&str, &str)]
         let text = texts[place.file as usize].1;
         let (start, end) = (place.start_byte as usize, place.end_byte as usize);
         assert!(start < end && end <= text.len(), "{place:?}");
-        let line = 1 + text.as_bytes()[..start]
-            .iter()
-            .filter(|it| **it == b'\n')
-            .count();
+        let line = 1 + text[..start].matches('\n').count();
         assert_eq!(line, place.line as usize, "{place:?}");
     }
 }
@@ -48,8 +40,25 @@ fn figure(trial: &ImportedTrial, side: Side, name: &str) -> Option<f64> {
     found.map(|it| it.value)
 }
 
+/// A side of a trial has this figure.
+fn has(trial: &ImportedTrial, side: Side, name: &str, value: f64) {
+    assert_eq!(figure(trial, side, name), Some(value), "{name}");
+}
+
 fn mbits(trial: &ImportedTrial) -> f64 {
     trial.value.unwrap() / 1e6
+}
+
+/// The line of each figure without a place, and how it is printed.
+fn unplaced(imported: &Imported) -> Vec<(u32, &str)> {
+    let unplaced = imported.unplaced.iter();
+    let unplaced = unplaced.map(|it| (it.place.line, it.printed.as_str()));
+    unplaced.collect()
+}
+
+/// Something of each trial.
+fn of_each<'a, T>(imported: &'a Imported, of: impl FnMut(&'a ImportedTrial) -> T) -> Vec<T> {
+    imported.trials.iter().map(of).collect()
 }
 
 const SERVERS: &str = include_str!("transcripts/servers.txt");
@@ -57,17 +66,13 @@ const SERVERS: &str = include_str!("transcripts/servers.txt");
 #[test]
 fn tests_of_two_hosts_are_found_paired_and_grouped() {
     let imported = read(SERVERS);
-    let trials: Vec<_> = imported
-        .trials
-        .iter()
-        .map(|it| {
-            let hosts = (
-                it.sender.as_deref().unwrap(),
-                it.receiver.as_deref().unwrap(),
-            );
-            (it.workload.as_str(), it.setting.as_str(), hosts, mbits(it))
-        })
-        .collect();
+    let trials = of_each(&imported, |it| {
+        let hosts = (
+            it.sender.as_deref().unwrap(),
+            it.receiver.as_deref().unwrap(),
+        );
+        (it.workload.as_str(), it.setting.as_str(), hosts, mbits(it))
+    });
     let (forth, back) = (("asa633", "poweredge"), ("poweredge", "asa633"));
     assert_eq!(
         trials,
@@ -83,26 +88,17 @@ fn tests_of_two_hosts_are_found_paired_and_grouped() {
         panic!();
     };
     // Ids differ per end, and ports are the same: the text says it.
-    assert!(
-        [tcp, udp, back, forth]
-            .iter()
-            .all(|it| it.pairing == ImportedBasis::Said)
-    );
+    let mut all = [tcp, udp, back, forth].into_iter();
+    assert!(all.all(|it| it.pairing == ImportedBasis::Said));
     assert_eq!(back.test, forth.test);
     // The client's copy of the report differs in its last digit.
-    assert_eq!(
-        figure(udp, Side::Receiver, "jitter_seconds"),
-        Some(0.015712)
-    );
+    has(udp, Side::Receiver, "jitter_seconds", 0.015712);
     assert!(
         udp.notes[0].contains("0.015711") && udp.notes[0].contains("line 31"),
         "{:?}",
         udp.notes
     );
-    assert_eq!(
-        figure(udp, Side::Receiver, "lost_datagrams"),
-        Some(560_027.0)
-    );
+    has(udp, Side::Receiver, "lost_datagrams", 560_027.0);
     // Intervals out of order, one of them wrapped within its unit; the last is missing.
     let series: Vec<f64> = tcp.series.iter().map(|it| it.value / 1e6).collect();
     assert_eq!(series, [138.0, 142.0, 144.0, 154.0]);
@@ -122,31 +118,15 @@ fn cpu_lines_go_to_the_nearest_test_and_its_ends_and_spoilt_ones_to_nobody() {
     let [tcp, _, back, forth, polled] = &imported.trials[..] else {
         panic!();
     };
-    assert_eq!(
-        figure(tcp, Side::Sender, "cpu_interrupt_ratio"),
-        Some(0.494)
-    );
-    assert_eq!(
-        figure(tcp, Side::Receiver, "cpu_interrupt_ratio"),
-        Some(0.569)
-    );
+    has(tcp, Side::Sender, "cpu_interrupt_ratio", 0.494);
+    has(tcp, Side::Receiver, "cpu_interrupt_ratio", 0.569);
     // One line of a host is of both ways that ran at once: it sends one and receives the other.
-    assert_eq!(figure(forth, Side::Sender, "cpu_system_ratio"), Some(0.541));
-    assert_eq!(
-        figure(back, Side::Receiver, "cpu_system_ratio"),
-        Some(0.541)
-    );
+    has(forth, Side::Sender, "cpu_system_ratio", 0.541);
+    has(back, Side::Receiver, "cpu_system_ratio", 0.541);
     assert_eq!(figure(polled, Side::Sender, "cpu_system_ratio"), None);
-    let cpu = tcp.figures.iter().filter(|it| it.name.starts_with("cpu_"));
-    assert!(
-        cpu.into_iter()
-            .all(|it| it.basis == ImportedBasis::Inferred)
-    );
-    let unplaced: Vec<_> = imported
-        .unplaced
-        .iter()
-        .map(|it| (it.place.line, it.printed.as_str()))
-        .collect();
+    let mut cpu = tcp.figures.iter().filter(|it| it.name.starts_with("cpu_"));
+    assert!(cpu.all(|it| it.basis == ImportedBasis::Inferred));
+    let unplaced = unplaced(&imported);
     assert_eq!(unplaced.len(), 2, "{unplaced:?}");
     assert!(unplaced[0].0 == 17 && unplaced[0].1.contains("9.9% interrupt"));
     assert_eq!(unplaced[1], (74, "22.5 Mbits/sec"));
@@ -166,19 +146,15 @@ const CLIENTS: &str = include_str!("transcripts/thinclients.txt");
 #[test]
 fn netblast_is_read_quoted_glued_out_of_order_and_with_its_error_rate_of_0() {
     let imported = read(CLIENTS);
-    let runs: Vec<_> = imported
-        .trials
-        .iter()
-        .map(|it| {
-            let sent = figure(it, Side::Sender, "sent_packets").unwrap();
-            (
-                it.workload.as_str(),
-                it.setting.as_str(),
-                it.setting_basis,
-                sent,
-            )
-        })
-        .collect();
+    let runs = of_each(&imported, |it| {
+        let sent = figure(it, Side::Sender, "sent_packets").unwrap();
+        (
+            it.workload.as_str(),
+            it.setting.as_str(),
+            it.setting_basis,
+            sent,
+        )
+    });
     let inferred = ImportedBasis::Inferred;
     assert_eq!(
         runs,
@@ -198,16 +174,10 @@ fn netblast_is_read_quoted_glued_out_of_order_and_with_its_error_rate_of_0() {
         (first.sender.as_deref(), first.receiver.as_deref()),
         (Some("PC1"), Some("PC2"))
     );
-    assert_eq!(
-        figure(first, Side::Sender, "frame_bits_per_second"),
-        Some(81e6)
-    );
+    has(first, Side::Sender, "frame_bits_per_second", 81e6);
     assert!((first.value.unwrap() - 403_121.0 / 60.040_011).abs() < 0.01);
     assert!((third.duration_seconds.unwrap() - 60.04).abs() < 1e-6);
-    assert_eq!(
-        figure(first, Side::Receiver, "cpu_interrupt_ratio"),
-        Some(0.893)
-    );
+    has(first, Side::Receiver, "cpu_interrupt_ratio", 0.893);
     // What arrived is what netreceive counted, on a clock that stands in another year.
     assert_eq!(
         (last.value, last.is_sent, last.pairing),
@@ -218,7 +188,7 @@ fn netblast_is_read_quoted_glued_out_of_order_and_with_its_error_rate_of_0() {
         "{:?}",
         last.notes
     );
-    assert_eq!(figure(last, Side::Sender, "send_errors"), Some(4_706_483.0));
+    has(last, Side::Sender, "send_errors", 4_706_483.0);
     assert_eq!(imported.unplaced, []);
 }
 
@@ -226,49 +196,36 @@ fn netblast_is_read_quoted_glued_out_of_order_and_with_its_error_rate_of_0() {
 fn counters_and_screens_of_hosts_are_kept_beside_the_trials() {
     let imported = read(CLIENTS);
     let value = |name: &str| {
-        let reading = imported.readings.iter().find(|it| it.name == name);
-        reading.map(|it| {
-            (
-                it.value.as_str(),
-                it.is_cumulative,
-                it.host.as_deref(),
-                it.near_trial,
-            )
-        })
+        let it = imported.readings.iter().find(|it| it.name == name)?;
+        assert_eq!((it.host.as_deref(), it.near_trial), (Some("PC2"), Some(1)));
+        Some((it.value.as_str(), it.is_cumulative))
     };
-    let of = |value, is_cumulative| Some((value, is_cumulative, Some("PC2"), Some(1)));
-    assert_eq!(value("vr0 in: peak"), of("81.250 Mb/s", false));
-    // The rate has fallen by then: it is named for what it is.
-    assert_eq!(
-        value("vr0 in: at the moment of the screen"),
-        of("0.004 Mb/s", false)
-    );
-    assert_eq!(value("udp: datagrams received"), of("1610767", true));
-    assert_eq!(
-        value("udp: dropped due to full socket buffers"),
-        of("18614", true)
-    );
-    assert_eq!(value("udp: datagrams output"), of("1", true));
+    for (name, expected, is_cumulative) in [
+        ("vr0 in: peak", "81.250 Mb/s", false),
+        // The rate has fallen by then: it is named for what it is.
+        ("vr0 in: at the moment of the screen", "0.004 Mb/s", false),
+        ("udp: datagrams received", "1610767", true),
+        ("udp: dropped due to full socket buffers", "18614", true),
+        ("udp: datagrams output", "1", true),
+        (
+            "interrupts irq10: sis0 uhci0+",
+            "80635 at 457 a second",
+            true,
+        ),
+        ("interrupts cpu0: timer", "15828222 at 207 a second", true),
+    ] {
+        assert_eq!(value(name), Some((expected, is_cumulative)), "{name}");
+    }
     // A line that is left out is not 0.
     assert_eq!(value("udp: with bad checksum"), None);
-    assert_eq!(
-        value("interrupts irq10: sis0 uhci0+"),
-        of("80635 at 457 a second", true)
-    );
-    assert_eq!(
-        value("interrupts cpu0: timer"),
-        of("15828222 at 207 a second", true)
-    );
 }
 
 #[test]
 fn glued_wrapped_and_full_width_text_without_spaces_is_read() {
     let imported = read(include_str!("transcripts/glued.txt"));
-    let trials: Vec<_> = imported
-        .trials
-        .iter()
-        .map(|it| (it.workload.as_str(), mbits(it), it.place.line))
-        .collect();
+    let trials = of_each(&imported, |it| {
+        (it.workload.as_str(), mbits(it), it.place.line)
+    });
     assert_eq!(
         trials,
         [
@@ -280,13 +237,10 @@ fn glued_wrapped_and_full_width_text_without_spaces_is_read() {
     let [udp, tcp, _] = &imported.trials[..] else {
         panic!();
     };
-    assert_eq!(figure(udp, Side::Receiver, "lost_datagrams"), Some(27.0));
-    assert_eq!(figure(udp, Side::Sender, "sent_datagrams"), Some(359_938.0));
+    has(udp, Side::Receiver, "lost_datagrams", 27.0);
+    has(udp, Side::Sender, "sent_datagrams", 359_938.0);
     // -f m prints sizes so.
-    assert_eq!(
-        figure(tcp, Side::Sender, "tcp_window_bytes"),
-        Some(0.03 * 1_048_576.0)
-    );
+    has(tcp, Side::Sender, "tcp_window_bytes", 0.03 * 1_048_576.0);
     // A bare prompt names no host, and nothing says the setting: neither is guessed.
     assert_eq!(
         (tcp.setting.as_str(), tcp.sender.as_deref()),
@@ -297,11 +251,9 @@ fn glued_wrapped_and_full_width_text_without_spaces_is_read() {
 #[test]
 fn tables_count_what_is_not_told_elsewhere_and_need_a_setting() {
     let imported = read(include_str!("transcripts/tables.txt"));
-    let trials: Vec<_> = imported
-        .trials
-        .iter()
-        .map(|it| (it.workload.as_str(), it.setting.as_str(), it.value.unwrap()))
-        .collect();
+    let trials = of_each(&imported, |it| {
+        (it.workload.as_str(), it.setting.as_str(), it.value.unwrap())
+    });
     assert_eq!(
         trials,
         [
@@ -315,26 +267,21 @@ fn tables_count_what_is_not_told_elsewhere_and_need_a_setting() {
     );
     assert_eq!(imported.trials[0].quoted_again.len(), 1);
     assert_eq!(imported.trials[1].quoted_again.len(), 1);
-    let unplaced: Vec<_> = imported
-        .unplaced
-        .iter()
-        .map(|it| (it.place.line, it.printed.as_str()))
-        .collect();
-    assert_eq!(unplaced, [(18, "12 Kpps")]);
+    assert_eq!(unplaced(&imported), [(18, "12 Kpps")]);
 }
 
 #[test]
 fn linux_forms_are_read_and_a_server_that_serves_twice_has_two_tests() {
     let imported = read(include_str!("transcripts/linux.txt"));
-    let hosts: Vec<_> = imported
-        .trials
-        .iter()
-        .map(|it| (it.sender.as_deref(), it.receiver.as_deref()))
-        .collect();
+    let hosts = of_each(&imported, |it| {
+        (it.sender.as_deref(), it.receiver.as_deref())
+    });
     assert_eq!(hosts, [(Some("10.1.0.1"), Some("tester")); 2]);
-    assert_eq!(
-        figure(&imported.trials[1], Side::Receiver, "cpu_interrupt_ratio"),
-        Some(0.06)
+    has(
+        &imported.trials[1],
+        Side::Receiver,
+        "cpu_interrupt_ratio",
+        0.06,
     );
     let names: Vec<&str> = imported
         .readings

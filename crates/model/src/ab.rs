@@ -102,22 +102,20 @@ impl LiveAb {
         let mut turns: Vec<AbTurn> = Vec::new();
         for (one, other) in both.filter(|(one, other)| one.value != other.value) {
             let values = [&one.value, &other.value];
-            let same = turns.iter().position(|turn| {
-                (turn.interface, turn.name, turn.values) == (&*one.interface, &*one.name, values)
-            });
-            let at = match same {
-                Some(at) => at,
-                None => {
-                    turns.push(AbTurn {
-                        interface: &one.interface,
-                        name: &one.name,
-                        is_whole: false,
-                        napi_ids: Vec::new(),
-                        values,
-                    });
-                    turns.len() - 1
-                }
+            let (interface, name) = (one.interface.as_str(), one.name.as_str());
+            let is_same = |turn: &AbTurn| {
+                (turn.interface, turn.name, turn.values) == (interface, name, values)
             };
+            let at = turns.iter().position(is_same).unwrap_or(turns.len());
+            if at == turns.len() {
+                turns.push(AbTurn {
+                    interface,
+                    name,
+                    is_whole: false,
+                    napi_ids: Vec::new(),
+                    values,
+                });
+            }
             match one.napi_id {
                 Some(id) => turns[at].napi_ids.push(id),
                 None => turns[at].is_whole = true,
@@ -192,7 +190,7 @@ pub struct AbPair {
 }
 
 /// One block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbBlock {
     /// From the start of the first block to the write that began this one.
     pub start_seconds: f64,
@@ -226,7 +224,7 @@ pub struct AbBlock {
 }
 
 /// What the members carried, and what CPU time was used meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbWindow {
     /// Length.
     pub seconds: f64,

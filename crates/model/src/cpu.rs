@@ -170,20 +170,10 @@ pub struct FoldedPulses {
 
 impl FoldedPulses {
     /// Where the bin with the most time of a kind begins; `None` without any.
-    fn peak_phase_ns(&self, read: impl Fn(&FoldBin) -> u64) -> Option<u64> {
+    pub fn peak_phase_ns(&self, read: impl Fn(&FoldBin) -> u64) -> Option<u64> {
         let peak = self.bins.iter().map(&read).max().filter(|&ns| ns > 0)?;
         let bin = self.bins.iter().find(|bin| read(bin) == peak)?;
         Some(bin.phase_ns)
-    }
-
-    /// Where the kernel was busiest.
-    pub fn kernel_peak_phase_ns(&self) -> Option<u64> {
-        self.peak_phase_ns(FoldBin::kernel_ns)
-    }
-
-    /// Where the load's user mode was busiest.
-    pub fn user_peak_phase_ns(&self) -> Option<u64> {
-        self.peak_phase_ns(|bin| bin.user_ns)
     }
 }
 
@@ -328,12 +318,12 @@ mod tests {
             datagrams_per_pulse: 1,
             bins: vec![bin(0, 0, 5), bin(10, 7, 9), bin(20, 8, 2), bin(30, 8, 0)],
         };
-        assert_eq!(fold.kernel_peak_phase_ns(), Some(10));
-        assert_eq!(fold.user_peak_phase_ns(), Some(20));
+        assert_eq!(fold.peak_phase_ns(FoldBin::kernel_ns), Some(10));
+        assert_eq!(fold.peak_phase_ns(|bin| bin.user_ns), Some(20));
         let idle = FoldedPulses {
             bins: vec![],
             ..fold
         };
-        assert_eq!(idle.user_peak_phase_ns(), None);
+        assert_eq!(idle.peak_phase_ns(|bin| bin.user_ns), None);
     }
 }

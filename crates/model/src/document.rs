@@ -208,9 +208,7 @@ impl TimeDistribution {
             Some((below, *sum as f64 / all))
         })
     }
-}
 
-impl TimeDistribution {
     /// The time below which at least this share of all lies, to the width of a bucket; `None` without any.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let mut buckets = self.shares_below();

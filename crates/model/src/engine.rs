@@ -440,65 +440,30 @@ pub struct SinkVariable {
 /// Name and version of the JSON that [`ForwardDocument`] becomes.
 pub const FORWARD_SCHEMA: &str = "nicpoll.forward/1";
 
-/// A reason to leave a frame to the kernel, or a place where a frame is lost: its name in JSON, and what it means.
-pub type Fate = (&'static str, &'static str);
-
-/// Why a frame was left to the kernel, in the order in which the XDP program looks; the last is the engine's reason.
-pub const PASSED: [Fate; 12] = [
-    (
-        "not_ip",
-        "neither IPv4 nor IPv6: ARP, frames with a VLAN tag",
-    ),
-    (
-        "not_for_router",
-        "not sent to this interface's hardware address: broadcast, multicast",
-    ),
-    (
-        "header",
-        "IPv4 options, IPv6 hop-by-hop options, or a header that is wrong",
-    ),
-    ("ttl", "TTL or hop limit used up"),
-    (
-        "checksum",
-        "its checksum was left to the sender's card, which is none on a virtual link",
-    ),
-    (
-        "no_route",
-        "for this host, or no route, or one that refuses",
-    ),
-    ("forwarding_off", "forwarding is off in the kernel"),
-    ("too_long", "longer than the route's MTU"),
-    (
-        "no_neighbour",
-        "the next hop's hardware address was not known yet",
-    ),
-    (
-        "other_exit",
-        "its route leads out by another interface, by one that takes no frames of XDP, or back",
-    ),
-    ("without_socket", "its receive queue has no socket"),
-    (
-        "given_back",
-        "its exit had gone when the engine came to it: given back through a TAP interface",
-    ),
+/// Why a frame was left to the kernel, in the order in which the XDP program looks; the last is the engine's reason. Each
+/// has its name in JSON, and what it means.
+pub const PASSED: [&str; 12] = [
+    "not_ip: neither IPv4 nor IPv6: ARP, frames with a VLAN tag",
+    "not_for_router: not sent to this interface's hardware address: broadcast, multicast",
+    "header: IPv4 options, IPv6 hop-by-hop options, or a header that is wrong",
+    "ttl: TTL or hop limit used up",
+    "checksum: its checksum was left to the sender's card, which is none on a virtual link",
+    "no_route: for this host, or no route, or one that refuses",
+    "forwarding_off: forwarding is off in the kernel",
+    "too_long: longer than the route's MTU",
+    "no_neighbour: the next hop's hardware address was not known yet",
+    "other_exit: its route leads out by another interface, by one that takes no frames of XDP, or back",
+    "without_socket: its receive queue has no socket",
+    "given_back: its exit had gone when the engine came to it: given back through a TAP interface",
 ];
 
-/// Where a frame that was to be forwarded was lost, on its way.
-pub const LOST: [Fate; 5] = [
-    ("ring_full", "the socket's ring was full"),
-    (
-        "no_memory",
-        "no memory was free, since the program did not keep up, or the frame was too long",
-    ),
-    (
-        "exit_refused",
-        "the exit interface took no frames: it is down, or the other end of a veth has no NAPI",
-    ),
-    (
-        "exit_full",
-        "the ring or queue of the exit interface was full",
-    ),
-    ("waiting", "still in a ring at the end"),
+/// Where a frame that was to be forwarded was lost, on its way: the place's name in JSON, and what it means.
+pub const LOST: [&str; 5] = [
+    "ring_full: the socket's ring was full",
+    "no_memory: no memory was free, since the program did not keep up, or the frame was too long",
+    "exit_refused: the exit interface took no frames: it is down, or the other end of a veth has no NAPI",
+    "exit_full: the ring or queue of the exit interface was full",
+    "waiting: still in a ring at the end",
 ];
 
 /// A whole run.
@@ -631,18 +596,6 @@ pub struct Lost {
     pub waiting: u64,
 }
 
-impl From<Lost> for [u64; LOST.len()] {
-    fn from(lost: Lost) -> Self {
-        [
-            lost.ring_full,
-            lost.no_memory,
-            lost.exit_refused,
-            lost.exit_full,
-            lost.waiting,
-        ]
-    }
-}
-
 impl Lost {
     /// Adds what was lost elsewhere.
     pub fn add(&mut self, more: &Lost) {
@@ -660,15 +613,21 @@ impl ForwardAccount {
         received_packets: u64,
         forwarded_packets: u64,
         passed: [u64; PASSED.len()],
-        lost: impl Into<[u64; LOST.len()]>,
+        lost: Lost,
     ) -> Self {
-        let lost = lost.into();
+        let lost = [
+            lost.ring_full,
+            lost.no_memory,
+            lost.exit_refused,
+            lost.exit_full,
+            lost.waiting,
+        ];
         let signed = |packets: u64| i64::try_from(packets).unwrap_or(i64::MAX);
         let found = forwarded_packets + passed.iter().chain(&lost).sum::<u64>();
-        let named = |fates: &[Fate], packets: &[u64]| {
-            let rows = fates.iter().zip(packets);
-            rows.map(|((name, _), &packets)| ForwardFate {
-                name: String::from(*name),
+        let named = |rows: &[&str], packets: &[u64]| {
+            let rows = rows.iter().zip(packets);
+            rows.map(|(row, &packets)| ForwardFate {
+                name: row.split(':').take(1).collect(),
                 packets,
             })
             .collect()
@@ -683,21 +642,18 @@ impl ForwardAccount {
     }
 
     /// The sum of all accounts.
-    pub fn sum<'a>(accounts: impl Iterator<Item = &'a ForwardAccount> + Clone) -> Self {
-        let column = |fates: fn(&ForwardAccount) -> &[ForwardFate], row: usize| {
-            let all = accounts.clone();
-            all.map(|account| fates(account).get(row).map_or(0, |fate| fate.packets))
-                .sum::<u64>()
-        };
-        let all = || accounts.clone();
-        ForwardAccount::of(
-            all().map(|account| account.received_packets).sum(),
-            all().map(|account| account.forwarded_packets).sum(),
-            std::array::from_fn(|row| column(|account| &account.passed, row)),
-            std::array::from_fn::<u64, { LOST.len() }, _>(|row| {
-                column(|account| &account.lost, row)
-            }),
-        )
+    pub fn sum<'a>(accounts: impl Iterator<Item = &'a ForwardAccount>) -> Self {
+        let mut sum = ForwardAccount::of(0, 0, [0; PASSED.len()], Lost::default());
+        for account in accounts {
+            sum.received_packets += account.received_packets;
+            sum.forwarded_packets += account.forwarded_packets;
+            sum.residual_packets += account.residual_packets;
+            let own = sum.passed.iter_mut().chain(&mut sum.lost);
+            for (fate, more) in own.zip(account.passed.iter().chain(&account.lost)) {
+                fate.packets += more.packets;
+            }
+        }
+        sum
     }
 
     /// The same without the reasons and places.
@@ -717,15 +673,12 @@ impl ForwardAccount {
 impl ForwardCounts {
     /// What was counted since `before`.
     pub fn since(&self, before: &ForwardCounts) -> ForwardCounts {
+        let since = u64::saturating_sub;
         ForwardCounts {
-            received_packets: self
-                .received_packets
-                .saturating_sub(before.received_packets),
-            forwarded_packets: self
-                .forwarded_packets
-                .saturating_sub(before.forwarded_packets),
-            passed_packets: self.passed_packets.saturating_sub(before.passed_packets),
-            lost_packets: self.lost_packets.saturating_sub(before.lost_packets),
+            received_packets: since(self.received_packets, before.received_packets),
+            forwarded_packets: since(self.forwarded_packets, before.forwarded_packets),
+            passed_packets: since(self.passed_packets, before.passed_packets),
+            lost_packets: since(self.lost_packets, before.lost_packets),
         }
     }
 }

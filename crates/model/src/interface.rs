@@ -69,7 +69,7 @@ pub struct Unseen {
 }
 
 /// One interface.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceShow {
     /// Name.
     pub name: String,
@@ -274,7 +274,7 @@ pub struct PollingVariable {
 pub const SET_SCHEMA: &str = "nicpoll.set/1";
 
 /// One run of `nicpoll set` or `nicpoll restore`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchRun {
     /// [`SET_SCHEMA`].
     pub schema: String,

@@ -54,14 +54,6 @@ impl IpVersion {
             IpVersion::V6 => 40,
         }
     }
-
-    /// The least MTU that a link of this version must have (RFC 791, RFC 8200 section 5).
-    fn mtu_min_bytes(self) -> u32 {
-        match self {
-            IpVersion::V4 => 68,
-            IpVersion::V6 => 1280,
-        }
-    }
 }
 
 /// One unit of what is sent: what the rates count.
@@ -102,17 +94,18 @@ pub struct Line {
 }
 
 /// What one packet puts on the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Frames: fragments or segments.
-    pub frames: u64,
-    /// Payload; `None` for a bare frame, of whose inside nothing is known.
+    /// Payload a packet; null for a frame.
     pub payload_bytes: Option<u64>,
-    /// All frames together, padding and check sequences included (layer 2).
+    /// Frames a packet: above 1 it is fragmented (UDP) or segmented (TCP).
+    pub frames: u64,
+    /// All frames of a packet, padding and check sequences included (layer 2).
     pub frame_bytes: u64,
     /// Padding in them.
     pub padding_bytes: u64,
-    /// Frames with preamble and gap (layer 1).
+    /// Frames with preamble and gap (layer 1). The exact rate is the line's bits a second over eight
+    /// times this.
     pub line_bytes: u64,
 }
 
@@ -204,29 +197,15 @@ impl Line {
         self.at_full(1, cost)
     }
 
-    /// Frames a second when the line is full.
-    pub fn frames_per_second(&self, cost: &Cost) -> u64 {
-        self.at_full(cost.frames, cost)
-    }
-
-    /// Bits of frames a second (layer 2) when the line is full.
-    pub fn frame_bits_per_second(&self, cost: &Cost) -> u64 {
-        self.at_full(8 * cost.frame_bytes, cost)
-    }
-
-    /// Bits of payload a second when the line is full; `None` for a bare frame.
-    pub fn payload_bits_per_second(&self, cost: &Cost) -> Option<u64> {
-        Some(self.at_full(8 * cost.payload_bytes?, cost))
-    }
-
     fn frame(&self, bytes: u32) -> Result<Cost, LineError> {
         let data_bytes = u64::from(bytes).saturating_sub(MAC_HEADER_BYTES + FCS_BYTES);
         if data_bytes > u64::from(self.mtu_bytes) {
-            return Err(LineError::FrameAboveMtu {
-                bytes,
-                data_bytes,
-                mtu_bytes: self.mtu_bytes,
-            });
+            // An Ethernet frame is never fragmented.
+            return Err(LineError(format!(
+                "a frame of {bytes} bytes carries {data_bytes}, which is above the MTU of {}, and a frame is not \
+                 fragmented; give an MTU of {data_bytes} or a shorter frame",
+                self.mtu_bytes
+            )));
         }
         // Below the least the pad comes first and the tag after it, as on a port that adds the tag.
         let padded = u64::from(bytes).max(FRAME_MIN_BYTES);
@@ -249,10 +228,9 @@ impl Line {
         };
         let max_bytes = LENGTH_FIELD_MAX - counted;
         if payload > max_bytes {
-            return Err(LineError::DatagramTooLong {
-                payload_bytes,
-                max_bytes,
-            });
+            return Err(LineError(format!(
+                "a UDP payload of {payload_bytes} bytes is too long; it can have {max_bytes}"
+            )));
         }
         let mut cost = Cost::of(payload);
         let cut = self.cut(ip, payload);
@@ -265,21 +243,16 @@ impl Line {
     fn cut(&self, ip: IpVersion, payload: u64) -> Cut {
         let mtu = u64::from(self.mtu_bytes);
         let datagram = payload + UDP_HEADER_BYTES;
-        if datagram + ip.header_bytes() <= mtu {
-            return Cut {
-                header: ip.header_bytes(),
-                full: 0,
-                full_ones: 0,
-                last: datagram,
-            };
+        let mut header = ip.header_bytes();
+        let (mut full, mut full_ones) = (0, 0);
+        if datagram + header > mtu {
+            if ip == IpVersion::V6 {
+                header += IPV6_FRAGMENT_BYTES;
+            }
+            let last_max = mtu - header;
+            full = last_max / FRAGMENT_UNIT_BYTES * FRAGMENT_UNIT_BYTES;
+            full_ones = (datagram - last_max).div_ceil(full);
         }
-        let header = match ip {
-            IpVersion::V4 => ip.header_bytes(),
-            IpVersion::V6 => ip.header_bytes() + IPV6_FRAGMENT_BYTES,
-        };
-        let last_max = mtu - header;
-        let full = last_max / FRAGMENT_UNIT_BYTES * FRAGMENT_UNIT_BYTES;
-        let full_ones = (datagram - last_max).div_ceil(full);
         Cut {
             header,
             full,
@@ -323,11 +296,7 @@ impl Line {
         has_timestamps: bool,
     ) -> Result<Cost, LineError> {
         self.see_that_ip_fits(ip)?;
-        let options = if has_timestamps {
-            TCP_TIMESTAMPS_BYTES
-        } else {
-            0
-        };
+        let options = u64::from(has_timestamps) * TCP_TIMESTAMPS_BYTES;
         let header = ip.header_bytes() + TCP_HEADER_BYTES + options;
         let segment = u64::from(self.mtu_bytes) - header;
         let payload = u64::from(payload_bytes);
@@ -343,12 +312,16 @@ impl Line {
     }
 
     fn see_that_ip_fits(&self, ip: IpVersion) -> Result<(), LineError> {
-        let min_bytes = ip.mtu_min_bytes();
+        // RFC 791, RFC 8200 section 5.
+        let min_bytes = match ip {
+            IpVersion::V4 => 68,
+            IpVersion::V6 => 1280,
+        };
         if self.mtu_bytes < min_bytes {
-            return Err(LineError::MtuTooSmall {
-                mtu_bytes: self.mtu_bytes,
-                min_bytes,
-            });
+            return Err(LineError(format!(
+                "an MTU of {} is too small for this version of IP; give {min_bytes} or more",
+                self.mtu_bytes
+            )));
         }
         Ok(())
     }
@@ -368,11 +341,8 @@ impl Line {
 impl Cost {
     fn of(payload_bytes: u64) -> Self {
         Cost {
-            frames: 0,
             payload_bytes: Some(payload_bytes),
-            frame_bytes: 0,
-            padding_bytes: 0,
-            line_bytes: 0,
+            ..Cost::default()
         }
     }
 
@@ -383,38 +353,9 @@ impl Cost {
 }
 
 /// Why a packet cannot be sent on a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LineError {
-    /// An Ethernet frame is never fragmented.
-    #[error(
-        "a frame of {bytes} bytes carries {data_bytes}, which is above the MTU of {mtu_bytes}, and a frame is not \
-         fragmented; give an MTU of {data_bytes} or a shorter frame"
-    )]
-    FrameAboveMtu {
-        /// Its length, check sequence included.
-        bytes: u32,
-        /// What it carries.
-        data_bytes: u64,
-        /// The line's MTU.
-        mtu_bytes: u32,
-    },
-    /// The length field cannot say it.
-    #[error("a UDP payload of {payload_bytes} bytes is too long; it can have {max_bytes}")]
-    DatagramTooLong {
-        /// Its payload.
-        payload_bytes: u32,
-        /// The longest.
-        max_bytes: u64,
-    },
-    /// The IP version asks for more.
-    #[error("an MTU of {mtu_bytes} is too small for this version of IP; give {min_bytes} or more")]
-    MtuTooSmall {
-        /// The line's MTU.
-        mtu_bytes: u32,
-        /// The least.
-        min_bytes: u32,
-    },
-}
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct LineError(String);
 
 /// Name and version of the JSON that [`LineRates`] becomes.
 pub const LINE_RATES_SCHEMA: &str = "nicpoll.linerate/1";
@@ -476,17 +417,9 @@ pub struct LineRow {
     pub ip_version: Option<IpNumber>,
     /// What was asked for: payload, or the frame with its check sequence and without tags.
     pub asked_bytes: u32,
-    /// Payload a packet; null for a frame.
-    pub payload_bytes: Option<u64>,
-    /// Frames a packet: above 1 it is fragmented (UDP) or segmented (TCP).
-    pub frames: u64,
-    /// All frames of a packet, padding and check sequences included (layer 2).
-    pub frame_bytes: u64,
-    /// Padding in them.
-    pub padding_bytes: u64,
-    /// Frames with preamble and gap (layer 1). The exact rate is the line's bits a second over eight
-    /// times this.
-    pub line_bytes: u64,
+    /// What a packet puts on the line.
+    #[serde(flatten)]
+    pub cost: Cost,
     /// Whole packets a second at full line.
     pub packets_per_second: u64,
     /// Whole frames a second at full line.
@@ -529,15 +462,13 @@ impl LineRow {
             packet: String::from(name),
             ip_version: ip.map(IpNumber::from),
             asked_bytes,
-            payload_bytes: cost.payload_bytes,
-            frames: cost.frames,
-            frame_bytes: cost.frame_bytes,
-            padding_bytes: cost.padding_bytes,
-            line_bytes: cost.line_bytes,
+            cost,
             packets_per_second: line.packets_per_second(&cost),
-            frames_per_second: line.frames_per_second(&cost),
-            frame_bits_per_second: line.frame_bits_per_second(&cost),
-            payload_bits_per_second: line.payload_bits_per_second(&cost),
+            frames_per_second: line.at_full(cost.frames, &cost),
+            frame_bits_per_second: line.at_full(8 * cost.frame_bytes, &cost),
+            payload_bits_per_second: cost
+                .payload_bytes
+                .map(|bytes| line.at_full(8 * bytes, &cost)),
             rate: rate.map(|rate| {
                 let of = |unit| (rate.unit() == unit).then(|| rate.per_second());
                 RateShare {

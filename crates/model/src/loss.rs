@@ -202,15 +202,12 @@ pub struct DropReasonGaps {
 impl DropReasonGaps {
     /// What came since an earlier reading of the same program.
     pub fn since(self, earlier: DropReasonGaps) -> DropReasonGaps {
+        let since = u64::saturating_sub;
         let missed = self.missed_events.zip(earlier.missed_events);
         DropReasonGaps {
-            overflow_packets: self
-                .overflow_packets
-                .saturating_sub(earlier.overflow_packets),
-            unattributed_packets: self
-                .unattributed_packets
-                .saturating_sub(earlier.unattributed_packets),
-            missed_events: missed.map(|(now, then)| now.saturating_sub(then)),
+            overflow_packets: since(self.overflow_packets, earlier.overflow_packets),
+            unattributed_packets: since(self.unattributed_packets, earlier.unattributed_packets),
+            missed_events: missed.map(|(now, then)| since(now, then)),
         }
     }
 }
@@ -282,7 +279,7 @@ pub struct CrossCheck {
 }
 
 /// The account of one trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Datagrams that the sending programs handed to their sockets. Null for TCP.
     pub offered_packets: Option<u64>,
@@ -404,8 +401,6 @@ mod ledger_tests {
         let ledger = Ledger {
             offered_packets: Some(1000),
             delivered_packets: Some(900),
-            offered_bytes: None,
-            delivered_bytes: None,
             duplicate_packets: Some(5),
             lines: vec![
                 line(LossPlace::RxRing, Some(60)),
@@ -428,27 +423,10 @@ mod ledger_tests {
                     in_balance: false,
                 },
             ],
-            residual_packets: None,
-            residual_bytes: None,
-            cross_checks: vec![],
+            ..Ledger::default()
         };
         assert_eq!(ledger.lost_packets(), 101);
         assert_eq!(ledger.balance_packets(), 0);
-    }
-
-    fn empty() -> Ledger {
-        Ledger {
-            offered_packets: None,
-            delivered_packets: None,
-            offered_bytes: None,
-            delivered_bytes: None,
-            duplicate_packets: None,
-            lines: Vec::new(),
-            control: Vec::new(),
-            residual_packets: None,
-            residual_bytes: None,
-            cross_checks: Vec::new(),
-        }
     }
 
     #[test]
@@ -457,7 +435,7 @@ mod ledger_tests {
             offered_packets: Some(100),
             delivered_packets: Some(70),
             lines: vec![line(LossPlace::RxRing, Some(20))],
-            ..empty()
+            ..Ledger::default()
         };
         assert_eq!(ledger.balance_packets(), 10);
         ledger.delivered_packets = Some(95);
@@ -473,7 +451,7 @@ mod ledger_tests {
         let packets = Ledger {
             offered_packets: Some(9),
             delivered_packets: Some(7),
-            ..empty()
+            ..Ledger::default()
         };
         assert!(!packets.is_in_bytes());
         assert_eq!((packets.offered(), packets.delivered()), (9, 7));
@@ -481,7 +459,7 @@ mod ledger_tests {
             offered_bytes: Some(9000),
             delivered_bytes: Some(6000),
             residual_bytes: Some(3000),
-            ..empty()
+            ..Ledger::default()
         };
         assert!(bytes.is_in_bytes());
         assert_eq!((bytes.offered(), bytes.delivered()), (9000, 6000));

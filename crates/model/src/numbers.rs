@@ -2,8 +2,6 @@
 //!
 //! A missing or infinite figure never prints as a number, and a figure that is not zero never prints as a plain 0.
 
-use std::iter;
-
 /// What stands in place of a figure that is not there.
 pub const MISSING: &str = "-";
 
@@ -94,13 +92,10 @@ pub fn plain_number(value: Option<f64>) -> String {
 /// A measured time in the unit that suits it, with three significant figures: `200 us`, `1.00 ms`; the sign for a
 /// missing one.
 pub fn time_figure(ns: Option<u64>) -> String {
-    ns.map_or_else(
-        || String::from(MISSING),
-        |ns| {
-            let (number, unit) = in_unit(ns);
-            format!("{number} {unit}")
-        },
-    )
+    let Some((number, unit)) = ns.map(in_unit) else {
+        return String::from(MISSING);
+    };
+    format!("{number} {unit}")
 }
 
 /// A time's figure, and its unit.
@@ -181,19 +176,16 @@ fn rounded(value: f64, decimals: usize) -> f64 {
 
 /// Puts a comma after each three digits of the whole part, counted from its end.
 fn separated(number: &str) -> String {
-    let (sign, number) = match number.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", number),
-    };
     let whole = number.split('.').next().unwrap_or(number);
-    let grouped = whole.chars().enumerate().flat_map(|(index, digit)| {
-        let comma = index > 0 && (whole.len() - index) % 3 == 0;
-        comma.then_some(',').into_iter().chain(iter::once(digit))
-    });
-    let mut text = String::from(sign);
-    text.extend(grouped);
-    text.push_str(&number[whole.len()..]);
-    text
+    let mut text = String::new();
+    for (index, digit) in whole.char_indices() {
+        let is_group = index > 0 && (whole.len() - index) % 3 == 0;
+        if is_group && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + &number[whole.len()..]
 }
 
 #[cfg(test)]

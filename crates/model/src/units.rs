@@ -108,13 +108,12 @@ impl Rate {
 
     /// The same rate in bits, of packets of so many: rounded, and 1 at least.
     pub fn bits_of(self, packet_bits: u64) -> u64 {
-        match self.unit {
-            RateUnit::BitsPerSecond => round(self.numerator(), self.denominator()),
-            RateUnit::PacketsPerSecond => {
-                let numerator = self.numerator().saturating_mul(packet_bits.into());
-                round(numerator, self.denominator())
-            }
-        }
+        let bits = match self.unit {
+            RateUnit::BitsPerSecond => self.numerator(),
+            RateUnit::PacketsPerSecond => self.numerator().saturating_mul(packet_bits.into()),
+        };
+        let rounded = (bits + self.denominator() / 2) / self.denominator();
+        u64::try_from(rounded).unwrap_or(u64::MAX).max(1)
     }
 
     /// The time that so many packets of `packet_bits` bits take, cut to whole nanoseconds: when the packet
@@ -149,11 +148,6 @@ impl Rate {
     }
 }
 
-fn round(numerator: u128, denominator: u128) -> u64 {
-    let rounded = (numerator + denominator / 2) / denominator;
-    u64::try_from(rounded).unwrap_or(u64::MAX).max(1)
-}
-
 fn greatest_common_divisor(mut one: u128, mut other: u128) -> u128 {
     while other > 0 {
         (one, other) = (other, one % other);
@@ -161,49 +155,55 @@ fn greatest_common_divisor(mut one: u128, mut other: u128) -> u128 {
     one.max(1)
 }
 
-/// A text that is no such number: what was expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+/// A text that is no such quantity: what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct NoQuantity(&'static str);
+pub struct NoQuantity(String);
+
+fn no_quantity<T>(why: impl Into<String>) -> Result<T, NoQuantity> {
+    Err(NoQuantity(why.into()))
+}
 
 /// A line's speed in bits a second: `100m`, `2.5g`, `10Gbit/s`. Exact, or an error.
 pub fn parse_speed(text: &str) -> Result<u64, NoQuantity> {
-    let expected = NoQuantity("a speed such as 100m, 2.5g or 10g was expected, in bit/s");
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
-    let scale = scale(without_bits(unit)).ok_or(expected)?;
-    if digits.parse() == Ok(0.0) {
-        return Err(NoQuantity("a line of 0 bit/s carries nothing"));
+    let prefix = without_bits(unit);
+    if digits.parse() == Ok(0.0) && scale(prefix).is_some() {
+        return no_quantity("a line of 0 bit/s carries nothing");
     }
-    Rate::decimal(RateUnit::BitsPerSecond, digits, scale)
-        .and_then(Rate::whole_per_second)
-        .ok_or(expected)
+    let rate = scaled(RateUnit::BitsPerSecond, digits, prefix);
+    let speed = rate.and_then(Rate::whole_per_second);
+    speed.map_or_else(
+        || no_quantity("a speed such as 100m, 2.5g or 10g was expected, in bit/s"),
+        Ok,
+    )
 }
 
 /// A rate: packets a second (`70kpps`), or bits a second (`36m`, `36mbit/s`).
 pub fn parse_rate(text: &str) -> Result<Rate, NoQuantity> {
-    let expected = NoQuantity("a rate such as 70kpps (packets/s) or 36m (bit/s) was expected");
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
-    let (count, prefix) = match unit.strip_suffix("pps") {
-        Some(prefix) => (RateUnit::PacketsPerSecond, prefix.trim()),
-        None => (RateUnit::BitsPerSecond, without_bits(unit)),
+    let rate = match unit.strip_suffix("pps") {
+        Some(prefix) => scaled(RateUnit::PacketsPerSecond, digits, prefix.trim()),
+        None => scaled(RateUnit::BitsPerSecond, digits, without_bits(unit)),
     };
-    let rate = scale(prefix).and_then(|scale| Rate::decimal(count, digits, scale));
-    rate.ok_or(expected)
+    let expected = "a rate such as 70kpps (packets/s) or 36m (bit/s) was expected";
+    rate.map_or_else(|| no_quantity(expected), Ok)
 }
 
 /// So many a second, above 0 and up to a million: `500`, `10k`, `2.5k/s`.
 pub fn parse_count_rate(text: &str) -> Result<Rate, NoQuantity> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(lower.strip_suffix("/s").unwrap_or(&lower));
-    let rate = |scale| Rate::decimal(RateUnit::PacketsPerSecond, digits, scale);
-    scale(unit)
-        .and_then(rate)
-        .filter(|rate| (0.001..=1e6).contains(&rate.per_second()))
-        .ok_or(NoQuantity(
-            "a rate from 0.001 to 1m a second was expected, such as 10k",
-        ))
+    let rate = scaled(RateUnit::PacketsPerSecond, digits, unit);
+    let rate = rate.filter(|rate| (0.001..=1e6).contains(&rate.per_second()));
+    let expected = "a rate from 0.001 to 1m a second was expected, such as 10k";
+    rate.map_or_else(|| no_quantity(expected), Ok)
+}
+
+fn scaled(unit: RateUnit, digits: &str, prefix: &str) -> Option<Rate> {
+    Rate::decimal(unit, digits, scale(prefix)?)
 }
 
 fn without_bits(unit: &str) -> &str {
@@ -220,70 +220,37 @@ fn split_unit(text: &str) -> (&str, &str) {
     (digits, unit.trim())
 }
 
-fn scale(letter: &str) -> Option<u64> {
-    Some(match letter {
-        "" => 1,
-        "k" => 1_000,
-        "m" => 1_000_000,
-        "g" => 1_000_000_000,
-        "t" => 1_000_000_000_000,
-        _ => return None,
-    })
+fn scale(prefix: &str) -> Option<u64> {
+    let power = ["", "k", "m", "g", "t"].iter().position(|it| *it == prefix);
+    power.map(|power| 1000_u64.pow(power as u32))
 }
 
 /// Beyond any sense, and where the conversion would no longer be exact: 11 days.
 const NANOSECONDS_MAX: f64 = 1e15;
 
-/// Why a text is not a time.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TimeError {
-    /// A number alone could mean any unit.
-    #[error("a unit is needed, such as '{number}{first}' or '{number}{second}'", first = .like[0], second = .like[1])]
-    NoUnit {
-        /// What was written.
-        number: String,
-        /// Units that are likely meant.
-        like: [&'static str; 2],
-    },
-    /// No such unit.
-    #[error("'{unit}' is not a unit of time here; use {known}")]
-    Unit {
-        /// What was written.
-        unit: String,
-        /// What is one.
-        known: &'static str,
-    },
-    /// No number.
-    #[error("a number and a unit were expected, such as 200us")]
-    Number,
-    /// Too long.
-    #[error("{0} is out of range")]
-    Range(String),
-}
-
 /// Reads a time with a unit: `200us`, `0.5ms`. Minutes are no unit of a period: `50m` is likely to be a `50ms` that
 /// lost a letter.
 ///
 /// # Errors
-/// [`TimeError::NoUnit`] without a unit.
-pub fn parse_time(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = with_unit(text, ["us", "ms"])?;
-    time(number, unit, &PERIODS)
+/// Also without a unit, since a number alone could mean any.
+pub fn parse_time(text: &str) -> Result<Duration, NoQuantity> {
+    time(with_unit(text, ["us", "ms"])?, &PERIODS)
 }
 
 /// Reads the length of a whole run, with a unit: `150s`, `10m`, `2h`, `3d`.
 ///
 /// # Errors
-/// [`TimeError::NoUnit`] without a unit.
-pub fn parse_length(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = with_unit(text, ["s", "m"])?;
-    time(number, unit, &LENGTHS)
+/// Also without a unit.
+pub fn parse_length(text: &str) -> Result<Duration, NoQuantity> {
+    time(with_unit(text, ["s", "m"])?, &LENGTHS)
 }
 
 /// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`, `3d`.
-pub fn parse_seconds(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = split_unit(text);
-    time(number, if unit.is_empty() { "s" } else { unit }, &LENGTHS)
+pub fn parse_seconds(text: &str) -> Result<Duration, NoQuantity> {
+    match split_unit(text) {
+        (number, "") => time((number, "s"), &LENGTHS),
+        parts => time(parts, &LENGTHS),
+    }
 }
 
 /// Writes a time in the largest unit that keeps it a whole number: `200us`.
@@ -296,12 +263,12 @@ pub fn show_time(nanoseconds: u64) -> String {
     }
 }
 
-fn with_unit<'a>(text: &'a str, like: [&'static str; 2]) -> Result<(&'a str, &'a str), TimeError> {
+fn with_unit<'a>(text: &'a str, like: [&str; 2]) -> Result<(&'a str, &'a str), NoQuantity> {
+    let [one, other] = like;
     match split_unit(text) {
-        (number, "") => Err(TimeError::NoUnit {
-            number: String::from(number),
-            like,
-        }),
+        (number, "") => no_quantity(format!(
+            "a unit is needed, such as '{number}{one}' or '{number}{other}'"
+        )),
         parts => Ok(parts),
     }
 }
@@ -318,31 +285,23 @@ static NANOS: [(&str, f64); 8] = [
     ("d", 86_400e9),
 ];
 
-/// Those that a time may have.
-struct Units {
-    known: &'static [(&'static str, f64)],
-    named: &'static str,
-}
+/// The units that a time may have, and their names in a sentence.
+type Units = (&'static [(&'static str, f64)], &'static str);
 
-static PERIODS: Units = Units {
-    known: NANOS.split_at(5).0,
-    named: "ns, us, ms or s",
-};
-static LENGTHS: Units = Units {
-    known: &NANOS,
-    named: "ms, s, m, h or d",
-};
+static PERIODS: Units = (NANOS.split_at(5).0, "ns, us, ms or s");
+static LENGTHS: Units = (&NANOS, "ms, s, m, h or d");
 
-fn time(number: &str, unit: &str, units: &Units) -> Result<Duration, TimeError> {
-    let known = units.known.iter().find(|(name, _)| *name == unit);
-    let (_, nanos_per_unit) = known.ok_or_else(|| TimeError::Unit {
-        unit: String::from(unit),
-        known: units.named,
-    })?;
-    let value: f64 = number.parse().map_err(|_| TimeError::Number)?;
+fn time((number, unit): (&str, &str), (known, names): &Units) -> Result<Duration, NoQuantity> {
+    let Some((_, nanos_per_unit)) = known.iter().find(|(name, _)| *name == unit) else {
+        let why = format!("'{unit}' is not a unit of time here; use {names}");
+        return no_quantity(why);
+    };
+    let Ok(value) = number.parse::<f64>() else {
+        return no_quantity("a number and a unit were expected, such as 200us");
+    };
     let nanos = value * nanos_per_unit;
     if !(0.0..=NANOSECONDS_MAX).contains(&nanos) {
-        return Err(TimeError::Range(String::from(number)));
+        return no_quantity(format!("{number} is out of range"));
     }
     Ok(Duration::from_nanos(nanos.round() as u64))
 }

@@ -92,14 +92,11 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
     let mut ledger = Ledger {
         offered_packets: Some(datagrams.offered),
         delivered_packets: Some(datagrams.delivered),
-        offered_bytes: None,
-        delivered_bytes: None,
         duplicate_packets: datagrams.duplicates,
         lines,
         control,
-        residual_packets: None,
-        residual_bytes: None,
         cross_checks: cross_checks(hosts),
+        ..Ledger::default()
     };
     ledger.residual_packets = Some(ledger.balance_packets());
     ledger
@@ -130,16 +127,12 @@ pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) ->
     let mut cross_checks = cross_checks(hosts);
     cross_checks.extend(dropped);
     Ledger {
-        offered_packets: None,
-        delivered_packets: None,
         offered_bytes: Some(offered_bytes),
         delivered_bytes: Some(delivered_bytes),
-        duplicate_packets: None,
-        lines: Vec::new(),
         control,
-        residual_packets: None,
         residual_bytes: Some(offered_bytes as i64 - delivered_bytes as i64),
         cross_checks,
+        ..Ledger::default()
     }
 }
 

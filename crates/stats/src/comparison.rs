@@ -64,7 +64,12 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         .primary_margin
         .map(|margin| Margin::new(kind, margin))
         .transpose()?;
-    let rule = Rule::of(contrast, margin);
+    let rule = Rule {
+        metric: contrast.metric,
+        method: planned_method(contrast.blocks_planned, contrast.confidence),
+        confidence: contrast.confidence,
+        margin,
+    };
     let pairs = &comparable(contrast.pairs, kind)[..];
     let found = rule.apply(pairs);
     let lag_one_p = lag_one_p(&found.differences, contrast.seed);
@@ -82,7 +87,13 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         .proofs
         .filter(|_| margin.is_some())
         .map(|proofs| sensitivity(&rule, pairs, proofs, says));
-    let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
+    let power = Power::of(
+        &found.differences,
+        rule.method,
+        rule.confidence,
+        contrast.seed,
+    );
+    let power = power.filter(|_| margin.is_some());
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
     let of = |wanted| [Shown::default(), shown][usize::from(kind == wanted)];
@@ -121,7 +132,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
             .and_then(|effect| reported(kind, effect)),
         blocks_to_find_margin: power
             .zip(margin)
-            .and_then(|(power, margin)| power.blocks_to_find(margin.as_difference())),
+            .and_then(|(power, margin)| power.blocks_to_find(margin.difference)),
         none_seen_of: none_seen.map(|(chances, _)| chances),
         sensitivity,
     })
@@ -173,15 +184,6 @@ pub(crate) struct Shown {
 }
 
 impl Rule {
-    fn of(contrast: &Contrast<'_>, margin: Option<Margin>) -> Self {
-        Rule {
-            metric: contrast.metric,
-            method: planned_method(contrast.blocks_planned, contrast.confidence),
-            confidence: contrast.confidence,
-            margin,
-        }
-    }
-
     /// What these pairs come to.
     pub fn apply(&self, pairs: &[Pair]) -> Found {
         let kind = self.metric.kind();
@@ -211,10 +213,6 @@ impl Rule {
             .ok()
             .map(|interval| oriented(self.metric, interval));
         Some(verdict(oriented.as_ref(), p_values, &self.margin?))
-    }
-
-    fn power(&self, differences: &[f64], seed: Seed) -> Option<Power> {
-        Power::of(differences, self.method, self.confidence, seed)
     }
 
     /// Where no event was seen at all: how far the shares can lie apart even so.
@@ -333,18 +331,14 @@ pub(crate) fn sensitivity(
 
 /// The pairs that could not be worse, or better, for the judged setting.
 fn extremes(metric: Metric) -> (Pair, Pair) {
-    let all_and_nothing = match metric.kind() {
-        MetricKind::Ratio => (f64::INFINITY, 1.0),
-        MetricKind::Points => (1.0, 0.0),
+    let [most, least] = match metric.kind() {
+        MetricKind::Ratio => [f64::INFINITY, 1.0],
+        MetricKind::Points => [1.0, 0.0],
     };
-    let (more, less) = (
-        Pair::measured(all_and_nothing.0, all_and_nothing.1),
-        Pair::measured(all_and_nothing.1, all_and_nothing.0),
-    );
-    if metric.more_is_better() {
-        (less, more)
-    } else {
-        (more, less)
+    let (more, less) = (Pair::measured(most, least), Pair::measured(least, most));
+    match metric.more_is_better() {
+        true => (less, more),
+        false => (more, less),
     }
 }
 

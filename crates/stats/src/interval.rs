@@ -1,8 +1,8 @@
 //! Differences within blocks, and Student's interval for their mean, plain and trimmed.
 //!
-//! Differences are taken within a block and nowhere else. A failed trial is not a missing one: its value is the worst that
-//! its metric has (no rate, an endless time), so the difference is infinite; leaving it out would favour the setting that
-//! failed. A pair without meaning is an error with a reason. Student's interval is finite, holds its estimate and needs
+//! Differences are taken within a block and nowhere else. A trial that delivered nothing has the worst value of its metric
+//! (no rate, an endless time), so the difference is infinite. A pair of which a value is missing takes part in nothing. A
+//! pair without meaning is an error with a reason. Student's interval is finite, holds its estimate and needs
 //! [`BLOCKS_MIN`] blocks.
 //!
 //! Trimmed: K. K. Yuen, "The Two-Sample Trimmed t for Unequal Population Variances", Biometrika 61 (1974), for one
@@ -34,11 +34,10 @@ impl Confidence {
     ///
     /// [`InvalidConfidence`] for everything else, NaN included.
     pub fn new(level: f64) -> Result<Self, InvalidConfidence> {
-        if 0.0 < level && level < 1.0 {
-            Ok(Confidence(level))
-        } else {
-            Err(InvalidConfidence(level))
-        }
+        let is_level = 0.0 < level && level < 1.0;
+        is_level
+            .then_some(Confidence(level))
+            .ok_or(InvalidConfidence(level))
     }
 
     /// The level of each interval in a family of `comparisons`, so that all of them together hold at
@@ -155,6 +154,17 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// As wide to either side of an estimate.
+    pub(crate) fn around(estimate: f64, half: f64, confidence: Confidence, blocks: usize) -> Self {
+        Interval {
+            estimate,
+            low: estimate - half,
+            high: estimate + half,
+            confidence,
+            blocks,
+        }
+    }
+
     /// From differences of logs to ratios; `None` when a ratio cannot be represented.
     pub fn exponentiated(&self) -> Option<Interval> {
         Some(Interval {
@@ -195,12 +205,9 @@ impl Interval {
 ///
 /// [`BadPair::NoLogarithm`] for the first pair with a value that is NaN or negative.
 pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
-    let logarithm = |value: f64, block| {
-        if value >= 0.0 {
-            Ok(value.ln())
-        } else {
-            Err(BadPair::NoLogarithm { block, value })
-        }
+    let logarithm = |value: f64, block| match value >= 0.0 {
+        true => Ok(value.ln()),
+        false => Err(BadPair::NoLogarithm { block, value }),
     };
     whole_pairs(pairs)
         .map(|(block, setting, reference)| {
@@ -222,12 +229,9 @@ pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
 ///
 /// [`BadPair::NotFinite`] for the first pair with a value that is not finite.
 pub(crate) fn point_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
-    let finite = |value: f64, block| {
-        if value.is_finite() {
-            Ok(value)
-        } else {
-            Err(BadPair::NotFinite { block, value })
-        }
+    let finite = |value: f64, block| match value.is_finite() {
+        true => Ok(value),
+        false => Err(BadPair::NotFinite { block, value }),
     };
     whole_pairs(pairs)
         .map(|(block, setting, reference)| Ok(finite(setting, block)? - finite(reference, block)?))
@@ -261,13 +265,7 @@ pub fn mean_interval(differences: &[f64], confidence: Confidence) -> Result<Inte
     let deviation = summary::standard_deviation(differences).ok_or(NoInterval::OutOfRange)?;
     // A deviation that has a finite square is far too small to carry an end out of range.
     let half = half_width(deviation, blocks, confidence);
-    Ok(Interval {
-        estimate,
-        low: estimate - half,
-        high: estimate + half,
-        confidence,
-        blocks,
-    })
+    Ok(Interval::around(estimate, half, confidence, blocks))
 }
 
 /// The two-sided p value of no difference, to which [`mean_interval`] is the dual; `None` where that has none.
@@ -370,13 +368,7 @@ pub(crate) fn trimmed_interval(differences: &[f64], confidence: Confidence) -> O
     let deviation = summary::standard_deviation(&pulled_in)?;
     let error = deviation / ((1.0 - 2.0 * cut as f64 / blocks as f64) * (blocks as f64).sqrt());
     let half = student_quantile(kept.len() - 1, confidence) * error;
-    Some(Interval {
-        estimate,
-        low: estimate - half,
-        high: estimate + half,
-        confidence,
-        blocks,
-    })
+    Some(Interval::around(estimate, half, confidence, blocks))
 }
 
 /// The greatest share of events that still leaves so many chances without one, with the probability

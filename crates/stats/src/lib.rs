@@ -31,10 +31,7 @@ pub use method::{Power, p_values_by, planned_method};
 pub use rank::{
     hodges_lehmann, mann_whitney_p, shift_interval, signed_rank_blocks_min, signed_rank_interval,
 };
-pub use series::{
-    ChangePoint, DEPENDENT_BELOW_P, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p,
-    lag_one_p,
-};
+pub use series::{ChangePoint, DEPENDENT_BELOW_P, SERIES_BELOW_P, Series, lag_one_p};
 pub use summary::{Summary, mean, outliers, standard_deviation};
 pub use unpaired::{Unpaired, compare_unpaired, welch_interval, welch_p};
 pub use verdict::{InvalidMargin, Margin, PValues, holm, verdict};

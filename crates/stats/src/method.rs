@@ -29,6 +29,14 @@ pub fn planned_method(blocks: usize, confidence: Confidence) -> IntervalMethod {
     }
 }
 
+/// The fewest blocks of which a method makes an interval.
+fn blocks_min(method: IntervalMethod, confidence: Confidence) -> usize {
+    match method {
+        IntervalMethod::HodgesLehmann => signed_rank_blocks_min(confidence),
+        IntervalMethod::PairedT => BLOCKS_MIN,
+    }
+}
+
 /// The interval by a method.
 ///
 /// # Errors
@@ -82,11 +90,7 @@ pub(crate) struct LowerEnds {
 impl LowerEnds {
     /// Of intervals of `blocks` differences; `None` when so few have none by this method.
     pub fn new(method: IntervalMethod, blocks: usize, confidence: Confidence) -> Option<Self> {
-        let least = match method {
-            IntervalMethod::HodgesLehmann => signed_rank_blocks_min(confidence),
-            IntervalMethod::PairedT => crate::interval::BLOCKS_MIN,
-        };
-        (blocks >= least).then(|| LowerEnds {
+        (blocks >= blocks_min(method, confidence)).then(|| LowerEnds {
             method,
             confidence,
             left_out: left_out(blocks, confidence.tail()),
@@ -196,10 +200,7 @@ impl Power {
             self.found_in(blocks as usize)
                 .is_some_and(|found| found <= effect)
         };
-        let least = match self.method {
-            IntervalMethod::HodgesLehmann => signed_rank_blocks_min(self.confidence),
-            IntervalMethod::PairedT => BLOCKS_MIN,
-        };
+        let least = blocks_min(self.method, self.confidence);
         let (mut low, mut high) = (least as u32, DRAWN_BLOCKS_MAX.max(least) as u32);
         if !finds(high) {
             return self.scaled(high, effect);

@@ -106,7 +106,6 @@ pub(crate) fn signed_rank_p_least(n: usize) -> f64 {
 /// The probability of a rank sum of at most so much.
 fn tail_at(n: usize, rank_sum: usize) -> f64 {
     if n > EXACT_MAX {
-        use statrs::distribution::{ContinuousCDF, Normal};
         let (mean, deviation) = moments_of_sum(n);
         return Normal::standard().cdf((rank_sum as f64 + 1.0 - mean) / deviation);
     }
@@ -202,7 +201,6 @@ fn rank_sum_probabilities(n: usize) -> Vec<f64> {
 }
 
 fn left_out_by_normal(n: usize, tail: f64) -> usize {
-    use statrs::distribution::{ContinuousCDF, Normal};
     let (mean, deviation) = moments_of_sum(n);
     let end = mean + Normal::standard().inverse_cdf(tail) * deviation - 1.0;
     end.max(0.0) as usize

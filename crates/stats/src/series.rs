@@ -41,11 +41,11 @@ const VALUES_MIN: usize = 10;
 /// What the tests say of a series. A figure is `None` where it cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Series {
-    /// Two-sided p value of no drift.
+    /// Two-sided p value of no drift (Mann and Kendall).
     pub drift_p: Option<f64>,
-    /// The likeliest step.
+    /// The likeliest step (Pettitt): where the ranks before it sum to the furthest from what they would by chance.
     pub change: Option<ChangePoint>,
-    /// The p value of values that do not depend on earlier ones.
+    /// The p value of values that do not depend on earlier ones (Ljung and Box).
     pub dependence_p: Option<f64>,
     /// Below this p value a test has found something.
     pub below_p: f64,
@@ -62,7 +62,16 @@ pub struct ChangePoint {
 }
 
 impl Series {
-    /// Tests a series that stands alone.
+    /// Tests a series that stands alone. Below ten values, of NaN, and when all are equal nothing can be had.
+    /// ```
+    /// use nicpoll_stats::{Series, order::Seed};
+    ///
+    /// // Megabits a second: something happened before the ninth.
+    /// let values = [941., 939., 942., 940., 938., 943., 941., 940., 611., 608., 612., 607., 610., 609.];
+    /// let change = Series::of(&values, Seed(1)).change.unwrap();
+    /// assert_eq!(change.at, 8);
+    /// assert!(change.p < 0.05);
+    /// ```
     pub fn of(values: &[f64], seed: Seed) -> Self {
         Series::of_repeats(&[values], 1, seed)
     }
@@ -119,10 +128,6 @@ impl Series {
 }
 
 /// The two-sided p value of no drift (Mann and Kendall). `None` below ten values, of NaN, and when all are equal.
-pub fn drift_p(values: &[f64]) -> Option<f64> {
-    drift_of(&[values])
-}
-
 fn drift_of(series: &[&[f64]]) -> Option<f64> {
     if !are_enough(series) {
         return None;
@@ -175,28 +180,6 @@ fn counted(counts: &[i64], mut places: usize) -> i64 {
         places &= places - 1;
     }
     sum
-}
-
-/// The likeliest step of a series (Pettitt): where the ranks before it sum to the furthest from what they would
-/// by chance. `None` below ten values, of NaN, and when all are equal.
-/// ```
-/// use nicpoll_stats::{change_point, order::Seed};
-///
-/// // Megabits a second: something happened before the ninth.
-/// let values = [941., 939., 942., 940., 938., 943., 941., 940., 611., 608., 612., 607., 610., 609.];
-/// let change = change_point(&values, Seed(1)).unwrap();
-/// assert_eq!(change.at, 8);
-/// assert!(change.p < 0.05);
-/// ```
-pub fn change_point(values: &[f64], seed: Seed) -> Option<ChangePoint> {
-    let orders = Orders::that_reach(SERIES_BELOW_P, values.len(), seed);
-    Some(Ranked::of(&[values])?.change(&orders))
-}
-
-/// The p value of values that do not depend on earlier ones (Ljung and Box). `None` as of a step.
-pub fn dependence_p(values: &[f64], seed: Seed) -> Option<f64> {
-    let orders = Orders::that_reach(SERIES_BELOW_P, values.len(), seed);
-    Some(Ranked::of(&[values])?.dependence_p(&orders))
 }
 
 /// Whether there are values enough, and none of them is NaN.

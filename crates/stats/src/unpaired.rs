@@ -94,11 +94,8 @@ impl Difference {
             return Err(NoInterval::TooFewValues { sizes });
         }
         let moments = |values: &[f64]| {
-            let deviation = summary::standard_deviation(values)?;
-            Some((
-                summary::mean(values)?,
-                deviation.powi(2) / values.len() as f64,
-            ))
+            let variance = summary::standard_deviation(values)?.powi(2);
+            Some((summary::mean(values)?, variance / values.len() as f64))
         };
         let (mean, share) = moments(one).ok_or(NoInterval::OutOfRange)?;
         let (other_mean, other_share) = moments(other).ok_or(NoInterval::OutOfRange)?;
@@ -130,13 +127,8 @@ pub fn welch_interval(
 ) -> Result<Interval, NoInterval> {
     let found = Difference::of(one, other)?;
     let half = -found.student().inverse_cdf(confidence.tail()) * found.error;
-    Ok(Interval {
-        estimate: found.means,
-        low: found.means - half,
-        high: found.means + half,
-        confidence,
-        blocks: one.len() + other.len(),
-    })
+    let values = one.len() + other.len();
+    Ok(Interval::around(found.means, half, confidence, values))
 }
 
 /// The two-sided p value of a difference of means; `None` where there is no interval.

@@ -27,7 +27,7 @@ pub struct Margin {
     /// What matters as better: m or d.
     better: f64,
     /// The margin as a difference of logs or of points: ln(m) or d.
-    difference: f64,
+    pub(crate) difference: f64,
 }
 
 /// A margin that is none.
@@ -91,11 +91,6 @@ impl Margin {
             difference: margin,
         })
     }
-
-    /// The margin as a difference of logs or of points.
-    pub(crate) fn as_difference(&self) -> f64 {
-        self.difference
-    }
 }
 
 /// Two-sided p values of no difference: how surely the values behind an interval exclude it.
@@ -132,15 +127,10 @@ impl PValues {
 /// margin and still exclude no difference, like `[1.01, 1.03]` with a margin of 1.05: that is
 /// `better`, and that it does not say `and it matters` tells the rest.
 pub fn verdict(interval: Option<&Interval>, p_values: &PValues, margin: &Margin) -> Verdict {
-    let Some(&Interval {
-        low,
-        high,
-        confidence,
-        ..
-    }) = interval
-    else {
+    let Some(interval) = interval else {
         return Verdict::Inconclusive;
     };
+    let (low, high) = (interval.low, interval.high);
     let word = if low >= margin.better {
         Verdict::BetterAndItMatters
     } else if low > margin.none {
@@ -154,7 +144,7 @@ pub fn verdict(interval: Option<&Interval>, p_values: &PValues, margin: &Margin)
     } else {
         Verdict::NoDifferenceProven
     };
-    match p_values.have_weight(confidence) {
+    match p_values.have_weight(interval.confidence) {
         true => word,
         false => word.without_weight(),
     }
@@ -163,19 +153,15 @@ pub fn verdict(interval: Option<&Interval>, p_values: &PValues, margin: &Margin)
 /// The p values, each multiplied by the number of those that are not smaller, and never below a smaller one's.
 /// `family` tests were planned; those that gave no p value count as the greatest.
 pub fn holm(p_values: &[Option<f64>], family: usize) -> Vec<Option<f64>> {
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.retain(|index| p_values[*index].is_some());
-    order.sort_by(|one, other| {
-        p_values[*one]
-            .partial_cmp(&p_values[*other])
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    let told = p_values.iter().zip(0..);
+    let told = told.filter_map(|(p, index)| Some(((*p)?, index)));
+    let mut order: Vec<(f64, usize)> = told.collect();
+    order.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let mut adjusted = vec![None; p_values.len()];
     let mut least = 0.0f64;
-    for (place, index) in order.into_iter().enumerate() {
+    for (place, (p, index)) in order.into_iter().enumerate() {
         let remaining = family.max(p_values.len()) - place;
-        let p = p_values[index].unwrap_or(1.0) * remaining as f64;
-        least = least.max(p.min(1.0));
+        least = least.max((p * remaining as f64).min(1.0));
         adjusted[index] = Some(least);
     }
     adjusted

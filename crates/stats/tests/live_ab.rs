@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 
+use nicpoll_model::Verdict;
 use nicpoll_model::ab::{
     AbBlock, AbCores, AbCpu, AbDelay, AbDelayKind, AbEndCause, AbPair, AbPlan, AbWindow,
 };
-use nicpoll_model::{Drops, Verdict};
 use nicpoll_stats::ab::{
     BLOCK_SECONDS, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN, answer,
 };
@@ -146,15 +146,7 @@ impl Machine<'_> {
                 .get(2 * left_out..)
                 .filter(|it| it.len() > 4)
                 .map(window),
-            interrupts: None,
-            receive_softirqs: None,
-            polls: None,
-            polled_packets: None,
-            dropped_packets: Drops::default(),
-            context_switches: None,
-            retransmitted_segments: None,
-            delays: Vec::new(),
-            queues: Vec::new(),
+            ..AbBlock::default()
         }
     }
 }
@@ -164,13 +156,12 @@ fn window(steps: &[(f64, f64)]) -> AbWindow {
     AbWindow {
         seconds: steps.len() as f64 * STEP_SECONDS,
         rx_packets: packets,
-        tx_packets: 0,
         rx_bytes: packets * 1_000,
-        tx_bytes: 0,
         cpu: Some(AbCpu {
             softirq_seconds: steps.iter().map(|step| step.1).sum(),
             ..AbCpu::default()
         }),
+        ..AbWindow::default()
     }
 }
 

@@ -3,52 +3,10 @@
 //! All SQL except that of the schema is one text for every database: parameters are numbered `$1`, `$2` in the order of
 //! their first use, and statements use what SQLite and PostgreSQL both have.
 
+/// A value of a row, or of a parameter, in every database.
+pub(crate) use rusqlite::types::Value;
+
 use crate::place::Reason;
-
-/// A value of a row, or of a parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Text(String),
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Value::Integer(number)
-    }
-}
-
-impl From<u32> for Value {
-    fn from(number: u32) -> Self {
-        Value::Integer(i64::from(number))
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Self {
-        Value::Real(number)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Value::Text(String::from(text))
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Value::Text(text)
-    }
-}
-
-impl From<Option<&str>> for Value {
-    fn from(text: Option<&str>) -> Self {
-        text.map_or(Value::Null, Value::from)
-    }
-}
 
 /// A row of what a statement returns.
 #[derive(Clone, Debug, PartialEq)]

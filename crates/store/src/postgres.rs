@@ -171,24 +171,20 @@ impl Database for Postgres {
 fn row(row: &postgres::Row) -> Result<Row, Reason> {
     let values = (0..row.len()).map(|column| {
         Ok(match *row.columns()[column].type_() {
-            Type::INT8 => value(row.try_get::<_, Option<i64>>(column)?),
-            Type::INT4 => value(row.try_get::<_, Option<i32>>(column)?.map(i64::from)),
-            Type::FLOAT8 => value(row.try_get::<_, Option<f64>>(column)?),
-            Type::TEXT => value(row.try_get::<_, Option<String>>(column)?),
+            Type::INT8 => row.try_get::<_, Option<i64>>(column)?.into(),
+            Type::INT4 => row.try_get::<_, Option<i32>>(column)?.into(),
+            Type::FLOAT8 => row.try_get::<_, Option<f64>>(column)?.into(),
+            Type::TEXT => row.try_get::<_, Option<String>>(column)?.into(),
             _ => Value::Null,
         })
     });
     Ok(Row(values.collect::<Result<_, Reason>>()?))
 }
 
-fn value<T: Into<Value>>(read: Option<T>) -> Value {
-    read.map_or(Value::Null, Into::into)
-}
-
 fn parameter(value: &Value) -> &(dyn ToSql + Sync) {
     match value {
-        // Only texts may be null.
-        Value::Null => &None::<&str>,
+        // Only texts may be null, and there are no blobs.
+        Value::Null | Value::Blob(_) => &None::<&str>,
         Value::Integer(number) => number,
         Value::Real(number) => number,
         Value::Text(text) => text,

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, absolute};
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 
 use crate::database::{Database, Row, STEPS, Value};
 use crate::place::{BUSY_MAX, Place, Reason, StoreError};
@@ -22,7 +21,7 @@ impl Database for Sqlite {
         let mut rows = statement.query(params_from_iter(values))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let values = (0..columns).map(|column| row.get_ref(column).map(Value::from));
+            let values = (0..columns).map(|column| row.get(column));
             all.push(Row(values.collect::<Result<_, _>>()?));
         }
         Ok(all)
@@ -42,28 +41,6 @@ impl Database for Sqlite {
     }
 }
 
-impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-        }))
-    }
-}
-
-impl From<ValueRef<'_>> for Value {
-    fn from(value: ValueRef<'_>) -> Self {
-        match value {
-            ValueRef::Null | ValueRef::Blob(_) => Value::Null,
-            ValueRef::Integer(number) => Value::Integer(number),
-            ValueRef::Real(number) => Value::Real(number),
-            ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        }
-    }
-}
-
 /// Opens a file for writing, and makes it with its folder where there is none.
 pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite), StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
@@ -71,12 +48,15 @@ pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite), StoreError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(StoreError::at("making the folder of", &place))?;
     }
-    let connection = checked(&path, &place, OpenFlags::SQLITE_OPEN_CREATE)?;
-    let is_read_only = connection.is_readonly("main");
-    if is_read_only.map_err(StoreError::at("opening", &place))? {
-        return Err(StoreError::at("opening", &place)(Reason::ReadOnly));
-    }
-    Ok((place, Sqlite(connection)))
+    let open = || {
+        let connection = checked(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        match connection.is_readonly("main")? {
+            true => Err(Reason::ReadOnly),
+            false => Ok(Sqlite(connection)),
+        }
+    };
+    let opened = open().map_err(StoreError::at("opening", &place))?;
+    Ok((place, opened))
 }
 
 /// Opens a file that is there. It may be read-only.
@@ -86,18 +66,17 @@ pub(crate) fn to_read(path: &Path) -> Result<(Place, Sqlite), StoreError> {
     if !path.exists() {
         return Err(StoreError::Nothing { place });
     }
-    let connection = checked(&path, &place, OpenFlags::empty())?;
+    let opened = checked(&path, OpenFlags::empty());
+    let connection = opened.map_err(StoreError::at("opening", &place))?;
     Ok((place, Sqlite(connection)))
 }
 
 /// Opens for writing where that is allowed: what a process that was killed in the middle of a commit left can
 /// then be rolled back, also before reading.
-fn checked(path: &Path, place: &Place, more: OpenFlags) -> Result<Connection, StoreError> {
+fn checked(path: &Path, more: OpenFlags) -> Result<Connection, Reason> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    let opened = Connection::open_with_flags(path, flags);
-    let mut connection = opened.map_err(StoreError::at("opening", place))?;
-    let steps = STEPS.map(|step| step.sqlite);
-    prepare(&mut connection, &steps).map_err(StoreError::at("opening", place))?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    prepare(&mut connection, &STEPS.map(|step| step.sqlite))?;
     Ok(connection)
 }
 

@@ -130,10 +130,10 @@ impl Store {
     ) -> Result<Recording, StoreError> {
         debug_assert!(D::KINDS.contains(&kind));
         let values = [
-            kind.name().into(),
-            owner.into(),
+            String::from(kind.name()).into(),
+            String::from(owner).into(),
             trials_planned.into(),
-            design.into(),
+            String::from(design).into(),
             text_of(head).into(),
         ];
         let id = transact(&*self.database, || {
@@ -144,7 +144,7 @@ impl Store {
             self.database.hold(id).map(|_| id)
         });
         let id = id.map_err(StoreError::at("storing the study in", &self.place))?;
-        Ok(Recording::of(self.database, self.place, id, 0))
+        Ok(self.recording(id, 0))
     }
 
     /// Goes on with a study that nobody runs: from now on `owner` does.
@@ -175,16 +175,26 @@ impl Store {
                 return Ok(());
             }
             let sql = "UPDATE study SET state = 'running', reason = NULL, owner = $1 WHERE id = $2";
-            self.database.run(sql, &[owner.into(), id.into()]).map(drop)
+            self.database
+                .run(sql, &[String::from(owner).into(), id.into()])
+                .map(drop)
         });
         claim.map_err(StoreError::at("resuming a study in", &self.place))?;
         if let Some(why) = unfit_because {
             return Err(why);
         }
         let kept: Kept<D> = self.read(Which::Id(id), |_| true)?;
-        let stored = kept.taken.len() as u32;
-        let recording = Recording::of(self.database, self.place, id, stored);
-        Ok((recording, kept))
+        let trials = kept.taken.len() as u32;
+        Ok((self.recording(id, trials), kept))
+    }
+
+    /// Goes on with study `id`, of which so many trials are stored.
+    fn recording(self, id: i64, trials: u32) -> Recording {
+        let Store { database, place } = self;
+        Recording {
+            database,
+            place: StoredPlace { place, id, trials },
+        }
     }
 
     fn unfinished(
@@ -298,7 +308,11 @@ impl Store {
         };
         let mut document = read(&texts.head)?;
         let trials = texts.trials.iter().map(|(_, trial)| read(trial));
-        document[field_of_trials(kind)] = Value::Array(trials.collect::<Result<_, _>>()?);
+        let field = match kind {
+            StudyKind::Ab => "pairs",
+            _ => "trials",
+        };
+        document[field] = Value::Array(trials.collect::<Result<_, _>>()?);
         Ok(document)
     }
 
@@ -324,26 +338,19 @@ impl Store {
                 entries.push(entry);
             }
         }
-        let action = if is_dry_run {
-            StudiesAction::WouldDelete
-        } else {
-            let ids: Vec<i64> = entries.iter().map(|entry| entry.id).collect();
-            let deleted = self.delete_all(&ids);
-            deleted.map_err(StoreError::at("deleting from", &self.place))?;
-            StudiesAction::Deleted
-        };
-        Ok(self.studies(action, entries.into_iter()))
-    }
-
-    fn delete_all(&self, ids: &[i64]) -> Result<(), Reason> {
-        transact(&*self.database, || {
-            for id in ids {
+        if is_dry_run {
+            return Ok(self.studies(StudiesAction::WouldDelete, entries.into_iter()));
+        }
+        let deleted = transact(&*self.database, || {
+            for entry in &entries {
                 // Trials go with their study.
                 let sql = "DELETE FROM study WHERE id = $1";
-                self.database.run(sql, &[(*id).into()])?;
+                self.database.run(sql, &[entry.id.into()])?;
             }
             Ok(())
-        })
+        });
+        deleted.map_err(StoreError::at("deleting from", &self.place))?;
+        Ok(self.studies(StudiesAction::Deleted, entries.into_iter()))
     }
 
     fn line(&self, which: Which, is_running: &impl Fn(&str) -> bool) -> Result<Line, StoreError> {
@@ -499,35 +506,14 @@ fn no_study(which: Which, place: &Place) -> StoreError {
 /// One study of a store that this process runs.
 pub struct Recording {
     database: Box<dyn Database>,
-    place: Place,
-    id: i64,
-    stored: u32,
+    /// Where it is stored, and how much of it.
+    pub place: StoredPlace,
 }
 
 impl Recording {
-    /// Goes on with study `id` of an open store, of which `stored` trials are there.
-    pub(crate) fn of(database: Box<dyn Database>, place: Place, id: i64, stored: u32) -> Self {
-        Recording {
-            database,
-            place,
-            id,
-            stored,
-        }
-    }
-
     /// Its number in the store.
     pub fn id(&self) -> i64 {
-        self.id
-    }
-
-    /// Where it is stored.
-    pub fn place(&self) -> &Place {
-        &self.place
-    }
-
-    /// Trials that are stored.
-    pub fn stored(&self) -> u32 {
-        self.stored
+        self.place.id
     }
 
     /// Stores what is known apart from the trials. `head` is the document without them.
@@ -536,7 +522,7 @@ impl Recording {
     /// When the store cannot be written.
     pub fn head<D: Stored>(&mut self, head: &D) -> Result<(), StoreError> {
         let outcome = self.set_head(head);
-        outcome.map_err(StoreError::at("storing the study in", &self.place))
+        outcome.map_err(self.failed("storing the study in"))
     }
 
     /// Stores a trial that has ended, and what else is known by now.
@@ -564,14 +550,14 @@ impl Recording {
     where
         D::Trial: 'a,
     {
-        let mut stored = self.stored;
+        let mut stored = self.place.trials;
         let outcome = transact(&*self.database, || {
             for (trial, taken) in trials {
                 stored += 1;
                 self.database.run(
                     "INSERT INTO trial (study, sequence, taken_seconds, document) VALUES ($1, $2, $3, $4)",
                     &[
-                        self.id.into(),
+                        self.place.id.into(),
                         stored.into(),
                         taken.as_secs_f64().into(),
                         text_of(trial).into(),
@@ -580,8 +566,8 @@ impl Recording {
             }
             self.set_head(head)
         });
-        outcome.map_err(StoreError::at("storing a trial in", &self.place))?;
-        self.stored = stored;
+        outcome.map_err(self.failed("storing a trial in"))?;
+        self.place.trials = stored;
         Ok(())
     }
 
@@ -610,18 +596,20 @@ impl Recording {
         let outcome = transact(&*self.database, || {
             last()?;
             let sql = "UPDATE study SET state = $1, reason = $2, owner = NULL WHERE id = $3";
-            let values = [state.into(), reason.into(), self.id.into()];
+            let [state, reason] = [Some(state), reason].map(|text| text.map(String::from).into());
+            let values = [state, reason, self.place.id.into()];
             self.database.run(sql, &values).map(drop)
         });
-        outcome.map_err(StoreError::at(
-            "storing the end of the study in",
-            &self.place,
-        ))
+        outcome.map_err(self.failed("storing the end of the study in"))
+    }
+
+    fn failed(&self, doing: &'static str) -> impl FnOnce(Reason) -> StoreError {
+        StoreError::at(doing, &self.place.place)
     }
 
     fn set_head<D: Stored>(&self, head: &D) -> Result<(), Reason> {
         let sql = "UPDATE study SET document = $1 WHERE id = $2";
-        let values = [text_of(head).into(), self.id.into()];
+        let values = [text_of(head).into(), self.place.id.into()];
         self.database.run(sql, &values).map(drop)
     }
 }
@@ -673,11 +661,7 @@ impl<D: Stored, E: Display> Ended<D, E> {
             Err(error) => recording.end_early(&error.to_string()),
         };
         Ended {
-            place: Some(StoredPlace {
-                place: recording.place().clone(),
-                id: recording.id(),
-                trials: recording.stored(),
-            }),
+            place: Some(recording.place),
             // Of a study that failed, its own error is what to tell.
             unstored: stored.err().filter(|_| outcome.is_ok()),
             outcome,
@@ -710,8 +694,6 @@ pub trait Stored: Serialize + DeserializeOwned {
     const KINDS: &'static [StudyKind];
     /// Name and version of the layout that this program reads.
     const SCHEMA: &'static str;
-    /// The field with the trials.
-    const TRIALS: &'static str;
     /// One trial.
     type Trial: Serialize + DeserializeOwned;
 
@@ -722,7 +704,6 @@ pub trait Stored: Serialize + DeserializeOwned {
 impl Stored for Study {
     const KINDS: &'static [StudyKind] = &[StudyKind::Demo, StudyKind::Study];
     const SCHEMA: &'static str = SCHEMA;
-    const TRIALS: &'static str = "trials";
     type Trial = Trial;
 
     fn trials(&mut self) -> &mut Vec<Trial> {
@@ -734,7 +715,6 @@ impl Stored for Study {
 impl Stored for LiveAb {
     const KINDS: &'static [StudyKind] = &[StudyKind::Ab];
     const SCHEMA: &'static str = AB_SCHEMA;
-    const TRIALS: &'static str = "pairs";
     type Trial = AbPair;
 
     fn trials(&mut self) -> &mut Vec<AbPair> {
@@ -746,19 +726,10 @@ impl Stored for LiveAb {
 impl Stored for Imported {
     const KINDS: &'static [StudyKind] = &[StudyKind::Imported];
     const SCHEMA: &'static str = IMPORTED_SCHEMA;
-    const TRIALS: &'static str = "trials";
     type Trial = ImportedTrial;
 
     fn trials(&mut self) -> &mut Vec<ImportedTrial> {
         &mut self.trials
-    }
-}
-
-/// The field with the trials in the document of a kind.
-fn field_of_trials(kind: StudyKind) -> &'static str {
-    match LiveAb::KINDS.contains(&kind) {
-        true => LiveAb::TRIALS,
-        false => Study::TRIALS,
     }
 }
 

@@ -72,9 +72,9 @@ fn store_until_killed(file: &Path) {
     let (head, trials) = parts();
     let stored = begin_or_resume(file).and_then(|mut recording| -> Result<(), _> {
         loop {
-            let next = trial(&trials, recording.stored() as usize);
+            let next = trial(&trials, recording.place.trials as usize);
             recording.trial(&head, &next, Duration::from_millis(700))?;
-            println!("\nstored {}", recording.stored());
+            println!("\nstored {}", recording.place.trials);
         }
     });
     let error: StoreError = stored.unwrap_err();

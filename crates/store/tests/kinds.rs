@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use nicpoll_model::ab::{AbPair, LiveAb};
 use nicpoll_model::{
-    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedTrial, SourcePlace, Study, StudyKind,
-    StudyState,
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedTrial, Study, StudyKind, StudyState,
 };
 use nicpoll_store::{Store, Which};
 use rusqlite::{Connection, params};
@@ -63,14 +62,8 @@ fn imported() -> Imported {
     Imported {
         schema: String::from(IMPORTED_SCHEMA),
         origin: live().0.origin,
-        files: Vec::new(),
-        map: Vec::new(),
-        trials: Vec::new(),
-        readings: Vec::new(),
-        unplaced: Vec::new(),
         margin_ratio: 1.05,
-        comparisons: Vec::new(),
-        comparisons_left_out: 0,
+        ..Imported::default()
     }
 }
 
@@ -86,19 +79,10 @@ fn imported_trials_are_kept_and_listed_though_nothing_says_where_they_ran() {
         workload: String::from("iperf-tcp"),
         setting: String::from("polling"),
         setting_basis: ImportedBasis::Said,
-        setting_place: None,
-        sender: None,
-        receiver: None,
-        pairing: ImportedBasis::Unknown,
         quantity: String::from("bits_per_second"),
         value: Some(1e6),
-        is_sent: false,
         duration_seconds: Some(60.0),
-        place: SourcePlace::default(),
-        series: Vec::new(),
-        figures: Vec::new(),
-        quoted_again: Vec::new(),
-        notes: Vec::new(),
+        ..ImportedTrial::default()
     };
     let store = Store::to_write(&file).unwrap();
     let mut recording = store
@@ -122,39 +106,25 @@ fn a_study_goes_on_only_by_the_command_for_its_kind() {
     let file = folder.path().join("studies.db");
     let study: Study = serde_json::from_str(STUDY).unwrap();
     let store = || Store::to_write(&file).unwrap();
-    let resumed = |id| {
-        store()
-            .resume::<Study>(Which::Id(id), "me", nobody)
-            .map(|_| ())
-    };
+    let resumed = |which| store().resume::<Study>(which, "me", nobody).map(|_| ());
     for (kind, words) in [
         (StudyKind::Imported, "there is nothing to go on with"),
         (StudyKind::Ab, "'nicpoll ab' alone"),
     ] {
-        let id = match kind {
-            StudyKind::Ab => store().begin(kind, &live().0, 1, "{}", "me").unwrap().id(),
-            StudyKind::Imported => store()
-                .begin(kind, &imported(), 1, "{}", "me")
-                .unwrap()
-                .id(),
-            _ => store().begin(kind, &study, 1, "{}", "me").unwrap().id(),
+        let begun = match kind {
+            StudyKind::Ab => store().begin(kind, &live().0, 1, "{}", "me"),
+            _ => store().begin(kind, &imported(), 1, "{}", "me"),
         };
-        let error = resumed(id).unwrap_err().to_string();
+        let id = begun.unwrap().id();
+        let error = resumed(Which::Id(id)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
     // Neither of them is 'last' for one who wants to go on.
-    let error = store()
-        .resume::<Study>(Which::Last, "me", nobody)
-        .map(|_| ());
-    assert!(
-        error
-            .unwrap_err()
-            .to_string()
-            .contains("none is unfinished")
-    );
+    let error = resumed(Which::Last).unwrap_err().to_string();
+    assert!(error.contains("none is unfinished"), "{error}");
     for kind in [StudyKind::Demo, StudyKind::Study] {
         let id = store().begin(kind, &study, 1, "{}", "me").unwrap().id();
-        resumed(id).unwrap();
+        resumed(Which::Id(id)).unwrap();
     }
 }
 

@@ -325,7 +325,7 @@ pub fn merge(args: &MergeArgs) -> Result<u8, Failure> {
     let parts: Result<Vec<SimSweep>, Failure> =
         args.parts.iter().map(|path| read_part(path)).collect();
     let joined = join(parts?).map_err(|error| {
-        let file = error.part().and_then(|place| args.parts.get(place));
+        let file = error.part.and_then(|place| args.parts.get(place));
         Failure::Usage(match file {
             Some(file) => format!("{}: {error}", file.display()),
             None => error.to_string(),

@@ -11,7 +11,7 @@ use crate::lines::iperf;
 use crate::lines::seen::{IperfLine, Lines, Seen};
 
 /// The lines with one number in brackets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Stream {
     id: String,
     lines: Lines<IperfLine>,
@@ -86,10 +86,6 @@ pub fn parse_iperf2(text: &str) -> Result<Vec<ToolRun>, FileError> {
 }
 
 impl Stream {
-    fn has_figures(&self) -> bool {
-        !self.lines.is_empty()
-    }
-
     fn is_sum(&self) -> bool {
         self.id.starts_with("SUM")
     }
@@ -124,19 +120,14 @@ impl Test {
         if self.streams.is_empty() {
             self.line = line;
         }
-        let index = match self.by_id.get(id) {
-            Some(known) => *known,
-            None => {
-                self.by_id.insert(String::from(id), self.streams.len());
-                self.streams.push(Stream {
-                    id: String::from(id),
-                    lines: Lines::default(),
-                    report: None,
-                    awaits_report: false,
-                });
-                self.streams.len() - 1
-            }
-        };
+        let next = self.streams.len();
+        let index = *self.by_id.entry(String::from(id)).or_insert(next);
+        if index == next {
+            self.streams.push(Stream {
+                id: String::from(id),
+                ..Stream::default()
+            });
+        }
         &mut self.streams[index]
     }
 
@@ -171,13 +162,10 @@ impl Test {
 
     fn run(&self) -> Option<ToolRun> {
         let mut run = ToolRun::new(self.line, Quantity::BitsPerSecond);
-        let sum = self
-            .streams
-            .iter()
-            .find(|it| it.is_sum() && it.has_figures());
-        let parts: Vec<&Stream> = match sum {
+        let parts = self.streams.iter().filter(|it| !it.lines.is_empty());
+        let parts: Vec<&Stream> = match parts.clone().find(|it| it.is_sum()) {
             Some(sum) => vec![sum],
-            None => self.streams.iter().filter(|it| it.has_figures()).collect(),
+            None => parts.collect(),
         };
         let own = self.streams.iter().filter(|it| !it.is_sum());
         let reports: Option<Vec<&IperfLine>> = own.map(|it| it.report.as_ref()).collect();

@@ -35,12 +35,8 @@ pub fn parse_netperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
         // A line with the buffers of the other end alone has no result.
         fields.len() > 2 && fields.iter().all(|field| rate(field).is_some())
     };
-    let lines: Vec<(usize, &str)> = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| is_table(line))
-        .collect();
-    let Some((index, line)) = lines.last() else {
+    let lines = text.lines().enumerate();
+    let Some((index, line)) = lines.filter(|(_, line)| is_table(line)).last() else {
         return Err(error(1, "the table of this text has no line with figures"));
     };
     let mut run = ToolRun::new(index + 1, quantity);
@@ -169,14 +165,11 @@ pub fn parse_columns(text: &str, column: usize) -> Result<Vec<ToolRun>, FileErro
 /// What to say of a word that is no number.
 fn unread(word: &str, is_first: bool) -> String {
     let word: String = word.chars().take(40).collect();
-    if is_first {
-        format!(
-            "'{word}' is no number, and the text is not that of iperf3 -J, iperf 2, netblast or netreceive; \
-             comments begin with #"
-        )
-    } else {
-        format!("'{word}' is no number; comments begin with #")
-    }
+    let other = match is_first {
+        true => ", and the text is not that of iperf3 -J, iperf 2, netblast or netreceive",
+        false => "",
+    };
+    format!("'{word}' is no number{other}; comments begin with #")
 }
 
 #[cfg(test)]

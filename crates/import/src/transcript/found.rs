@@ -143,25 +143,10 @@ impl HostNames {
 /// A trial of a tool, of which nothing is known yet.
 pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
     ImportedTrial {
-        sequence: 0,
-        test: 0,
         tool: String::from(tool),
-        workload: String::new(),
-        setting: String::new(),
-        setting_basis: ImportedBasis::Unknown,
-        setting_place: None,
-        sender: None,
-        receiver: None,
-        pairing: ImportedBasis::Unknown,
         quantity: String::from("packets_per_second"),
-        value: None,
-        is_sent: false,
-        duration_seconds: None,
         place,
-        series: Vec::new(),
-        figures: Vec::new(),
-        quoted_again: Vec::new(),
-        notes: Vec::new(),
+        ..ImportedTrial::default()
     }
 }
 

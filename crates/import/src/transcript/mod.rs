@@ -98,12 +98,8 @@ pub fn read_transcripts(
             .iter()
             .map(|it| String::from(it.text()))
             .collect(),
-        trials: Vec::new(),
-        readings: Vec::new(),
-        unplaced: Vec::new(),
         margin_ratio: 1.0,
-        comparisons: Vec::new(),
-        comparisons_left_out: 0,
+        ..Imported::default()
     };
     let ended = put_together(&mut imported, walked, (files, &tables), &map, &mut budget);
     ended.map_err(|file| TranscriptError::Full(files[file as usize].0.clone()))?;

@@ -18,17 +18,13 @@ pub struct End<'a> {
     /// What all streams of the block tell together is asked once, and not for each of them.
     pub is_udp: bool,
     is_dual: bool,
-    place: SourcePlace,
+    pub place: SourcePlace,
 }
 
 /// Address and port of the sender, then of the receiver.
 type Way = ((String, u16), (String, u16));
 
 impl End<'_> {
-    pub fn place(&self) -> SourcePlace {
-        self.place
-    }
-
     pub fn host(&self) -> &Host {
         &self.block.host
     }
@@ -70,17 +66,12 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
     for (index, block) in blocks.iter().enumerate() {
         let (is_udp, is_dual) = (block.is_udp(), block.is_dual());
         let first_connected = block.streams.iter().find(|it| it.connected.is_some());
-        let sum = block
-            .streams
-            .iter()
-            .find(|it| it.id.starts_with("SUM") && it.has_figures());
-        let streams: Vec<&Stream> = match sum.filter(|_| !is_dual) {
+        let is_sum = |it: &Stream| it.id.starts_with("SUM");
+        let with_figures = || block.streams.iter().filter(|it| it.has_figures());
+        let sum = with_figures().find(|it| is_sum(it) && !is_dual);
+        let streams: Vec<&Stream> = match sum {
             Some(sum) => vec![sum],
-            None => block
-                .streams
-                .iter()
-                .filter(|it| it.has_figures() && !it.id.starts_with("SUM"))
-                .collect(),
+            None => with_figures().filter(|it| !is_sum(it)).collect(),
         };
         for stream in streams {
             // A sum is of the connections before it.
@@ -88,11 +79,7 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
                 None => first_connected.unwrap_or(stream),
                 Some(_) => stream,
             };
-            let sends = block.sends(if stream.id.starts_with("SUM") {
-                of
-            } else {
-                stream
-            });
+            let sends = block.sends(if is_sum(stream) { of } else { stream });
             ends.push(End {
                 block,
                 stream,
@@ -137,15 +124,14 @@ pub fn once(ends: Vec<End<'_>>) -> Vec<End<'_>> {
             .copied()
             .find(|at| is_told_again(&kept[*at], &end));
         match same {
-            Some(at) if kept[at].block.is_bare() && !end.block.is_bare() => {
-                let place = kept[at].place();
-                let mut again = std::mem::take(&mut kept[at].again);
-                again.push(place);
-                kept[at] = End { again, ..end };
-            }
             Some(at) => {
-                let place = end.place();
-                kept[at].again.push(place);
+                let mut other = end.place;
+                if kept[at].block.is_bare() && !end.block.is_bare() {
+                    other = kept[at].place;
+                    let again = std::mem::take(&mut kept[at].again);
+                    kept[at] = End { again, ..end };
+                }
+                kept[at].again.push(other);
             }
             None => {
                 alike.push(kept.len());
@@ -166,7 +152,7 @@ fn is_told_again(known: &End, end: &End) -> bool {
     if hosts.0.is_some() && hosts.1.is_some() && hosts.0 != hosts.1 {
         return false;
     }
-    let is_next = known.place().file == end.place().file && end.index == known.index + 1;
+    let is_next = known.place.file == end.place.file && end.index == known.index + 1;
     match (known.block.is_bare(), end.block.is_bare()) {
         (false, false) => false,
         // Lines that were picked out of a text follow each other; a quotation stands elsewhere.
@@ -200,7 +186,7 @@ impl<'a> Pair<'a> {
     }
 
     pub fn place(&self) -> SourcePlace {
-        self.ends().map(End::place).min().unwrap_or_default()
+        self.ends().map(|it| it.place).min().unwrap_or_default()
     }
 }
 
@@ -257,24 +243,18 @@ fn join(pairs: &mut [Option<Pair>], find: Rule) {
 
 /// Both count the same lost datagrams of the same number.
 fn by_counts(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
-    let mut receivers: HashMap<[u64; 2], usize> = HashMap::new();
-    let key = |end: &End| end.datagrams().map(|both| both.map(f64::to_bits));
-    for (at, pair) in pairs.iter().enumerate() {
-        let lone = pair.as_ref().filter(|it| it.sender.is_none());
-        if let Some(key) = lone.and_then(|it| key(it.receiver.as_ref()?)) {
-            receivers.insert(key, at);
-        }
-    }
-    let mut found = Vec::new();
-    for (at, pair) in pairs.iter().enumerate() {
-        let lone = pair.as_ref().filter(|it| it.receiver.is_none());
-        if let Some(key) = lone.and_then(|it| key(it.sender.as_ref()?))
-            && let Some(receiver) = receivers.remove(&key)
-        {
-            found.push((at, receiver));
-        }
-    }
-    found
+    let key = |end: &Option<End>| Some(end.as_ref()?.datagrams()?.map(f64::to_bits));
+    let all = || {
+        let all = pairs.iter().enumerate();
+        all.filter_map(|(at, pair)| Some((at, pair.as_ref()?)))
+    };
+    let receivers = all().filter(|(_, it)| it.sender.is_none());
+    let receivers = receivers.filter_map(|(at, it)| Some((key(&it.receiver)?, at)));
+    let mut receivers: HashMap<[u64; 2], usize> = receivers.collect();
+    let senders = all().filter(|(_, it)| it.receiver.is_none());
+    senders
+        .filter_map(|(at, it)| Some((at, receivers.remove(&key(&it.sender)?)?)))
+        .collect()
 }
 
 /// They stand next to each other among those that are alone, and their figures agree.
@@ -333,7 +313,7 @@ pub fn trial(
     let mut place = pair.place();
     let same_file = pair
         .ends()
-        .map(End::place)
+        .map(|it| it.place)
         .filter(|it| it.file == place.file);
     place.end_byte = same_file
         .map(|it| it.end_byte)
@@ -391,18 +371,26 @@ pub fn side(end: &End) -> Option<Side> {
         .map(|sends| if sends { Side::Sender } else { Side::Receiver })
 }
 
-/// The figures of a line of iperf.
-fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
+/// The figures of a line of iperf: the name of each, what a sentence calls it, and its value.
+fn figures_of(line: &Line) -> [(&'static str, &'static str, Option<f64>); 5] {
     let it = &line.figures;
     let [lost, total] = it.datagrams.map_or([None; 2], |both| both.map(Some));
-    let figures = [
-        ("payload_bits_per_second", Some(it.bits_per_second)),
-        ("payload_bytes", Some(it.bytes.round())),
-        ("jitter_seconds", it.jitter_seconds),
-        ("lost_datagrams", lost),
-        ("datagrams", total),
-    ];
-    for (name, value) in figures {
+    let (rate, bytes) = (Some(it.bits_per_second), Some(it.bytes));
+    [
+        ("payload_bits_per_second", "bits a second", rate),
+        ("payload_bytes", "bytes", bytes),
+        ("jitter_seconds", "seconds of jitter", it.jitter_seconds),
+        ("lost_datagrams", "lost datagrams", lost),
+        ("datagrams", "datagrams", total),
+    ]
+}
+
+fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
+    for (name, _, value) in figures_of(line) {
+        let value = match name {
+            "payload_bytes" => value.map(f64::round),
+            _ => value,
+        };
         let figure = |value| figure(side, name, value, &line.printed, line.place);
         trial.figures.extend(value.map(figure));
     }
@@ -418,16 +406,10 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
         for counted in end.stream.counted.iter().chain(end.block.sizes()) {
             // What a client copies of its server's report was counted there.
             let is_copied = counted.name == "out_of_order_datagrams" && side == Some(Side::Sender);
-            let side = if is_copied {
-                Some(Side::Receiver)
-            } else {
-                side
-            };
-            let is_known = is_copied && pair.receiver.is_some();
-            if !is_known {
-                trial
-                    .figures
-                    .push(said(side, counted.name, counted.value, counted));
+            let side = side.map(|side| if is_copied { side.other() } else { side });
+            if !is_copied || pair.receiver.is_none() {
+                let figure = said(side, counted.name, counted.value, counted);
+                trial.figures.push(figure);
             }
         }
         asked(trial, end);
@@ -468,8 +450,8 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
             "The line of the whole test is missing: it has no rate.",
         ));
     }
-    let is_other = |it: &&End| it.host().basis == ImportedBasis::Inferred;
-    if pair.ends().any(|it| is_other(&it)) && pair.basis != ImportedBasis::Said {
+    let is_inferred = |it: &End| it.host().basis == ImportedBasis::Inferred;
+    if pair.ends().any(is_inferred) && pair.basis != ImportedBasis::Said {
         trial
             .notes
             .push(String::from("The host follows from what stands near."));
@@ -513,31 +495,7 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
 
 /// The client's copy of the server's report may differ in a last digit.
 fn note_differences(trial: &mut ImportedTrial, own: &Line, copy: &Line) {
-    let (one, other) = (&own.figures, &copy.figures);
-    let parts = [
-        (
-            "bits a second",
-            Some(one.bits_per_second),
-            Some(other.bits_per_second),
-        ),
-        ("bytes", Some(one.bytes), Some(other.bytes)),
-        (
-            "seconds of jitter",
-            one.jitter_seconds,
-            other.jitter_seconds,
-        ),
-        (
-            "lost datagrams",
-            one.datagrams.map(|it| it[0]),
-            other.datagrams.map(|it| it[0]),
-        ),
-        (
-            "datagrams",
-            one.datagrams.map(|it| it[1]),
-            other.datagrams.map(|it| it[1]),
-        ),
-    ];
-    for (what, own, copied) in parts {
+    for ((_, what, own), (.., copied)) in figures_of(own).into_iter().zip(figures_of(copy)) {
         if own != copied
             && let (Some(own), Some(copied)) = (own, copied)
         {

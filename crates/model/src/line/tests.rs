@@ -152,8 +152,8 @@ fn rates_are_cut_once_and_add_up_to_the_line() {
         let rate = u128::from(line.packets_per_second(&cost));
         let bits = u128::from(8 * cost.line_bytes);
         assert!(rate * bits <= 2_500_000_000 && (rate + 1) * bits > 2_500_000_000);
-        let gaps = 8 * 20 * line.frames_per_second(&cost);
-        let frames = line.frame_bits_per_second(&cost);
+        let gaps = 8 * 20 * line.at_full(cost.frames, &cost);
+        let frames = line.at_full(8 * cost.frame_bytes, &cost);
         // Each of the two was cut to a whole number once.
         let apart = 2_500_000_000 - gaps - frames;
         assert!(apart <= 160, "{apart}");

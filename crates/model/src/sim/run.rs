@@ -127,11 +127,9 @@ impl SimLedger {
 
     /// Losses at one place of one host.
     pub fn lost_at(&self, host: usize, place: LossPlace) -> u64 {
-        let there = |loss: &&SimPathLoss| loss.host == host && loss.place == place;
-        self.losses
-            .iter()
-            .find(there)
-            .map_or(0, |loss| loss.datagrams)
+        let mut losses = self.losses.iter();
+        let there = losses.find(|loss| loss.host == host && loss.place == place);
+        there.map_or(0, |loss| loss.datagrams)
     }
 
     /// Whether every datagram is accounted for.

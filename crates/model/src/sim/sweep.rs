@@ -1,9 +1,8 @@
 //! Sweeps, and joining the parts of one sweep that were run separately.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::sim::run::{SimFigures, SimPlan};
 
@@ -51,72 +50,23 @@ pub struct SimShard {
     pub sweep: String,
 }
 
-/// Why parts do not join. Parts are named by their place in the list, from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JoinError {
-    /// There are none.
-    Nothing,
-    /// The part is of another layout.
-    Layout(usize),
-    /// It is a whole sweep.
-    Whole(usize),
-    /// Its figures do not fit together: a number or a count that no part has.
-    Broken(usize),
-    /// It is of another sweep than the first, or of another version of nicpoll.
-    Other(usize),
-    /// The same part came before.
-    Twice(usize),
-    /// Parts with these numbers are not there, and so many in all.
-    Missing {
-        /// The first that is missing.
-        number: u64,
-        /// How many there are to be.
-        of: u64,
-    },
+/// Why parts cannot be joined.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{why}")]
+pub struct JoinError {
+    /// The position of the part that is wrong; `None` when none of them is.
+    pub part: Option<usize>,
+    why: String,
 }
 
 impl JoinError {
-    /// The place of the part that is wrong, if it is one.
-    pub fn part(&self) -> Option<usize> {
-        match self {
-            JoinError::Nothing | JoinError::Missing { .. } => None,
-            JoinError::Layout(part)
-            | JoinError::Whole(part)
-            | JoinError::Broken(part)
-            | JoinError::Other(part)
-            | JoinError::Twice(part) => Some(*part),
+    fn of(part: impl Into<Option<usize>>, why: impl Into<String>) -> Self {
+        JoinError {
+            part: part.into(),
+            why: why.into(),
         }
     }
 }
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            JoinError::Nothing => f.write_str("no part was given"),
-            JoinError::Layout(_) => write!(
-                f,
-                "its schema is not {SIM_SWEEP_SCHEMA}; give what `nicpoll sim sweep --shard I/N --json` of this \
-                 version prints"
-            ),
-            JoinError::Whole(_) => {
-                f.write_str("it is a whole sweep; parts are made with --shard I/N")
-            }
-            JoinError::Broken(_) => f.write_str(
-                "its points are not those of the part that it says it is; make it again with --shard",
-            ),
-            JoinError::Other(_) => f.write_str(
-                "it is of another sweep than the first file; parts have the same host file, options and \
-                 version of nicpoll",
-            ),
-            JoinError::Twice(_) => f.write_str("another file is the same part; give each once"),
-            JoinError::Missing { number, of } => {
-                write!(f, "part {number}/{of} is missing; give the files of all parts")
-            }
-        }
-    }
-}
-
-impl std::error::Error for JoinError {}
 
 /// Joins the parts of a sweep.
 ///
@@ -127,12 +77,16 @@ pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
     for (place, part) in parts.iter().enumerate() {
         shards.push(looked_at(place, part, &parts[0])?);
     }
-    let first = shards.first().ok_or(JoinError::Nothing)?;
+    let first = shards.first();
+    let first = first.ok_or_else(|| JoinError::of(None, "no part was given"))?;
     let (of, points_of_all) = (first.of, first.points_of_all);
     let mut order: Vec<(u64, usize)> = Vec::new();
     for (place, shard) in shards.iter().enumerate() {
         if order.iter().any(|(number, _)| *number == shard.number) {
-            return Err(JoinError::Twice(place));
+            return Err(JoinError::of(
+                place,
+                "another file is the same part; give each once",
+            ));
         }
         order.push((shard.number, place));
     }
@@ -140,7 +94,8 @@ pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
     // Parts without a point may be left out.
     for (index, number) in (1..=of.min(points_of_all)).enumerate() {
         if order.get(index).map(|(found, _)| *found) != Some(number) {
-            return Err(JoinError::Missing { number, of });
+            let why = format!("part {number}/{of} is missing; give the files of all parts");
+            return Err(JoinError::of(None, why));
         }
     }
     let mut joined = SimSweep {
@@ -166,10 +121,16 @@ fn looked_at<'a>(
     part: &'a SimSweep,
     first: &SimSweep,
 ) -> Result<&'a SimShard, JoinError> {
+    let wrong = |why: &str| Err(JoinError::of(place, why));
     if part.schema != SIM_SWEEP_SCHEMA {
-        return Err(JoinError::Layout(place));
+        return wrong(&format!(
+            "its schema is not {SIM_SWEEP_SCHEMA}; give what `nicpoll sim sweep --shard I/N --json` of this version \
+             prints"
+        ));
     }
-    let shard = part.shard.as_ref().ok_or(JoinError::Whole(place))?;
+    let Some(shard) = &part.shard else {
+        return wrong("it is a whole sweep; parts are made with --shard I/N");
+    };
     let is_part = (1..=shard.of).contains(&shard.number);
     let before = shard.number.saturating_sub(1);
     let points = shard
@@ -177,7 +138,9 @@ fn looked_at<'a>(
         .saturating_sub(before)
         .div_ceil(shard.of.max(1));
     if !is_part || part.points.len() as u64 != points {
-        return Err(JoinError::Broken(place));
+        return wrong(
+            "its points are not those of the part that it says it is; make it again with --shard",
+        );
     }
     let is_same = first.shard.as_ref().is_some_and(|one| {
         (one.of, one.points_of_all, &one.sweep) == (shard.of, shard.points_of_all, &shard.sweep)
@@ -187,7 +150,9 @@ fn looked_at<'a>(
         names.map(String::clone)
     };
     if !is_same || names(part) != names(first) {
-        return Err(JoinError::Other(place));
+        return wrong(
+            "it is of another sweep than the first file; parts have the same host file, options and version of nicpoll",
+        );
     }
     Ok(shard)
 }

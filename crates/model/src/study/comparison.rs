@@ -97,16 +97,10 @@ named! {
 impl Verdict {
     /// Whether the study found out which of the words for a difference holds, "equivalent" among them.
     pub fn is_decided(self) -> bool {
-        match self {
-            Verdict::BetterAndItMatters
-            | Verdict::Better
-            | Verdict::Equivalent
-            | Verdict::Worse
-            | Verdict::WorseAndItMatters => true,
-            Verdict::NoDifferenceProven | Verdict::DependsOnWhatCounts | Verdict::Inconclusive => {
-                false
-            }
-        }
+        !matches!(
+            self,
+            Verdict::NoDifferenceProven | Verdict::DependsOnWhatCounts | Verdict::Inconclusive
+        )
     }
 
     /// The word without "and it matters".

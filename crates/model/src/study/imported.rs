@@ -28,7 +28,7 @@ pub struct SourcePlace {
 }
 
 /// How sure it is that something belongs where it was put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportedBasis {
     /// The text says so.
@@ -38,6 +38,7 @@ pub enum ImportedBasis {
     /// Whoever imported it said so, with `--map`.
     Mapped,
     /// Nothing says so.
+    #[default]
     Unknown,
 }
 
@@ -87,7 +88,7 @@ pub struct ImportedInterval {
 }
 
 /// One test of a text: one way. A test of both ways at once is two.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedTrial {
     /// Position in the order of the text, from 1.
     pub sequence: u32,
@@ -193,7 +194,7 @@ impl fmt::Display for TrafficKind<'_> {
 }
 
 /// Everything that `nicpoll study import --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Name and version of this layout: [`IMPORTED_SCHEMA`].
     pub schema: String,

@@ -51,9 +51,7 @@ impl WindowRates {
             bits_per_second: 8.0 * rate(bytes),
         }
     }
-}
 
-impl WindowRates {
     /// What was counted in two windows at the same time: rates add up, and the longer one is the length.
     #[must_use]
     pub fn and(self, other: WindowRates) -> WindowRates {
@@ -69,7 +67,7 @@ impl WindowRates {
 }
 
 /// Socket buffer sizes as asked for and as the kernel granted them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketBuffers {
     /// Asked for the sender's send buffer; null when left to the kernel.
     pub send_asked_bytes: Option<u64>,
@@ -288,7 +286,7 @@ pub struct SpinnerShare {
 }
 
 /// What was measured in a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialFigures {
     /// Datagrams that the sending programs handed to their sockets (`rr`: requests and responses).
     /// Null for TCP.

@@ -424,8 +424,8 @@ fn write_fold(part: &mut Part, fold: &FoldedPulses) {
     part.say(format!(
             "k: kernel (system calls of the load, hard and soft interrupts), u: the load in user mode, in us of \
              CPU time a pulse, of all CPUs. The kernel is busiest from {} us on, user mode from {} us on.",
-            phase(fold.kernel_peak_phase_ns()),
-            phase(fold.user_peak_phase_ns())
+            phase(fold.peak_phase_ns(FoldBin::kernel_ns)),
+            phase(fold.peak_phase_ns(|bin| bin.user_ns))
         ),
     );
 }

@@ -93,9 +93,9 @@ fn cells(row: &LineRow, has_rate: bool) -> Vec<String> {
     let mut cells = vec![
         packet,
         row.asked_bytes.to_string(),
-        row.frames.to_string(),
-        row.frame_bytes.to_string(),
-        row.line_bytes.to_string(),
+        row.cost.frames.to_string(),
+        row.cost.frame_bytes.to_string(),
+        row.cost.line_bytes.to_string(),
         count(row.packets_per_second),
         count(row.frames_per_second),
         megabits(Some(row.frame_bits_per_second)),
@@ -131,7 +131,7 @@ fn notes(rates: &LineRates) -> Vec<&'static str> {
     let rows = &rates.rows;
     let has = |packet: &str, frames: u64| {
         rows.iter()
-            .any(|row| row.packet == packet && row.frames >= frames)
+            .any(|row| row.packet == packet && row.cost.frames >= frames)
     };
     let mut notes = Vec::new();
     if has("udp", 2) {
@@ -142,7 +142,7 @@ fn notes(rates: &LineRates) -> Vec<&'static str> {
             "TCP above the MTU is cut into segments: a packet is one write, sent by itself.\n",
         );
     }
-    if rows.iter().any(|row| row.padding_bytes > 0) {
+    if rows.iter().any(|row| row.cost.padding_bytes > 0) {
         notes.push(
             "Frames below 64 bytes are padded; the padding counts as L2, never as payload.\n",
         );

@@ -40,16 +40,13 @@ pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAns
     let load = load(&counting, confidence, plan.margin);
     let cpu = cpu_cost(&counting, plan, confidence);
     let no_verdict = reasons_against(&counting, plan, end, load.as_ref(), cpu.as_ref());
-    let verdict = match (&load, &cpu) {
-        (Some(load), Some(cpu)) if no_verdict.is_empty() => Some(
-            Judge {
-                confidence,
-                margin: plan.margin,
-            }
-            .word(load, cpu, &counting),
-        ),
-        _ => None,
+    let judge = Judge {
+        confidence,
+        margin: plan.margin,
     };
+    let both = load.as_ref().zip(cpu.as_ref());
+    let both = both.filter(|_| no_verdict.is_empty());
+    let verdict = both.map(|(load, cpu)| judge.word(load, cpu, &counting));
     AbAnswer {
         pairs: length(counting.len()),
         set_aside_pairs: length(pairs.len() - counting.len()),
@@ -83,20 +80,16 @@ fn reasons_against(
         f64::from(cpu.pairs_below_counting) > BELOW_COUNTING_MAX * f64::from(cpu.pairs)
     };
     let is_enough = length(measured) >= plan.pairs_min;
+    let is_unfit = cpu.is_none() || load.is_none();
+    let is_carried = cpu.is_some_and(is_carried);
     [
         (AbNoVerdict::Aborted, end.is_some_and(AbEndCause::is_abort)),
         (AbNoVerdict::NoCpuTime, !pairs.is_empty() && measured == 0),
         (AbNoVerdict::NoTraffic, !pairs.is_empty() && is_idle),
         (AbNoVerdict::BelowCounting, cpu.is_some_and(is_below)),
         (AbNoVerdict::TooFewPairs, !is_enough),
-        (
-            AbNoVerdict::CarryOver,
-            is_enough && cpu.is_some_and(is_carried),
-        ),
-        (
-            AbNoVerdict::NoFit,
-            is_enough && (cpu.is_none() || load.is_none()),
-        ),
+        (AbNoVerdict::CarryOver, is_enough && is_carried),
+        (AbNoVerdict::NoFit, is_enough && is_unfit),
     ]
     .into_iter()
     .filter_map(|(reason, holds)| holds.then_some(reason))
@@ -121,21 +114,11 @@ fn cores(judged: &AbWindow, reference: &AbWindow) -> Option<(f64, f64)> {
 
 fn difference(judged: &AbWindow, reference: &AbWindow) -> Option<LoadedDifference> {
     let (judged_cores, reference_cores) = cores(judged, reference)?;
-    let loaded = LoadedDifference {
-        difference: judged_cores - reference_cores,
-        judged_load: judged.packets_per_second(),
-        reference_load: reference.packets_per_second(),
-    };
+    let loaded = LoadedDifference::of(judged_cores - reference_cores, judged, reference);
     // A window without length has no rates.
-    let LoadedDifference {
-        difference,
-        judged_load,
-        reference_load,
-    } = loaded;
-    [difference, judged_load, reference_load]
-        .iter()
-        .all(|it| it.is_finite())
-        .then_some(loaded)
+    let figures = [loaded.difference, loaded.judged_load, loaded.reference_load];
+    let are_finite = figures.iter().all(|it| it.is_finite());
+    are_finite.then_some(loaded)
 }
 
 fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<AbCpuCost> {
@@ -151,26 +134,16 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
     let fit = LoadFit::of(&differences, confidence)?;
     let plain: Vec<f64> = differences.iter().map(|it| it.difference).collect();
     let cores = |window: &AbWindow| busy(window).unwrap_or(0.0);
-    let is_below = |pair: &&&AbPair| {
-        is_below_counting(&pair.judged.window) || is_below_counting(&pair.reference.window)
-    };
-    let below = measured.iter().filter(is_below).count();
+    let windows = |pair: &AbPair| [pair.judged.window, pair.reference.window];
+    let below = measured.iter();
+    let below = below.filter(|pair| windows(pair).iter().any(is_below_counting));
     let reference_cores = mean_of(&measured, |pair| cores(&pair.reference.window))?;
-    let counting = |window: &AbWindow| {
-        let cpu = window.cpu.unwrap_or_default();
-        cpu.counting_seconds / window.seconds
-    };
+    let counting =
+        |window: &AbWindow| window.cpu.unwrap_or_default().counting_seconds / window.seconds;
     let judged_counting = mean_of(&measured, |pair| counting(&pair.judged.window))?;
     let reference_counting = mean_of(&measured, |pair| counting(&pair.reference.window))?;
-    let per_packet = (fit.mean_load > 0.0).then(|| {
-        let Interval {
-            estimate,
-            low,
-            high,
-            ..
-        } = fit.delta;
-        [estimate, low, high].map(|cores| cores / fit.mean_load * 1e9)
-    });
+    let delta = &fit.delta;
+    let per_packet = [delta.estimate, delta.low, delta.high].map(|it| it / fit.mean_load * 1e9);
     Some(AbCpuCost {
         pairs: length(measured.len()),
         reference_cores,
@@ -178,11 +151,11 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
         equal_load: as_cores(&fit.delta),
         ns_per_added_packet: fit.beta * 1e9,
         ns_difference_per_packet: fit.gamma * 1e9,
-        ns_per_packet: per_packet,
+        ns_per_packet: (fit.mean_load > 0.0).then_some(per_packet),
         total: as_cores(&mean_interval(&plain, confidence).ok()?),
         per_byte: typical_ratio(&per_byte(&measured), confidence),
         counting_cores_max: judged_counting.max(reference_counting),
-        pairs_below_counting: length(below),
+        pairs_below_counting: length(below.count()),
         counting_cores_difference: judged_counting - reference_counting,
         carry_over: carry_over(&measured, confidence),
         time_needed: time_needed(&measured, &fit.delta, plan.margin * reference_cores, plan),
@@ -203,14 +176,11 @@ fn per_byte(pairs: &[&AbPair]) -> Vec<f64> {
         let bytes = window.bytes() as f64 / window.seconds;
         Some(window.busy_cores()? / bytes).filter(|cost| cost.is_finite())
     };
-    let costs: Vec<Pair> = pairs
-        .iter()
-        .map(|pair| Pair {
-            setting: cost(&pair.judged.window),
-            reference: cost(&pair.reference.window),
-        })
-        .collect();
-    log_differences(&costs).unwrap_or_default()
+    let costs = pairs.iter().map(|pair| Pair {
+        setting: cost(&pair.judged.window),
+        reference: cost(&pair.reference.window),
+    });
+    log_differences(&costs.collect::<Vec<_>>()).unwrap_or_default()
 }
 
 /// The estimate without twice the part that is left out, compared with that of the same pairs without that part once.
@@ -232,14 +202,12 @@ fn carry_over(pairs: &[&AbPair], confidence: Confidence) -> Option<AbCarryOver> 
     if both.len() * 2 < pairs.len() {
         return None;
     }
-    let moves: Vec<LoadedDifference> = both
-        .iter()
-        .map(|(once, twice)| LoadedDifference {
-            difference: twice.difference - once.difference,
-            judged_load: twice.judged_load - once.judged_load,
-            reference_load: twice.reference_load - once.reference_load,
-        })
-        .collect();
+    let moves = both.iter().map(|(once, twice)| LoadedDifference {
+        difference: twice.difference - once.difference,
+        judged_load: twice.judged_load - once.judged_load,
+        reference_load: twice.reference_load - once.reference_load,
+    });
+    let moves: Vec<LoadedDifference> = moves.collect();
     let (once, twice): (Vec<_>, Vec<_>) = both.into_iter().unzip();
     let once = LoadFit::of(&once, confidence)?.delta;
     let twice = LoadFit::of(&twice, confidence)?.delta;
@@ -307,11 +275,8 @@ impl Judge {
             return equal_load;
         }
         let total = of_cores(&cpu.total, 1);
-        let all = [
-            equal_load,
-            total,
-            self.of_ratio(cpu.per_byte, &per_byte(pairs)),
-        ];
+        let by_byte = self.of_ratio(cpu.per_byte, &per_byte(pairs));
+        let all = [equal_load, total, by_byte];
         let direction = equal_load.without_weight();
         if all.iter().all(|it| *it == equal_load) {
             equal_load

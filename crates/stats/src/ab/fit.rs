@@ -3,6 +3,8 @@
 //! The intercept is the difference at equal load, whichever way the load went. A column without scatter (a load that
 //! never differs) is left out of the fit; the degrees of freedom stay those of the full one.
 
+use nicpoll_model::ab::AbWindow;
+
 use crate::interval::{Confidence, Interval, student_quantile};
 use crate::summary;
 
@@ -27,6 +29,15 @@ pub(crate) struct LoadedDifference {
 }
 
 impl LoadedDifference {
+    /// A difference with the loads of the windows that it is of.
+    pub fn of(difference: f64, judged: &AbWindow, reference: &AbWindow) -> Self {
+        LoadedDifference {
+            difference,
+            judged_load: judged.packets_per_second(),
+            reference_load: reference.packets_per_second(),
+        }
+    }
+
     fn pair_load(&self) -> f64 {
         f64::midpoint(self.judged_load, self.reference_load)
     }
@@ -81,13 +92,7 @@ impl LoadFit {
         let [delta, beta, gamma] = coefficients;
         let finite = [delta, beta, gamma, half].iter().all(|it| it.is_finite());
         finite.then_some(LoadFit {
-            delta: Interval {
-                estimate: delta,
-                low: delta - half,
-                high: delta + half,
-                confidence,
-                blocks: pairs.len(),
-            },
+            delta: Interval::around(delta, half, confidence, pairs.len()),
             beta: beta / unit,
             gamma: gamma / unit,
             mean_load,

@@ -5,11 +5,11 @@
 //! single stall can make one block's 99th percentile any size.
 
 use nicpoll_model::ab::{
-    AbBlock, AbDelay, AbDelayAnswer, AbDelayKind, AbLoad, AbPair, AbQuantile, AbRatio, AbWindow,
+    AbBlock, AbDelayAnswer, AbDelayKind, AbLoad, AbPair, AbQuantile, AbRatio, AbWindow,
 };
 
 use crate::ab::fit::{LoadFit, LoadedDifference};
-use crate::interval::{Confidence, Interval, Pair, log_differences};
+use crate::interval::{Confidence, Pair, log_differences};
 use crate::rank::signed_rank_interval;
 use crate::summary;
 
@@ -20,6 +20,7 @@ pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Op
     let by_packets = ratio_of_rates(pairs, confidence, packets);
     let by_bytes = ratio_of_rates(pairs, confidence, bytes);
     let both = [by_packets, by_bytes];
+    let is_equal = |it: &Option<AbRatio>| it.is_some_and(|it| is_within(it, margin));
     Some(AbLoad {
         reference_packets_per_second: mean_of(pairs, |pair| packets(&pair.reference.window))?,
         judged_packets_per_second: mean_of(pairs, |pair| packets(&pair.judged.window))?,
@@ -27,9 +28,7 @@ pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Op
         judged_bytes_per_second: mean_of(pairs, |pair| bytes(&pair.judged.window))?,
         packets: by_packets,
         bytes: by_bytes,
-        is_equal: both
-            .iter()
-            .all(|it| it.is_some_and(|it| is_within(it, margin))),
+        is_equal: both.iter().all(is_equal),
         is_moved: both.iter().flatten().any(|it| excludes_one(*it)),
     })
 }
@@ -55,20 +54,12 @@ fn ratio_of_rates(
 
 /// The typical ratio of differences of logarithms: Hodges and Lehmann's estimate with the signed ranks' interval.
 pub(crate) fn typical_ratio(differences: &[f64], confidence: Confidence) -> Option<AbRatio> {
-    as_ratio(signed_rank_interval(differences, confidence).ok()?)
-}
-
-fn as_ratio(interval: Interval) -> Option<AbRatio> {
-    let Interval {
-        estimate,
-        low,
-        high,
-        ..
-    } = interval.exponentiated()?;
-    estimate.is_finite().then_some(AbRatio {
-        ratio: estimate,
-        ratio_low: Some(low).filter(|low| *low > 0.0),
-        ratio_high: Some(high).filter(|high| high.is_finite()),
+    let interval = signed_rank_interval(differences, confidence).ok()?;
+    let ratios = interval.exponentiated()?;
+    ratios.estimate.is_finite().then_some(AbRatio {
+        ratio: ratios.estimate,
+        ratio_low: Some(ratios.low).filter(|low| *low > 0.0),
+        ratio_high: Some(ratios.high).filter(|high| high.is_finite()),
     })
 }
 
@@ -106,7 +97,11 @@ fn delay(
 ) -> Option<AbDelayAnswer> {
     let of = |block: &AbBlock| {
         let delay = block.delays.iter().find(|delay| delay.kind == kind)?;
-        value(delay, quantile).filter(|ns| *ns > 0.0)
+        let ns = match quantile {
+            AbQuantile::P50 => Some(delay.p50_ns),
+            AbQuantile::P99 => delay.p99_ns,
+        };
+        ns.filter(|ns| *ns > 0.0)
     };
     let measured: Vec<(f64, f64, &AbPair)> = pairs
         .iter()
@@ -114,10 +109,9 @@ fn delay(
         .collect();
     let differences: Vec<LoadedDifference> = measured
         .iter()
-        .map(|(judged, reference, pair)| LoadedDifference {
-            difference: judged.ln() - reference.ln(),
-            judged_load: pair.judged.window.packets_per_second(),
-            reference_load: pair.reference.window.packets_per_second(),
+        .map(|(judged, reference, pair)| {
+            let (ours, theirs) = (&pair.judged.window, &pair.reference.window);
+            LoadedDifference::of(judged.ln() - reference.ln(), ours, theirs)
         })
         .collect();
     let fit = LoadFit::of(&differences, confidence);
@@ -130,13 +124,6 @@ fn delay(
         judged_ns: median(measured.iter().map(|it| it.0))?,
         ratio: adjusted.and_then(|adjusted| typical_ratio(&adjusted, confidence)),
     })
-}
-
-fn value(delay: &AbDelay, quantile: AbQuantile) -> Option<f64> {
-    match quantile {
-        AbQuantile::P50 => Some(delay.p50_ns),
-        AbQuantile::P99 => delay.p99_ns,
-    }
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -145,17 +145,12 @@ impl LossLimit {
 
     /// What blocks may lose where so much is usual in a second.
     fn allowed(&self, blocks: &[Losses], usual: f64) -> f64 {
-        let LossLimit {
-            factor,
-            reference,
-            judged,
-            ..
-        } = self;
+        let factor = self.factor;
         let seconds = sum(blocks).seconds;
         let usual = usual * seconds;
         // Of the blocks' own count, and of the reference's, which is multiplied.
-        let uncertain = 1.0 + factor * per(seconds, sum(reference).seconds);
-        let variance = dispersion(&[reference, judged]) * factor * usual * uncertain;
+        let uncertain = 1.0 + factor * per(seconds, sum(&self.reference).seconds);
+        let variance = dispersion(&[&self.reference, &self.judged]) * factor * usual * uncertain;
         let few: f64 = blocks.iter().map(|block| few(block.packets)).sum();
         (factor * usual + ERRORS * variance.sqrt()).max(factor * few)
     }

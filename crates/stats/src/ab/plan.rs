@@ -174,10 +174,10 @@ fn settled_at(series: &[f64]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod plan_tests {
+pub(crate) mod plan_tests {
     use super::*;
 
-    fn plan(seed: u64) -> AbPlan {
+    pub(crate) fn plan(seed: u64) -> AbPlan {
         AbPlan {
             seed,
             duration_seconds: 600.0,

@@ -34,13 +34,29 @@ fn contrast(metric: Metric, primary_margin: Option<f64>, pairs: &[Pair]) -> Cont
 
 /// `values` compared as the delivered rate, primary, with a margin of 1.05.
 fn rate(values: &[(f64, f64)]) -> Comparison {
-    let pairs = pairs(values);
-    compare(&contrast(
-        Metric::DeliveredBitsPerSecond,
-        Some(1.05),
-        &pairs,
-    ))
-    .unwrap()
+    rate_of(&pairs(values))
+}
+
+fn rate_of(pairs: &[Pair]) -> Comparison {
+    compare(&contrast(Metric::DeliveredBitsPerSecond, Some(1.05), pairs)).unwrap()
+}
+
+fn ratios(comparison: &Comparison) -> [Option<f64>; 3] {
+    let Comparison {
+        ratio,
+        ratio_low,
+        ratio_high,
+        ..
+    } = *comparison;
+    [ratio, ratio_low, ratio_high]
+}
+
+fn points(comparison: &Comparison) -> [Option<f64>; 3] {
+    let (low, high) = (
+        comparison.share_difference_low,
+        comparison.share_difference_high,
+    );
+    [comparison.share_difference, low, high]
 }
 
 fn close(found: Option<f64>, expected: f64) {
@@ -54,11 +70,14 @@ fn close(found: Option<f64>, expected: f64) {
 #[test]
 fn a_primary_rate() {
     let comparison = rate(&RATES);
-    assert_eq!(comparison.workload, "udp64");
+    let words = [
+        &comparison.workload,
+        &comparison.setting,
+        &comparison.reference,
+    ];
+    assert_eq!(words, ["udp64", "polling", "interrupt"]);
     assert_eq!(comparison.metric, Metric::DeliveredBitsPerSecond);
     assert_eq!(comparison.kind, MetricKind::Ratio);
-    assert_eq!(comparison.setting, "polling");
-    assert_eq!(comparison.reference, "interrupt");
     assert!(comparison.primary);
     assert_eq!(comparison.blocks, 5);
     assert_eq!(comparison.confidence_ratio, 0.95);
@@ -67,9 +86,7 @@ fn a_primary_rate() {
     close(comparison.ratio_low, 1.022403855381559);
     close(comparison.ratio_high, 1.0578609307186275);
     assert_eq!(comparison.verdict, Some(Verdict::Better));
-    assert_eq!(comparison.share_difference, None);
-    assert_eq!(comparison.share_difference_low, None);
-    assert_eq!(comparison.share_difference_high, None);
+    assert_eq!(points(&comparison), [None; 3]);
     // Five blocks cannot reach 95 % by ranks.
     assert_eq!(comparison.method, IntervalMethod::PairedT);
     assert_eq!(comparison.paired_t.low, comparison.ratio_low);
@@ -115,9 +132,7 @@ fn shares_are_compared_in_points() {
     close(comparison.share_difference, 0.015);
     close(comparison.share_difference_low, -0.005380725188757832);
     close(comparison.share_difference_high, 0.03538072518875782);
-    assert_eq!(comparison.ratio, None);
-    assert_eq!(comparison.ratio_low, None);
-    assert_eq!(comparison.ratio_high, None);
+    assert_eq!(ratios(&comparison), [None; 3]);
     assert!(!comparison.primary);
     assert_eq!(comparison.verdict, None);
 }
@@ -176,16 +191,9 @@ fn below_three_blocks_the_estimate_stands_alone() {
 fn a_block_without_a_meaning_leaves_nothing_to_say() {
     let mut pairs = pairs(&RATES);
     pairs[3].setting = Some(f64::NAN);
-    let comparison = compare(&contrast(
-        Metric::DeliveredBitsPerSecond,
-        Some(1.05),
-        &pairs,
-    ))
-    .unwrap();
+    let comparison = rate_of(&pairs);
     assert_eq!(comparison.blocks, 5);
-    assert_eq!(comparison.ratio, None);
-    assert_eq!(comparison.ratio_low, None);
-    assert_eq!(comparison.ratio_high, None);
+    assert_eq!(ratios(&comparison), [None; 3]);
     assert_eq!(comparison.verdict, Some(Verdict::Inconclusive));
 }
 
@@ -240,7 +248,7 @@ fn a_difference_in_wide_scatter_matters_only_where_it_is_sure() {
     // Seven of eight blocks are far above 1: the interval at 95 % lies above the margin, and p is 0.016.
     let logs = [0.9, 0.7, 0.5, -0.05, 0.4, 0.8, 0.3, 0.6];
     let wide = logs.map(|log: f64| Pair::measured(log.exp(), 1.0));
-    let comparison = compare(&contrast(Metric::DeliveredBitsPerSecond, Some(1.05), &wide)).unwrap();
+    let comparison = rate_of(&wide);
     assert!(
         comparison.ratio_low > Some(1.05),
         "{:?}",
@@ -250,7 +258,7 @@ fn a_difference_in_wide_scatter_matters_only_where_it_is_sure() {
     assert_eq!(comparison.verdict, Some(Verdict::Better));
     // All eight on one side is as sure as ranks can be; the means must agree, and do here.
     let sure = wide.map(|pair| Pair::measured(pair.setting.unwrap().max(1.3), 1.0));
-    let comparison = compare(&contrast(Metric::DeliveredBitsPerSecond, Some(1.05), &sure)).unwrap();
+    let comparison = rate_of(&sure);
     close(comparison.difference_p, 2.0 / 256.0);
     assert_eq!(comparison.verdict, Some(Verdict::BetterAndItMatters));
 }
@@ -278,19 +286,11 @@ fn a_failed_trial_counts_as_the_worst_and_a_missing_one_not_at_all() {
     assert_eq!(failing.ratio_low, Some(0.0));
     assert_eq!(failing.verdict, Some(Verdict::NoDifferenceProven));
     // A time has no worst that is finite.
-    let times: Vec<Pair> = pairs
-        .iter()
-        .map(|pair| {
-            Pair::measured(
-                if pair.setting == Some(0.0) {
-                    f64::INFINITY
-                } else {
-                    0.7
-                },
-                1.0,
-            )
-        })
-        .collect();
+    let times = pairs.iter().map(|pair| match pair.setting {
+        Some(0.0) => Pair::measured(f64::INFINITY, 1.0),
+        _ => Pair::measured(0.7, 1.0),
+    });
+    let times: Vec<Pair> = times.collect();
     let slow = compare(&contrast(Metric::RoundTripP50Ns, None, &times)).unwrap();
     assert!(slow.ratio_low.is_some());
     assert_eq!(slow.ratio_high, None);
@@ -335,9 +335,7 @@ fn a_word_that_hangs_on_what_counts_is_not_given() {
     pairs[5].setting = None;
     let one = says(&pairs, &all, 16);
     assert_eq!(one.verdict, Some(Verdict::BetterAndItMatters));
-    for pair in &mut pairs[..6] {
-        pair.setting = None;
-    }
+    pairs[..6].iter_mut().for_each(|pair| pair.setting = None);
     let six = says(&pairs, &all, 16);
     assert_eq!(six.verdict, Some(Verdict::DependsOnWhatCounts));
     let worst = six.sensitivity.unwrap().missing_as_worst.unwrap();
@@ -357,15 +355,8 @@ fn a_word_that_hangs_on_what_counts_is_not_given() {
         pair.setting = pair.setting.map(|rate| 1.04 * rate);
     }
     let contradicted = says(&pairs, &proven, 15);
-    assert_eq!(
-        contradicted
-            .sensitivity
-            .as_ref()
-            .unwrap()
-            .proven_only
-            .blocks,
-        8
-    );
+    let sensitivity = contradicted.sensitivity.as_ref().unwrap();
+    assert_eq!(sensitivity.proven_only.blocks, 8);
     // Eight proven pairs leave no interval at this level, which contradicts nothing.
     assert_ne!(contradicted.verdict, Some(Verdict::DependsOnWhatCounts));
     proven[0] = true;

@@ -56,12 +56,12 @@ fn published_figures() {
     // pymannkendall 1.4.3 has p = 0.0001 for strictly rising values with one exchange; by hand: S = 43 of
     // 45, variance 10 x 9 x 25 / 18 = 125, z = 42 / 11.18.
     let values = [1.0, 2.0, 3.0, 4.0, 6.0, 5.0, 7.0, 8.0, 9.0, 10.0];
-    assert!((drift_p(&values).unwrap() - 1.723e-4).abs() < 1e-6);
+    assert!((Series::of(&values, Seed(1)).drift_p.unwrap() - 1.723e-4).abs() < 1e-6);
     // Ties: variance less 3 x 2 x 11 / 18 for one group of three.
     let tied = [1.0, 1.0, 1.0, 4.0, 6.0, 5.0, 7.0, 8.0, 9.0, 10.0];
     let z: f64 = (40.0 - 1.0) / (125.0f64 - 66.0 / 18.0).sqrt();
     let expected = 2.0 * Normal::standard().cdf(-z);
-    assert!((drift_p(&tied).unwrap() - expected).abs() < 1e-12);
+    assert!((Series::of(&tied, Seed(1)).drift_p.unwrap() - expected).abs() < 1e-12);
 }
 
 #[test]
@@ -121,21 +121,16 @@ fn a_p_value_is_the_share_of_orders_that_reach_what_was_seen() {
             .collect::<Vec<_>>()
     };
     // The value that differs is at one of two ends in a fifth of all orders.
-    let p = change_point(&one_else(9), Seed(1)).unwrap().p;
+    let p = Series::of(&one_else(9), Seed(1)).change.unwrap().p;
     assert!((0.15..0.25).contains(&p), "{p}");
     // At an end its neighbours on one side alone are unlike it: no order has less.
-    assert_eq!(dependence_p(&one_else(9), Seed(1)), Some(1.0));
-    let p = dependence_p(&one_else(5), Seed(1)).unwrap();
+    assert_eq!(Series::of(&one_else(9), Seed(1)).dependence_p, Some(1.0));
+    let p = Series::of(&one_else(5), Seed(1)).dependence_p.unwrap();
     assert!((0.5..0.8).contains(&p), "{p}");
     // Of 184,756 orders two have this step.
     let step: Vec<f64> = (0..20).map(|i| f64::from(u8::from(i >= 10))).collect();
     let series = Series::of(&step, Seed(7));
-    assert_eq!(
-        series.change.unwrap(),
-        change_point(&step, Seed(7)).unwrap()
-    );
     assert_eq!(series.change.unwrap().p, 1.0 / 2001.0);
-    assert_eq!(series.dependence_p, dependence_p(&step, Seed(7)));
 }
 
 #[test]
@@ -167,7 +162,7 @@ fn series_of_any_length_weigh_alike() {
 #[test]
 fn of_steps_as_likely_the_first_is_told() {
     let values = [2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0];
-    assert_eq!(change_point(&values, Seed(1)).unwrap().at, 1);
+    assert_eq!(Series::of(&values, Seed(1)).change.unwrap().at, 1);
 }
 
 #[test]
@@ -180,8 +175,7 @@ fn what_cannot_be_told() {
     };
     assert_eq!(Series::of(&[1.0; 20], Seed(1)), nothing);
     assert_eq!(Series::of_repeats(&[], 1, Seed(1)), nothing);
-    assert_eq!(drift_p(&[1.0, 2.0, 3.0]), None);
-    assert_eq!(change_point(&[1.0, 2.0, 3.0], Seed(1)), None);
+    assert_eq!(Series::of(&[1.0, 2.0, 3.0], Seed(1)), nothing);
     let mut values = [1.0; 12];
     values[3] = f64::NAN;
     assert_eq!(Series::of(&values, Seed(1)), nothing);

@@ -165,7 +165,7 @@ pub fn what_was_stored_before_a_failure_stays_and_can_be_gone_on_with(kit: &Kit)
 
     kit.gone(recording);
     let (mut recording, kept) = kit.resume_when_free(Which::Last);
-    assert_eq!((Which::Id(recording.id()), recording.stored()), (id, 2));
+    assert_eq!((Which::Id(recording.id()), recording.place.trials), (id, 2));
     assert_eq!(kept.document.trials, trials[..2]);
     append(&mut recording, &trials[2..]).unwrap();
     recording.finish(&head).unwrap();

@@ -1,7 +1,7 @@
 //! What a router forwarded, as text, line by line as it runs.
 
 use nicpoll_model::engine::{
-    FORWARD_SCHEMA, Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart,
+    FORWARD_SCHEMA, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart,
     LOST, PASSED,
 };
 use nicpoll_model::numbers::{count, per_second};
@@ -87,10 +87,10 @@ fn render_forward_end(end: &ForwardEnd) -> String {
 }
 
 /// What a row means; one that another version wrote is shown by its name.
-fn meaning_of<'a>(table: &[Fate], fate: &'a ForwardFate) -> &'a str {
-    let mut rows = table.iter();
+fn meaning_of<'a>(table: &[&'static str], fate: &'a ForwardFate) -> &'a str {
+    let mut rows = table.iter().filter_map(|row| row.split_once(": "));
     rows.find(|(name, _)| *name == fate.name)
-        .map_or(fate.name.as_str(), |(_, meaning)| *meaning)
+        .map_or(fate.name.as_str(), |(_, meaning)| meaning)
 }
 
 #[cfg(test)]

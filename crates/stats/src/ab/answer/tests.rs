@@ -1,54 +1,31 @@
-use nicpoll_model::Drops;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbDelay, AbDelayKind, AbQuantile};
 use rand_core::Rng;
 
 use super::*;
-use crate::ab::plan::{BLOCK_SECONDS, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
+use crate::ab::plan::plan_tests::plan;
+use crate::ab::plan::{MARGIN, PAIRS_MIN};
 use crate::order::Seed;
-
-fn plan() -> AbPlan {
-    AbPlan {
-        seed: 1,
-        duration_seconds: 600.0,
-        duty_seconds: None,
-        block_seconds: BLOCK_SECONDS,
-        left_out_seconds: LEFT_OUT_SECONDS_MIN,
-        settling_seconds: None,
-        pairs_min: PAIRS_MIN,
-        confidence: 0.95,
-        margin: MARGIN,
-    }
-}
 
 fn window(packets: f64, cores: f64) -> AbWindow {
     AbWindow {
         seconds: 4.0,
         rx_packets: (packets * 4.0) as u64,
-        tx_packets: 0,
         rx_bytes: (packets * 4000.0) as u64,
-        tx_bytes: 0,
         cpu: Some(AbCpu {
             softirq_seconds: cores * 4.0 + 0.004,
             counting_seconds: 0.004,
             ..AbCpu::default()
         }),
+        ..AbWindow::default()
     }
 }
 
 fn block(packets: f64, cores: f64) -> AbBlock {
     AbBlock {
-        start_seconds: 0.0,
         duration_seconds: 4.4,
         left_out_seconds: 0.4,
         window: window(packets, cores),
         later_window: Some(window(packets, cores)),
-        interrupts: None,
-        receive_softirqs: None,
-        polls: None,
-        polled_packets: None,
-        dropped_packets: Drops::default(),
-        context_switches: None,
-        retransmitted_segments: None,
         delays: vec![AbDelay {
             kind: AbDelayKind::UdpStackToRead,
             samples: 100,
@@ -56,7 +33,7 @@ fn block(packets: f64, cores: f64) -> AbBlock {
             p99_ns: Some(packets * 9.0),
             stamps: None,
         }],
-        queues: Vec::new(),
+        ..AbBlock::default()
     }
 }
 
@@ -79,7 +56,7 @@ fn pairs(count: u32, load_factor: f64, cores_factor: f64) -> Vec<AbPair> {
 }
 
 fn says(pairs: &[AbPair]) -> AbAnswer {
-    answer(pairs, &plan(), Some(AbEndCause::Planned))
+    answer(pairs, &plan(1), Some(AbEndCause::Planned))
 }
 
 #[test]
@@ -321,7 +298,7 @@ fn without_scatter_any_move_is_carry_over_and_none_is_none() {
 fn what_forbids_a_verdict_is_said() {
     let enough = pairs(44, 1.0, 0.8);
     let reasons = |pairs: &[AbPair], end| {
-        let said = answer(pairs, &plan(), end);
+        let said = answer(pairs, &plan(1), end);
         assert_eq!(said.verdict.is_none(), !said.no_verdict.is_empty());
         assert!(said.no_verdict.is_empty() || !said.is_recommended);
         said.no_verdict
@@ -434,7 +411,7 @@ fn a_hopeless_scatter_is_told_at_once() {
         let cpu = pair.reference.window.cpu.as_mut().unwrap();
         cpu.user_seconds += if index % 2 == 0 { 0.0 } else { 5e3 };
     }
-    let cpu = answer(&pairs, &plan(), None).cpu.unwrap();
+    let cpu = answer(&pairs, &plan(1), None).cpu.unwrap();
     assert_eq!(cpu.time_needed, None, "{cpu:?}");
 }
 

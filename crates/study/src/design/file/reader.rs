@@ -13,7 +13,7 @@ use nicpoll_lab::{
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::units::{TimeError, parse_length, parse_time};
+use nicpoll_model::units::{NoQuantity, parse_length, parse_time};
 use nicpoll_switch::{Values, did_you_mean};
 use serde::Deserialize;
 use toml::Spanned;
@@ -247,9 +247,9 @@ impl LengthsEntry {
 pub(crate) struct Time(Duration);
 
 impl TryFrom<String> for Time {
-    type Error = TimeError;
+    type Error = NoQuantity;
 
-    fn try_from(text: String) -> Result<Self, TimeError> {
+    fn try_from(text: String) -> Result<Self, NoQuantity> {
         parse_time(&text).map(Time)
     }
 }
@@ -260,9 +260,9 @@ impl TryFrom<String> for Time {
 pub(crate) struct Length(Duration);
 
 impl TryFrom<String> for Length {
-    type Error = TimeError;
+    type Error = NoQuantity;
 
-    fn try_from(text: String) -> Result<Self, TimeError> {
+    fn try_from(text: String) -> Result<Self, NoQuantity> {
         parse_length(&text).map(Length)
     }
 }
