@@ -385,7 +385,7 @@ pub(crate) fn none_seen_at_most(chances: u64, confidence: Confidence) -> f64 {
 }
 
 #[cfg(test)]
-mod paired_tests;
+pub(crate) mod paired_tests;
 
 #[cfg(test)]
 mod confidence_tests {

@@ -3,23 +3,19 @@
 //! A simulated study has a true ratio, a drift that all settings of a block share, and scatter of
 //! its own. Seeds are fixed: these tests come out the same every time.
 
+mod draws;
+
+use draws::{normal, share};
 use nicpoll_model::IntervalMethod;
 use nicpoll_stats::order::{Pcg64, Seed};
 use nicpoll_stats::{
     Confidence, Pair, Power, log_differences, mean_interval, ratio_interval, signed_rank_interval,
 };
-use rand_core::Rng;
 
 const TRUE_RATIO: f64 = 1.1;
 
 /// Standard deviation of the log of one value within its block.
 const SCATTER: f64 = 0.05;
-
-/// A draw from the standard normal distribution (Box and Muller, 1958).
-fn normal(generator: &mut Pcg64) -> f64 {
-    let mut uniform = || ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
-}
 
 /// The pairs of one study. Drift is ten times the scatter, so only pairing can see the ratio.
 fn study(blocks: usize, generator: &mut Pcg64) -> Vec<Pair> {
@@ -30,13 +26,6 @@ fn study(blocks: usize, generator: &mut Pcg64) -> Vec<Pair> {
             Pair::measured(value(TRUE_RATIO), value(1.0))
         })
         .collect()
-}
-
-/// The share of `studies` in which `holds` says so of a fresh study.
-fn share(studies: u32, seed: u64, mut holds: impl FnMut(&mut Pcg64) -> bool) -> f64 {
-    let mut generator = Seed(seed).generator();
-    let held = (0..studies).filter(|_| holds(&mut generator)).count();
-    held as f64 / f64::from(studies)
 }
 
 #[test]

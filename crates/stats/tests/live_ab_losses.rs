@@ -3,9 +3,11 @@
 //!
 //! Seeds are fixed: these tests come out the same every time. docs/method-evidence.md has the table that they print.
 
+mod draws;
+
+use draws::uniform;
 use nicpoll_stats::ab::{BLOCK_SECONDS, LossLimit, Losses};
 use nicpoll_stats::order::{Pcg64, Seed};
-use rand_core::Rng;
 
 const RUNS: u32 = 1_000;
 const PAIRS: u32 = 30;
@@ -44,10 +46,6 @@ const WORLDS: [World; 7] = [
         ..world("a burst of 60 a second, 4 from half way on", 1.0, 60.0)
     },
 ];
-
-fn uniform(generator: &mut Pcg64) -> f64 {
-    ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-}
 
 /// A block, with when it lost how much.
 struct Block {

@@ -4,27 +4,18 @@
 //! A simulated study has four workloads and two comparisons under each, which share the judged setting's
 //! trials, as the demo's do. Seeds are fixed: these tests come out the same every time.
 
+mod draws;
+
+use draws::{normal, share, uniform};
 use nicpoll_model::{IntervalMethod, Verdict};
 use nicpoll_stats::order::{Pcg64, Seed};
 use nicpoll_stats::{
     Confidence, Margin, lag_one_p, mean_interval, p_values_by, planned_method,
     signed_rank_interval, verdict,
 };
-use rand_core::Rng;
 
 const WORKLOADS: u32 = 4;
 const STUDIES: u32 = 400;
-
-/// A uniform number between 0 and 1, neither of them.
-fn uniform(generator: &mut Pcg64) -> f64 {
-    ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-}
-
-/// A draw from the standard normal distribution (Box and Muller, 1958).
-fn normal(generator: &mut Pcg64) -> f64 {
-    let (radius, turn) = (uniform(generator), uniform(generator));
-    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * turn).cos()
-}
 
 /// The log of a trial's rate, less its setting's own: in the judged arm (true) or a reference, in a block.
 type Noise = fn(&mut Pcg64, bool, usize) -> f64;
@@ -102,15 +93,13 @@ fn students_misses(differences: &[f64], truth: f64, level: Confidence) -> bool {
 /// The share of studies that have a wrong interval. `truth` is what the intervals should hold.
 fn family_errors(noise: Noise, blocks: usize, effect: f64, truth: f64, misses: Misses) -> f64 {
     let level = Confidence::for_family(2 * WORKLOADS);
-    let mut generator = Seed(blocks as u64).generator();
-    let wrong = (0..STUDIES).filter(|_| {
+    share(STUDIES, blocks as u64, |generator| {
         let is_wrong: Vec<bool> = (0..WORKLOADS)
-            .flat_map(|_| workload(noise, blocks, effect, &mut generator))
+            .flat_map(|_| workload(noise, blocks, effect, generator))
             .map(|differences| misses(&differences, truth, level))
             .collect();
         is_wrong.contains(&true)
-    });
-    wrong.count() as f64 / f64::from(STUDIES)
+    })
 }
 
 /// Three standard errors above 5 % with so many studies.
@@ -145,13 +134,11 @@ fn a_single_comparison_may_have_six_blocks() {
     assert_eq!(planned_method(6, level), IntervalMethod::HodgesLehmann);
     for noise in [even as Noise, heavy_tails, spikes] {
         for blocks in [6, 7, 9, 16] {
-            let mut generator = Seed(9).generator();
-            let missed = (0..4 * STUDIES).filter(|_| {
-                let [differences, _] = workload(noise, blocks, 0.0, &mut generator);
+            let missed = share(4 * STUDIES, 9, |generator| {
+                let [differences, _] = workload(noise, blocks, 0.0, generator);
                 ranks_miss(&differences, 0.0, level)
             });
-            let share = missed.count() as f64 / f64::from(4 * STUDIES);
-            assert!(share <= 0.05 + 0.02, "{blocks} blocks: {share}");
+            assert!(missed <= 0.05 + 0.02, "{blocks} blocks: {missed}");
         }
     }
 }
@@ -199,11 +186,10 @@ fn regime(blocks: usize, generator: &mut Pcg64) -> Vec<f64> {
 fn a_state_that_lasts_breaks_every_interval_and_one_of_each_trial_does_not() {
     let level = Confidence::for_family(2 * WORKLOADS);
     for misses in [ranks_miss as Misses, students_misses] {
-        let mut generator = Seed(4).generator();
-        let wrong = (0..STUDIES)
-            .filter(|_| (0..WORKLOADS).any(|_| misses(&regime(16, &mut generator), 0.0, level)));
-        let share = wrong.count() as f64 / f64::from(STUDIES);
-        assert!(share > 0.2, "{share}");
+        let wrong = share(STUDIES, 4, |generator| {
+            (0..WORKLOADS).any(|_| misses(&regime(16, generator), 0.0, level))
+        });
+        assert!(wrong > 0.2, "{wrong}");
     }
     let share = family_errors(state_of_each_trial, 16, 0.0, 0.0, ranks_miss);
     assert!(share <= most(), "{share}");
@@ -212,15 +198,11 @@ fn a_state_that_lasts_breaks_every_interval_and_one_of_each_trial_does_not() {
 #[test]
 fn regimes_are_noticed_and_independent_blocks_are_left_alone() {
     let noticed = |draw: &dyn Fn(&mut Pcg64) -> Vec<f64>| {
-        let mut generator = Seed(5).generator();
-        let studies = 150;
-        let count = (0..studies)
-            .filter(|study| {
-                let p = lag_one_p(&draw(&mut generator), Seed(*study));
-                p.is_some_and(|p| p < 0.05)
-            })
-            .count();
-        count as f64 / studies as f64
+        let mut studies = 0..;
+        share(150, 5, |generator| {
+            let p = lag_one_p(&draw(generator), Seed(studies.next().unwrap()));
+            p.is_some_and(|p| p < 0.05)
+        })
     };
     let alone = noticed(&|generator| (0..16).map(|_| normal(generator)).collect());
     assert!(alone < 0.11, "{alone}");
@@ -244,17 +226,14 @@ fn matters(word: Verdict) -> bool {
 
 /// The share of studies without any difference in which a word says that one matters.
 fn false_weight(noise: Noise, blocks: usize, family: u32) -> f64 {
-    let studies = 2_000;
     let level = Confidence::for_family(family);
-    let mut generator = Seed(6).generator();
-    let wrong = (0..studies).filter(|_| {
+    share(2_000, 6, |generator| {
         let all = (0..family.div_ceil(2))
-            .flat_map(|_| workload(noise, blocks, 0.0, &mut generator))
+            .flat_map(|_| workload(noise, blocks, 0.0, generator))
             .collect::<Vec<_>>();
         let mut all = all.iter().take(family as usize);
         all.any(|differences| matters(word(differences, level)))
-    });
-    wrong.count() as f64 / f64::from(studies)
+    })
 }
 
 #[test]
@@ -279,13 +258,10 @@ fn what_is_not_there_hardly_ever_matters() {
 /// The share of studies with a true 30 % in which the word says that it matters.
 fn found_weight(blocks: usize, family: u32) -> f64 {
     let level = Confidence::for_family(family);
-    let mut generator = Seed(7).generator();
-    let studies = 1_000;
-    let found = (0..studies).filter(|_| {
-        let [differences, _] = workload(even, blocks, 1.3f64.ln(), &mut generator);
+    share(1_000, 7, |generator| {
+        let [differences, _] = workload(even, blocks, 1.3f64.ln(), generator);
         word(&differences, level) == Verdict::BetterAndItMatters
-    });
-    found.count() as f64 / f64::from(studies)
+    })
 }
 
 #[test]

@@ -2,25 +2,11 @@
 //!
 //! Seeds are fixed: these tests come out the same every time.
 
+mod draws;
+
+use draws::{normal, share, uniform};
 use nicpoll_stats::order::{Pcg64, Seed};
 use nicpoll_stats::{Confidence, Series, mann_whitney_p, shift_interval, welch_interval, welch_p};
-use rand_core::Rng;
-
-fn uniform(generator: &mut Pcg64) -> f64 {
-    ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-}
-
-/// A draw from the standard normal distribution (Box and Muller, 1958).
-fn normal(generator: &mut Pcg64) -> f64 {
-    (-2.0 * uniform(generator).ln()).sqrt() * (std::f64::consts::TAU * uniform(generator)).cos()
-}
-
-/// The share of `runs` in which `holds` says so.
-fn share(runs: u32, seed: u64, mut holds: impl FnMut(&mut Pcg64) -> bool) -> f64 {
-    let mut generator = Seed(seed).generator();
-    let held = (0..runs).filter(|_| holds(&mut generator)).count();
-    held as f64 / f64::from(runs)
-}
 
 const SHIFT: f64 = 1.5;
 

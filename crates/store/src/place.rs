@@ -31,7 +31,9 @@ impl Place {
     /// When the environment does not say where that is.
     pub fn of_user() -> Result<Self, StoreError> {
         let file = file_in(env::var_os("XDG_DATA_HOME"), env::var_os("HOME"));
-        Ok(Place::File(file.ok_or(StoreError::NoFolder)?))
+        file.map(Place::File).ok_or(StoreError::NoPlace(
+            "neither XDG_DATA_HOME nor HOME is set, so the data folder is unknown: name a file with --store FILE",
+        ))
     }
 }
 
@@ -101,11 +103,9 @@ pub(crate) fn has_password(url: &str) -> bool {
 /// A store that cannot be used as was asked.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// Nothing says where the user's data is.
-    #[error(
-        "neither XDG_DATA_HOME nor HOME is set, so the data folder is unknown: name a file with --store FILE"
-    )]
-    NoFolder,
+    /// There is no such place here: why, and the remedy.
+    #[error("{0}")]
+    NoPlace(&'static str),
     /// It cannot be read or written.
     #[error("{doing} {place}: {reason}")]
     At {
@@ -124,12 +124,6 @@ pub enum StoreError {
         /// Where.
         place: Place,
     },
-    /// This program was built without the part that speaks to a server.
-    #[error(
-        "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features postgres', \
-         or name a file with --store FILE"
-    )]
-    NoServers,
     /// There is no such study.
     #[error(
         "there is no study {which} in {place}; 'nicpoll study list' shows those that there are"
@@ -229,12 +223,9 @@ pub enum Reason {
     /// The URL asks for what this program does not do.
     #[error("{0}")]
     Refused(&'static str),
-    /// The server cannot be reached, or refused.
+    /// Anything else that the database says.
     #[error("{0}")]
-    Server(String),
-    /// Anything else that SQLite says.
-    #[error("{0}")]
-    Sqlite(rusqlite::Error),
+    Database(String),
 }
 
 impl From<rusqlite::Error> for Reason {
@@ -248,7 +239,7 @@ impl From<rusqlite::Error> for Reason {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Reason::Damaged {
                 what: error.to_string(),
             },
-            _ => Reason::Sqlite(error),
+            _ => Reason::Database(error.to_string()),
         }
     }
 }

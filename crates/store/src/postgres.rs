@@ -195,16 +195,14 @@ impl From<postgres::Error> for Reason {
     fn from(error: postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else {
             let source = std::error::Error::source(&error);
-            return Reason::Server(match source {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
-            });
+            let source = source.map_or(String::new(), |source| format!(": {source}"));
+            return Reason::Database(format!("{error}{source}"));
         };
         match *said.code() {
             SqlState::DISK_FULL => Reason::Full,
             SqlState::READ_ONLY_SQL_TRANSACTION => Reason::ReadOnly,
             SqlState::LOCK_NOT_AVAILABLE => Reason::Locked,
-            _ => Reason::Server(format!("the server says: {}", said.message())),
+            _ => Reason::Database(format!("the server says: {}", said.message())),
         }
     }
 }

@@ -276,8 +276,7 @@ impl Store {
                 known: D::SCHEMA,
             });
         }
-        let texts = self.texts(id);
-        let texts = texts.map_err(StoreError::at("reading", &self.place))?;
+        let texts = self.texts(id)?;
         let unreadable = |source| StoreError::Document { id, source };
         let mut document: D = serde_json::from_str(&texts.head).map_err(unreadable)?;
         let mut taken = Vec::new();
@@ -300,8 +299,7 @@ impl Store {
     /// When there is none, or the file cannot be read.
     pub fn document(&self, which: Which) -> Result<Value, StoreError> {
         let StudyEntry { id, kind, .. } = self.line(which, &|_| false)?.entry;
-        let texts = self.texts(id);
-        let texts = texts.map_err(StoreError::at("reading", &self.place))?;
+        let texts = self.texts(id)?;
         let read = |text: &str| {
             let value = serde_json::from_str::<Value>(text);
             value.map_err(|source| StoreError::Document { id, source })
@@ -371,25 +369,27 @@ impl Store {
     }
 
     fn first(&self, sql: &str, values: &[Cell]) -> Result<Option<Line>, Reason> {
-        self.database
-            .run(sql, values)?
-            .first()
-            .map(line)
-            .transpose()
+        let rows = self.database.run(sql, values)?;
+        rows.first().map(line).transpose()
     }
 
-    fn texts(&self, id: i64) -> Result<Texts, Reason> {
-        let sql = "SELECT design, document FROM study WHERE id = $1";
-        let rows = self.database.run(sql, &[id.into()])?;
-        let study = rows.first().ok_or_else(nothing_returned)?;
-        let sql = "SELECT taken_seconds, document FROM trial WHERE study = $1 ORDER BY sequence";
-        let trials = self.database.run(sql, &[id.into()])?;
-        let trials = trials.iter().map(|row| Ok((row.real(0)?, row.text(1)?)));
-        Ok(Texts {
-            design: study.text(0)?,
-            head: study.text(1)?,
-            trials: trials.collect::<Result<_, Reason>>()?,
-        })
+    /// What is stored of a study.
+    fn texts(&self, id: i64) -> Result<Texts, StoreError> {
+        let read = || -> Result<Texts, Reason> {
+            let sql = "SELECT design, document FROM study WHERE id = $1";
+            let rows = self.database.run(sql, &[id.into()])?;
+            let study = rows.first().ok_or_else(nothing_returned)?;
+            let sql =
+                "SELECT taken_seconds, document FROM trial WHERE study = $1 ORDER BY sequence";
+            let trials = self.database.run(sql, &[id.into()])?;
+            let trials = trials.iter().map(|row| Ok((row.real(0)?, row.text(1)?)));
+            Ok(Texts {
+                design: study.text(0)?,
+                head: study.text(1)?,
+                trials: trials.collect::<Result<_, Reason>>()?,
+            })
+        };
+        read().map_err(StoreError::at("reading", &self.place))
     }
 }
 
@@ -400,13 +400,15 @@ fn on_server(url: &str, is_to_write: bool) -> Result<Store, StoreError> {
 
 #[cfg(not(feature = "postgres"))]
 fn on_server(_: &str, _: bool) -> Result<Store, StoreError> {
-    Err(StoreError::NoServers)
+    Err(StoreError::NoPlace(
+        "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features postgres', \
+         or name a file with --store FILE",
+    ))
 }
 
 fn nothing_returned() -> Reason {
-    Reason::Damaged {
-        what: String::from("a study that was there is gone"),
-    }
+    let what = String::from("a study that was there is gone");
+    Reason::Damaged { what }
 }
 
 /// The rows of a study.
@@ -463,9 +465,7 @@ const RUNNING: &str = "is running in another process";
 
 /// A study that runs has its state from [`Line::with_state`].
 fn fit_to_resume(line: &Line, kinds: &[StudyKind]) -> Result<(), StoreError> {
-    let StudyEntry {
-        id, state, kind, ..
-    } = line.entry;
+    let (id, state, kind) = (line.entry.id, line.entry.state, line.entry.kind);
     if !kinds.contains(&kind) || kind == StudyKind::Imported {
         let is = match kind {
             StudyKind::Imported => {

@@ -1,20 +1,6 @@
 use super::*;
-
-/// Delivered rates in five blocks: ratios of 1.02 to 1.06.
-const RATES: [(f64, f64); 5] = [
-    (941e6, 902e6),
-    (936e6, 911e6),
-    (952e6, 899e6),
-    (929e6, 907e6),
-    (947e6, 905e6),
-];
-
-fn pairs(values: &[(f64, f64)]) -> Vec<Pair> {
-    values
-        .iter()
-        .map(|&(setting, reference)| Pair::measured(setting, reference))
-        .collect()
-}
+use crate::interval::paired_tests;
+use crate::interval::paired_tests::{RATES, pairs};
 
 fn contrast(metric: Metric, primary_margin: Option<f64>, pairs: &[Pair]) -> Contrast<'_> {
     Contrast {
@@ -60,11 +46,7 @@ fn points(comparison: &Comparison) -> [Option<f64>; 3] {
 }
 
 fn close(found: Option<f64>, expected: f64) {
-    let found = found.expect("a figure");
-    assert!(
-        (found - expected).abs() <= 1e-10 * expected.abs(),
-        "{found} is not {expected}"
-    );
+    paired_tests::close(found.expect("a figure"), expected);
 }
 
 #[test]
