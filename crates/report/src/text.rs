@@ -35,12 +35,19 @@ pub struct TextOptions {
     pub color: bool,
 }
 
-impl Default for TextOptions {
-    fn default() -> Self {
+impl TextOptions {
+    /// Text of that width without colour.
+    pub fn wide(width: usize) -> Self {
         TextOptions {
-            width: WIDEST,
+            width,
             color: false,
         }
+    }
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        TextOptions::wide(WIDEST)
     }
 }
 
@@ -510,11 +517,7 @@ mod tests {
     use crate::page::{Cell, Page, Part, Row};
 
     fn shown(write: impl FnOnce(&mut Part)) -> String {
-        let options = TextOptions {
-            width: 80,
-            color: false,
-        };
-        render_text(&Page::of("", write), &options)
+        render_text(&Page::of("", write), &TextOptions::wide(80))
     }
 
     fn table(rows: Vec<Row>, label: usize, align: Align) -> String {

@@ -1,36 +1,19 @@
 //! The page and the JSON of a live comparison.
 
-mod fixture;
-
-use std::collections::BTreeMap;
-
 use nicpoll_model::ab::{
-    AB_SCHEMA, AbBlock, AbBracket, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan,
-    AbQueue, AbSetting, AbStamps, AbValue, AbWindow, LiveAb,
+    AB_SCHEMA, AbBlock, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbStamps, AbWindow,
+    LiveAb,
 };
-use nicpoll_model::{
-    Drops, LossPlace, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen, Verdict,
-};
+use nicpoll_model::{LossPlace, Verdict};
 use nicpoll_report::{SCHEMAS, TextOptions, render_ab_plan, render_document, render_text};
-use nicpoll_stats::ab::{
-    BLOCK_SECONDS, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN, answer,
-};
+use nicpoll_stats::ab::{Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, answer};
 use nicpoll_testkit::golden;
 
 const PACKETS_PER_SECOND: f64 = 20_000.0;
 
-fn plan() -> AbPlan {
-    AbPlan {
-        seed: 42,
-        duration_seconds: 600.0,
-        duty_seconds: None,
-        block_seconds: BLOCK_SECONDS,
-        left_out_seconds: LEFT_OUT_SECONDS_MIN,
-        settling_seconds: Some(0.03),
-        pairs_min: PAIRS_MIN,
-        confidence: 0.95,
-        margin: MARGIN,
-    }
+/// The golden document, which holds the facts around the pairs, and the first pair.
+fn base() -> LiveAb {
+    serde_json::from_str(include_str!("golden/ab.json")).unwrap()
 }
 
 /// Scatter of 10 % either way, the same each time.
@@ -81,163 +64,82 @@ const POLLING: Arm = Arm {
     p50_ns: 121_000.0,
 };
 
-fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> AbBlock {
+/// A block, with what `base` has of what is alike in all.
+fn block(
+    base: &AbBlock,
+    arm: Arm,
+    [start_seconds, duration_seconds]: [f64; 2],
+    index: usize,
+) -> AbBlock {
     let seconds = duration_seconds - LEFT_OUT_SECONDS_MIN;
     let polls = Some((arm.polls_per_second * seconds) as u64);
-    let window = window(seconds, arm.load, arm.cores, index);
-    AbBlock {
+    let of = |seconds| window(seconds, arm.load, arm.cores, index);
+    let window = of(seconds);
+    let mut block = AbBlock {
         start_seconds,
         duration_seconds,
-        left_out_seconds: LEFT_OUT_SECONDS_MIN,
         window,
-        later_window: Some(self::window(
-            seconds - LEFT_OUT_SECONDS_MIN,
-            arm.load,
-            arm.cores,
-            index,
-        )),
-        interrupts: None,
+        later_window: Some(of(seconds - LEFT_OUT_SECONDS_MIN)),
         receive_softirqs: polls,
         polls,
         polled_packets: Some(window.packets()),
-        dropped_packets: Drops(BTreeMap::from([
-            (LossPlace::RxRing, Some(index as u64 % 3)),
-            (LossPlace::Backlog, Some(0)),
-            (LossPlace::Xdp, None),
-        ])),
         context_switches: Some((900.0 * seconds) as u64),
-        retransmitted_segments: Some(0),
-        delays: vec![AbDelay {
-            kind: AbDelayKind::UdpStackToRead,
-            samples: 10_000,
-            p50_ns: arm.p50_ns * scatter(index, 71),
-            p99_ns: Some(6.0 * arm.p50_ns * scatter(index, 83)),
-            stamps: None,
-        }],
-        queues: [0, 1]
-            .map(|queue| AbQueue {
-                interface: String::from("eth0"),
-                queue,
-                napi_id: Some(8193 + queue),
-                rx_packets: Some(window.rx_packets / 2),
-                interrupts: None,
-                polls: polls.map(|polls| polls / 2),
-                polled_packets: None,
-                counters: BTreeMap::from([
-                    (String::from("packets"), window.rx_packets / 2),
-                    (String::from("drops"), 0),
-                ]),
-            })
-            .to_vec(),
+        ..base.clone()
+    };
+    let dropped = &mut block.dropped_packets.0;
+    dropped.insert(LossPlace::RxRing, Some(index as u64 % 3));
+    block.delays[0].p50_ns = arm.p50_ns * scatter(index, 71);
+    block.delays[0].p99_ns = Some(6.0 * arm.p50_ns * scatter(index, 83));
+    for queue in &mut block.queues {
+        queue.rx_packets = Some(window.rx_packets / 2);
+        queue.polls = polls.map(|polls| polls / 2);
+        let packets = queue.counters.get_mut("packets");
+        *packets.unwrap() = window.rx_packets / 2;
     }
+    block
 }
 
 /// The pairs of a run.
-fn pairs(count: usize, reference: Arm, judged: Arm) -> Vec<AbPair> {
+fn pairs(base: &LiveAb, count: usize, reference: Arm, judged: Arm) -> Vec<AbPair> {
     let mut start = 0.0;
     let pair = |(index, drawn): (usize, DrawnPair)| {
         let [one, other] = drawn.block_seconds;
-        let arms = match drawn.is_judged_first {
-            true => [judged, reference],
-            false => [reference, judged],
-        };
-        let first = block(arms[0], start, one, 2 * index);
-        let second = block(arms[1], start + one, other, 2 * index + 1);
+        let is_judged_first = drawn.is_judged_first;
+        let mut arms = [reference, judged];
+        if is_judged_first {
+            arms.reverse();
+        }
+        let base = &base.pairs[0].reference;
+        let mut blocks = [
+            block(base, arms[0], [start, one], 2 * index),
+            block(base, arms[1], [start + one, other], 2 * index + 1),
+        ];
         start += drawn.seconds();
-        let (judged, reference) = match drawn.is_judged_first {
-            true => (first, second),
-            false => (second, first),
-        };
+        if is_judged_first {
+            blocks.reverse();
+        }
+        let [reference, judged] = blocks;
         AbPair {
-            is_judged_first: drawn.is_judged_first,
+            is_judged_first,
             reference,
             judged,
             set_aside_because: None,
         }
     };
-    Draw::new(&plan())
-        .take(count)
-        .enumerate()
-        .map(pair)
-        .collect()
-}
-
-fn setting(name: &str, command: &str, ns: u64) -> AbSetting {
-    AbSetting {
-        name: String::from(name),
-        command: String::from(command),
-        values: [None, Some(8193), Some(8194)]
-            .map(|napi_id| AbValue {
-                interface: String::from("eth0"),
-                napi_id,
-                name: String::from("gro_flush_timeout"),
-                value: SwitchValue::Number(ns),
-            })
-            .to_vec(),
-    }
+    let drawn = Draw::new(&base.plan).take(count).enumerate();
+    drawn.map(pair).collect()
 }
 
 /// A run in which the second setting is `judged`.
 fn run(count: usize, reference: Arm, judged: Arm) -> LiveAb {
-    let pairs = pairs(count, reference, judged);
-    let end = AbEnd {
-        cause: AbEndCause::Planned,
-        text: None,
-    };
-    LiveAb {
-        schema: String::from(AB_SCHEMA),
-        origin: Origin {
-            nicpoll_version: String::from("0.1.0"),
-            argv: ["nicpoll", "ab", "eth0"].map(String::from).to_vec(),
-            started_at: String::from("2026-11-22T14:03:11Z"),
-        },
-        interface: String::from("eth0"),
-        members: vec![String::from("eth0")],
-        host: fixture::study().host,
-        reference: setting("as it is", "nicpoll set eth0 -polling", 0),
-        judged: setting(
-            "polling",
-            "nicpoll set eth0 polling --period 200us",
-            200_000,
-        ),
-        prerequisites_cost: Some(AbBracket {
-            without: [1, 2].map(|index| window(4.0, 1.3, 0.12, index)),
-            with: [3, 4].map(|index| window(4.0, 1.0, 0.16, index)),
-        }),
-        prerequisites: vec![SwitchWrite {
-            interface: String::from("eth0"),
-            netns_inode: 4_026_531_840,
-            napi_id: None,
-            name: String::from("gro"),
-            before: SwitchValue::Number(0),
-            after: SwitchValue::Number(1),
-            is_implied: false,
-        }],
-        not_alternated: Vec::new(),
-        unseen: vec![Unseen {
-            what: String::from("hardware interrupts"),
-            why: String::from("a veth has none"),
-        }],
-        plan: plan(),
-        answer: answer(&pairs, &plan(), Some(end.cause)),
-        pairs,
-        end,
-        restored: vec![SwitchRestored {
-            interface: String::from("eth0"),
-            is_as_before: true,
-            notes: Vec::new(),
-        }],
-    }
+    let mut run = base();
+    run.pairs = pairs(&run, count, reference, judged);
+    run.answer = answer(&run.pairs, &run.plan, Some(run.end.cause));
+    run
 }
 
 fn page(compared: &LiveAb) -> String {
-    render_text(
-        compared,
-        &TextOptions {
-            width: 100,
-            color: false,
-        },
-    )
+    render_text(compared, &TextOptions::wide(100))
 }
 
 fn lines(page: &str) -> Vec<&str> {

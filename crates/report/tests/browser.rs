@@ -6,9 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{
-    STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyEntry, StudyKind, StudyState,
-};
+use nicpoll_model::{Studies, Study};
 use nicpoll_report::{choice_page, render_html};
 use nicpoll_testkit::{Chromium, Screen, needs};
 use serde_json::Value;
@@ -133,28 +131,7 @@ fn axe_core_finds_nothing_wrong() {
 
 /// A store with a study that runs.
 fn studies() -> Studies {
-    let entry = StudyEntry {
-        id: 8,
-        kind: StudyKind::Demo,
-        state: StudyState::Running,
-        reason: None,
-        started_at: String::from("2026-11-20T10:00:00Z"),
-        elapsed_seconds: 12.0,
-        trials_done: 5,
-        trials_planned: 20,
-        kernel: String::from("6.18.44"),
-        nicpoll_version: String::from("0.1.0"),
-        argv: ["nicpoll", "demo", "--report", "demo.html"]
-            .map(String::from)
-            .into(),
-    };
-    Studies {
-        schema: String::from(STUDIES_SCHEMA),
-        store: String::from("/var/lib/nicpoll/studies.db"),
-        action: StudiesAction::Listed,
-        studies: vec![entry],
-        ready: Vec::new(),
-    }
+    serde_json::from_str(include_str!("golden/studies.json")).unwrap()
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::fs;
 
 use nicpoll_model::line::LineRates;
 use nicpoll_model::traffic::{Netblast, Netreceive, Netsend, RrDocument};
-use nicpoll_model::{CpuTruth, Doctor, Show, Study, SwitchRun, WatchEnd, WatchSample, WatchStart};
+use nicpoll_model::{
+    CpuTruth, Doctor, Show, Study, SwitchRun, TruthVerdict, WatchEnd, WatchSample, WatchStart,
+};
 use nicpoll_report::{
     PageForm, RR_TEXTS, RunPage, TextOptions, WatchScale, render_document, render_event,
     render_json, render_line_rates, render_text, render_watch_start, render_watch_text,
@@ -73,6 +75,19 @@ fn a_proof_of_the_cpu_account() {
     golden(path("cpu-truth", "json"), &render_json(&truth));
     let page = in_all_manners(|options| render_text(&truth, options));
     golden(path("cpu-truth", "txt"), &page);
+    let schema = include_str!("../../../docs/nicpoll.cpu-truth-1.schema.json");
+    let validator = jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap();
+    assert!(validator.is_valid(&serde_json::from_str(&render_json(&truth)).unwrap()));
+    let unknown = CpuTruth {
+        cost: None,
+        fold: None,
+        verdict: TruthVerdict::Inconclusive,
+        ..truth
+    };
+    let text = render_text(&unknown, &TextOptions::default());
+    assert!(text.contains("The account itself takes -."), "{text}");
+    assert!(text.contains("It cannot be told now: "), "{text}");
+    assert!(!text.contains("by phase of a pulse"), "{text}");
 }
 
 #[test]

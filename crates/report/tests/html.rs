@@ -5,7 +5,7 @@ mod fixture;
 
 use drawn::beyond_the_edge;
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{CpuStates, Study, Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
+use nicpoll_model::{CpuStates, Study, Sweep};
 use nicpoll_report::{TextOptions, brief_page, render_html, render_text};
 
 /// What a reader reads of a page: no tags, no style, one blank between words.
@@ -161,31 +161,17 @@ fn each_plot_has_a_title_and_a_table() {
 }
 
 /// A sweep of one setting over these rates, each with the share of it that arrived.
-fn sweep(points: &[(u32, f64)]) -> Sweep {
-    let point = |(asked, share): &(u32, f64)| SweepPoint {
-        workload: format!("udp64-{asked}"),
-        asked_per_second: u64::from(*asked),
-        offered_per_second: Some(f64::from(*asked)),
-        delivered_per_second: Some(share * f64::from(*asked)),
-        delivered_ratio: Some(*share),
-        busy_ns_per_packet: None,
-        one_way_p50_ns: None,
-        one_way_p99_ns: None,
-        spinner_ratio: None,
-        trials: 3,
-    };
-    Sweep {
-        sweep: String::from("udp64"),
-        unit: WorkUnit::Datagrams,
-        fixed_load_per_second: None,
-        settings: vec![SweptSetting {
-            setting: String::from("polling"),
-            held_per_second: Some(20_000),
-            ended_by: SweepEnd::Loss,
-            fixed_load_busy_ns_per_packet: None,
-            points: points.iter().map(point).collect(),
-        }],
+fn sweep(points: [(u32, f64); 2]) -> Sweep {
+    let mut sweep: Sweep = serde_json::from_str(include_str!("golden/sweep.json")).unwrap();
+    sweep.settings.remove(0);
+    for (point, (asked, share)) in sweep.settings[0].points.iter_mut().zip(points) {
+        point.asked_per_second = u64::from(asked);
+        point.offered_per_second = Some(f64::from(asked));
+        point.delivered_per_second = Some(share * f64::from(asked));
+        point.delivered_ratio = Some(share);
+        point.busy_ns_per_packet = None;
     }
+    sweep
 }
 
 #[test]
@@ -197,7 +183,7 @@ fn nothing_is_drawn_beyond_the_edge_of_a_picture() {
         [(20_000, 1.0), (40_000, 0.6)],
         [(20_000, 0.1), (40_000, 0.01)],
     ] {
-        let mut sweep = sweep(&points);
+        let mut sweep = sweep(points);
         for (index, point) in sweep.settings[0].points.iter_mut().enumerate() {
             point.busy_ns_per_packet = Some(2_000.0);
             point.one_way_p50_ns = Some(9_000.0);
@@ -220,7 +206,7 @@ fn nothing_is_drawn_beyond_the_edge_of_a_picture() {
 #[test]
 fn a_sweep_is_drawn_with_what_was_sent_and_left_out_where_nothing_arrived() {
     let mut study = fixture::study();
-    study.sweeps.push(sweep(&[(20_000, 1.0), (40_000, 0.8)]));
+    study.sweeps.push(sweep([(20_000, 1.0), (40_000, 0.8)]));
     let html = render_html(&study);
     assert!(html.contains("Offered against delivered") && html.contains("all delivered"));
     assert!(words(&html).contains("20,000: 20,000; 40,000: 32,000"));

@@ -161,10 +161,7 @@ fn plot(
     let series = by_setting.map(|(setting, of)| {
         let points = of.iter();
         let points = points.filter_map(|it| Some((f64::from(it.sequence), it.value? * scale)));
-        Series {
-            points: points.collect(),
-            ..Series::named(setting, looks[setting])
-        }
+        Series::of(setting, looks[setting], points.collect())
     });
     let mut series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
     // As everywhere else in the document.

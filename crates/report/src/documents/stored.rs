@@ -174,36 +174,8 @@ mod tests {
     use super::*;
     use crate::html::render_html;
 
-    fn entry(id: i64, state: StudyState, kind: StudyKind) -> StudyEntry {
-        StudyEntry {
-            id,
-            kind,
-            state,
-            reason: None,
-            started_at: String::from("2026-11-20T10:00:00Z"),
-            elapsed_seconds: 3.0,
-            trials_done: 5,
-            trials_planned: 20,
-            kernel: String::new(),
-            nicpoll_version: String::new(),
-            argv: ["nicpoll", "study", "run", "<b>.toml"]
-                .map(String::from)
-                .into(),
-        }
-    }
-
     fn studies() -> Studies {
-        Studies {
-            schema: String::new(),
-            store: String::from("/s/studies.db"),
-            action: nicpoll_model::StudiesAction::Listed,
-            studies: vec![
-                entry(1, StudyState::Finished, StudyKind::Demo),
-                entry(2, StudyState::Running, StudyKind::Study),
-                entry(3, StudyState::Finished, StudyKind::Ab),
-            ],
-            ready: Vec::new(),
-        }
+        serde_json::from_str(include_str!("../../tests/golden/studies.json")).unwrap()
     }
 
     #[test]
@@ -230,11 +202,9 @@ mod tests {
             question: String::from(question),
         };
         let mut none = Studies {
-            schema: String::new(),
-            store: String::from("/s/studies.db"),
-            action: StudiesAction::Listed,
             studies: Vec::new(),
             ready: vec![ready("demo", "Does it pay?"), ready("period", "How long?")],
+            ..studies()
         };
         assert_eq!(
             render_studies_text(&none),

@@ -48,8 +48,6 @@ enum Kind {
     Percent,
     /// Shares, of which each further nine has the same room; `high` is the number of nines.
     Nines,
-    /// Numbers of these names.
-    Names(&'static [&'static str]),
 }
 
 /// A line of an axis.
@@ -58,21 +56,23 @@ pub struct Tick {
     pub figure: f64,
     /// What it says; may be empty.
     pub label: String,
-    /// Whether it is drawn.
-    pub has_line: bool,
     /// Whether the other axis begins here.
     pub is_first: bool,
 }
 
 impl Axis {
+    fn new(low: f64, high: f64, kind: Kind) -> Self {
+        Axis { low, high, kind }
+    }
+
     /// From 0, for figures up to `most`, in steps of 1, 2 or 5 times a power of ten.
     pub fn up_to(most: f64) -> Self {
         let step = step(most);
-        Axis {
-            low: 0.0,
-            high: (most / step).ceil().max(1.0) * step,
-            kind: Kind::Linear(step),
-        }
+        Axis::new(
+            0.0,
+            (most / step).ceil().max(1.0) * step,
+            Kind::Linear(step),
+        )
     }
 
     /// For figures from `least` to `most`: from 0, unless they are near together and far from it.
@@ -84,20 +84,16 @@ impl Axis {
         let room = (most - least).max(0.02 * most) * 0.1;
         let (least, most) = (least - room, most + room);
         let step = step(most - least);
-        Axis {
-            low: (least / step).floor() * step,
-            high: (most / step).ceil() * step,
-            kind: Kind::Linear(step),
-        }
+        Axis::new(
+            (least / step).floor() * step,
+            (most / step).ceil() * step,
+            Kind::Linear(step),
+        )
     }
 
     /// Shares from 0 to 1, in percent.
     pub fn percent() -> Self {
-        Axis {
-            low: 0.0,
-            high: 1.0,
-            kind: Kind::Percent,
-        }
+        Axis::new(0.0, 1.0, Kind::Percent)
     }
 
     /// [`Axis::around`] all values; `None` without any.
@@ -128,20 +124,7 @@ impl Axis {
 
     /// Of shares that so many samples can tell.
     pub fn nines(samples: u64) -> Self {
-        Axis {
-            low: 0.0,
-            high: (samples.max(10) as f64).log10(),
-            kind: Kind::Nines,
-        }
-    }
-
-    /// Of names instead of figures: that of index 0 first.
-    pub fn names(names: &'static [&'static str]) -> Self {
-        Axis {
-            low: 0.0,
-            high: (names.len() - 1) as f64,
-            kind: Kind::Names(names),
-        }
+        Axis::new(0.0, (samples.max(10) as f64).log10(), Kind::Nines)
     }
 
     /// Whether it begins at 0, which lets lengths be compared.
@@ -166,8 +149,6 @@ impl Axis {
             Kind::Linear(_) | Kind::Percent => of(figure),
             Kind::Decades | Kind::Ratios => of(figure.max(1e-12).ln()).clamp(0.0, length),
             Kind::Nines => length * (-(1.0 - figure).max(1e-12).log10() / self.high).min(1.0),
-            // Words need room to both sides.
-            Kind::Names(_) => 0.05 * length + 0.88 * of(figure),
         }
     }
 
@@ -176,7 +157,6 @@ impl Axis {
         let tick = |figure: f64, label: String| Tick {
             figure,
             label,
-            has_line: true,
             is_first: false,
         };
         match self.kind {
@@ -215,13 +195,6 @@ impl Axis {
                         ..tick(*share, String::new())
                     },
                     false => tick(*share, name.replace(' ', "")),
-                });
-                ticks.collect()
-            }
-            Kind::Names(names) => {
-                let ticks = names.iter().enumerate().map(|(index, name)| Tick {
-                    has_line: false,
-                    ..tick(index as f64, String::from(*name))
                 });
                 ticks.collect()
             }

@@ -2,8 +2,11 @@
 
 use std::fmt::Write;
 
+use nicpoll_model::numbers::figure;
+
 use super::axis::Axis;
 use super::svg::{self, LEFT, LETTERS, Look, RIGHT, mark, text};
+use crate::lists;
 
 /// Where the area of the curves begins and ends, within a page of HTML.
 pub const TOP: f64 = 14.0;
@@ -38,9 +41,7 @@ impl Frame {
     pub fn grid(&self, svg: &mut String, below: f64) {
         for tick in self.x.ticks() {
             let x = self.x(tick.figure);
-            if tick.has_line {
-                svg::line(svg, (x, self.top), (x, self.bottom), tick.is_first);
-            }
+            svg::line(svg, (x, self.top), (x, self.bottom), tick.is_first);
             let place = (x, self.bottom + below);
             text(svg, place, "middle", self.letters, &tick.label);
         }
@@ -101,13 +102,16 @@ pub struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// A series that is drawn as a curve of its own, and named in the legend.
-    pub fn named(name: &'a str, look: Look) -> Self {
-        Series {
-            name,
-            look,
-            points: Vec::new(),
-        }
+    /// A series; one without points is drawn as a curve of its own, and only named in the legend.
+    pub fn of(name: &'a str, look: Look, points: Vec<(f64, f64)>) -> Self {
+        Series { name, look, points }
+    }
+
+    /// Its row of a table: its name, and its points with `x` shown so.
+    pub fn row(&self, x: fn(f64) -> String) -> Vec<String> {
+        let points = self.points.iter();
+        let points = points.map(|(at, value)| format!("{}: {}", x(*at), figure(*value)));
+        vec![String::from(self.name), lists::joined(points, "; ")]
     }
 }
 

@@ -21,10 +21,7 @@ fn the_first_screen_is_the_answer() {
             text: String::from(text),
         });
     }
-    let narrow = TextOptions {
-        width: 80,
-        color: false,
-    };
+    let narrow = TextOptions::wide(80);
     let whole = render_text(&study, &narrow);
     let brief = render_text(&brief_page(&study), &narrow);
     // A prompt takes the last line.
@@ -54,10 +51,7 @@ fn bars_begin_at_one_place_whatever_workloads_are_called() {
     }
     let study: Study = serde_json::from_str(&text).unwrap();
     for width in [80, 120] {
-        let options = TextOptions {
-            width,
-            color: false,
-        };
+        let options = TextOptions::wide(width);
         let brief = render_text(&brief_page(&study), &options);
         let lines: Vec<&str> = brief.lines().collect();
         let head = lines.iter().find(|line| line.contains("1/")).unwrap();
@@ -72,10 +66,7 @@ fn bars_begin_at_one_place_whatever_workloads_are_called() {
         }
         assert!(lines.iter().all(|line| line.chars().count() <= width));
     }
-    let wide = TextOptions {
-        width: 120,
-        color: false,
-    };
+    let wide = TextOptions::wide(120);
     let wide = render_text(&brief_page(&study), &wide);
     assert!(wide.contains("  udp64-of-many-clients-a "), "{wide}");
 }

@@ -54,10 +54,7 @@ fn a_share_of_the_line_is_shown_only_where_there_is_a_line() {
 fn no_line_is_wider_than_the_page() {
     let study = fixture::study();
     for (asked, kept) in [(40, 80), (80, 80), (90, 90), (100, 100), (250, 100)] {
-        let options = TextOptions {
-            width: asked,
-            color: false,
-        };
+        let options = TextOptions::wide(asked);
         for line in render_text(&study, &options).lines() {
             assert!(line.chars().count() <= kept, "at {asked}: {line}");
             assert_eq!(line, line.trim_end(), "blanks at the end");
@@ -91,10 +88,7 @@ fn with_long_names() -> (Study, Vec<String>) {
 fn long_names_of_settings_stand_above_their_own_figures() {
     let (study, names) = with_long_names();
     for width in [80, 100] {
-        let options = TextOptions {
-            width,
-            color: false,
-        };
+        let options = TextOptions::wide(width);
         let text = render_text(&study, &options);
         assert!(text.lines().all(|line| line.chars().count() <= width));
         let part = part(&text, "udp64:");

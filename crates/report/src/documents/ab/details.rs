@@ -386,10 +386,7 @@ fn over_time(compared: &LiveAb, (name, read): Reading) -> Option<Figure> {
     let series = arms.map(|((name, look), block)| {
         let blocks = counting().map(block);
         let points = blocks.filter_map(|block| Some((block.start_seconds, read(block)?)));
-        Series {
-            points: points.collect(),
-            ..Series::named(name, look)
-        }
+        Series::of(name, look, points.collect())
     });
     let series: Vec<Series> = series.collect();
     let y = Axis::around_all(values(&series))?;

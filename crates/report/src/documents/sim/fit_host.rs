@@ -148,64 +148,11 @@ pub fn render_host_file(fit: &SimFitHost) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::HostFacts;
-    use nicpoll_model::sim::{HostCost, SIM_FIT_HOST_SCHEMA};
-
     use super::*;
 
     fn fit() -> SimFitHost {
-        let cost = |cost, ns: Option<f64>| MeasuredCost {
-            cost,
-            ns,
-            min_ns: ns.map(|ns| ns - 100.0),
-            max_ns: ns.map(|ns| ns + 100.0),
-            is_repeatable: ns.map(|_| true),
-            repeats: 3,
-        };
-        let number = |name, value| HostNumber {
-            name: String::from(name),
-            value,
-            source: String::from("measured"),
-        };
-        SimFitHost {
-            schema: String::from(SIM_FIT_HOST_SCHEMA),
-            nicpoll_version: String::from("0"),
-            started_at: String::from("2026-01-02T03:04:05Z"),
-            elapsed_seconds: 9.0,
-            host: HostFacts {
-                machine: None,
-                kernel: String::from("Linux 6.18"),
-                cpu_model: None,
-                cpus: vec![0, 1],
-                clocksource: None,
-                governors: Vec::new(),
-                boot_options: Vec::new(),
-                sysctls: Vec::new(),
-            },
-            repeats: 3,
-            others_ratio: Some(0.25),
-            steal_ratio: Some(0.01),
-            costs: vec![
-                cost(HostCost::EmptyPoll, Some(900.0)),
-                cost(HostCost::Wake, None),
-            ],
-            numbers: vec![
-                number("cpu.hz", 250),
-                number("cpu.tick_ns", 7),
-                number("card.rx_ring", 256),
-            ],
-            checks: vec![HostCheck {
-                workload: String::from("udp64"),
-                setting: String::from("polling"),
-                quantity: CheckQuantity::DeliveredPps,
-                simulated: Some(300_000.0),
-                measured: Some(250_000.0),
-                measured_min: Some(240_000.0),
-                measured_max: None,
-                error: Some(0.2),
-                kind: CheckKind::Predicted,
-            }],
-        }
+        let text = include_str!("../../../tests/golden/sim-fit-host.json");
+        serde_json::from_str(text).unwrap()
     }
 
     #[test]

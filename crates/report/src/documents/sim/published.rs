@@ -174,65 +174,12 @@ fn kind_aim(error: ErrorKind, kind: RowKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::sim::SIM_PUBLISHED_SCHEMA;
-
     use super::*;
-
-    fn row(quantity: &str, measured: Option<f64>, simulated: Option<f64>) -> PublishedRow {
-        let error = measured
-            .zip(simulated)
-            .map(|(measured, simulated)| simulated / measured - 1.0);
-        PublishedRow {
-            table: String::from("A"),
-            row: String::from("UDP"),
-            discipline: String::from("freebsd-polling"),
-            quantity: String::from(quantity),
-            unit: String::from("Mbit/s"),
-            measured,
-            measured_runs: measured.into_iter().collect(),
-            simulated,
-            simulated_range: simulated.map(|value| [value, 2.0 * value]),
-            guessed: None,
-            error,
-            error_kind: ErrorKind::Relative,
-            kind: RowKind::Predicted,
-            is_within_aim: error.map(|error| error.abs() <= 0.2),
-            is_guess_within_aim: None,
-            is_restated: quantity == "far",
-            is_small: false,
-            sensitivity: None,
-            bottleneck: None,
-            missing: simulated.is_none().then(|| String::from("It is missing.")),
-        }
-    }
 
     #[test]
     fn what_is_off_stands_out_and_what_is_missing_is_no_zero() {
-        let text = render_sim_published(&SimPublished {
-            schema: String::from(SIM_PUBLISHED_SCHEMA),
-            nicpoll_version: String::from("0"),
-            free_parameters: 3,
-            fitted_figures: 7,
-            seconds: 1.0,
-            warmup_seconds: 0.5,
-            score: PublishedScore {
-                predicted: 2,
-                restating: 1,
-                small: 0,
-                polled: ScoreTally {
-                    rows: 1,
-                    simulated: 1,
-                    guessed: 0,
-                },
-                polled_rates: ScoreTally::default(),
-                polled_large: ScoreTally::default(),
-            },
-            rows: vec![
-                row("near", Some(100.0), Some(110.0)),
-                row("far", Some(100.0), Some(150.0)),
-                row("none", Some(100.0), None),
-            ],
-        });
+        let published = include_str!("../../../tests/golden/sim-published.json");
+        let text = render_sim_published(&serde_json::from_str(published).unwrap());
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(line("near, Mbit/s").contains("+10.0 %"), "{text}");
         assert!(!text.contains("+-20 %"), "{text}");

@@ -8,17 +8,17 @@ use std::fmt::Write;
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::sim::{Simulated, SimulatedFigure};
 use nicpoll_model::{
-    CpuStates, LossPlace, RoundTripQuantiles, Side, Study, TimeDistribution, TrialFigures,
-    WorkUnit, WorkloadFacts,
+    CpuStates, LossPlace, Side, Study, TimeDistribution, TrialFigures, WorkUnit, WorkloadFacts,
 };
 
 use super::answer::interval;
-use super::trials::{Arm, Group, Pair, arms, median};
+use super::trials::{Arm, Group, Pair, arms};
 use super::within;
 use super::workload::{Sums, core_name, cores, cores_of, source};
+use crate::lists::joined;
 use crate::page::{Figure, Interval};
 use crate::plots::axis::{Axis, SHARES};
-use crate::plots::curves::{Curves, Series, joined, scatter, values};
+use crate::plots::curves::{Curves, Series, scatter, values};
 use crate::plots::strips::{LINE, Strips};
 use crate::plots::svg::{self, LETTERS, Look, mark, text};
 
@@ -40,54 +40,46 @@ pub fn capital(text: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// A figure of a trial: its name with its unit, and how it is read.
-struct Reading {
-    name: &'static str,
-    read: fn(&TrialFigures) -> Option<f64>,
-    /// One of the unit in that of `read`.
-    scale: f64,
-}
+/// Reads a figure of a trial.
+type Read = fn(&TrialFigures) -> Option<f64>;
+
+/// A figure of a trial: its name with its unit, how it is read, and one of the unit in that of the reading.
+#[derive(Clone, Copy)]
+struct Reading(&'static str, Read, f64);
 
 /// Counters of a trial that are drawn as they are.
 const EVENTS: [Reading; 3] = [
-    Reading::counter("interrupts a second, whole machine", |it| {
-        it.interrupts_per_second
-    }),
-    Reading::counter("context switches a second, whole machine", |it| {
-        Some(it.context_switches_per_second)
-    }),
-    Reading::counter("polls a second, receiver", |it| it.polls_per_second),
+    Reading(
+        "interrupts a second, whole machine",
+        |it| it.interrupts_per_second,
+        1.0,
+    ),
+    Reading(
+        "context switches a second, whole machine",
+        |it| Some(it.context_switches_per_second),
+        1.0,
+    ),
+    Reading("polls a second, receiver", |it| it.polls_per_second, 1.0),
 ];
 
 impl Reading {
-    const fn counter(name: &'static str, read: fn(&TrialFigures) -> Option<f64>) -> Self {
-        Reading {
-            name,
-            read,
-            scale: 1.0,
-        }
-    }
-
     /// The rate that decides under a workload, in the unit that suits the greatest one.
     fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
         if facts.unit == WorkUnit::Transactions {
-            return Reading::counter("transactions a second", |it| {
-                Some(it.round_trip?.transactions_per_second)
-            });
+            let read: Read = |it| Some(it.round_trip?.transactions_per_second);
+            return Reading("transactions a second", read, 1.0);
         }
-        let read: fn(&TrialFigures) -> Option<f64> = |it| Some(it.delivered_bits_per_second);
+        let read: Read = |it| Some(it.delivered_bits_per_second);
         let greatest = arms.iter().filter_map(|arm| arm.group.range(read));
-        let greatest = greatest.map(|(_, most)| most).fold(0.0, f64::max);
-        let (name, scale) = match greatest >= 1e9 {
-            true => ("delivered, Gbit/s of payload", 1e9),
-            false => ("delivered, Mbit/s of payload", 1e6),
-        };
-        Reading { name, read, scale }
+        match greatest.map(|(_, most)| most).fold(0.0, f64::max) >= 1e9 {
+            true => Reading("delivered, Gbit/s of payload", read, 1e9),
+            false => Reading("delivered, Mbit/s of payload", read, 1e6),
+        }
     }
 
     /// The figure of a trial, in the unit of its name; `None` when it was not measured.
     fn of(&self, figures: &TrialFigures) -> Option<f64> {
-        Some((self.read)(figures)? / self.scale)
+        Some((self.1)(figures)? / self.2)
     }
 }
 
@@ -102,8 +94,7 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         within::rates(facts, &arms),
     ];
     let more = [
-        // Trials of earlier versions hold five quantiles alone.
-        distribution(facts, &arms, &ROUND_TRIPS).or_else(|| quantiles(facts, &arms)),
+        distribution(facts, &arms, &ROUND_TRIPS),
         distribution(facts, &arms, &ONE_WAY),
         cpu_time(study, facts, &arms),
         flow(facts, &arms),
@@ -139,38 +130,30 @@ fn each_trial(
     let axis = Axis::around(least, most);
     let mut strips = Strips::new();
     let mut rows = Vec::new();
-    for arm in arms {
-        let good = &arm.group.good;
-        let median = arm.group.median(read);
-        let name = arm.name;
-        let label = format!(
-            "{name}: median {} of {} trials",
-            figure_or_missing(median),
-            good.len()
-        );
+    for Arm { name, look, group } in arms {
+        let median = group.median(read);
+        let shown = figure_or_missing(median);
+        let label = format!("{name}: median {shown} of {} trials", group.good.len());
         let y = strips.next(&label, STRIP);
-        let value_of = |trial: &nicpoll_model::Trial| trial.result().and_then(read);
-        for (trial, value) in good.iter().filter_map(|it| Some((it, value_of(it)?))) {
+        let values = group.good.iter().map(|it| it.result().and_then(read));
+        for (trial, value) in group.good.iter().zip(values.clone()) {
+            let Some(value) = value else { continue };
             let place = (Strips::x(axis.share(value)), y + lane(trial.block));
-            mark(&mut strips.svg, arm.look, place);
+            mark(&mut strips.svg, *look, place);
         }
         if let Some(median) = median {
             let ends = (y - STRIP / 2.0, y + STRIP / 2.0);
             svg::heavy(&mut strips.svg, Strips::x(axis.share(median)), ends);
         }
-        let range = arm.group.range(read);
-        let values = good.iter().map(|it| figure_or_missing(value_of(it)));
-        rows.push(vec![
-            String::from(name),
-            figure_or_missing(median),
-            figure_or_missing(range.map(|(least, _)| least)),
-            figure_or_missing(range.map(|(_, most)| most)),
-            values.collect::<Vec<_>>().join(" "),
-        ]);
+        let (least, most) = group.range(read).unzip();
+        let ends = [least, most].map(figure_or_missing);
+        let [least, most] = ends;
+        let values = joined(values.map(figure_or_missing), " ");
+        rows.push(vec![String::from(*name), shown, least, most, values]);
     }
-    let title = capital(reading.name);
+    let title = capital(reading.0);
     let named = format!("{}: {title}, every trial by setting", facts.workload);
-    let svg = strips.end_with(&named, &axis, reading.name);
+    let svg = strips.end_with(&named, &axis, reading.0);
     let trials = study.trials.iter();
     let of_workload = trials.filter(|trial| trial.workload == facts.workload);
     let missing = of_workload.filter(|trial| trial.result().is_none()).count();
@@ -222,9 +205,8 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm], reading: &Reading)
     let title = format!("{workload}: ratio of the rates in each block, with the interval");
     let rows = pairs.iter().map(|(pair, line, ratios)| {
         let blocks = ratios.values();
-        let blocks = blocks.map(|ratio| aligned([*ratio], &[])[0].clone());
-        let blocks: Vec<String> = blocks.collect();
-        vec![pair.head(), line.value.clone(), blocks.join(" ")]
+        let blocks = joined(blocks.map(|ratio| aligned([*ratio], &[]).concat()), " ");
+        vec![pair.head(), line.value.clone(), blocks]
     });
     Some(Figure::new(
         "Block by block: the ratio that is judged",
@@ -293,35 +275,24 @@ fn in_order(
 ) -> Option<Figure> {
     let series = arms.iter().map(|arm| {
         let good = arm.group.good.iter();
-        let points = good.filter_map(|trial| {
-            let value = reading.of(trial.result()?)?;
-            Some((f64::from(trial.sequence), value))
-        });
-        Series {
-            points: points.collect(),
-            ..Series::named(arm.name, arm.look)
-        }
+        let points =
+            good.filter_map(|it| Some((f64::from(it.sequence), reading.of(it.result()?)?)));
+        Series::of(arm.name, arm.look, points.collect())
     });
     let series: Vec<Series> = series.collect();
     let y = Axis::around_all(values(&series))?;
-    let title = format!(
-        "{}: {} against the order of trials",
-        facts.workload, reading.name
-    );
+    let name = reading.0;
+    let title = format!("{}: {name} against the order of trials", facts.workload);
     let x = Axis::up_to(study.trials.len() as f64);
     let x = (x, "number of the trial in the study");
-    let rows = series.iter().map(|one| {
-        let pairs = one.points.iter();
-        let pairs = pairs.map(|(number, value)| format!("{number}: {}", figure(*value)));
-        vec![String::from(one.name), pairs.collect::<Vec<_>>().join("; ")]
-    });
+    let rows = series
+        .iter()
+        .map(|one| one.row(|number| number.to_string()));
+    let drift = "A drift or a step is the machine's, not a setting's: blocks even it out.";
     Some(Figure::new(
-        format!("{} in the order of the trials", capital(reading.name)),
-        caption(
-            "A drift or a step is the machine's, not a setting's: blocks even it out.",
-            &y,
-        ),
-        scatter(&title, x, (y, reading.name), &series),
+        format!("{} in the order of the trials", capital(name)),
+        caption(drift, &y),
+        scatter(&title, x, (y, name), &series),
         ["setting", "trial: value"],
         rows,
     ))
@@ -367,12 +338,7 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
     let most = curves.iter().map(|(.., samples)| *samples).max()?;
     // One time at least must be beyond a share for that to be known.
     let tells = |samples: u64, share: f64| (1.0 - share) * samples as f64 >= 1.0;
-    let told = || {
-        SHARES
-            .iter()
-            .skip(1)
-            .filter(|(_, share)| tells(most, *share))
-    };
+    let told = || SHARES[1..].iter().filter(|it| tells(most, it.1));
     let rows = curves.iter().map(|(arm, all, samples)| {
         let cells = told().map(|(_, share)| {
             let ns = all.quantile_ns(*share);
@@ -384,14 +350,10 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
     });
     let us = |ns: Option<&u64>| ns.map_or(1.0, |ns| *ns as f64 / 1e3);
     let ends = || curves.iter().flat_map(|(_, all, _)| &all.below_ns);
-    let x = (
-        Axis::decades(us(ends().min()), us(ends().max())),
-        times.name,
-    );
-    let title = format!(
-        "{}: the share of {} at or below each time",
-        facts.workload, times.names
-    );
+    let x = Axis::decades(us(ends().min()), us(ends().max()));
+    let x = (x, times.name);
+    let (workload, names) = (&facts.workload, times.names);
+    let title = format!("{workload}: the share of {names} at or below each time");
     let mut drawn = Curves::new(&title, x, (Axis::nines(most), ""), 0.0, curves.len());
     for (arm, all, _) in &curves {
         let mut below = 0.0;
@@ -401,73 +363,14 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
         });
         drawn.curve(steps.collect::<Vec<_>>(), &svg::stroke(arm.look.colour));
     }
-    let legend = curves
-        .iter()
-        .map(|(arm, ..)| Series::named(arm.name, arm.look));
+    let legend = curves.iter();
+    let legend = legend.map(|(arm, ..)| Series::of(arm.name, arm.look, Vec::new()));
+    let svg = drawn.end(&legend.collect::<Vec<_>>());
     let head = ["setting, us", times.names].into_iter();
-    Some(Figure::new(
-        times.title,
-        format!(
-            "{} The further left, the better. Each further nine has the same room, so that the rare long ones can be \
-             seen.",
-            times.caption
-        ),
-        drawn.end(&legend.collect::<Vec<_>>()),
-        head.chain(told().map(|(name, _)| *name)),
-        rows,
-    ))
-}
-
-/// Reads a quantile, in nanoseconds.
-type Quantile = fn(&RoundTripQuantiles) -> Option<u64>;
-
-const QUANTILES: [Quantile; 5] = [
-    |trips| trips.min_ns,
-    |trips| trips.p50_ns,
-    |trips| trips.p99_ns,
-    |trips| trips.p999_ns,
-    |trips| trips.max_ns,
-];
-const QUANTILE_NAMES: [&str; 5] = ["least", "50 %", "99 %", "99.9 %", "most"];
-
-/// Round trips of each setting by quantiles; `None` when the workload measured none.
-fn quantiles(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
-    let series = arms.iter().filter_map(|arm| {
-        let trips = arm.group.results();
-        let trips = trips.filter_map(|figures| Some(figures.round_trip?.quantiles));
-        let trips: Vec<RoundTripQuantiles> = trips.collect();
-        let points = QUANTILES.iter().enumerate().map(|(index, read)| {
-            let known = trips.iter().filter_map(read);
-            let values = known.map(|ns| ns as f64 / 1e3).collect();
-            Some((index as f64, median(values)?))
-        });
-        Some(Series {
-            points: points.collect::<Option<Vec<_>>>()?,
-            ..Series::named(arm.name, arm.look)
-        })
-    });
-    let series: Vec<Series> = series.collect();
-    series.first()?;
-    let least = values(&series).fold(f64::INFINITY, f64::min);
-    let most = values(&series).fold(0.0, f64::max);
-    let x = (
-        Axis::names(&QUANTILE_NAMES),
-        "share of the round trips at or below",
-    );
-    let y = (Axis::decades(least, most), "round trip, us");
-    let title = format!("{}: quantiles of the round trip", facts.workload);
-    let rows = series.iter().map(|one| {
-        let values = one.points.iter().map(|(_, value)| figure(*value));
-        [String::from(one.name)].into_iter().chain(values).collect()
-    });
-    Some(Figure::new(
-        "Round trips, from the shortest to the longest",
-        "Each mark is the median over the trials of that quantile. A trial keeps five quantiles and not every round \
-         trip, so the lines between them only lead the eye.",
-        joined(&title, x, y, &series),
-        ["setting, us"].into_iter().chain(QUANTILE_NAMES),
-        rows,
-    ))
+    let head = head.chain(told().map(|(name, _)| *name));
+    let caption = times.caption.to_owned()
+        + " The further left, the better. Each further nine has the same room, so that the rare long ones can be seen.";
+    Some(Figure::new(times.title, caption, svg, head, rows))
 }
 
 /// A state: its name, its colour's index, and how it is read. Idle has none: it is what is left.
@@ -571,15 +474,11 @@ const UNEXPLAINED: &str = "what no counter explains";
 /// a share of what was offered. `None` when no account closes.
 fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let mut results = arms.iter().flat_map(|arm| arm.group.results());
-    let (unit, caption) = match results.any(|it| it.ledger.is_in_bytes()) {
-        true => (
-            "bytes",
-            "TCP sends lost packets again: its account is in bytes, and has no places of loss.",
-        ),
-        false => (
-            "packets",
-            "Widths are shares of what was offered, all trials of a setting together.",
-        ),
+    let is_in_bytes = results.any(|it| it.ledger.is_in_bytes());
+    let unit = if is_in_bytes { "bytes" } else { "packets" };
+    let caption = match is_in_bytes {
+        true => "TCP sends lost packets again: its account is in bytes, and has no places of loss.",
+        false => "Widths are shares of what was offered, all trials of a setting together.",
     };
     let mut strips = Strips::new();
     let mut rows = Vec::new();
@@ -588,29 +487,21 @@ fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
             continue;
         };
         let delivered = share(&sums, sums.delivered as f64);
-        let offered = count(sums.offered);
-        let name = format!(
-            "{}: {offered} {unit} offered, {delivered} % delivered",
-            arm.name
-        );
-        strips.name(&name);
+        let (name, offered) = (arm.name, count(sums.offered));
+        strips.name(&format!(
+            "{name}: {offered} {unit} offered, {delivered} % delivered"
+        ));
         draw_flow(&mut strips, &sums, arm.look.colour);
         rows.extend(flow_rows(arm.name, &sums));
     }
     rows.first()?;
-    let title = format!(
-        "{}: from what was offered to what was delivered",
-        facts.workload
-    );
+    let workload = &facts.workload;
+    let svg = strips.end(&format!(
+        "{workload}: from what was offered to what was delivered"
+    ));
     let head = ["setting: where", unit, "% of offered"];
-    let svg = strips.end(&title);
-    Some(Figure::new(
-        "Where the packets went",
-        caption,
-        svg,
-        head,
-        rows,
-    ))
+    let title = "Where the packets went";
+    Some(Figure::new(title, caption, svg, head, rows))
 }
 
 /// A part of what was offered, in percent.
@@ -666,27 +557,22 @@ fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
         let part = part.map_or(String::from(MISSING), |part| share(sums, part));
         vec![format!("{name}: {what}"), packets, part]
     };
-    let offered = vec![
+    let offered = [
         format!("{name}: offered"),
         count(sums.offered),
         String::from("100"),
     ];
     let delivered = sums.delivered;
-    let mut rows = vec![
-        offered,
-        row("delivered", count(delivered), Some(delivered as f64)),
-    ];
-    for ((place, side), (packets, is_whole)) in &sums.lost {
-        if *packets != Some(0) || !is_whole {
-            let at = sums.at(*place, *side);
-            let part = packets.map(|packets| packets as f64);
-            rows.push(row(&place_name((*place, *side)), at, part));
-        }
-    }
-    let residual = sums
-        .residual
-        .map(|it| row(UNEXPLAINED, count(it), Some(it as f64)));
-    rows.extend(residual);
+    let delivered = row("delivered", count(delivered), Some(delivered as f64));
+    let mut rows = vec![offered.to_vec(), delivered];
+    let lost = sums.lost.iter();
+    let lost = lost.filter(|(_, (packets, is_whole))| *packets != Some(0) || !is_whole);
+    rows.extend(lost.map(|(at, (packets, _))| {
+        let part = packets.map(|packets| packets as f64);
+        row(&place_name(*at), sums.at(*at), part)
+    }));
+    let residual = sums.residual;
+    rows.extend(residual.map(|it| row(UNEXPLAINED, count(it), Some(it as f64))));
     rows
 }
 
@@ -722,19 +608,13 @@ fn predictions(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Fig
         let figures = [Some(told.value), measured, ratio].map(figure_or_missing);
         rows.push([name].into_iter().chain(figures).collect());
     }
-    let title = format!("{}: predicted over measured", facts.workload);
-    Some(Figure::new(
-        "Predicted by the simulator, against the median of the trials",
-        format!(
-            "Predicted for the host {host} before the first trial. At 1 the prediction is what was measured."
-        ),
-        strips.end_with(&title, &axis, "predicted over measured"),
-        [
-            "setting: figure",
-            "predicted",
-            "measured",
-            "predicted over measured",
-        ],
-        rows,
-    ))
+    let axis_name = "predicted over measured";
+    let title = format!("{}: {axis_name}", facts.workload);
+    let svg = strips.end_with(&title, &axis, axis_name);
+    let caption = format!(
+        "Predicted for the host {host} before the first trial. At 1 the prediction is what was measured."
+    );
+    let head = ["setting: figure", "predicted", "measured", axis_name];
+    let title = "Predicted by the simulator, against the median of the trials";
+    Some(Figure::new(title, caption, svg, head, rows))
 }

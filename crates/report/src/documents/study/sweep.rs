@@ -187,10 +187,7 @@ fn draw(sweep: &Sweep, plot: &Plot) -> Option<Figure> {
     let series = sweep.settings.iter().zip(looks).map(|(setting, look)| {
         let points = setting.points.iter();
         let points = points.filter_map(|it| Some((it.offered_per_second?, (plot.read)(it)?)));
-        Series {
-            points: points.collect(),
-            ..Series::named(&setting.setting, look)
-        }
+        Series::of(&setting.setting, look, points.collect())
     });
     let series: Vec<Series> = series.collect();
     let offered = series.iter().flat_map(|one| &one.points);
@@ -214,12 +211,7 @@ fn draw(sweep: &Sweep, plot: &Plot) -> Option<Figure> {
         }
         curves.end(&series)
     };
-    let rows = series.iter().map(|one| {
-        let pairs = one.points.iter();
-        let pairs =
-            pairs.map(|(offered, value)| format!("{}: {}", figure(*offered), figure(*value)));
-        vec![String::from(one.name), pairs.collect::<Vec<_>>().join("; ")]
-    });
+    let rows = series.iter().map(|one| one.row(figure));
     let head = ["setting", "offered: value"];
     Some(Figure::new(plot.title, plot.caption, svg, head, rows))
 }
@@ -230,45 +222,12 @@ mod tests {
     use crate::page::Page;
     use crate::text::{TextOptions, render_text};
 
-    fn setting(name: &str, held: Option<u64>, ended_by: SweepEnd) -> SweptSetting {
-        let point = |asked: u64, ratio: f64| SweepPoint {
-            workload: format!("udp64@{asked}"),
-            asked_per_second: asked,
-            offered_per_second: Some(asked as f64),
-            delivered_per_second: Some(asked as f64 * ratio),
-            delivered_ratio: Some(ratio),
-            busy_ns_per_packet: Some(3100.0),
-            one_way_p50_ns: None,
-            one_way_p99_ns: None,
-            spinner_ratio: None,
-            trials: 3,
-        };
-        SweptSetting {
-            setting: String::from(name),
-            held_per_second: held,
-            ended_by,
-            fixed_load_busy_ns_per_packet: Some(3100.0),
-            points: vec![point(20_000, 1.0), point(40_000, 0.8)],
-        }
-    }
-
     #[test]
     fn both_ways_of_comparing_stand_below_the_table() {
-        let sweep = Sweep {
-            sweep: String::from("udp64"),
-            unit: WorkUnit::Datagrams,
-            fixed_load_per_second: Some(20_000),
-            settings: vec![
-                setting("interrupt", Some(20_000), SweepEnd::Loss),
-                setting("polling", Some(40_000), SweepEnd::Sender),
-            ],
-        };
+        let sweep = include_str!("../../../tests/golden/sweep.json");
+        let sweep: Sweep = serde_json::from_str(sweep).unwrap();
         let page = Page::of("", |part| write(part, &sweep));
-        let options = TextOptions {
-            width: 80,
-            color: false,
-        };
-
+        let options = TextOptions::wide(80);
         let text = render_text(&page, &options);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.len() <= 80), "{text}");

@@ -173,7 +173,9 @@ pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
 
 fn legend<'a>(trials: &[Trials<'a>]) -> Vec<Series<'a>> {
     let trials = trials.iter();
-    trials.map(|it| Series::named(it.name, it.look)).collect()
+    trials
+        .map(|it| Series::of(it.name, it.look, Vec::new()))
+        .collect()
 }
 
 /// A table over the times of several settings, where a time is that of the first setting with so many steps, and these
@@ -321,7 +323,7 @@ fn of_core(workload: &str, core: &str, curves: &[(&Trials, Vec<Step>)]) -> Optio
     }
     let legend = curves
         .iter()
-        .map(|(one, _)| Series::named(one.name, one.look));
+        .map(|(one, _)| Series::of(one.name, one.look, Vec::new()));
     let columns = curves.iter().flat_map(|(one, steps)| {
         let cells = |read: fn(&Step) -> f64| steps.iter().map(|it| percent(read(it))).collect();
         [

@@ -496,8 +496,8 @@ impl Sums {
     }
 
     /// What was lost at a place, as text.
-    pub fn at(&self, place: LossPlace, side: Side) -> String {
-        match self.lost.get(&(place, side)) {
+    pub fn at(&self, at: (LossPlace, Side)) -> String {
+        match self.lost.get(&at) {
             Some((Some(sum), true)) => count(sum),
             // A counter that could not be read in every trial has counted at least this much.
             Some((Some(sum), false)) => format!(">={}", count(sum)),
@@ -529,7 +529,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
     ];
     rows.extend(places.into_iter().map(|(place, side)| {
         let name = format!("{} ({side})", place.name());
-        row(name, &|sums| sums.at(place, side))
+        row(name, &|sums| sums.at((place, side)))
     }));
     rows.push(row(format!("residual, {unit}"), &|sums| {
         sums.residual.map_or(String::from(MISSING), count)

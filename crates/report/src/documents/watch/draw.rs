@@ -279,103 +279,25 @@ fn share_lines(wanted: &[u16], available: u16) -> Vec<u16> {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::{
-        CpuSource, CpuStates, Discipline, LossPlace, Origin, WATCH_SCHEMA, WatchCost, WatchCounter,
-        WatchDrops, WatchFlow, WatchInterface, WatchInterrupt,
-    };
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
     use super::*;
 
-    fn start() -> WatchStart {
-        WatchStart {
-            schema: String::from(WATCH_SCHEMA),
-            origin: Origin {
-                nicpoll_version: String::from("0"),
-                argv: Vec::new(),
-                started_at: String::from("2026-01-01T00:00:00Z"),
-            },
-            netns: Some(String::from("red")),
-            interval_seconds: 1.0,
-            storm_threshold: 1000,
-            unseen: Vec::new(),
-        }
+    /// What a watch begins with, and a sample.
+    fn start_and_sample() -> (WatchStart, WatchSample) {
+        serde_json::from_str(include_str!("sample.json")).unwrap()
     }
 
-    fn interface(name: &str, packets_per_second: f64) -> WatchInterface {
-        let flow = |rate: f64| WatchFlow {
-            packets_per_second: Some(rate),
-            bytes_per_second: Some(125.0 * rate),
-            peak_packets_per_second: Some(2.0 * rate),
-            peak_bytes_per_second: Some(250.0 * rate),
-            total_packets: 7_000,
-            total_bytes: 875_000,
-        };
-        WatchInterface {
-            name: String::from(name),
-            ifindex: 2,
-            rx: flow(packets_per_second),
-            tx: flow(0.0),
-            discipline: (packets_per_second > 0.0).then_some(Discipline::Polling),
-            polls_per_second: Some(5_000.0),
-            packets_per_poll: Some(2.5),
-            packets_histogram: Some(vec![(2, 3), (3, 1)]),
-        }
-    }
-
-    fn sample() -> WatchSample {
-        let interrupt = |irq: &str, description: &str, per_second, is_storm| WatchInterrupt {
-            irq: String::from(irq),
-            description: String::from(description),
-            total_interrupts: 123_456,
-            interrupts_per_second: Some(per_second),
-            is_storm,
-        };
-        let drops = |place, packets| WatchDrops {
-            place,
-            packets,
-            packets_per_second: packets.map(|packets| packets as f64),
-        };
-        WatchSample {
-            elapsed_seconds: 3.0,
-            seconds: 1.0,
-            interfaces: Some(vec![interface("em0", 12_500.0), interface("em1", 0.0)]),
-            cpu_source: CpuSource::Exact,
-            cpu: vec![CpuStates {
-                core: 0,
-                user: 0.25,
-                softirq: 0.0001,
-                idle: 0.7499,
-                ..CpuStates::default()
-            }],
-            context_switches_per_second: 1_234.0,
-            interrupts: Some(vec![
-                interrupt("LOC", "Local timer interrupts", 250.0, Some(false)),
-                interrupt("38", "PCI-MSIX-0000:00:03.0 1-edge em0-rx", 9e5, Some(true)),
-                interrupt("NMI", "Non-maskable interrupts", 0.0, None),
-            ]),
-            drops: vec![
-                drops(LossPlace::SendQueue, Some(0)),
-                drops(LossPlace::DeviceRx, Some(17)),
-                drops(LossPlace::Nftables, None),
-            ],
-            protocols: vec![
-                WatchCounter {
-                    name: String::from("Udp.InDatagrams"),
-                    events: 4_000,
-                    events_per_second: 1_000.0,
-                },
-                WatchCounter {
-                    name: String::from("Udp.NoPorts"),
-                    events: 0,
-                    events_per_second: 0.0,
-                },
-            ],
-            cost: WatchCost {
-                process_cpu_ratio: 0.0031,
-                bpf_cpu_ratio: Some(0.0012),
-            },
+    /// A view of it in bits, with the first interface selected.
+    fn view<'a>(start: &'a WatchStart, sample: Option<&'a WatchSample>) -> WatchView<'a> {
+        WatchView {
+            start,
+            sample,
+            scale: WatchScale::Bits,
+            selected: 0,
+            message: "",
+            in_locale: |text| String::from(text),
         }
     }
 
@@ -394,14 +316,10 @@ mod tests {
 
     #[test]
     fn the_whole_screen_is_as_it_is_kept() {
-        let (start, sample) = (start(), sample());
+        let (start, sample) = start_and_sample();
         let view = WatchView {
-            start: &start,
-            sample: Some(&sample),
-            scale: WatchScale::Bits,
-            selected: 0,
             message: "em0: every value is as it was",
-            in_locale: |text| String::from(text),
+            ..view(&start, Some(&sample))
         };
         let drawn = screen(&view, 100, 26).join("\n") + "\n";
         assert_eq!(drawn, SCREEN, "\n{drawn}");
@@ -409,15 +327,9 @@ mod tests {
 
     #[test]
     fn scale_and_selection_are_the_views() {
-        let (start, sample) = (start(), sample());
-        let mut view = WatchView {
-            start: &start,
-            sample: Some(&sample),
-            scale: WatchScale::Packets,
-            selected: 1,
-            message: "",
-            in_locale: |text| String::from(text),
-        };
+        let (start, sample) = start_and_sample();
+        let mut view = view(&start, Some(&sample));
+        (view.scale, view.selected) = (WatchScale::Packets, 1);
         let drawn = screen(&view, 100, 26);
         assert!(drawn[0].ends_with("in packets"), "{drawn:#?}");
         assert!(drawn[3].contains("12.5 kp/s"), "{drawn:#?}");
@@ -440,16 +352,9 @@ mod tests {
 
     #[test]
     fn a_narrow_screen_shows_figures_whole_and_a_short_one_shows_rows() {
-        let (start, mut sample) = (start(), sample());
+        let (start, mut sample) = start_and_sample();
         sample.cpu[0].system = 0.603;
-        let view = WatchView {
-            start: &start,
-            sample: Some(&sample),
-            scale: WatchScale::Bits,
-            selected: 0,
-            message: "",
-            in_locale: |text| String::from(text),
-        };
+        let view = view(&start, Some(&sample));
         for width in 20..110 {
             let drawn = screen(&view, width, 40);
             // "60.3" without its first digit is another figure.
@@ -471,14 +376,11 @@ mod tests {
 
     #[test]
     fn microseconds_are_as_the_locale_can_show_them() {
-        let start = start();
+        let (start, _) = start_and_sample();
         let view = WatchView {
-            start: &start,
-            sample: None,
-            scale: WatchScale::Bits,
-            selected: 0,
             message: "em0: the period is 200 us",
             in_locale: |text| crate::with_micros(text, true),
+            ..view(&start, None)
         };
         let drawn = screen(&view, 80, 24);
         let found = drawn.iter().any(|line| line.ends_with("200 µs"));
