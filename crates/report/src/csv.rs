@@ -6,6 +6,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::lists::joined;
+
 /// The JSON of a row with more fields.
 pub(crate) fn with(row: &impl Serialize, more: Value) -> Value {
     let mut row = serde_json::to_value(row).expect("a document serialises");
@@ -16,20 +18,16 @@ pub(crate) fn with(row: &impl Serialize, more: Value) -> Value {
 }
 
 /// The table with a column for each of these.
-pub(crate) fn table(columns: &[&str], rows: impl Iterator<Item = Value>) -> String {
-    let columns: Vec<(&str, String)> = columns
-        .iter()
-        .map(|column| {
-            let (name, path) = column.split_once(' ').unwrap_or((column, column));
-            (name, format!("/{path}"))
-        })
-        .collect();
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let mut text = names.join(",");
-    text.push('\n');
+pub(crate) fn table(columns: &str, rows: impl Iterator<Item = Value>) -> String {
+    let columns = columns.split('|').map(|column| {
+        let (name, path) = column.split_once(' ').unwrap_or((column, column));
+        (name, format!("/{path}"))
+    });
+    let columns: Vec<(&str, String)> = columns.collect();
+    let mut text = joined(columns.iter().map(|(name, _)| name), ",") + "\n";
     for row in rows {
         let fields = columns.iter().map(|(_, path)| field(row.pointer(path)));
-        text += &fields.collect::<Vec<_>>().join(",");
+        text += &joined(fields, ",");
         text.push('\n');
     }
     text

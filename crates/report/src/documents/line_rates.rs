@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use nicpoll_model::line::{LineFacts, LineRates, LineRow};
 
-use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
+use nicpoll_model::numbers::{MISSING, count, figure_or_missing};
 
+use crate::fields::{self, told};
 use crate::text::aligned_lines;
 
 /// The table, with what its figures count above it.
@@ -68,21 +69,10 @@ fn scaled(bits: u64) -> String {
 }
 
 fn names(has_rate: bool) -> Vec<String> {
-    let mut names = vec![
-        "packet",
-        "bytes",
-        "frames",
-        "L2 bytes",
-        "L1 bytes",
-        "packets/s",
-        "frames/s",
-        "L2 Mbit/s",
-        "payload Mbit/s",
-    ];
-    if has_rate {
-        names.extend(["rate", "% of the line"]);
-    }
-    names.into_iter().map(String::from).collect()
+    let all = "packet|bytes|frames|L2 bytes|L1 bytes|packets/s|frames/s|L2 Mbit/s|payload Mbit/s";
+    let rate = if has_rate { "|rate|% of the line" } else { "" };
+    let names = all.split('|').chain(rate.split('|').skip(1));
+    names.map(String::from).collect()
 }
 
 fn cells(row: &LineRow, has_rate: bool) -> Vec<String> {
@@ -90,26 +80,25 @@ fn cells(row: &LineRow, has_rate: bool) -> Vec<String> {
         Some(ip) => format!("{} IPv{}", row.packet, ip.0),
         None => row.packet.clone(),
     };
-    let mut cells = vec![
-        packet,
-        row.asked_bytes.to_string(),
-        row.cost.frames.to_string(),
-        row.cost.frame_bytes.to_string(),
-        row.cost.line_bytes.to_string(),
-        count(row.packets_per_second),
-        count(row.frames_per_second),
-        megabits(Some(row.frame_bits_per_second)),
-        megabits(row.payload_bits_per_second),
-    ];
+    let mut cells = vec![packet];
+    cells.extend(fields::cells(
+        row,
+        &[
+            "{asked_bytes:raw}",
+            "{frames:raw}",
+            "{frame_bytes:raw}",
+            "{line_bytes:raw}",
+            "{packets_per_second}",
+            "{frames_per_second}",
+        ],
+    ));
+    cells.push(megabits(Some(row.frame_bits_per_second)));
+    cells.push(megabits(row.payload_bits_per_second));
     if has_rate {
-        let asked = row.rate.map(|rate| {
-            let packets = rate
-                .packets_per_second
-                .map(|packets| format!("{} packets/s", figure(packets)));
-            let bits = rate
-                .bits_per_second
-                .map(|bits| format!("{} Mbit/s", figure(bits / 1e6)));
-            packets.or(bits).unwrap_or_default()
+        let asked = row.rate.and_then(|rate| {
+            let packets = "{packets_per_second} packets/s";
+            let bits = "{bits_per_second:/1e6} Mbit/s";
+            told(&rate, &[packets, bits]).into_iter().next()
         });
         cells.push(asked.unwrap_or_default());
         let share = row.rate.and_then(|rate| rate.line_ratio);

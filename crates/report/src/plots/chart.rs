@@ -6,6 +6,7 @@
 use super::axis::Axis;
 use super::curves::Frame;
 use super::svg::{self, LEFT, LINE, RIGHT, TEXT, text};
+use crate::lists::distinct;
 
 const PANEL: f64 = 190.0;
 /// From panel to panel.
@@ -89,13 +90,8 @@ pub fn plot_chart(chart: &Chart) -> String {
 
 /// Every curve's name once.
 fn names(chart: &Chart) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for curve in chart.panels.iter().flat_map(|panel| &panel.curves) {
-        if !names.contains(&curve.name.as_str()) {
-            names.push(&curve.name);
-        }
-    }
-    names
+    let curves = chart.panels.iter().flat_map(|panel| &panel.curves);
+    distinct(curves.map(|curve| curve.name.as_str()))
 }
 
 fn greatest<'a>(panels: impl IntoIterator<Item = &'a Panel>, of: fn((f64, f64)) -> f64) -> f64 {

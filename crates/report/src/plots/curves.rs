@@ -183,15 +183,6 @@ pub fn scatter(title: &str, x: (Axis, &str), y: (Axis, &str), series: &[Series])
     Curves::new(title, x, y, 0.0, series.len()).end(series)
 }
 
-/// A drawing of marks that curves join.
-pub fn joined(title: &str, x: (Axis, &str), y: (Axis, &str), series: &[Series]) -> String {
-    let mut curves = Curves::new(title, x, y, 0.0, series.len());
-    for one in series {
-        curves.curve(one.points.iter().copied(), &svg::stroke(one.look.colour));
-    }
-    curves.end(series)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

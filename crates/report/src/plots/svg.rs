@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use crate::lists::joined;
+
 /// Width of every drawing.
 pub const WIDTH: f64 = 600.0;
 /// From here to `RIGHT` is the area of the curves.
@@ -198,19 +200,18 @@ fn escaped(text: &str) -> String {
 pub fn mark(svg: &mut String, look: Look, (x, y): (f64, f64)) {
     let fill = fill(look.colour);
     let corners: &[(f64, f64)] = match look.mark % 4 {
-        0 => {
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" {fill}/>"
-            );
-            return;
-        }
+        0 => &[],
         1 => &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
         2 => &[(0.0, -4.4), (4.2, 3.2), (-4.2, 3.2)],
         _ => &[(0.0, -4.6), (4.6, 0.0), (0.0, 4.6), (-4.6, 0.0)],
     };
-    let corners = corners.iter().map(|(dx, dy)| (x + dx, y + dy));
-    let _ = writeln!(svg, "<polygon points=\"{}\" {fill}/>", places(corners));
+    *svg += &match corners {
+        [] => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" {fill}/>\n"),
+        _ => {
+            let corners = corners.iter().map(|(dx, dy)| (x + dx, y + dy));
+            format!("<polygon points=\"{}\" {fill}/>\n", places(corners))
+        }
+    };
 }
 
 /// A curve through these places; `stroke` is how it is drawn.
@@ -220,8 +221,7 @@ pub fn curve(svg: &mut String, through: impl Iterator<Item = (f64, f64)>, stroke
 
 /// Places as those of a `points` attribute.
 pub fn places(places: impl Iterator<Item = (f64, f64)>) -> String {
-    let places: Vec<_> = places.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    places.join(" ")
+    joined(places.map(|(x, y)| format!("{x:.1},{y:.1}")), " ")
 }
 
 /// A straight line of an axis, or of the grid behind the curves.

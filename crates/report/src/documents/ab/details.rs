@@ -4,13 +4,15 @@
 //! Figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of the
 //! others. Pairs that were set aside are not drawn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use nicpoll_model::ab::{AbBlock, AbCpu, AbPair, AbQueue, AbStamps, AbWindow, LiveAb};
 use nicpoll_model::numbers::{self, MISSING, counted, duration_text, figure, figure_or_missing};
 
 use super::plan::{once, turns};
+use super::words::time;
 use crate::documents::study::plots::{capital, caption};
+use crate::lists::listed;
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Series, scatter, values};
@@ -51,10 +53,8 @@ fn write_stamps(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
     if stamped.is_empty() {
         return;
     }
-    let error_ns = stamped
-        .iter()
-        .map(|(_, it)| it.error_ns)
-        .fold(0.0, f64::max);
+    let errors = stamped.iter().map(|(_, it)| it.error_ns);
+    let error_ns = errors.fold(0.0, f64::max);
     let left_out: u64 = stamped.iter().map(|(_, it)| it.left_out_packets).sum();
     let measured: u64 = stamped.iter().map(|(samples, _)| samples).sum();
     let text = format!(
@@ -82,11 +82,10 @@ fn a_second(blocks: &[&AbBlock], count: impl Fn(&AbBlock) -> Option<u64>) -> Opt
 }
 
 fn cores(blocks: &[&AbBlock], time: impl Fn(&AbCpu) -> f64) -> Option<f64> {
-    let times: Option<f64> = blocks
+    let times = blocks
         .iter()
-        .map(|block| block.window.cpu.as_ref().map(&time))
-        .sum();
-    Some(times? / seconds(blocks))
+        .map(|block| block.window.cpu.as_ref().map(&time));
+    Some(times.sum::<Option<f64>>()? / seconds(blocks))
 }
 
 type Time = fn(&AbCpu) -> f64;
@@ -149,26 +148,22 @@ fn write_used(part: &mut Part, compared: &LiveAb, arms: &[Vec<&AbBlock>; 2]) {
 
 /// The places that lost packets under either setting, or that nothing was lost.
 fn drops(arms: &[Vec<&AbBlock>; 2]) -> Vec<Row> {
-    let places: BTreeMap<_, _> = arms
-        .iter()
-        .flatten()
-        .flat_map(|block| block.dropped_packets.0.keys())
-        .map(|place| {
-            let lost = arms
-                .each_ref()
-                .map(|blocks| a_second(blocks, |block| block.dropped_packets.at(*place)));
-            (*place, lost)
-        })
-        .collect();
-    let mut rows: Vec<Row> = places
-        .iter()
-        .filter(|(_, lost)| lost.iter().flatten().any(|rate| *rate > 0.0))
+    let blocks = arms.iter().flatten();
+    let places: BTreeSet<_> = blocks.flat_map(|it| it.dropped_packets.0.keys()).collect();
+    let lost = places.iter().map(|place| {
+        let rate = |blocks: &Vec<_>| a_second(blocks, |block| block.dropped_packets.at(**place));
+        (place, arms.each_ref().map(rate))
+    });
+    let lost: Vec<_> = lost.collect();
+    let some = lost.iter();
+    let some = some.filter(|(_, lost)| lost.iter().flatten().any(|rate| *rate > 0.0));
+    let mut rows: Vec<Row> = some
         .map(|(place, lost)| {
             let cells = lost.map(figure_or_missing);
             Row::new(format!("lost/s: {place}"), cells, Ink::Unsure)
         })
         .collect();
-    let is_known = places.values().flatten().any(Option::is_some);
+    let is_known = lost.iter().flat_map(|(_, lost)| lost).any(Option::is_some);
     if rows.is_empty() {
         let none = if is_known { "0" } else { MISSING };
         rows.push(Row::plain("lost/s", [none; 2]));
@@ -186,14 +181,9 @@ const OF_QUEUE: [(&str, QueueCount); 3] = [
 
 /// A line for each queue: each figure under the reference, then under the judged setting.
 fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
-    let mut names: Vec<(&str, u32)> = arms
-        .iter()
-        .flatten()
-        .flat_map(|block| &block.queues)
-        .map(|queue| (queue.interface.as_str(), queue.queue))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
+    let queues = || arms.iter().flatten().flat_map(|block| &block.queues);
+    let names = queues().map(|queue| (queue.interface.as_str(), queue.queue));
+    let names: BTreeSet<(&str, u32)> = names.collect();
     if names.is_empty() {
         return;
     }
@@ -214,17 +204,17 @@ fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
         };
         let cells = OF_QUEUE.map(|(_, count)| both(of(&count)));
         table.rows.push(Row::plain(&name, cells));
-        let counted: Vec<String> = counter_names(arms, interface, number)
-            .into_iter()
+        // What the driver counts for a queue, under either setting.
+        let own = queues().filter(|it| it.interface == interface && it.queue == number);
+        let names: BTreeSet<&String> = own.flat_map(|queue| queue.counters.keys()).collect();
+        let counted = names.into_iter();
+        let counted = counted
             .map(|counter| (counter, of(&|queue| queue.counters.get(counter).copied())))
             .filter(|(_, rates)| rates.iter().flatten().any(|rate| *rate > 0.0))
-            .map(|(counter, rates)| format!("{counter} {}", both(rates)))
-            .collect();
+            .map(|(counter, rates)| format!("{counter} {}", both(rates)));
+        let counted = listed(counted);
         if !counted.is_empty() {
-            counters.push(format!(
-                "{name}, as its driver counts a second: {}.",
-                counted.join(", ")
-            ));
+            counters.push(format!("{name}, as its driver counts a second: {counted}."));
         }
     }
     part.table(table);
@@ -236,18 +226,6 @@ fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
 /// The figure of the reference and that of the judged setting.
 fn both(rates: [Option<f64>; 2]) -> String {
     rates.map(figure_or_missing).join(" : ")
-}
-
-/// What the driver counts for a queue, under either setting.
-fn counter_names<'a>(
-    arms: &'a [Vec<&AbBlock>; 2],
-    interface: &str,
-    number: u32,
-) -> BTreeSet<&'a str> {
-    let queues = arms.iter().flatten().flat_map(|block| &block.queues);
-    let own = queues.filter(|it| it.interface == interface && it.queue == number);
-    own.flat_map(|queue| queue.counters.keys().map(String::as_str))
-        .collect()
 }
 
 type Look = fn(&AbWindow) -> Option<f64>;
@@ -275,27 +253,23 @@ fn write_bracket(part: &mut Part, compared: &LiveAb) {
         return part.warn(none);
     };
     let heads = ["without", "with it"];
-    let mut table = Table::new("at the beginning : at the end", heads, Align::Right);
-    table.label = LABEL;
-    for (label, of) in OF_LOOK {
-        let both = |looks: &[AbWindow; 2]| looks.each_ref().map(|it| figure_or_missing(of(it)));
-        let cells = [&bracket.without, &bracket.with].map(|looks| both(looks).join(" : "));
-        table.rows.push(Row::plain(label, cells));
-    }
-    part.table(table);
+    let rows = OF_LOOK.map(|(label, of)| {
+        let looks = [&bracket.without, &bracket.with];
+        Row::plain(label, looks.map(|looks| both(looks.each_ref().map(of))))
+    });
+    let label = "at the beginning : at the end";
+    part.table(Table::new(label, heads, Align::Right).with(LABEL, rows));
     let what = "Under the setting that was there, so this is in no figure above. Two looks at each have no interval: \
                 where the two differ as much as with and without, nothing follows.";
     part.paragraph(Ink::Faint, what);
 }
 
 fn write_changes(part: &mut Part, compared: &LiveAb) {
-    for (place, turns) in turns(compared) {
-        let text = format!("To and fro, {place}: {}.", turns.join(", "));
-        part.say(text);
-    }
-    for (place, writes) in once(compared) {
-        let text = format!("Once, under both settings, {place}: {}.", writes.join(", "));
-        part.say(text);
+    let turns = turns(compared).into_iter().map(|it| ("To and fro", it));
+    let once = once(compared).into_iter();
+    let once = once.map(|it| ("Once, under both settings", it));
+    for (when, (place, writes)) in turns.chain(once) {
+        part.say(format!("{when}, {place}: {}.", listed(writes)));
     }
     for unseen in compared.not_alternated.iter().chain(&compared.unseen) {
         part.warn(format!("{}: {}.", unseen.what, unseen.why));
@@ -308,45 +282,36 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
                 "is NOT as it was before (nicpoll restore tries again)",
             ),
         };
-        let notes: String = restored
-            .notes
-            .iter()
-            .map(|note| format!(" {note}."))
-            .collect();
+        let notes = restored.notes.iter();
+        let notes: String = notes.map(|note| format!(" {note}.")).collect();
         part.paragraph(ink, format!("{} {how}.{notes}", restored.interface));
     }
-    let aside = compared.answer.set_aside_pairs;
-    if aside > 0 {
-        let text = format!(
-            "{} set aside for an event from outside.",
-            counted(aside, "pair")
-        );
-        part.warn(text);
-    }
-    let below = compared
-        .answer
-        .cpu
-        .map_or(0, |cpu| cpu.pairs_below_counting);
-    if below > 0 {
-        let text = format!(
-            "{} with a block in which counting probably costs more than all that was counted: it counts as 0 cores.",
-            counted(below, "pair")
-        );
-        part.warn(text);
+    let answer = &compared.answer;
+    for (pairs, what) in [
+        (
+            answer.set_aside_pairs,
+            "set aside for an event from outside.",
+        ),
+        (
+            answer.cpu.map_or(0, |cpu| cpu.pairs_below_counting),
+            "with a block in which counting probably costs more than all that was counted: it counts as 0 cores.",
+        ),
+    ] {
+        if pairs > 0 {
+            part.warn(format!("{} {what}", counted(pairs, "pair")));
+        }
     }
     let plan = &compared.plan;
-    let time = |seconds: f64| duration_text((seconds * 1e9).round() as u64);
-    let settling = plan.settling_seconds.map_or_else(String::new, |seconds| {
-        format!(" After a change, polls took {} to settle.", time(seconds))
+    let left_out = time(plan.left_out_seconds * 1e9);
+    let settling = plan.settling_seconds.map(|seconds| time(seconds * 1e9));
+    let settling = settling.map_or(String::new(), |time| {
+        format!(" After a change, polls took {time} to settle.")
     });
-    part.paragraph(
-        Ink::Faint,
-        format!(
-            "The first {} of each block are left out.{settling} Order and lengths follow from --seed {}.",
-            time(plan.left_out_seconds),
-            plan.seed
-        ),
+    let seed = plan.seed;
+    let text = format!(
+        "The first {left_out} of each block are left out.{settling} Order and lengths follow from --seed {seed}."
     );
+    part.paragraph(Ink::Faint, text);
 }
 
 /// A figure of a block: its name, and how it is read.

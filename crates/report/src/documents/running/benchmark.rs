@@ -3,12 +3,13 @@
 //!
 //! What was simulated is named so. A delay that was not measured has no mark.
 
-use std::fmt::Write;
+use nicpoll_model::engine::{
+    Delays, DelaysAtLoad, DisciplineDelay, LoadCurve, LoadPoint, Overload,
+};
 
-use nicpoll_model::engine::{Delays, DelaysAtLoad, DisciplineDelay, LoadCurve, Overload};
+use nicpoll_model::numbers::{MISSING, count, percent};
 
-use nicpoll_model::numbers::{MISSING, count, figure_or_missing, percent};
-
+use crate::fields::filled;
 use crate::plots::axis::Axis;
 use crate::plots::chart::{Chart, Curve, Panel};
 use crate::plots::svg::{self, LEFT, LINE, Look, RIGHT, TEXT, mark, text};
@@ -114,20 +115,12 @@ pub fn delays_as_markdown(delays: &Delays) -> String {
          |---|---|---|---|---|---|---|\n",
     );
     for load in &delays.loads {
+        let asked = count(load.asked_pps.round());
         for one in &load.disciplines {
-            let us = |ns: Option<f64>| figure_or_missing(ns.map(|ns| ns / 1e3));
-            let lost = (1.0 - one.delivered_pps / one.fed_pps.max(1.0)).max(0.0);
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} | {} % | {:.1} % |",
-                count(load.asked_pps.round()),
-                one.name,
-                us(one.p50_ns),
-                us(one.p99_ns),
-                us(one.p999_ns),
-                percent(lost),
-                100.0 * one.program_cpu
-            );
+            let times = "{name} | {p50_ns:/1e3} | {p99_ns:/1e3} | {p999_ns:/1e3}";
+            let lost = percent((1.0 - one.delivered_pps / one.fed_pps.max(1.0)).max(0.0));
+            let cpu = filled("{program_cpu:%}", one);
+            text += &format!("| {asked} | {} | {lost} % | {cpu} |\n", filled(times, one));
         }
     }
     text
@@ -135,38 +128,28 @@ pub fn delays_as_markdown(delays: &Delays) -> String {
 
 /// What is delivered over the load, and what is left to an ordinary program, as a chart.
 pub fn chart_of_overload(overload: &Overload) -> Chart {
-    let name = |curve: &LoadCurve| match curve.is_simulated {
-        true => format!("simulated: {}", curve.name),
-        false => curve.name.clone(),
-    };
-    let panel = |y_name: &str, of: fn(&LoadCurve) -> Vec<(f64, f64)>| Panel {
-        y_name: String::from(y_name),
-        curves: overload
-            .curves
-            .iter()
-            .map(|curve| Curve {
+    let panel = |y_name: &str, of: fn(&LoadPoint) -> Option<f64>| {
+        let curves = overload.curves.iter().map(|curve| {
+            let points = curve.points.iter();
+            let points = points.filter_map(|it| Some((it.offered_pps, of(it)?)));
+            Curve {
                 name: name(curve),
-                points: of(curve),
-            })
-            .filter(|curve| !curve.points.is_empty())
-            .collect(),
+                points: points.collect(),
+            }
+        });
+        Panel {
+            y_name: String::from(y_name),
+            curves: curves.filter(|curve| !curve.points.is_empty()).collect(),
+        }
     };
     Chart {
         title: String::from("Delivered against offered load"),
         facts: overload.facts.clone(),
         x_name: String::from("offered, packets/s"),
         panels: vec![
-            panel("delivered, packets/s", |curve| {
-                let points = curve.points.iter();
-                points
-                    .map(|point| (point.offered_pps, point.delivered_pps))
-                    .collect()
-            }),
-            panel("left to a program, %", |curve| {
-                let points = curve.points.iter();
-                let shares =
-                    points.filter_map(|it| Some((it.offered_pps, 100.0 * it.programs_share?)));
-                shares.collect()
+            panel("delivered, packets/s", |it| Some(it.delivered_pps)),
+            panel("left to a program, %", |it| {
+                Some(100.0 * it.programs_share?)
             }),
         ],
     }
@@ -179,31 +162,27 @@ pub fn overload_as_markdown(overload: &Overload) -> String {
     );
     for curve in &overload.curves {
         for point in &curve.points {
-            let kind = if curve.is_simulated {
-                "simulated: "
-            } else {
-                ""
-            };
-            let _ = writeln!(
-                text,
-                "| {kind}{} | {} | {} | {} |",
-                curve.name,
-                count(point.offered_pps.round()),
-                count(point.delivered_pps.round()),
-                match point.programs_share {
-                    Some(share) => format!("{} %", percent(share)),
-                    None => String::from(MISSING),
-                }
-            );
+            let [offered, delivered] =
+                [point.offered_pps, point.delivered_pps].map(|pps| count(pps.round()));
+            let share = point.programs_share.map(|share| percent(share) + " %");
+            let share = share.as_deref().unwrap_or(MISSING);
+            let name = name(curve);
+            text += &format!("| {name} | {offered} | {delivered} | {share} |\n");
         }
     }
     text
 }
 
+/// The name of a curve, which says when it was simulated.
+fn name(curve: &LoadCurve) -> String {
+    match curve.is_simulated {
+        true => format!("simulated: {}", curve.name),
+        false => curve.name.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::engine::LoadPoint;
-
     use super::*;
 
     fn delays() -> Delays {

@@ -2,52 +2,44 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim::{
-    CheckKind, CheckQuantity, HostCheck, HostNumber, MeasuredCost, SimFitHost,
-};
+use nicpoll_model::sim::{CheckQuantity, HostCheck, HostNumber, SimFitHost};
 
+use crate::fields::{cells, filled};
+use crate::lists::joined;
 use crate::text::aligned_lines;
-use nicpoll_model::numbers::{MISSING, figure_or_missing};
+use nicpoll_model::numbers::MISSING;
 
 /// From this share of two processors on other programs disturb what is measured.
 const DISTURBED: f64 = 0.02;
 
 /// The costs, then predictions next to measurements.
 pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
-    let mut text = format!(
-        "Measured on this machine, {}: {}.\n{} repeats: the middle one, the least and the greatest.\n\n",
-        fit.started_at, fit.host.kernel, fit.repeats
-    );
-    let head = ["cost, ns", "middle", "from", "to"]
-        .map(String::from)
-        .to_vec();
-    let rows = [head].into_iter().chain(fit.costs.iter().map(cost_row));
-    text.push_str(&aligned_lines(&rows.collect::<Vec<_>>(), 1));
-    let _ = writeln!(
-        text,
-        "{MISSING}: not to be told from nothing, or not measured."
-    );
+    let head = "Measured on this machine, {started_at}: {host/kernel}.\n\
+                {repeats:raw} repeats: the middle one, the least and the greatest.\n\n";
+    let mut text = filled(head, fit);
+    let head = ["cost, ns", "middle", "from", "to"].map(String::from);
+    let rows = fit.costs.iter().map(|cost| {
+        let name = vec![String::from(cost.cost.name())];
+        [name, cells(cost, &["{ns}", "{min_ns}", "{max_ns}"])].concat()
+    });
+    let rows = [head.to_vec()].into_iter().chain(rows);
+    text += &aligned_lines(&rows.collect::<Vec<_>>(), 1);
+    text += &format!("{MISSING}: not to be told from nothing, or not measured.\n");
+    let percent = |ratio: f64| format!("{:.0} % of the two processors meanwhile", 100.0 * ratio);
     if let Some(ratio) = fit.others_ratio.filter(|ratio| *ratio >= DISTURBED) {
-        let _ = writeln!(
-            text,
-            "Other programs took {:.0} % of the two processors meanwhile: costs are too high and rates too low.\n\
-             Repeat it when they rest.",
-            100.0 * ratio
+        text += &format!(
+            "Other programs took {}: costs are too high and rates too low.\nRepeat it when they rest.\n",
+            percent(ratio)
         );
     }
     if let Some(ratio) = fit.steal_ratio.filter(|ratio| *ratio >= DISTURBED) {
-        let _ = writeln!(
-            text,
-            "The hypervisor kept {:.0} % of the two processors meanwhile (steal): costs are too high.",
-            100.0 * ratio
-        );
+        let kept = percent(ratio);
+        text += &format!("The hypervisor kept {kept} (steal): costs are too high.\n");
     }
-    if let Some(line) = not_repeatable(fit) {
-        let _ = writeln!(text, "{line}");
-    }
+    text.extend(not_repeatable(fit).map(|line| line + "\n"));
     if !fit.checks.is_empty() {
         text.push('\n');
-        text.push_str(&checks(&fit.checks));
+        text += &checks(&fit.checks);
     }
     text
 }
@@ -57,55 +49,40 @@ fn not_repeatable(fit: &SimFitHost) -> Option<String> {
     let costs = fit.costs.iter();
     let ranges = costs.filter(|cost| cost.is_repeatable == Some(false));
     let ranges = ranges.map(|cost| {
-        let [from, to] = [cost.min_ns, cost.max_ns].map(figure_or_missing);
-        format!("{} ({from} to {to} ns)", cost.cost.name())
+        let range = filled("({min_ns} to {max_ns} ns)", cost);
+        format!("{} {range}", cost.cost.name())
     });
-    let ranges: Vec<_> = ranges.collect();
-    (!ranges.is_empty()).then(|| {
-        format!(
-            "No single figure after {} repeats, but a range: {}.",
-            fit.repeats,
-            ranges.join("; ")
-        )
-    })
-}
-
-fn cost_row(cost: &MeasuredCost) -> Vec<String> {
-    let label = String::from(cost.cost.name());
-    let figures = [cost.ns, cost.min_ns, cost.max_ns].map(figure_or_missing);
-    [label].into_iter().chain(figures).collect()
+    let (repeats, ranges) = (fit.repeats, joined(ranges, "; "));
+    (!ranges.is_empty())
+        .then(|| format!("No single figure after {repeats} repeats, but a range: {ranges}."))
 }
 
 fn checks(checks: &[HostCheck]) -> String {
-    let mut text = String::from(
+    let text = String::from(
         "Simulated from these costs, next to what was measured. Rows under polling are predictions: no run like \
          them\nwas looked at before. Measured CPU time is that of all programs on the two processors.\n\
          The demo's interrupt and polling are the simulator's napi and napi-timer.\n\n",
     );
     let head = ["", "simulated", "measured", "from", "to", "error", "kind"];
     let row = |check: &HostCheck| {
-        let what = label(check.quantity);
-        vec![
-            format!("{} under {}: {what}", check.workload, check.setting),
-            figure_or_missing(check.simulated),
-            figure_or_missing(check.measured),
-            figure_or_missing(check.measured_min),
-            figure_or_missing(check.measured_max),
-            check.error.map_or_else(|| String::from(MISSING), error),
-            String::from(match check.kind {
-                CheckKind::Fitted => "fitted",
-                CheckKind::Predicted => "predicted",
-            }),
-        ]
+        let error = check.error.map(|error| format!("{:+.0} %", 100.0 * error));
+        let name = filled("{workload} under {setting}", check);
+        let figures = [
+            "{simulated}",
+            "{measured}",
+            "{measured_min}",
+            "{measured_max}",
+        ];
+        let first = vec![format!("{name}: {}", label(check.quantity))];
+        let last = vec![
+            error.unwrap_or(String::from(MISSING)),
+            filled("{kind}", check),
+        ];
+        [first, cells(check, &figures), last].concat()
     };
     let rows = [head.map(String::from).to_vec()];
     let rows: Vec<_> = rows.into_iter().chain(checks.iter().map(row)).collect();
-    text.push_str(&aligned_lines(&rows, 1));
-    text
-}
-
-fn error(error: f64) -> String {
-    format!("{:+.0} %", 100.0 * error)
+    text + &aligned_lines(&rows, 1)
 }
 
 fn label(quantity: CheckQuantity) -> &'static str {

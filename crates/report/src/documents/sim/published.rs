@@ -2,23 +2,19 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim::{
-    ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally, SimPublished,
-};
+use nicpoll_model::sim::{ErrorKind, PublishedRow, PublishedScore, RowKind, SimPublished};
 
+use crate::fields::filled;
+use crate::lists::distinct;
 use crate::text::aligned_lines;
 use nicpoll_model::numbers::{MISSING, figure, figure_or_missing};
 
 /// Every row as text, run by run, with a count at the end.
 pub fn render_sim_published(published: &SimPublished) -> String {
-    let mut text = format!(
-        "Simulated, not measured, next to what was published. {} parameters were fitted to {} figures under \
-         interrupts;\nnone under polling is fitted. {} s of virtual time after {} s of warm-up, more where it shows later.\n",
-        published.free_parameters,
-        published.fitted_figures,
-        published.seconds,
-        published.warmup_seconds
-    );
+    let head = "Simulated, not measured, next to what was published. {free_parameters:raw} parameters were fitted to \
+                {fitted_figures:raw} figures under interrupts;\nnone under polling is fitted. {seconds:raw} s of virtual \
+                time after {warmup_seconds:raw} s of warm-up, more where it shows later.\n";
+    let mut text = filled(head, published);
     let runs = published
         .rows
         .chunk_by(|one, next| one.table == next.table && one.row == next.row);
@@ -38,33 +34,18 @@ fn block(text: &mut String, rows: &[PublishedRow], has_sensitivity: bool) {
         return;
     };
     let _ = writeln!(text, "\n{}  {}", first.table, first.row);
-    let names = [
-        "",
-        "measured",
-        "simulated",
-        "guessed",
-        "error",
-        "kind",
-        "+-20 %",
-        "by",
-    ];
-    let mut lines = vec![names.map(String::from).to_vec()];
+    let names = "|measured|simulated|guessed|error|kind|+-20 %|by".split('|');
+    let names: Vec<String> = names.map(String::from).collect();
+    let shown = names.len() - if has_sensitivity { 0 } else { 2 };
+    let mut lines = vec![names];
     lines.extend(rows.iter().map(line));
-    if !has_sensitivity {
-        lines
-            .iter_mut()
-            .for_each(|cells| cells.truncate(names.len() - 2));
-    }
+    lines.iter_mut().for_each(|cells| cells.truncate(shown));
     text.push_str(&aligned_lines(&lines, 1));
     if let Some(bottleneck) = &first.bottleneck {
         let _ = writeln!(text, "bottleneck: {bottleneck}");
     }
-    let mut said: Vec<&String> = Vec::new();
-    for missing in rows.iter().filter_map(|row| row.missing.as_ref()) {
-        if !said.contains(&missing) {
-            let _ = writeln!(text, "missing: {missing}");
-            said.push(missing);
-        }
+    for missing in distinct(rows.iter().filter_map(|row| row.missing.as_ref())) {
+        let _ = writeln!(text, "missing: {missing}");
     }
 }
 
@@ -111,24 +92,18 @@ fn simulated(row: &PublishedRow) -> String {
 
 /// What the predictions are worth.
 fn score(score: &PublishedScore) -> String {
-    let tally = |of: ScoreTally| {
-        format!(
-            "simulated {} of {}, guessed {}",
-            of.simulated, of.rows, of.guessed
-        )
+    let tally = |of| {
+        let tally = "simulated {OF/simulated:raw} of {OF/rows:raw}, guessed {OF/guessed:raw}";
+        tally.replace("OF", of)
     };
-    format!(
-        "Score, of figures under polling that say something of their own: {}; rates: {};\nthose of which a 0 would \
-         not do: {}. A guess is what was measured under interrupts, or a full line without loss.\nOf all {} predicted \
-         rows that have an error {} restate what was put in or what another row says, and {} more are so small that\n\
-         a 0 would do.\n",
-        tally(score.polled),
-        tally(score.polled_rates),
-        tally(score.polled_large),
-        score.predicted,
-        score.restating,
-        score.small
-    )
+    let [polled, rates, large] = ["polled", "polled_rates", "polled_large"].map(tally);
+    let score_of = format!(
+        "Score, of figures under polling that say something of their own: {polled}; rates: {rates};\nthose of which a 0 \
+         would not do: {large}. A guess is what was measured under interrupts, or a full line without loss.\nOf all \
+         {{predicted_rows:raw}} predicted rows that have an error {{restating_rows:raw}} restate what was put in or what \
+         another row says, and {{small_rows:raw}} more are so small that\na 0 would do.\n"
+    );
+    filled(&score_of, score)
 }
 
 fn told(error: f64, kind: ErrorKind) -> String {

@@ -4,10 +4,12 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::numbers::{MISSING, figure};
+use nicpoll_model::numbers::figure_or_missing;
 use nicpoll_model::sim::{SimPlan, SimPoint, SimSweep};
 
 use super::run::delivered_unit;
+use crate::fields::filled;
+use crate::lists::distinct;
 use crate::plots::axis::Axis;
 use crate::plots::curves::Frame;
 use crate::plots::svg::{self, LEFT, LINE, Look, RIGHT, TEXT, looks, mark, text, wrapped};
@@ -64,15 +66,12 @@ fn heading(sweep: &SimSweep) -> (String, String) {
     let Some(point) = sweep.points.first() else {
         return (title, String::new());
     };
-    let plan = &point.plan;
-    let facts = format!(
-        "simulated: host {}, {}, {} s a point, seed {}",
-        host(plan),
-        sweep.workload,
-        plan.seconds,
-        plan.seed
-    );
-    (title, facts)
+    let (host, workload) = (host(&point.plan), &sweep.workload);
+    let length = filled("{seconds:raw} s a point, seed {seed:raw}", &point.plan);
+    (
+        title,
+        format!("simulated: host {host}, {workload}, {length}"),
+    )
 }
 
 fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
@@ -115,38 +114,28 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
     let Some(first) = sweep.points.first() else {
         return String::from("No points in this part of the sweep.\n");
     };
-    let plan = &first.plan;
-    let mut text = format!(
-        "Simulated, not measured: host {}, {}, {} s of virtual time after {} s of warm-up, seed {}.\n\
-         Delivered {} by {}.\n\n",
-        host(plan),
-        sweep.workload,
-        plan.seconds,
-        plan.warmup_seconds,
-        plan.seed,
-        delivered_unit(&sweep.workload),
-        axis(&sweep.parameter)
+    let (host, workload) = (host(&first.plan), &sweep.workload);
+    let length =
+        "{seconds:raw} s of virtual time after {warmup_seconds:raw} s of warm-up, seed {seed:raw}.";
+    let length = filled(length, &first.plan);
+    let (unit, axis) = (delivered_unit(workload), axis(&sweep.parameter));
+    let head = format!(
+        "Simulated, not measured: host {host}, {workload}, {length}\nDelivered {unit} by {axis}.\n\n"
     );
     let disciplines = disciplines(sweep);
-    let mut names = vec![sweep.parameter.clone()];
-    names.extend(disciplines.iter().map(|name| String::from(*name)));
-    let mut lines = vec![names];
+    let names = [sweep.parameter.as_str()].into_iter();
+    let names = names.chain(disciplines.iter().copied()).map(String::from);
+    let mut lines: Vec<Vec<String>> = vec![names.collect()];
     for value in values(sweep) {
-        let mut cells = vec![value.to_string()];
-        cells.extend(disciplines.iter().map(|discipline| {
-            let at = |point: &&SimPoint| {
-                point.value == value && self::discipline(&point.plan) == *discipline
-            };
-            let point = sweep.points.iter().find(at);
-            point.map_or_else(
-                || String::from(MISSING),
-                |point| figure(point.figures.delivered_pps),
-            )
-        }));
-        lines.push(cells);
+        let cells = disciplines.iter().map(|discipline| {
+            let mut points = sweep.points.iter();
+            let at =
+                |it: &&SimPoint| it.value == value && self::discipline(&it.plan) == *discipline;
+            figure_or_missing(points.find(at).map(|point| point.figures.delivered_pps))
+        });
+        lines.push([value.to_string()].into_iter().chain(cells).collect());
     }
-    text.push_str(&aligned_lines(&lines, 1));
-    text
+    head + &aligned_lines(&lines, 1)
 }
 
 /// The parameter as an axis is named.
@@ -169,14 +158,7 @@ fn discipline(plan: &SimPlan) -> &str {
 
 /// In the order of the points.
 fn disciplines(sweep: &SimSweep) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for point in &sweep.points {
-        let name = discipline(&point.plan);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    distinct(sweep.points.iter().map(|point| discipline(&point.plan)))
 }
 
 /// Every value of the parameter once, the least first.

@@ -7,49 +7,40 @@ use nicpoll_model::cpu::{SimTicks, TickReading, TickShares};
 use nicpoll_model::numbers::{MISSING, figure, time_figure};
 
 use super::run::{item, percent};
+use crate::fields::{filled, told_or_missing};
 use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
 
 /// The load as it is, as the ticks show it, and how long they show it so.
 pub fn render_sim_ticks(ticks: &SimTicks) -> String {
     let mut text = format!("Simulated, not measured: {}.\n\n", facts(ticks));
-    item(&mut text, "load", &shares(&ticks.load));
-    let points = |share: f64| figure(100.0 * share);
-    let exact = format!(
-        "within {} points of it in every reading",
-        points(ticks.exact_error_max)
+    let mut tell = |name: &str, template: &str| item(&mut text, name, &filled(template, ticks));
+    tell(
+        "load",
+        "kernel {load/kernel_ratio:%}, user {load/user_ratio:%}",
     );
-    item(&mut text, "exact", &exact);
-    let sampled = format!(
-        "kernel {}, user {}; off by up to {} points",
-        range(ticks, |shares| shares.kernel),
-        range(ticks, |shares| shares.user),
-        points(ticks.reading_error_max)
+    tell(
+        "exact",
+        "within {exact_error_max_ratio:*100} points of it in every reading",
     );
-    item(&mut text, "sampled", &sampled);
-    let seconds = |period: Option<f64>| {
-        period.map_or_else(
-            || String::from(MISSING),
-            |seconds| format!("{} s", figure(seconds)),
-        )
-    };
+    let [kernel, user] = [range(ticks, |it| it.kernel), range(ticks, |it| it.user)];
+    let points = "off by up to {reading_error_max_ratio:*100} points";
+    tell(
+        "sampled",
+        &format!("kernel {kernel}, user {user}; {points}"),
+    );
+    let by_arithmetic = told_or_missing(ticks, "{period_seconds} s");
+    let found = told_or_missing(ticks, "{period_found_seconds} s");
     let within = match ticks.period_found_seconds {
         Some(_) => ", to within one",
         None => "",
     };
-    let period = format!(
-        "{} by arithmetic; {} in the readings{within}",
-        seconds(ticks.period_seconds),
-        seconds(ticks.period_found_seconds)
-    );
-    item(&mut text, "comes round", &period);
+    let period = format!("{by_arithmetic} by arithmetic; {found} in the readings{within}");
+    tell("comes round", &period);
     let whole = &ticks.whole;
-    let all = format!(
-        "{} s as one reading: sampled {}; off by {} points",
-        whole.end_seconds,
-        shares(&whole.sampled),
-        points(whole.sampled.distance(&whole.exact))
-    );
-    item(&mut text, "on average", &all);
+    let off = figure(100.0 * whole.sampled.distance(&whole.exact));
+    let sampled = "{whole/end_seconds:raw} s as one reading: sampled kernel {whole/sampled/kernel_ratio:%}, user \
+                   {whole/sampled/user_ratio:%}";
+    tell("on average", &format!("{sampled}; off by {off} points"));
     if ticks.period_seconds.is_none() {
         text.push_str("Without drift every reading is wrong in the same way, however long.\n");
     } else if ticks.period_found_seconds.is_none() {
@@ -69,14 +60,6 @@ fn facts(ticks: &SimTicks) -> String {
         ticks.hz,
         ticks.drift_ppm,
         ticks.reading_seconds
-    )
-}
-
-fn shares(shares: &TickShares) -> String {
-    format!(
-        "kernel {}, user {}",
-        percent(shares.kernel),
-        percent(shares.user)
     )
 }
 

@@ -3,12 +3,11 @@
 //! It fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload of the study has its line
 //! against every reference, so no win hides a loss. What makes the lines doubtful is on the same screen.
 
-use std::collections::BTreeSet;
-
 use nicpoll_model::{Comparison, Metric, Study, Verdict, WarningName, WorkUnit};
 
 use super::comparisons::{found, margin_percent, to_find_margin, value};
 use super::trials::{Group, Pair};
+use crate::lists::{distinct, grouped, listed};
 use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure_or_missing, span};
 
@@ -18,24 +17,50 @@ const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 pub fn write(part: &mut Part, study: &Study) {
     part.title(Level::Browser, &study.question);
     part.title(Level::Lead, title(study));
-    let has_trips = study
-        .workloads
-        .iter()
-        .any(|it| it.unit == WorkUnit::Transactions);
-    let mut right = vec![(["CPU time", "a packet"], 9)];
-    if has_trips {
-        right.push((["round", "trip"], 7));
-    }
     let pairs = Pair::of(study).into_iter().enumerate();
-    let groups = pairs.map(|(index, pair)| group(study, pair, index == 0, right.len()));
+    let groups = pairs.map(|(index, pair)| group(study, pair, index == 0));
     part.blocks.push(Block::Intervals(Intervals {
         groups: groups.collect(),
-        right,
+        right: columns(study)
+            .map(|column| (column.head, column.width))
+            .collect(),
     }));
     part.heading("What this means here");
-    let sentences = meaning(study).into_iter();
-    part.blocks
-        .extend(sentences.map(|(ink, sentence)| Block::Spare(ink, sentence)));
+    for (ink, sentence) in meaning(study) {
+        part.blocks.push(Block::Spare(ink, sentence));
+    }
+}
+
+/// A column right of the bars.
+struct Column {
+    head: [&'static str; 2],
+    width: usize,
+    /// Its ratio is that of the first of these metrics that was compared.
+    metrics: &'static [Metric],
+    /// Whether a study has it.
+    is_shown: fn(&Study) -> bool,
+}
+
+const COLUMNS: [Column; 2] = [
+    Column {
+        head: ["CPU time", "a packet"],
+        width: 9,
+        metrics: &[Metric::CpuNsPerPacket, Metric::CpuNsPerByte],
+        is_shown: |_| true,
+    },
+    Column {
+        head: ["round", "trip"],
+        width: 7,
+        metrics: &[Metric::RoundTripP50Ns],
+        is_shown: |study| {
+            let mut workloads = study.workloads.iter();
+            workloads.any(|it| it.unit == WorkUnit::Transactions)
+        },
+    },
+];
+
+fn columns(study: &Study) -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().filter(|column| (column.is_shown)(study))
 }
 
 /// The question, and how much was run to answer it.
@@ -80,16 +105,9 @@ fn is_null(study: &Study, pair: Pair) -> bool {
 }
 
 /// The lines of a pair. One without any comparison, which is not the first, says so in one line.
-fn group(study: &Study, pair: Pair, is_first: bool, right: usize) -> IntervalGroup {
-    let workloads = study.workloads.iter().map(|it| it.workload.as_str());
-    let lines = workloads.map(|workload| {
-        let line = interval(study, pair, workload);
-        let line = line.map(|mut line| {
-            line.right.truncate(right);
-            line
-        });
-        (String::from(workload), line)
-    });
+fn group(study: &Study, pair: Pair, is_first: bool) -> IntervalGroup {
+    let workloads = study.workloads.iter().map(|it| &it.workload);
+    let lines = workloads.map(|it| (it.clone(), interval(study, pair, it)));
     let lines: Vec<_> = lines.collect();
     let is_judged = is_first || lines.iter().any(|(_, line)| line.is_ok());
     IntervalGroup {
@@ -110,34 +128,23 @@ pub fn interval(study: &Study, pair: Pair, workload: &str) -> Result<Interval, &
         true => NO_TIME,
         false => "not compared",
     })?;
-    let cost = |metrics: &[Metric]| {
-        let found = metrics.iter().find_map(|metric| {
+    let cost = |column: &Column| {
+        let found = column.metrics.iter().find_map(|metric| {
             let mut all = pair.all(study, workload);
             all.find(|one| one.metric == *metric)?.ratio
         });
-        let text = found.map(|ratio| format!("{}x", aligned([ratio], &[])[0]));
-        text.unwrap_or(String::from(MISSING))
+        found.map_or(String::from(MISSING), |ratio| {
+            aligned([ratio], &[]).concat() + "x"
+        })
     };
+    let ends = [judged.ratio_low, judged.ratio, judged.ratio_high];
     Ok(Interval {
         word: word(judged.verdict),
         ink: Ink::of(judged.verdict),
         value: value(study, judged),
-        span: span_of(judged),
-        right: vec![
-            cost(&[Metric::CpuNsPerPacket, Metric::CpuNsPerByte]),
-            cost(&[Metric::RoundTripP50Ns]),
-        ],
-    })
-}
-
-fn span_of(comparison: &Comparison) -> Option<Span> {
-    let (low, high) = (comparison.ratio_low, comparison.ratio_high);
-    // Without any end there is no interval to draw.
-    low.or(high)?;
-    Some(Span {
-        low,
-        ratio: comparison.ratio?,
-        high,
+        // Without any end there is no interval to draw.
+        span: Span::of(ends).filter(|span| span.low.or(span.high).is_some()),
+        right: columns(study).map(cost).collect(),
     })
 }
 
@@ -168,15 +175,17 @@ fn word(verdict: Option<Verdict>) -> &'static str {
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let pairs = Pair::of(study).into_iter();
     let outcomes = pairs.filter_map(|pair| outcome(study, pair));
-    let with = |ink: Ink| move |text: String| (ink, text);
-    without_verdict(study)
-        .map(with(Ink::Unsure))
-        .chain(outcomes.map(with(Ink::Plain)))
-        .chain(doubts(study).map(with(Ink::Unsure)))
-        .chain(in_force(study).map(with(Ink::Unsure)))
-        .chain(latencies(study).map(with(Ink::Plain)))
-        .chain(unproven(study).map(with(Ink::Plain)))
-        .chain(weak_words(study).map(with(Ink::Plain)))
+    let sentences: [(Ink, Vec<String>); 7] = [
+        (Ink::Unsure, without_verdict(study).collect()),
+        (Ink::Plain, outcomes.collect()),
+        (Ink::Unsure, doubts(study).collect()),
+        (Ink::Unsure, in_force(study).collect()),
+        (Ink::Plain, latencies(study).collect()),
+        (Ink::Plain, unproven(study).into_iter().collect()),
+        (Ink::Plain, weak_words(study).into_iter().collect()),
+    ];
+    let all = sentences.into_iter();
+    all.flat_map(|(ink, all)| all.into_iter().map(move |one| (ink, one)))
         .collect()
 }
 
@@ -199,7 +208,7 @@ fn outcome(study: &Study, pair: Pair) -> Option<String> {
     let mut said: Vec<String> = parts
         .iter()
         .filter(|(_, workloads)| !workloads.is_empty())
-        .map(|(what, workloads)| format!("{what} {}", listed(workloads)))
+        .map(|(what, workloads)| format!("{what} {}", named(workloads)))
         .collect();
     let first = said.first_mut();
     if let Some(first) = first.filter(|first| !first.starts_with("delivers")) {
@@ -220,7 +229,7 @@ fn outcome(study: &Study, pair: Pair) -> Option<String> {
     };
     let rest = match open.is_empty() {
         true => String::new(),
-        false => format!("; nothing is proven under {}", listed(&open)),
+        false => format!("; nothing is proven under {}", named(&open)),
     };
     let said = said.join(", ");
     Some(format!("{against}{depends} {} {said}{rest}.", pair.setting))
@@ -247,7 +256,7 @@ fn against(study: &Study, pair: Pair) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn listed(words: &[&str]) -> String {
+fn named(words: &[&str]) -> String {
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => words.concat(),
@@ -274,45 +283,32 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
 
 /// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.
 fn without_verdict(study: &Study) -> impl Iterator<Item = String> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for comparison in &study.comparisons {
-        let Some(why) = comparison.no_verdict.as_deref() else {
-            continue;
-        };
-        let workload = comparison.workload.as_str();
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, workloads)) if workloads.contains(&workload) => {}
-            Some((_, workloads)) => workloads.push(workload),
-            None => reasons.push((why, vec![workload])),
-        }
-    }
-    let sentences = reasons.into_iter();
-    sentences.map(|(why, workloads)| format!("No verdict under {}: {why}.", listed(&workloads)))
+    let reasons = study.comparisons.iter();
+    let reasons = reasons.filter_map(|it| Some((it.no_verdict.as_deref()?, it.workload.as_str())));
+    grouped(reasons).into_iter().map(|(why, workloads)| {
+        let workloads = named(&distinct(workloads));
+        format!("No verdict under {workloads}: {why}.")
+    })
 }
 
 /// In how many trials a setting was in force, where one in ten or more ran without it; once, however often it is compared.
 fn in_force(study: &Study) -> impl Iterator<Item = String> {
-    let mut said = BTreeSet::new();
-    let judged = study
-        .comparisons
-        .iter()
-        .filter(|one| one.no_verdict.is_none());
-    let notes = judged.flat_map(|comparison| {
-        let arms = comparison.sensitivity.iter().flat_map(|sensitivity| {
-            [
-                (&comparison.setting, sensitivity.in_force_trials),
-                (&comparison.reference, sensitivity.reference_in_force_trials),
-            ]
+    let judged = study.comparisons.iter();
+    let judged = judged.filter(|one| one.no_verdict.is_none());
+    let notes = judged.flat_map(|one| {
+        let arms = one.sensitivity.iter().flat_map(|it| {
+            let reference = (&one.reference, it.reference_in_force_trials);
+            [(&one.setting, it.in_force_trials), reference]
         });
-        arms.filter(|(_, [trials, in_force])| 10 * in_force <= 9 * trials)
-            .map(|(setting, [trials, in_force])| {
-                format!(
-                    "{}: {setting} was proven in force in {in_force} of {trials} trials; the others have no figure.",
-                    comparison.workload
-                )
-            })
+        let few = arms.filter(|(_, [trials, in_force])| 10 * in_force <= 9 * trials);
+        few.map(|(setting, [trials, in_force])| {
+            let workload = &one.workload;
+            format!(
+                "{workload}: {setting} was proven in force in {in_force} of {trials} trials; the others have no figure."
+            )
+        })
     });
-    notes.filter(move |note| said.insert(note.clone()))
+    distinct(notes).into_iter()
 }
 
 /// The round trips of each setting, for each workload that measured any.
@@ -327,14 +323,11 @@ fn latencies(study: &Study) -> impl Iterator<Item = String> {
         });
         let medians: Vec<(&str, Option<f64>)> = medians.collect();
         medians.iter().find(|(_, p50)| p50.is_some())?;
-        let parts = medians
-            .iter()
-            .map(|(setting, p50)| format!("{} us under {setting}", figure_or_missing(*p50)));
-        Some(format!(
-            "A median round trip ({}) takes {}.",
-            facts.workload,
-            parts.collect::<Vec<_>>().join(", ")
-        ))
+        let parts = medians.iter();
+        let parts =
+            parts.map(|(setting, p50)| format!("{} us under {setting}", figure_or_missing(*p50)));
+        let (workload, parts) = (&facts.workload, listed(parts));
+        Some(format!("A median round trip ({workload}) takes {parts}."))
     })
 }
 

@@ -11,6 +11,7 @@ use nicpoll_model::{
 };
 
 use super::trials::{Group, Pair};
+use crate::lists::{distinct, listed};
 use crate::page::{Align, Cell, Ink, Part, Row, Table};
 
 /// Width of the widest label.
@@ -24,12 +25,12 @@ pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
                 Ink::of(comparison.verdict),
                 sentence(study, comparison, pair),
             ),
-            None => part.warn(format!(
-                "{workload}{}: {} and {} were not compared.",
-                over(pair, &[]),
-                pair.setting,
-                pair.noun(study)
-            )),
+            None => {
+                let (over, setting, noun) = (over(pair, &[]), pair.setting, pair.noun(study));
+                part.warn(format!(
+                    "{workload}{over}: {setting} and {noun} were not compared."
+                ));
+            }
         }
     }
 }
@@ -42,20 +43,14 @@ fn over(pair: Pair, left_out: &[(String, String)]) -> String {
             [] => (combinations.to_string(), String::new()),
             gone => {
                 let left = combinations.saturating_sub(gone.len());
-                let named = gone
-                    .iter()
-                    .map(|(one, other)| format!("{one} against {other}"));
-                let named: Vec<String> = named.collect();
-                (
-                    format!("{left} of {combinations}"),
-                    format!(" (given up: {})", named.join(", ")),
-                )
+                let named = gone.iter();
+                let named = listed(named.map(|(one, other)| format!("{one} against {other}")));
+                let without = format!(" (given up: {named})");
+                (format!("{left} of {combinations}"), without)
             }
         };
-        format!(
-            ", {} over {of} combinations of the other factors{without}",
-            effect.factor
-        )
+        let factor = &effect.factor;
+        format!(", {factor} over {of} combinations of the other factors{without}")
     };
     pair.effect.map_or(String::new(), all)
 }
@@ -73,13 +68,14 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
         };
         return format!("{workload}{over}: {setting} and {reference} cannot be compared: {why}.");
     };
+    let thresholds = thresholds(study, comparison);
     let (times, interval) = match (comparison.ratio_low, comparison.ratio_high) {
         (Some(low), Some(high)) => {
-            let [low, ratio, high] = aligned([low, ratio, high], &thresholds(study, comparison));
+            let [low, ratio, high] = aligned([low, ratio, high], &thresholds);
             (ratio, format!("interval {low} to {high}"))
         }
         (Some(low), None) => {
-            let [low, ratio] = aligned([low, ratio], &thresholds(study, comparison));
+            let [low, ratio] = aligned([low, ratio], &thresholds);
             (ratio, format!("{low} or more"))
         }
         _ => {
@@ -87,10 +83,11 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
             (ratio, String::from("no interval"))
         }
     };
-    let what = if comparison.metric == Metric::TransactionsPerSecond {
-        format!("made {times} times the transactions that {reference} did")
-    } else {
-        format!("delivered {times} times what {reference} did")
+    let what = match comparison.metric {
+        Metric::TransactionsPerSecond => {
+            format!("made {times} times the transactions that {reference} did")
+        }
+        _ => format!("delivered {times} times what {reference} did"),
     };
     let ending = ending(study, comparison);
     let price = price(study, comparison, pair);
@@ -172,11 +169,8 @@ fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     let judged = Group::of(study, &comparison.workload, pair.setting);
     let other = Group::of(study, &comparison.workload, pair.reference);
     let both = |read: fn(&TrialFigures) -> Option<f64>| {
-        format!(
-            "{} us against {} us",
-            figure_or_missing(judged.median(read)),
-            figure_or_missing(other.median(read))
-        )
+        let [judged, other] = [&judged, &other].map(|it| figure_or_missing(it.median(read)));
+        format!("{judged} us against {other} us")
     };
     format!(
         " The median round trip is {}, the 99th percentile {}.",
@@ -210,12 +204,8 @@ pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
     let compared = |pair: &Pair| pair.judged(study, workload).is_some();
     let pairs: Vec<Pair> = Pair::of(study).into_iter().filter(compared).collect();
     pairs.first()?;
-    let mut metrics: Vec<Metric> = Vec::new();
-    for comparison in pairs.iter().flat_map(|pair| pair.all(study, workload)) {
-        if !metrics.contains(&comparison.metric) {
-            metrics.push(comparison.metric);
-        }
-    }
+    let all = pairs.iter().flat_map(|pair| pair.all(study, workload));
+    let metrics = distinct(all.map(|one| one.metric)).into_iter();
     let of_metric = |metric: Metric| -> (Metric, Compared) {
         let of_pairs = pairs.iter().map(|pair| {
             let mut all = pair.all(study, workload);
@@ -225,25 +215,21 @@ pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
     };
     let is_primary =
         |(_, compared): &(Metric, Compared)| compared.iter().flatten().any(|found| found.primary);
-    let (primary, secondary): (Vec<_>, Vec<_>) =
-        metrics.into_iter().map(of_metric).partition(is_primary);
+    let (primary, secondary): (Vec<_>, Vec<_>) = metrics.map(of_metric).partition(is_primary);
     let heads = pairs.iter().map(|pair| pair.head());
-    let mut table = Table::new("compared [interval]", heads, Align::Left);
-    table.label = LABEL;
-    for (metric, compared) in primary {
-        let name = label(metric, facts.unit);
-        table
-            .rows
-            .push(ratio_row(study, name, &compared, Ink::Plain));
-        table.rows.push(verdict_row(&compared));
-        table.rows.extend(details(study, &compared));
-    }
+    let primary = primary.iter().flat_map(|(metric, compared)| {
+        let name = label(*metric, facts.unit);
+        let ratio = row(name, compared, Ink::Plain, |one| value(study, one));
+        let verdict = [ratio, verdict_row(compared)].into_iter();
+        verdict.chain(details(study, compared))
+    });
+    let mut table = Table::new("compared [interval]", heads, Align::Left).with(LABEL, primary);
     for (more, direction) in [(true, "more"), (false, "less")] {
-        let of_direction = secondary.iter();
-        let of_direction = of_direction.filter(|(metric, _)| metric.more_is_better() == more);
-        let rows = of_direction.map(|(metric, compared)| {
+        let own = secondary.iter();
+        let own = own.filter(|(metric, _)| metric.more_is_better() == more);
+        let rows = own.map(|(metric, compared)| {
             let name = format!("  {}", label(*metric, facts.unit));
-            ratio_row(study, &name, compared, Ink::Faint)
+            row(&name, compared, Ink::Faint, |one| value(study, one))
         });
         let rows: Vec<Row> = rows.collect();
         if !rows.is_empty() {
@@ -253,10 +239,6 @@ pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
         }
     }
     Some(table)
-}
-
-fn ratio_row(study: &Study, name: &str, compared: &Compared, ink: Ink) -> Row {
-    row(name, compared, ink, |one| value(study, one))
 }
 
 /// A row with a text for each comparison.
@@ -292,27 +274,24 @@ pub fn value(study: &Study, comparison: &Comparison) -> String {
         return none_seen(comparison);
     }
     match comparison.kind {
-        MetricKind::Ratio => with_interval(
-            [
+        MetricKind::Ratio => {
+            let ends = [
                 comparison.ratio_low,
                 comparison.ratio,
                 comparison.ratio_high,
-            ],
-            &thresholds(study, comparison),
-            "x",
-            str::to_string,
-        ),
-        MetricKind::Points => with_interval(
-            [
+            ];
+            let thresholds = thresholds(study, comparison);
+            with_interval(ends, &thresholds, "x", str::to_string)
+        }
+        MetricKind::Points => {
+            let ends = [
                 comparison.share_difference_low,
                 comparison.share_difference,
                 comparison.share_difference_high,
-            ]
-            .map(|share| Some(share? * 100.0)),
-            &[0.0],
-            " pt",
-            signed,
-        ),
+            ];
+            let percents = ends.map(|share| Some(share? * 100.0));
+            with_interval(percents, &[0.0], " pt", signed)
+        }
     }
 }
 

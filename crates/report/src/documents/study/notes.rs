@@ -6,9 +6,11 @@
 
 use nicpoll_model::numbers::{MISSING, aligned, figure};
 use nicpoll_model::{
-    CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, Validity, WarningName,
+    CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, Validity,
 };
 
+use crate::fields::filled;
+use crate::lists::{grouped, listed};
 use crate::page::{Align, Ink, Part, Row, Table};
 
 /// Width of the words that are explained.
@@ -24,8 +26,9 @@ pub fn write(part: &mut Part, study: &Study) {
     if !study.warnings.is_empty() {
         part.heading("Warnings");
         for warning in &study.warnings {
-            let lead = format!("{:<WARNING$}", warning_name(warning.name));
-            part.item(lead, Ink::Unsure, &warning.text);
+            // The name that the JSON and its documentation use.
+            let name = filled("{name}", warning);
+            part.item(format!("{name:<WARNING$}"), Ink::Unsure, &warning.text);
         }
     }
 }
@@ -99,12 +102,11 @@ fn write_costs(part: &mut Part, study: &Study) {
         part.heading(heading);
         part.say(text);
         let heads = ["of the rate", "of a core, by its programs"];
-        let mut table = Table::new("", heads, Align::Left);
-        table.rows.extend(costs.iter().map(|cost| {
-            let label = format!("{} under {}", cost.workload, cost.setting);
+        let rows = costs.iter().map(|cost| {
+            let label = filled("{workload} under {setting}", cost);
             Row::plain(label, [seen(cost), share_of_a_core(cost)])
-        }));
-        part.table(table);
+        });
+        part.table(Table::new("", heads, Align::Left).with(0, rows));
     }
 }
 
@@ -136,33 +138,24 @@ fn share_of_a_core(cost: &CountingCost) -> String {
 }
 
 fn write_voids(part: &mut Part, study: &Study) {
-    let mut reasons: Vec<(&str, Vec<&Trial>)> = Vec::new();
-    for trial in &study.trials {
-        let Some(reason) = reason_of(trial) else {
-            continue;
-        };
-        match reasons.iter_mut().find(|(known, _)| alike(known, reason)) {
-            Some((_, trials)) => trials.push(trial),
-            None => reasons.push((reason, vec![trial])),
-        }
-    }
+    let voids = study.trials.iter();
+    let voids = voids.filter_map(|trial| Some((words(reason_of(trial)?), trial)));
+    let reasons = grouped(voids);
     let void: usize = reasons.iter().map(|(_, trials)| trials.len()).sum();
     if void == 0 {
         return;
     }
+    let all = study.trials.len();
     part.heading(format!(
-        "Trials without a figure: {void} of {}, disturbed from outside or failed",
-        study.trials.len()
+        "Trials without a figure: {void} of {all}, disturbed from outside or failed"
     ));
-    for (reason, trials) in &reasons {
+    for (_, trials) in &reasons {
         let lead = format!("{:>3} x  ", trials.len());
-        let differing = trials.iter().any(|trial| reason_of(trial) != Some(*reason));
+        let reason = reason_of(trials[0]).unwrap_or_default();
+        let differing = trials.iter().any(|trial| reason_of(trial) != Some(reason));
         let such_as = if differing { "such as: " } else { "" };
-        part.item(
-            lead,
-            Ink::Plain,
-            format!("{such_as}{reason}: {}", named(trials)),
-        );
+        let text = format!("{such_as}{reason}: {}", named(trials));
+        part.item(lead, Ink::Plain, text);
     }
 }
 
@@ -174,54 +167,24 @@ fn reason_of(trial: &Trial) -> Option<&str> {
     external.as_deref().or(failure.as_deref())
 }
 
-/// Whether two reasons are one, their figures aside.
-fn alike(one: &str, other: &str) -> bool {
-    let words = |reason: &str| -> String {
-        reason
-            .chars()
-            .filter(|c| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.' | ','))
-            .collect()
-    };
-    words(one) == words(other)
+/// A reason without its figures: trials of one reason differ in them.
+fn words(reason: &str) -> String {
+    let is_figure = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ',');
+    reason.replace(is_figure, "")
 }
 
 /// Where the trials belong, how many there are and where to find the first in the JSON.
 fn named(trials: &[&Trial]) -> String {
-    let mut places: Vec<(&str, &str, u32, u32)> = Vec::new();
-    for trial in trials {
-        let of_trial = (trial.workload.as_str(), trial.setting.as_str());
-        match places
-            .iter_mut()
-            .find(|place| (place.0, place.1) == of_trial)
-        {
-            Some((.., count)) => *count += 1,
-            None => places.push((of_trial.0, of_trial.1, trial.sequence, 1)),
-        }
-    }
-    let names: Vec<String> = places
-        .iter()
-        .map(|(workload, setting, first, count)| match count {
+    let trials = trials.iter();
+    let places = grouped(trials.map(|it| ((&it.workload, &it.setting), it.sequence)));
+    let places = places.iter().map(|((workload, setting), numbers)| {
+        let (first, count) = (numbers[0], numbers.len());
+        match count {
             1 => format!("{workload} {setting} (trial {first})"),
             _ => format!("{workload} {setting} ({count}, the first is trial {first})"),
-        })
-        .collect();
-    names.join(", ")
-}
-
-/// The name that the JSON and its documentation use.
-fn warning_name(name: WarningName) -> &'static str {
-    match name {
-        WarningName::RingCeiling => "ring_ceiling",
-        WarningName::VoidTrials => "void_trials",
-        WarningName::LargeEffectsOnly => "large_effects_only",
-        WarningName::Interrupted => "interrupted",
-        WarningName::CounterMissing => "counter_missing",
-        WarningName::Confounder => "confounder",
-        WarningName::LimitCameFirst => "limit_came_first",
-        WarningName::ComparisonsDropped => "comparisons_dropped",
-        WarningName::DependentBlocks => "dependent_blocks",
-        WarningName::ForeignWork => "foreign_work",
-    }
+        }
+    });
+    listed(places)
 }
 
 #[cfg(test)]

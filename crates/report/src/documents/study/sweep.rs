@@ -6,9 +6,10 @@
 use nicpoll_model::numbers::{MISSING, count, figure};
 use nicpoll_model::{Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
 
+use crate::lists::joined;
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
-use crate::plots::curves::{Curves, Series, TOP, above_diagonal, joined, values};
+use crate::plots::curves::{Curves, Series, TOP, above_diagonal, values};
 use crate::plots::svg::{LETTERS, looks, stroke};
 
 /// Width of the names at the left.
@@ -28,30 +29,24 @@ pub fn write(part: &mut Part, sweep: &Sweep) {
     let is_shown =
         |(_, read, is_optional): &&Column| !is_optional || all().any(|point| read(point).is_some());
     let columns: Vec<&Column> = COLUMNS.iter().filter(is_shown).collect();
-    let mut table = Table::new("asked", columns.iter().map(|it| it.0), Align::Right);
-    table.label = LABEL;
     let points = sweep.settings.first().map_or(0, |one| one.points.len());
-    for index in 0..points {
-        for setting in &sweep.settings {
-            let Some(point) = setting.points.get(index) else {
-                continue;
-            };
-            let cells = columns
-                .iter()
-                .map(|it| it.1(point).unwrap_or(String::from(MISSING)));
-            let held = setting.held_per_second;
-            let ink = match held.is_some_and(|held| point.asked_per_second <= held) {
-                true => Ink::Plain,
-                false => Ink::Unsure,
-            };
-            let label = format!("{} {}", count(point.asked_per_second), setting.setting);
-            table.rows.push(Row::new(label, cells, ink));
-        }
-    }
-    part.table(table);
+    let settings = (0..points).flat_map(|index| sweep.settings.iter().map(move |it| (index, it)));
+    let rows = settings.filter_map(|(index, setting)| {
+        let point = setting.points.get(index)?;
+        let cells = columns.iter();
+        let cells = cells.map(|it| it.1(point).unwrap_or(String::from(MISSING)));
+        let held = setting.held_per_second;
+        let ink = match held.is_some_and(|held| point.asked_per_second <= held) {
+            true => Ink::Plain,
+            false => Ink::Unsure,
+        };
+        let label = format!("{} {}", count(point.asked_per_second), setting.setting);
+        Some(Row::new(label, cells, ink))
+    });
+    let heads = columns.iter().map(|it| it.0);
+    part.table(Table::new("asked", heads, Align::Right).with(LABEL, rows));
     part.blank();
-    let held: Vec<String> = sweep.settings.iter().map(held).collect();
-    let held = held.join("; ");
+    let held = joined(sweep.settings.iter().map(held), "; ");
     let text = format!("Greatest rate held, with 99 % of it delivered: {held}.");
     part.say(text);
     part.say(at_fixed_load(sweep, one));
@@ -113,62 +108,58 @@ fn at_fixed_load(sweep: &Sweep, one: &str) -> String {
         let time = time.unwrap_or(String::from("not measured"));
         format!("{} {time}", setting.setting)
     });
-    let times: Vec<String> = times.collect();
-    format!(
-        "CPU time a {one} at the same load, {} a second: {}.",
-        count(rate),
-        times.join("; ")
-    )
+    let (rate, times) = (count(rate), joined(times, "; "));
+    format!("CPU time a {one} at the same load, {rate} a second: {times}.")
 }
 
-/// A plot of a sweep: what it shows, how to read it, the name of its vertical axis, and the figure of a rate.
-struct Plot {
-    title: &'static str,
-    caption: &'static str,
-    axis: &'static str,
-    read: fn(&SweepPoint) -> Option<f64>,
-    /// Whether delays are shown, which differ by powers of ten.
-    is_delay: bool,
-}
+/// A plot of a sweep: what it shows, how to read it, the name of its vertical axis, the figure of a rate, and whether
+/// delays are shown, which differ by powers of ten.
+struct Plot(
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&SweepPoint) -> Option<f64>,
+    bool,
+);
 
 const DELIVERED: &str = "delivered a second";
 
 const PLOTS: [Plot; 5] = [
-    Plot {
-        title: "Offered against delivered",
-        caption: "A mark is a rate, the median of its trials. On the dashed line everything that was sent arrived.",
-        axis: DELIVERED,
-        read: |point| point.delivered_per_second,
-        is_delay: false,
-    },
-    Plot {
-        title: "What a packet costs at each load",
-        caption: "CPU time of both cores over what was delivered, the median of the trials.",
-        axis: "CPU ns a packet",
-        read: |point| point.busy_ns_per_packet,
-        is_delay: false,
-    },
-    Plot {
-        title: "How long half of the datagrams take at most",
-        caption: "From the time that a datagram bears to the receiver's program, the median of the trials.",
-        axis: "one-way delay p50, us",
-        read: |point| Some(point.one_way_p50_ns? / 1e3),
-        is_delay: true,
-    },
-    Plot {
-        title: "How long 99 of 100 datagrams take at most",
-        caption: "The same of the slow ones.",
-        axis: "one-way delay p99, us",
-        read: |point| Some(point.one_way_p99_ns? / 1e3),
-        is_delay: true,
-    },
-    Plot {
-        title: "What another program on the receiver's core gets at each load",
-        caption: "The share of the receiver's core that a program gets which computes there, in runs of their own.",
-        axis: "left to a program, %",
-        read: |point| Some(100.0 * point.spinner_ratio?),
-        is_delay: false,
-    },
+    Plot(
+        "Offered against delivered",
+        "A mark is a rate, the median of its trials. On the dashed line everything that was sent arrived.",
+        DELIVERED,
+        |point| point.delivered_per_second,
+        false,
+    ),
+    Plot(
+        "What a packet costs at each load",
+        "CPU time of both cores over what was delivered, the median of the trials.",
+        "CPU ns a packet",
+        |point| point.busy_ns_per_packet,
+        false,
+    ),
+    Plot(
+        "How long half of the datagrams take at most",
+        "From the time that a datagram bears to the receiver's program, the median of the trials.",
+        "one-way delay p50, us",
+        |point| Some(point.one_way_p50_ns? / 1e3),
+        true,
+    ),
+    Plot(
+        "How long 99 of 100 datagrams take at most",
+        "The same of the slow ones.",
+        "one-way delay p99, us",
+        |point| Some(point.one_way_p99_ns? / 1e3),
+        true,
+    ),
+    Plot(
+        "What another program on the receiver's core gets at each load",
+        "The share of the receiver's core that a program gets which computes there, in runs of their own.",
+        "left to a program, %",
+        |point| Some(100.0 * point.spinner_ratio?),
+        false,
+    ),
 ];
 
 /// The plots that a sweep allows.
@@ -177,7 +168,8 @@ fn figures(sweep: &Sweep) -> impl Iterator<Item = Figure> {
 }
 
 /// A figure against what was offered; `None` when no rate has it.
-fn draw(sweep: &Sweep, plot: &Plot) -> Option<Figure> {
+fn draw(sweep: &Sweep, Plot(title, caption, axis, read, is_delay): &Plot) -> Option<Figure> {
+    let heading = *title;
     let unit = match sweep.unit {
         WorkUnit::Transactions => "transactions a second",
         WorkUnit::Datagrams | WorkUnit::Bytes => "packets a second",
@@ -186,34 +178,32 @@ fn draw(sweep: &Sweep, plot: &Plot) -> Option<Figure> {
     let looks = looks(&names.collect::<Vec<_>>());
     let series = sweep.settings.iter().zip(looks).map(|(setting, look)| {
         let points = setting.points.iter();
-        let points = points.filter_map(|it| Some((it.offered_per_second?, (plot.read)(it)?)));
+        let points = points.filter_map(|it| Some((it.offered_per_second?, read(it)?)));
         Series::of(&setting.setting, look, points.collect())
     });
     let series: Vec<Series> = series.collect();
     let offered = series.iter().flat_map(|one| &one.points);
     let offered = offered.map(|(offered, _)| *offered).reduce(f64::max)?;
     let most = values(&series).reduce(f64::max)?;
-    let title = format!("{}: {} against what was offered", sweep.sweep, plot.axis);
+    let title = format!("{}: {} against what was offered", sweep.sweep, axis);
     let x_name = format!("offered, {unit}");
     let x = (Axis::up_to(offered), x_name.as_str());
-    let svg = if plot.is_delay {
-        let least = values(&series).fold(most, f64::min);
-        joined(&title, x, (Axis::decades(least, most), plot.axis), &series)
-    } else {
-        let above = above_diagonal(LETTERS) - TOP;
-        let y = (Axis::up_to(most), plot.axis);
-        let mut curves = Curves::new(&title, x, y, above, series.len());
-        if plot.axis == DELIVERED {
-            curves.frame.diagonal(&mut curves.svg);
-        }
-        for one in &series {
-            curves.curve(one.points.iter().copied(), &stroke(one.look.colour));
-        }
-        curves.end(&series)
+    let least = values(&series).fold(most, f64::min);
+    let (y, above) = match is_delay {
+        true => (Axis::decades(least, most), 0.0),
+        false => (Axis::up_to(most), above_diagonal(LETTERS) - TOP),
     };
+    let mut curves = Curves::new(&title, x, (y, axis), above, series.len());
+    if *axis == DELIVERED {
+        curves.frame.diagonal(&mut curves.svg);
+    }
+    for one in &series {
+        curves.curve(one.points.iter().copied(), &stroke(one.look.colour));
+    }
+    let svg = curves.end(&series);
     let rows = series.iter().map(|one| one.row(figure));
     let head = ["setting", "offered: value"];
-    Some(Figure::new(plot.title, plot.caption, svg, head, rows))
+    Some(Figure::new(heading, *caption, svg, head, rows))
 }
 
 #[cfg(test)]

@@ -70,16 +70,10 @@ impl Trials<'_> {
 
     /// What all trials dropped in each step.
     fn dropped(&self) -> Vec<u64> {
-        let mut sums = Vec::new();
-        for series in &self.series {
-            for (index, dropped) in series.dropped().into_iter().enumerate() {
-                match sums.get_mut(index) {
-                    Some(sum) => *sum += dropped,
-                    None => sums.push(dropped),
-                }
-            }
-        }
-        sums
+        let all: Vec<Vec<u64>> = self.series.iter().map(|it| it.dropped()).collect();
+        let steps = all.iter().map(Vec::len).max().unwrap_or(0);
+        let sum = |step: usize| all.iter().filter_map(|one| one.get(step)).sum();
+        (0..steps).map(sum).collect()
     }
 
     /// The middles of the steps in which a trial dropped much.
@@ -130,12 +124,8 @@ pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let above = EVENTS * trials.len() as f64;
     let mut curves = Curves::new(&title, x, y, above, trials.len());
     for (index, one) in trials.iter().enumerate() {
-        events(
-            &mut curves.svg,
-            &curves.frame,
-            one,
-            TOP + EVENTS * index as f64,
-        );
+        let y = TOP + EVENTS * index as f64;
+        events(&mut curves.svg, &curves.frame, one, y);
     }
     for one in &trials {
         curves.svg.push_str("<g opacity=\"0.35\">\n");
@@ -158,17 +148,13 @@ pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
             (format!("{}: dropped, all trials", one.name), dropped),
         ]
     });
-    let times = medians
-        .iter()
-        .map(|median| median.iter().map(|(at, _)| *at));
+    let times = medians.iter();
+    let times = times.map(|median| median.iter().map(|(at, _)| *at));
     let (head, rows) = over_time(times, columns.collect());
-    Some(Figure::new(
-        "The rate within the trials",
-        rates_caption(&trials, step),
-        curves.end(&legend(&trials)),
-        head,
-        rows,
-    ))
+    let caption = rates_caption(&trials, step);
+    let svg = curves.end(&legend(&trials));
+    let title = "The rate within the trials";
+    Some(Figure::new(title, caption, svg, head, rows))
 }
 
 fn legend<'a>(trials: &[Trials<'a>]) -> Vec<Series<'a>> {
@@ -248,13 +234,8 @@ fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
     }
 }
 
-/// The middle of a step, and the shares of its time.
-#[derive(Clone, Copy)]
-struct Step {
-    at_seconds: f64,
-    busy: f64,
-    interrupts: f64,
-}
+/// The middle of a step, and the shares of its time: busy, and in interrupts.
+type Step = [f64; 3];
 
 /// How busy each core was within the trials, and how much of that it spent in interrupts. A point is the mean over all
 /// trials of a setting: one trial's step is too short for the kernel's clock tick to tell much of it.
@@ -290,59 +271,44 @@ fn steps(trials: &[&TrialSeries], core: u32) -> Vec<Step> {
         let here: Vec<[f64; 4]> = here.collect();
         let sum = |part: usize| here.iter().map(|figures| figures[part]).sum::<f64>();
         let seconds = sum(0);
-        (2 * here.len() >= trials.len() && seconds > 0.0).then(|| Step {
-            at_seconds: sum(1) / here.len() as f64,
-            // A tick may count time of the step before.
-            busy: (sum(2) / seconds).min(1.0),
-            interrupts: (sum(3) / seconds).min(1.0),
-        })
+        // A tick may count time of the step before.
+        let share = |part: usize| (sum(part) / seconds).min(1.0);
+        let is_known = 2 * here.len() >= trials.len() && seconds > 0.0;
+        is_known.then(|| [sum(1) / here.len() as f64, share(2), share(3)])
     };
     (0..longest.max().unwrap_or(0)).map_while(step).collect()
 }
 
-/// How a share of a step is read, and the width and the dashes of its line.
-type Line = (fn(&Step) -> f64, f64, &'static str);
+/// The shares of a step: their name, and the width and the dashes of their line.
+const SHARES: [(&str, f64, &str); 2] = [
+    ("busy", 3.0, ""),
+    ("interrupts", 1.5, " stroke-dasharray=\"5 4\""),
+];
 
 fn of_core(workload: &str, core: &str, curves: &[(&Trials, Vec<Step>)]) -> Option<Figure> {
     let steps = curves.iter().flat_map(|(_, steps)| steps);
-    let last = steps.map(|step| step.at_seconds).reduce(f64::max)?;
+    let last = steps.map(|[at, ..]| *at).reduce(f64::max)?;
     let title = format!("{workload}: use of {core} within the trials");
     let x = (Axis::up_to(last), SECONDS);
     let y = (Axis::up_to(100.0), "% of the core's time");
     let mut drawn = Curves::new(&title, x, y, 0.0, curves.len());
-    let lines: [Line; 2] = [
-        (|step| step.busy, 3.0, ""),
-        (|step| step.interrupts, 1.5, " stroke-dasharray=\"5 4\""),
-    ];
+    let mut columns = Vec::new();
     for (one, steps) in curves {
-        for (read, width, dashes) in lines {
+        for (share, (name, width, dashes)) in (1..).zip(SHARES) {
             let stroke = svg::stroke_of(one.look.colour, width) + dashes;
-            let points = steps.iter().map(|it| (it.at_seconds, 100.0 * read(it)));
-            drawn.curve(points, &stroke);
+            drawn.curve(steps.iter().map(|it| (it[0], 100.0 * it[share])), &stroke);
+            let cells = steps.iter().map(|it| percent(it[share]));
+            columns.push((format!("{}: {name}, %", one.name), cells.collect()));
         }
     }
-    let legend = curves
-        .iter()
-        .map(|(one, _)| Series::of(one.name, one.look, Vec::new()));
-    let columns = curves.iter().flat_map(|(one, steps)| {
-        let cells = |read: fn(&Step) -> f64| steps.iter().map(|it| percent(read(it))).collect();
-        [
-            (format!("{}: busy, %", one.name), cells(|step| step.busy)),
-            (
-                format!("{}: interrupts, %", one.name),
-                cells(|step| step.interrupts),
-            ),
-        ]
-    });
+    let legend = curves.iter();
+    let legend = legend.map(|(one, _)| Series::of(one.name, one.look, Vec::new()));
     let times = curves.iter();
-    let times = times.map(|(_, steps)| steps.iter().map(|step| step.at_seconds));
-    let (head, rows) = over_time(times, columns.collect());
-    Some(Figure::new(
-        format!("Use of {core} within the trials"),
-        "The mean of the trials: a bold line is the share of time in which the core worked, a dashed one what of it \
-         were interrupts. By the kernel's clock tick: work in step with the tick is misjudged.",
-        drawn.end(&legend.collect::<Vec<_>>()),
-        head,
-        rows,
-    ))
+    let times = times.map(|(_, steps)| steps.iter().map(|[at, ..]| *at));
+    let (head, rows) = over_time(times, columns);
+    let title = format!("Use of {core} within the trials");
+    let caption = "The mean of the trials: a bold line is the share of time in which the core worked, a dashed one what of \
+                   it were interrupts. By the kernel's clock tick: work in step with the tick is misjudged.";
+    let svg = drawn.end(&legend.collect::<Vec<_>>());
+    Some(Figure::new(title, caption, svg, head, rows))
 }

@@ -11,6 +11,7 @@ use nicpoll_model::{
 
 use super::comparisons;
 use super::trials::{Group, middle};
+use crate::lists::joined;
 use crate::page::{Align, Block, Figure, Ink, Part, Row, Table};
 
 /// Width of the widest label.
@@ -37,15 +38,13 @@ pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec
         return;
     }
     let names = study.settings.iter().map(|facts| facts.setting.clone());
-    let mut table = Table::new("median of trials", names, Align::Right);
-    table.label = LABEL;
-    table.rows.extend(traffic_rows(facts.unit, &groups));
-    table.rows.extend(cpu_rows(study, &groups));
-    table.rows.extend(cost_rows(facts.unit, &groups));
-    table
-        .rows
-        .extend(findings_rows(study, workload, facts.unit));
-    table.rows.extend(loss_rows(&groups));
+    let rows = traffic_rows(facts.unit, &groups).into_iter();
+    let rows = rows
+        .chain(cpu_rows(study, &groups))
+        .chain(cost_rows(facts.unit, &groups))
+        .chain(findings_rows(study, workload, facts.unit))
+        .chain(loss_rows(&groups));
+    let table = Table::new("median of trials", names, Align::Right).with(LABEL, rows);
     let compared = comparisons::table(study, facts).into_iter();
     let tables = [table].into_iter().chain(compared);
     let blocks = tables.flat_map(|table| [Block::Blank, Block::Table(table)]);
@@ -59,12 +58,15 @@ fn median_row(label: &str, groups: &[Group], read: impl Fn(&TrialFigures) -> Opt
     Row::plain(label, medians.map(figure_or_missing))
 }
 
-/// The medians of figures; no row for what none of the settings has.
-fn measured_rows<'a>(
-    figures: &'a [(&str, Read)],
-    groups: &'a [Group],
-) -> impl Iterator<Item = Row> + 'a {
-    let is_measured = |(_, read): &&(&str, Read)| groups.iter().any(|it| it.range(read).is_some());
+/// The medians of figures.
+fn median_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = Row> {
+    let figures = figures.iter();
+    figures.map(|(label, read)| median_row(label, groups, read))
+}
+
+/// The same; no row for what none of the settings has.
+fn measured_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = Row> {
+    let is_measured = |(_, read): &&Reading| groups.iter().any(|it| it.range(read).is_some());
     let measured = figures.iter().filter(is_measured);
     measured.map(|(label, read)| median_row(label, groups, read))
 }
@@ -87,7 +89,10 @@ fn spread_rows(
 
 fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     if unit == WorkUnit::Transactions {
-        return round_trip_rows(groups);
+        let rate = spread_rows("transactions/s", groups, |trial| {
+            Some(trial.round_trip?.transactions_per_second)
+        });
+        return rate.chain(median_rows(&ROUND_TRIPS, groups)).collect();
     }
     let delivered = |trial: &TrialFigures| Some(trial.delivered_bits_per_second);
     let medians = groups.iter().filter_map(|group| group.median(delivered));
@@ -96,41 +101,67 @@ fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
         false => ("Mbit/s", 1e6),
     };
     let label = format!("delivered, {unit}");
-    let mut rows = Vec::new();
-    rows.extend(spread_rows(&label, groups, |trial| {
-        Some(trial.delivered_bits_per_second / scale)
-    }));
-    rows.extend(spread_rows("delivered, packets/s", groups, |trial| {
-        trial.delivered_packets_per_second
-    }));
-    let line: [(&str, Read); 1] = [("delivered, % of the line", |trial| {
-        Some(trial.delivered_line_ratio? * 100.0)
-    })];
-    rows.extend(measured_rows(&line, groups));
-    rows.push(median_row("offered, packets/s", groups, |trial| {
-        trial.sender.packets_per_second
-    }));
-    rows.push(loss_row(groups));
-    rows.push(median_row("jitter, us", groups, |trial| {
-        Some(trial.jitter_seconds? * 1e6)
-    }));
-    rows.extend(measured_rows(&RECEIVER, groups));
-    rows
+    let bits = spread_rows(&label, groups, |it| {
+        Some(it.delivered_bits_per_second / scale)
+    });
+    let packets = spread_rows("delivered, packets/s", groups, |it| {
+        it.delivered_packets_per_second
+    });
+    bits.chain(packets)
+        .chain(measured_rows(&LINE, groups))
+        .chain(median_rows(&OFFERED, groups))
+        .chain([loss_row(groups)])
+        .chain(median_rows(&JITTER, groups))
+        .chain(measured_rows(&RECEIVER, groups))
+        .collect()
 }
 
+/// A label, and how its figure is read.
+type Reading<'a> = (&'a str, Read);
+
+const ROUND_TRIPS: [Reading; 3] = [
+    ("round trip p50, us", |it| {
+        us(it.round_trip?.quantiles.p50_ns?)
+    }),
+    ("round trip p99, us", |it| {
+        us(it.round_trip?.quantiles.p99_ns?)
+    }),
+    ("round trip p99.9, us", |it| {
+        us(it.round_trip?.quantiles.p999_ns?)
+    }),
+];
+const LINE: [Reading; 1] = [("delivered, % of the line", |it| {
+    Some(it.delivered_line_ratio? * 100.0)
+})];
+const OFFERED: [Reading; 1] = [("offered, packets/s", |it| it.sender.packets_per_second)];
+const JITTER: [Reading; 1] = [("jitter, us", |it| Some(it.jitter_seconds? * 1e6))];
 /// What only some workloads measure at their receiver.
-const RECEIVER: [(&str, Read); 4] = [
-    ("one-way delay p50, us", |trial| one_way_us(trial, 0.5)),
-    ("one-way delay p99, us", |trial| one_way_us(trial, 0.99)),
-    ("one-way delay p99.9, us", |trial| one_way_us(trial, 0.999)),
-    ("other program, % of CPU", |trial| {
-        Some(100.0 * trial.spinner?.cpu_ratio)
+const RECEIVER: [Reading; 4] = [
+    ("one-way delay p50, us", |it| one_way_us(it, 0.5)),
+    ("one-way delay p99, us", |it| one_way_us(it, 0.99)),
+    ("one-way delay p99.9, us", |it| one_way_us(it, 0.999)),
+    ("other program, % of CPU", |it| {
+        Some(100.0 * it.spinner?.cpu_ratio)
+    }),
+];
+const COSTS: [Reading; 5] = [
+    ("context switches/s", |it| {
+        Some(it.context_switches_per_second)
+    }),
+    ("polls/s", |it| it.polls_per_second),
+    ("rounds/s", |it| it.rounds_per_second),
+    ("packets per poll", |it| it.packets_per_poll),
+    ("gro_flush_timeout, us", |it| {
+        us(it.calibration.as_ref()?.gro_flush_timeout_ns)
     }),
 ];
 
+fn us(ns: u64) -> Option<f64> {
+    Some(ns as f64 / 1e3)
+}
+
 fn one_way_us(trial: &TrialFigures, share: f64) -> Option<f64> {
-    let delays = trial.one_way_delays.as_ref()?;
-    Some(delays.quantile_ns(share)? as f64 / 1e3)
+    us(trial.one_way_delays.as_ref()?.quantile_ns(share)?)
 }
 
 /// The median loss of each setting. That none was seen is not a loss of 0.
@@ -141,26 +172,6 @@ fn loss_row(groups: &[Group]) -> Row {
         losses => figure_or_missing(middle(losses).map(|loss| loss * 100.0)),
     };
     Row::plain("loss, %", groups.iter().map(cell))
-}
-
-fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
-    let quantiles: [(&str, Read); 3] = [
-        ("round trip p50, us", |trial| {
-            Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3)
-        }),
-        ("round trip p99, us", |trial| {
-            Some(trial.round_trip?.quantiles.p99_ns? as f64 / 1e3)
-        }),
-        ("round trip p99.9, us", |trial| {
-            Some(trial.round_trip?.quantiles.p999_ns? as f64 / 1e3)
-        }),
-    ];
-    let rate = spread_rows("transactions/s", groups, |trial| {
-        Some(trial.round_trip?.transactions_per_second)
-    });
-    let quantiles = quantiles.iter();
-    let quantiles = quantiles.map(|(label, read)| median_row(label, groups, read));
-    rate.chain(quantiles).collect()
 }
 
 /// Reads one state's share.
@@ -186,8 +197,8 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
     }
     let mut rows = Vec::new();
     for cores in cores(groups).chunks(CORES_A_GROUP) {
-        let names: Vec<String> = cores.iter().map(|core| core_name(study, *core)).collect();
-        let title = format!("{}: % of time, {}", names.join(" | "), source.name());
+        let names = joined(cores.iter().map(|core| core_name(study, *core)), " | ");
+        let title = format!("{names}: % of time, {}", source.name());
         rows.push(Row::group(title, Ink::Plain));
         for (label, states, read) in &states {
             let groups = groups.iter();
@@ -213,12 +224,13 @@ pub fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
 /// A core and what ran there.
 pub fn core_name(study: &Study, core: u32) -> String {
     let lab = &study.lab;
-    match (core == lab.sender_cpu, core == lab.receiver_cpu) {
-        (true, true) => format!("CPU {core} (sender and receiver)"),
-        (true, false) => format!("CPU {core} (sender)"),
-        (false, true) => format!("CPU {core} (receiver)"),
-        (false, false) => format!("CPU {core}"),
-    }
+    let what = match (core == lab.sender_cpu, core == lab.receiver_cpu) {
+        (true, true) => " (sender and receiver)",
+        (true, false) => " (sender)",
+        (false, true) => " (receiver)",
+        (false, false) => "",
+    };
+    format!("CPU {core}{what}")
 }
 
 /// How CPU time was measured: in one way throughout a study. A study without good trials shows none.
@@ -238,35 +250,21 @@ fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> Str
         });
         format!("{:>3}", share.map_or(String::from(MISSING), percent))
     });
-    shares.collect::<Vec<_>>().join(" | ")
+    joined(shares, " | ")
 }
 
-fn cost_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
-    let source = source(groups).name();
-    let (what, read): (&str, Read) = match unit {
+fn cost_rows(unit: WorkUnit, groups: &[Group]) -> impl Iterator<Item = Row> {
+    let (what, read): Reading = match unit {
         // The counter is a byte's; a byte's share is too small a figure to read.
-        WorkUnit::Bytes => ("KiB", |trial| {
-            Some(trial.cpu.as_ref()?.busy_ns_per_byte? * 1024.0)
+        WorkUnit::Bytes => ("KiB", |it| {
+            Some(it.cpu.as_ref()?.busy_ns_per_byte? * 1024.0)
         }),
         WorkUnit::Transactions => ("transaction", |it| it.cpu.as_ref()?.busy_ns_per_packet),
         WorkUnit::Datagrams => ("packet", |it| it.cpu.as_ref()?.busy_ns_per_packet),
     };
-    let time = format!("CPU ns/{what}, {source}");
-    let costs: [(&str, Read); 6] = [
-        (&time, read),
-        ("context switches/s", |trial| {
-            Some(trial.context_switches_per_second)
-        }),
-        ("polls/s", |trial| trial.polls_per_second),
-        ("rounds/s", |trial| trial.rounds_per_second),
-        ("packets per poll", |trial| trial.packets_per_poll),
-        ("gro_flush_timeout, us", |trial| {
-            Some(trial.calibration.as_ref()?.gro_flush_timeout_ns as f64 / 1e3)
-        }),
-    ];
-    let costs = costs.iter();
-    let rows = costs.map(|(label, read)| median_row(label, groups, read));
-    rows.collect()
+    let time = format!("CPU ns/{what}, {}", source(groups).name());
+    let time = median_row(&time, groups, read);
+    iter::once(time).chain(median_rows(&COSTS, groups))
 }
 
 /// What happened in the trials of a workload, setting by setting; a row in which no setting has anything is left out.
@@ -308,16 +306,9 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
     for (label, read) in SHARES {
         if has(&|it| read(it).is_some()) {
             rows.push(row(label, &|it| {
-                let Shares {
-                    median_ratio,
-                    max_ratio,
-                    ..
-                } = read(it)?;
-                Some(format!(
-                    "{} (most {})",
-                    percent(median_ratio),
-                    percent(max_ratio)
-                ))
+                let shares = read(it)?;
+                let [median, most] = [shares.median_ratio, shares.max_ratio].map(percent);
+                Some(format!("{median} (most {most})"))
             }));
         }
     }
@@ -372,59 +363,56 @@ fn uneven_rates(study: &Study, workload: &str) -> Vec<String> {
 /// What is found within the trials, and what their mean hides of it.
 fn within_trials(findings: &SettingFindings) -> Option<String> {
     let rate = findings.rate_within_trials?;
-    let SettingFindings {
-        workload, setting, ..
-    } = findings;
-    let what = match rate.found? {
-        Unevenness::Step => {
-            let after = rate.step_at_seconds.map_or(MISSING.into(), millis);
-            let change = changed(rate)?;
-            format!("changes once, after {after} s: it is {change} from there on")
-        }
-        Unevenness::Drift => {
-            let change = changed(rate)?;
-            format!("drifts: it is {change} in the last third than in the first")
-        }
-        Unevenness::Swings => {
-            let size = percent(rate.size_ratio?);
-            format!("goes up and down by {size} % either way, slowly as in a sawtooth")
-        }
-    };
+    let after = rate.step_at_seconds.map_or(MISSING.into(), millis);
+    let what = unevenness(
+        rate,
+        |change| format!("changes once, after {after} s: it is {change} from there on"),
+        "",
+        "slowly as in a sawtooth",
+    )?;
+    let (workload, setting, trials) = (&findings.workload, &findings.setting, rate.trials);
     Some(format!(
-        "Within the trials of {workload} under {setting} the rate {what} ({} trials tested together). A trial's figure \
-         is the mean of all of it.",
-        rate.trials
+        "Within the trials of {workload} under {setting} the rate {what} ({trials} trials tested together). A trial's \
+         figure is the mean of all of it."
     ))
 }
 
 /// What is found from trial to trial.
 fn over_trials(findings: &SettingFindings) -> Option<String> {
     let rate = findings.rate_over_trials?;
-    let SettingFindings {
-        workload, setting, ..
-    } = findings;
-    let what = match rate.found? {
-        Unevenness::Step => {
-            let block = rate.step_at_block;
-            let block = block.map_or(MISSING.into(), |it| it.to_string());
-            let change = changed(rate)?;
-            format!("changes once: it is {change} from block {block} on")
-        }
-        Unevenness::Drift => {
-            let change = changed(rate)?;
-            format!("drifts: it is {change} in the last third of the blocks than in the first")
-        }
-        Unevenness::Swings => {
-            let size = percent(rate.size_ratio?);
-            format!(
-                "goes up and down by {size} % either way, and trials next to each other are alike"
-            )
-        }
-    };
+    let block = rate.step_at_block;
+    let block = block.map_or(MISSING.into(), |it| it.to_string());
+    let what = unevenness(
+        rate,
+        |change| format!("changes once: it is {change} from block {block} on"),
+        " of the blocks",
+        "and trials next to each other are alike",
+    )?;
+    let (workload, setting) = (&findings.workload, &findings.setting);
     Some(format!(
         "From trial to trial the rate of {workload} under {setting} {what}. Comparisons are made within blocks, which \
          leaves out what befalls all settings alike; the median of the trials has it in it."
     ))
+}
+
+/// What a rate does: how a step is told, what has thirds, and how it goes up and down.
+fn unevenness(
+    rate: RateOverTime,
+    step: impl Fn(String) -> String,
+    of: &str,
+    swings: &str,
+) -> Option<String> {
+    Some(match rate.found? {
+        Unevenness::Step => step(changed(rate)?),
+        Unevenness::Drift => {
+            let change = changed(rate)?;
+            format!("drifts: it is {change} in the last third{of} than in the first")
+        }
+        Unevenness::Swings => {
+            let size = percent(rate.size_ratio?);
+            format!("goes up and down by {size} % either way, {swings}")
+        }
+    })
 }
 
 /// Seconds to the millisecond.
@@ -487,11 +475,9 @@ impl Sums {
             delivered: ledgers().map(|ledger| ledger.delivered()).sum(),
             lost,
             residual: ledgers()
-                .map(|ledger| ledger.residual_packets.or(ledger.residual_bytes))
+                .map(|it| it.residual_packets.or(it.residual_bytes))
                 .sum(),
-            duplicates: ledgers()
-                .filter_map(|ledger| ledger.duplicate_packets)
-                .sum(),
+            duplicates: ledgers().filter_map(|it| it.duplicate_packets).sum(),
         })
     }
 

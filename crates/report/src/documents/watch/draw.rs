@@ -134,11 +134,11 @@ fn draw_tables(frame: &mut Frame, tables: [WatchTable; 7], selected: usize, area
 }
 
 fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, area: Rect) {
-    let fit = table.rows_in(area.height);
-    let columns = table.columns_in(area.width);
-    let left_out = table.head.len() - columns.widths.len().min(table.head.len());
+    let (has_title, has_head) = table.rows_in(area.height);
+    let (widths, spacing) = table.columns_in(area.width);
+    let left_out = table.head.len() - widths.len().min(table.head.len());
     let mut block = Block::new();
-    if fit.has_title {
+    if has_title {
         let title = match left_out {
             0 => table.title.clone(),
             _ => format!("{} ({left_out} columns do not fit)", table.title),
@@ -158,17 +158,17 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
         })
     };
     let rows = table.rows.iter().map(|row| {
-        let cells = row.iter().take(columns.widths.len()).enumerate();
+        let cells = row.iter().take(widths.len()).enumerate();
         Row::new(cells.map(|(column, text)| cell(column, text)))
     });
-    let mut drawn = Table::new(rows, columns.widths.iter().copied());
-    if fit.has_head {
-        let head = table.head.iter().take(columns.widths.len()).enumerate();
+    let mut drawn = Table::new(rows, widths.iter().copied());
+    if has_head {
+        let head = table.head.iter().take(widths.len()).enumerate();
         let head = Row::new(head.map(|(column, text)| cell(column, text)));
         drawn = drawn.header(head.style(Style::new().add_modifier(Modifier::DIM)));
     }
     let drawn = drawn
-        .column_spacing(columns.spacing)
+        .column_spacing(spacing)
         .row_highlight_style(Modifier::REVERSED)
         .block(block);
     let mut state = TableState::new().with_selected(selected);
@@ -185,24 +185,6 @@ const HEAD: u16 = 1;
 /// A table of so many lines has its title and head even if not all rows fit: somebody can scroll those.
 const SCROLLED_LINES: u16 = 6;
 
-/// How a table is fitted into a width.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ColumnFit {
-    /// Width of each column that is shown; those after them are left out.
-    widths: Vec<u16>,
-    /// Between columns.
-    spacing: u16,
-}
-
-/// Which parts of a table are shown besides its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RowFit {
-    /// Whether it has a line for its title.
-    has_title: bool,
-    /// Whether it has a line for the words over its columns.
-    has_head: bool,
-}
-
 impl WatchTable {
     /// Lines that it takes with title, head and all rows; without rows a word stands in their place.
     fn lines(&self) -> u16 {
@@ -217,8 +199,8 @@ impl WatchTable {
     }
 
     /// Columns for a width: as wide as the widest text of each. Where that is too much the first is cut, then they stand
-    /// closer, then the last ones are left out.
-    fn columns_in(&self, available: u16) -> ColumnFit {
+    /// closer, then the last ones are left out. Returns the widths of those that are shown, and the blanks between them.
+    fn columns_in(&self, available: u16) -> (Vec<u16>, u16) {
         let width = |(column, head): (usize, &&str)| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
             cells.max().unwrap_or(0).max(head.chars().count()) as u16
@@ -227,24 +209,21 @@ impl WatchTable {
         loop {
             for spacing in SPACINGS {
                 if let Some(widths) = with_first_cut(&widths, spacing, available) {
-                    return ColumnFit { widths, spacing };
+                    return (widths, spacing);
                 }
             }
             if widths.len() <= 1 {
-                let spacing = SPACINGS[0];
-                return ColumnFit { widths, spacing };
+                return (widths, SPACINGS[0]);
             }
             widths.pop();
         }
     }
 
-    /// What is shown in so many lines.
-    fn rows_in(&self, lines: u16) -> RowFit {
+    /// Whether in so many lines there is one for the title, and one for the words over the columns.
+    fn rows_in(&self, lines: u16) -> (bool, bool) {
         let rows = self.row_lines().max(1);
-        RowFit {
-            has_title: lines > rows || lines >= SCROLLED_LINES,
-            has_head: lines > rows.saturating_add(TITLE) || lines >= SCROLLED_LINES,
-        }
+        let has_more = |than: u16| lines > than || lines >= SCROLLED_LINES;
+        (has_more(rows), has_more(rows.saturating_add(TITLE)))
     }
 }
 
@@ -422,31 +401,27 @@ mod fitting {
     fn no_figure_is_cut_at_any_width() {
         let table = table();
         for available in 0..90 {
-            let fit = table.columns_in(available);
-            let gaps = fit.spacing * (fit.widths.len() as u16 - 1);
-            let taken = fit.widths.iter().sum::<u16>() + gaps;
-            if fit.widths.len() > 1 {
-                assert!(taken <= available, "{available}: {fit:?}");
+            let (widths, spacing) = table.columns_in(available);
+            let gaps = spacing * (widths.len() as u16 - 1);
+            let taken = widths.iter().sum::<u16>() + gaps;
+            if widths.len() > 1 {
+                assert!(taken <= available, "{available}: {widths:?}");
             }
-            for (column, width) in fit.widths.iter().enumerate().skip(table.figures_from) {
+            for (column, width) in widths.iter().enumerate().skip(table.figures_from) {
                 let cells = table.rows.iter().map(|row| row[column].len() as u16);
-                assert!(cells.max() <= Some(*width), "{available}: {fit:?}");
+                assert!(cells.max() <= Some(*width), "{available}: {widths:?}");
             }
         }
-        assert_eq!(table.columns_in(90).spacing, 2);
-        assert_eq!(table.columns_in(53).widths.len(), 8);
+        assert_eq!(table.columns_in(90).1, 2);
+        assert_eq!(table.columns_in(53).0.len(), 8);
     }
 
     #[test]
     fn rows_come_before_heads_and_titles() {
         let table = table();
-        let fit = |lines| {
-            let fit = table.rows_in(lines);
-            (fit.has_title, fit.has_head)
-        };
-        assert_eq!(fit(2), (false, false));
-        assert_eq!(fit(3), (true, false));
-        assert_eq!(fit(4), (true, true));
+        assert_eq!(table.rows_in(2), (false, false));
+        assert_eq!(table.rows_in(3), (true, false));
+        assert_eq!(table.rows_in(4), (true, true));
     }
 
     #[test]
