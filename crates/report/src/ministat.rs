@@ -91,13 +91,8 @@ impl<'a> Set<'a> {
     }
 
     fn line(&self, symbol: char) -> String {
-        let figures = [
-            self.min(),
-            self.max(),
-            self.median(),
-            self.mean,
-            self.deviation(),
-        ];
+        let [min, max] = [self.min(), self.max()];
+        let figures = [min, max, self.median(), self.mean, self.deviation()];
         let figures = figures.map(|figure| format!(" {:>13}", general(figure, 8)));
         format!("{symbol} {:3}{}\n", self.points.len(), figures.concat())
     }
@@ -230,24 +225,18 @@ fn bar(sets: &[&Set<'_>], scale: &Scale, width: usize) -> String {
     let mut bar = vec![' '; width];
     for set in sets {
         let (mean, deviation) = (set.mean, set.deviation());
-        let mut put = |value: f64, mark: char| bar[scale.column(value).min(width - 1)] = mark;
-        put(mean + deviation, '|');
-        put(mean - deviation, '|');
-        let (low, high) = (
-            scale.column(mean - deviation),
-            scale.column(mean + deviation),
-        );
-        for cell in bar
-            .iter_mut()
-            .take(high)
-            .skip(low + 1)
-            .filter(|cell| **cell == ' ')
-        {
-            *cell = '_';
+        let at = |value: f64| scale.column(value).min(width - 1);
+        let ends = [mean - deviation, mean + deviation];
+        for end in ends {
+            bar[at(end)] = '|';
         }
-        let mut put = |value: f64, mark: char| bar[scale.column(value).min(width - 1)] = mark;
-        put(set.median(), 'M');
-        put(mean, 'A');
+        let [low, high] = ends.map(|end| scale.column(end));
+        let between = bar.iter_mut().take(high).skip(low + 1);
+        between
+            .filter(|cell| **cell == ' ')
+            .for_each(|cell| *cell = '_');
+        bar[at(set.median())] = 'M';
+        bar[at(mean)] = 'A';
     }
     bar.into_iter().collect()
 }

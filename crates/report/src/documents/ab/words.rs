@@ -11,6 +11,7 @@ use nicpoll_model::numbers::{aligned, duration_text, figure, percent, span};
 
 use super::plan::stands_for;
 use crate::fields::told;
+use crate::lists::joined;
 
 /// Every sentence, the verdict first.
 pub fn answer(compared: &LiveAb) -> Vec<String> {
@@ -56,33 +57,36 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
         difference.cores_high,
     ];
     let of_all = figure(cpu.reference_cores);
-    match verdict.without_weight() {
+    let verdict = verdict.without_weight();
+    // What is saved is told as more than 0.
+    let sign = if verdict == Verdict::Better {
+        -1.0
+    } else {
+        1.0
+    };
+    let mut ends = ends.map(|cores| sign * cores);
+    if verdict == Verdict::Better {
+        ends.reverse();
+    }
+    let thresholds: &[f64] = match verdict {
+        Verdict::Equivalent => &[],
+        _ => &[0.0],
+    };
+    let [low, middle, high] = aligned(ends, thresholds);
+    let cores = format!("{middle} cores [{low}, {high}]");
+    let share = percent(sign * difference.cores / cpu.reference_cores);
+    let packet = a_packet(cpu, sign);
+    match verdict {
         Verdict::Better => {
-            let [high, middle, low] = aligned(ends.map(|cores| -cores), &[0.0]);
-            let share = percent(-difference.cores / cpu.reference_cores);
-            let packet = a_packet(cpu, -1.0);
-            format!(
-                "{judged} saves {middle} cores [{low}, {high}] {at}: {share} % of {of_all}{packet}."
-            )
+            format!("{judged} saves {cores} {at}: {share} % of {of_all}{packet}.")
         }
         Verdict::Worse => {
-            let [low, middle, high] = aligned(ends, &[0.0]);
-            let share = percent(difference.cores / cpu.reference_cores);
-            let packet = a_packet(cpu, 1.0);
-            format!(
-                "{judged} costs {middle} cores [{low}, {high}] {at}: {share} % more than {of_all}{packet}."
-            )
+            format!("{judged} costs {cores} {at}: {share} % more than {of_all}{packet}.")
         }
         Verdict::Equivalent => {
-            let [low, middle, high] = aligned(ends, &[]);
-            format!(
-                "{judged} makes no difference of {margin} % or more: {middle} cores [{low}, {high}] of {of_all} {at}."
-            )
+            format!("{judged} makes no difference of {margin} % or more: {cores} of {of_all} {at}.")
         }
-        _ => {
-            let [low, middle, high] = aligned(ends, &[0.0]);
-            format!("No difference proven: {middle} cores [{low}, {high}] of {of_all} {at}.")
-        }
+        _ => format!("No difference proven: {cores} of {of_all} {at}."),
     }
 }
 
@@ -116,33 +120,29 @@ fn about_load(compared: &LiveAb, verdict: Verdict, load: &AbLoad) -> Option<Stri
 }
 
 fn reason(compared: &LiveAb, why: AbNoVerdict) -> String {
-    let plan = &compared.plan;
+    let cpu = compared.answer.cpu;
+    let pairs = cpu.map_or(0, |cpu| cpu.pairs);
     let because = match why {
         AbNoVerdict::Aborted => {
             let text = compared.end.text.as_deref();
-            format!(
-                "the run was given up and everything put back: {}",
-                text.unwrap_or("something happened to the traffic")
-            )
+            let text = text.unwrap_or("something happened to the traffic");
+            format!("the run was given up and everything put back: {text}")
         }
         AbNoVerdict::NoCpuTime => String::from(
             "CPU time could not be counted exactly (nicpoll doctor says what it takes)",
         ),
         AbNoVerdict::NoTraffic => String::from("the interface carried nothing"),
         AbNoVerdict::BelowCounting => {
-            let cpu = compared.answer.cpu;
+            let below = cpu.map_or(0, |cpu| cpu.pairs_below_counting);
             format!(
-                "what the traffic costs is below what counting costs, in {} of {} pairs of blocks: such a comparison \
-                 takes more traffic",
-                cpu.map_or(0, |cpu| cpu.pairs_below_counting),
-                cpu.map_or(0, |cpu| cpu.pairs)
+                "what the traffic costs is below what counting costs, in {below} of {pairs} pairs of blocks: such a \
+                 comparison takes more traffic"
             )
         }
-        AbNoVerdict::TooFewPairs => format!(
-            "{} pairs of blocks count, and it takes {}",
-            compared.answer.cpu.map_or(0, |cpu| cpu.pairs),
-            plan.pairs_min
-        ),
+        AbNoVerdict::TooFewPairs => {
+            let least = compared.plan.pairs_min;
+            format!("{pairs} pairs of blocks count, and it takes {least}")
+        }
         AbNoVerdict::CarryOver => carried(compared),
         AbNoVerdict::NoFit => {
             String::from("one pair alone has another load, so nothing can be said at equal load")
@@ -174,17 +174,13 @@ fn price(compared: &LiveAb) -> Option<String> {
         low.is_some_and(|low| low > 1.0)
     };
     let one = |delay: &AbDelayAnswer| {
-        format!(
-            "{}, {} {} instead of {}",
-            delay.kind.name(),
-            quantile(delay.quantile),
-            time(delay.judged_ns),
-            time(delay.reference_ns)
-        )
+        let (name, quantile) = (delay.kind.name(), quantile(delay.quantile));
+        let [judged, reference] = [delay.judged_ns, delay.reference_ns].map(time);
+        format!("{name}, {quantile} {judged} instead of {reference}")
     };
     let delays = compared.answer.delays.iter();
-    let longer: Vec<String> = delays.filter(is_longer).map(one).collect();
-    (!longer.is_empty()).then(|| format!("The price is delay: {}.", longer.join("; ")))
+    let longer = joined(delays.filter(is_longer).map(one), "; ");
+    (!longer.is_empty()).then(|| format!("The price is delay: {longer}."))
 }
 
 /// How long it would take to know more, where that is the question.
@@ -194,11 +190,10 @@ fn more_time(compared: &LiveAb) -> Option<String> {
         || answer.no_verdict == [AbNoVerdict::TooFewPairs];
     let needed = answer.cpu?.time_needed?;
     let is_more = needed.pairs > answer.cpu?.pairs;
+    let (time, cores) = (span(needed.seconds), figure(needed.aim_cores));
     (is_open && is_more).then(|| {
         format!(
-            "With this scatter it takes about {} to know the difference at equal load to {} cores either way.",
-            span(needed.seconds),
-            figure(needed.aim_cores)
+            "With this scatter it takes about {time} to know the difference at equal load to {cores} cores either way."
         )
     })
 }

@@ -188,12 +188,11 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
         ("  irq + softirq", cores_of, |cpu| cpu.irq + cpu.softirq),
         ("  idle", cores_of, |cpu| cpu.idle),
     ];
-    match source {
-        CpuSource::Exact => states.extend::<[(&str, States, Share); 2]>([
-            ("  steal, sampled", sampled, |cpu| cpu.steal),
-            ("  busy, sampled", sampled, CpuStates::busy),
-        ]),
-        CpuSource::TickSampled => states.push(("  steal", cores_of, |cpu| cpu.steal)),
+    if source == CpuSource::Exact {
+        states.push(("  steal, sampled", sampled, |cpu| cpu.steal));
+        states.push(("  busy, sampled", sampled, CpuStates::busy));
+    } else {
+        states.push(("  steal", cores_of, |cpu| cpu.steal));
     }
     let mut rows = Vec::new();
     for cores in cores(groups).chunks(CORES_A_GROUP) {
