@@ -32,29 +32,22 @@ impl<'a> Near<'a> {
     /// The trial that a place stands in, behind, or before.
     pub fn to(&self, place: &SourcePlace) -> Option<usize> {
         let after = self.by_place.partition_point(|(it, _)| it < place);
-        let before = after.checked_sub(1).map(|at| self.by_place[at]);
-        let before = before.filter(|(it, _)| it.file == place.file);
-        let next = self
-            .by_place
-            .get(after)
-            .filter(|(it, _)| it.file == place.file);
-        let before = before.filter(|(it, _)| !self.settings.changes_between(it, place));
-        let next = next.filter(|(it, _)| !self.settings.changes_between(place, it));
-        match (before, next) {
-            (Some((one, index)), Some((other, next))) => {
-                let behind = place.start_byte.saturating_sub(one.end_byte);
-                let ahead = other.start_byte.saturating_sub(place.end_byte);
-                // What follows a test is of that test, unless it stands far off.
-                Some(if behind <= FAR_BYTES.max(ahead) {
-                    index
-                } else {
-                    *next
-                })
-            }
-            (one, other) => one
-                .map(|(_, index)| index)
-                .or(other.map(|(_, index)| *index)),
+        let at = |at: usize| {
+            let found = self.by_place.get(at);
+            found.filter(|(it, _)| it.file == place.file)
+        };
+        let changes = |one, other| self.settings.changes_between(one, other);
+        let before = after.checked_sub(1).and_then(at);
+        let before = before.filter(|(it, _)| !changes(it, place));
+        let next = at(after).filter(|(it, _)| !changes(place, it));
+        if let (Some((one, index)), Some((other, next))) = (before, next) {
+            let behind = place.start_byte.saturating_sub(one.end_byte);
+            let ahead = other.start_byte.saturating_sub(place.end_byte);
+            // What follows a test is of that test, unless it stands far off.
+            let is_near = behind <= FAR_BYTES.max(ahead);
+            return Some(if is_near { *index } else { *next });
         }
+        before.or(next).map(|(_, index)| *index)
     }
 }
 
@@ -106,13 +99,10 @@ fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &HostNames) -> Option<S
         }
         // Where the text has two hosts, the one that is not the one is the other.
         let is_host = |end: &Option<String>| end.as_ref().is_some_and(|it| hosts.has(it));
-        return match (
-            hosts.count(),
-            is_host(&trial.sender),
-            is_host(&trial.receiver),
-        ) {
-            (2, true, false) => Some(Side::Receiver),
-            (2, false, true) => Some(Side::Sender),
+        let known = [&trial.sender, &trial.receiver].map(is_host);
+        return match (hosts.count(), known) {
+            (2, [true, false]) => Some(Side::Receiver),
+            (2, [false, true]) => Some(Side::Sender),
             _ => None,
         };
     }
@@ -142,11 +132,9 @@ pub fn differences(trials: &mut [ImportedTrial], read: &[Read]) {
             let Some((trial, side)) = test_between(trials, before, after, host) else {
                 continue;
             };
-            let counts = [before, after].map(|it| count(&it.value));
-            let [Some(from), Some(to)] = counts else {
-                continue;
-            };
-            if to >= from {
+            if let [Some(from), Some(to)] = [before, after].map(|it| count(&it.value))
+                && to >= from
+            {
                 trials[trial].figures.push(ImportedFigure {
                     name: format!("difference of {name}"),
                     side,

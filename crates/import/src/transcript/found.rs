@@ -302,13 +302,8 @@ impl Stream {
 
 impl Block {
     pub fn new(place: SourcePlace, host: Host, command: Option<Rc<Command>>) -> Self {
-        let is_server = command
-            .as_ref()
-            .and_then(|it| match (it.has('s'), it.has('c')) {
-                (true, _) => Some(true),
-                (_, true) => Some(false),
-                _ => None,
-            });
+        let is = |letter| command.as_ref().is_some_and(|it| it.has(letter));
+        let is_server = (is('s') || is('c')).then(|| is('s'));
         Block {
             place,
             host,
@@ -348,11 +343,8 @@ impl Block {
     /// Whether both ways run at once.
     pub fn is_dual(&self) -> bool {
         let is_asked = self.command.as_ref().is_some_and(|it| it.has('d'));
-        let ways: Vec<bool> = self
-            .streams
-            .iter()
-            .filter_map(|it| self.sends(it))
-            .collect();
+        let ways = self.streams.iter().filter_map(|it| self.sends(it));
+        let ways: Vec<bool> = ways.collect();
         is_asked || (ways.contains(&true) && ways.contains(&false) && !self.takes_turns())
     }
 
@@ -389,38 +381,32 @@ impl Block {
 
     fn stream(&mut self, id: &Id) -> &mut Stream {
         let known = self.streams.iter().rposition(|it| it.id == *id);
-        let index = known.unwrap_or_else(|| {
-            self.streams.push(Stream {
-                id: id.clone(),
-                ..Stream::default()
-            });
-            self.streams.len() - 1
-        });
+        let index = known.unwrap_or_else(|| self.another(id));
         &mut self.streams[index]
+    }
+
+    /// Adds a stream with this number.
+    fn another(&mut self, id: &Id) -> usize {
+        self.streams.push(Stream {
+            id: id.clone(),
+            ..Stream::default()
+        });
+        self.streams.len() - 1
     }
 
     /// Whether a connection can only be another block's: the other end's view of one that is here, or the next test's.
     pub fn refuses(&self, connected: &Connected) -> bool {
-        let is_mirrored = self
-            .streams
-            .iter()
-            .filter_map(|it| it.connected.as_ref())
-            .any(|known| known.local == connected.peer && known.peer == connected.local);
+        let mut known = self.streams.iter().filter_map(|it| it.connected.as_ref());
+        let is_mirrored = known.any(|it| it.local == connected.peer && it.peer == connected.local);
         let is_full = self.streams.len() >= STREAMS_MAX;
         is_mirrored || is_full || (self.is_over() && !self.takes_turns())
     }
 
     pub fn connect(&mut self, connected: Connected) {
         let id = connected.id.clone();
-        if self
-            .streams
-            .iter()
-            .any(|it| it.id == id && (it.connected.is_some() || it.has_figures()))
-        {
-            self.streams.push(Stream {
-                id: id.clone(),
-                ..Stream::default()
-            });
+        let is_used = |it: &Stream| it.connected.is_some() || it.has_figures();
+        if self.streams.iter().any(|it| it.id == id && is_used(it)) {
+            self.another(&id);
         }
         self.stream(&id).connected = Some(connected);
     }
@@ -449,14 +435,8 @@ impl Block {
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
             let is_same = |it: &Line| it.figures.is_same_as(&line.figures);
-            if stream
-                .lines
-                .iter()
-                .rev()
-                .take(TOLD_AGAIN_WITHIN)
-                .any(is_same)
-                || stream.report.as_ref().is_some_and(is_same)
-            {
+            let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
+            if last.any(is_same) || stream.report.as_ref().is_some_and(is_same) {
                 stream.again.push(line.place);
                 return Taken::Yes;
             }
@@ -473,12 +453,13 @@ impl Block {
         Taken::Yes
     }
 
+    fn port_option(&self, letter: char) -> Option<u16> {
+        self.command.as_ref()?.option(letter)?.parse().ok()
+    }
+
     /// The port that the server listens on.
     fn server_port(&self) -> u16 {
-        let asked = self
-            .command
-            .as_ref()
-            .and_then(|it| it.option('p')?.parse().ok());
+        let asked = self.port_option('p');
         let told = || self.banners.iter().find_map(|it| it.port);
         asked.or_else(told).unwrap_or(5001)
     }
@@ -487,10 +468,7 @@ impl Block {
     pub fn sends(&self, stream: &Stream) -> Option<bool> {
         let port = self.server_port();
         if let Some(Connected { local, peer, .. }) = &stream.connected {
-            let reverse = self
-                .command
-                .as_ref()
-                .and_then(|it| it.option('L')?.parse().ok());
+            let reverse = self.port_option('L');
             match (local.1 == port || Some(local.1) == reverse, peer.1 == port) {
                 (true, false) => return Some(false),
                 (false, true) => return Some(true),

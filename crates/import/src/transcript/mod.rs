@@ -27,9 +27,11 @@ use thiserror::Error;
 
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
+use crate::transcript::attach::Near;
 use crate::transcript::found::{Found, Host};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{Map, MapKey, Settings};
+use crate::transcript::table::Table;
 use crate::transcript::walk::Walk;
 
 /// A longer text is refused, in bytes.
@@ -62,10 +64,8 @@ pub fn read_transcripts(
     origin: &Origin,
 ) -> Result<Imported, TranscriptError> {
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    if let Some(wrong) = corrections
-        .iter()
-        .find(|it| it.file().is_some_and(|file| !names.contains(&file)))
-    {
+    let is_of_none = |it: &&Correction| it.file().is_some_and(|file| !names.contains(&file));
+    if let Some(wrong) = corrections.iter().find(is_of_none) {
         return Err(TranscriptError::NoFile(String::from(wrong.text())));
     }
     let map = Map {
@@ -83,7 +83,7 @@ pub fn read_transcripts(
         let full = || TranscriptError::Full(name.clone());
         let plain = Plain::of(text);
         Walk::through(&plain, file, &map, &mut budget, &mut walked).ok_or_else(full)?;
-        tables.extend(crate::transcript::table::tables(text, file, &mut budget).ok_or_else(full)?);
+        tables.extend(table::tables(text, file, &mut budget).ok_or_else(full)?);
         facts.push(ImportedFile {
             name: name.clone(),
             bytes: text.len() as u64,
@@ -110,32 +110,22 @@ pub fn read_transcripts(
 fn put_together(
     imported: &mut Imported,
     mut walked: Found,
-    tables: (&[(String, String)], &[crate::transcript::table::Table]),
+    tables: (&[(String, String)], &[Table]),
     map: &Map,
     budget: &mut Budget,
 ) -> Result<(), u32> {
     let addresses = std::mem::take(&mut walked.addresses);
     let name_of = |host: &Host, address: Option<&str>| -> Option<String> {
-        let by_address = || {
-            let address = address?;
-            Some(
-                addresses
-                    .get(address)
-                    .cloned()
-                    .unwrap_or_else(|| String::from(address)),
-            )
+        let by_address = |address: &str| match addresses.get(address) {
+            Some(name) => name.clone(),
+            None => String::from(address),
         };
-        host.name.clone().or_else(by_address)
+        host.name.clone().or_else(|| address.map(by_address))
     };
-    let ends = crate::transcript::trials::once(crate::transcript::trials::ends(&walked.blocks));
-    let pairs = crate::transcript::trials::pairs(ends);
-    let mut trials: Vec<ImportedTrial> = Vec::new();
-    for pair in &pairs {
-        let mut trial = crate::transcript::trials::trial(pair, &name_of);
-        // What one client ran at once is one test.
-        trial.test = 1 + pair.ends().map(|it| it.index).min().unwrap_or_default() as u32;
-        trials.push(trial);
-    }
+    let ends = trials::once(trials::ends(&walked.blocks));
+    let pairs = trials::pairs(ends);
+    let trial = |pair| trials::trial(pair, &name_of);
+    let mut trials: Vec<ImportedTrial> = pairs.iter().map(trial).collect();
     trials.extend(of_netrate(
         &walked.blasts,
         &walked.stretches,
@@ -149,7 +139,7 @@ fn put_together(
         .iter_mut()
         .for_each(|trial| set(trial, &settings, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
-    crate::transcript::table::place(
+    table::place(
         &mut trials,
         walked.loose,
         tables,
@@ -160,19 +150,13 @@ fn put_together(
     trials.sort_by_key(|it| it.place);
     number(&mut trials);
     name_by_sender(&mut trials, map);
-    let near = crate::transcript::attach::Near::of(&trials, &settings);
-    let mut unplaced = std::mem::take(&mut walked.unplaced);
-    crate::transcript::attach::cpu(
-        &mut trials,
-        &walked.cpu,
-        &walked.hosts,
-        &near,
-        &mut unplaced,
-    );
-    crate::transcript::attach::differences(&mut trials, &walked.readings);
-    imported.readings = crate::transcript::attach::readings(&trials, walked.readings, &near);
+    let near = Near::of(&trials, &settings);
+    imported.unplaced.append(&mut walked.unplaced);
+    let unplaced = &mut imported.unplaced;
+    attach::cpu(&mut trials, &walked.cpu, &walked.hosts, &near, unplaced);
+    attach::differences(&mut trials, &walked.readings);
+    imported.readings = attach::readings(&trials, walked.readings, &near);
     imported.trials = trials;
-    imported.unplaced.extend(unplaced);
     imported.unplaced.sort_by_key(|it| it.place);
     Ok(())
 }

@@ -319,7 +319,10 @@ pub fn trial(
         .map(|it| it.end_byte)
         .max()
         .unwrap_or(place.end_byte);
+    // What one client ran at once is one test.
+    let first = pair.ends().map(|it| it.index).min();
     let mut trial = ImportedTrial {
+        test: 1 + first.unwrap_or_default() as u32,
         workload: workload(pair),
         sender: name_of(&host(&pair.sender), from),
         receiver: name_of(&host(&pair.receiver), to),

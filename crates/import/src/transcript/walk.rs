@@ -163,10 +163,8 @@ impl<'a> Walk<'a> {
     }
 
     fn banner(&mut self, banner: &Banner, place: SourcePlace) {
-        let block = self.block.as_ref();
-        let is_next =
-            block.is_some_and(|it| it.is_over() || (banner.is_server && it.has_figures()));
-        if is_next {
+        let is_next = |it: &Block| it.is_over() || (banner.is_server && it.has_figures());
+        if self.block.as_ref().is_some_and(is_next) {
             self.end_block();
         }
         self.open(place).banner(banner.clone());
@@ -192,18 +190,12 @@ impl<'a> Walk<'a> {
 
     /// Ends the block, and opens the next one of a server that runs.
     fn next_of_server(&mut self) {
-        let was_server = self
-            .block
-            .as_ref()
-            .is_some_and(|it| it.is_server == Some(true));
-        let again = self.block.as_ref().filter(|_| was_server).map(|it| {
+        let block = self.block.as_ref();
+        let server = block.filter(|it| it.is_server == Some(true));
+        let again = server.map(|it| {
             let mut next = Block::new(it.place, it.host.clone(), it.command.clone());
-            next.banners = it
-                .banners
-                .iter()
-                .filter(|it| it.is_server)
-                .cloned()
-                .collect();
+            let banners = it.banners.iter().filter(|it| it.is_server);
+            next.banners = banners.cloned().collect();
             next.is_server = Some(true);
             next
         });
@@ -232,25 +224,16 @@ impl<'a> Walk<'a> {
         for stream in &block.streams {
             let known = stream.connected.as_ref().zip(block.host.name.as_ref());
             if let Some((connected, name)) = known {
-                let address = connected.local.0.clone();
-                self.out
-                    .addresses
-                    .entry(address)
-                    .or_insert_with(|| name.clone());
+                let address = self.out.addresses.entry(connected.local.0.clone());
+                address.or_insert_with(|| name.clone());
             }
         }
         if block.has_figures() {
-            let first = block
-                .streams
-                .iter()
-                .flat_map(|it| it.lines.iter().chain(&it.report))
-                .map(|it| it.place);
-            if let Some(first) = first
-                .min()
-                .filter(|_| block.place.line == 0 || block.place.file != self.file)
-            {
-                block.place = first;
-            }
+            let streams = block.streams.iter();
+            let lines = streams.flat_map(|it| it.lines.iter().chain(&it.report));
+            let first = lines.map(|it| it.place).min();
+            let is_elsewhere = block.place.line == 0 || block.place.file != self.file;
+            block.place = first.filter(|_| is_elsewhere).unwrap_or(block.place);
             self.out.blocks.push(block);
         }
     }
@@ -395,10 +378,8 @@ impl<'a> Walk<'a> {
                 self.switch(host.name, any, false, ImportedBasis::Said, place);
             }
             Seen::Address(address) => {
-                if let Some(name) = host
-                    .name
-                    .filter(|_| !address.starts_with("127.") && address != "::1")
-                {
+                let is_own = address.starts_with("127.") || address == "::1";
+                if let Some(name) = host.name.filter(|_| !is_own) {
                     self.out.addresses.insert(address.clone(), name);
                 }
             }
@@ -412,13 +393,8 @@ impl<'a> Walk<'a> {
                 is_cumulative,
             } => {
                 if name == "kern.polling.handlers" {
-                    self.switch(
-                        host.name.clone(),
-                        value != "0",
-                        false,
-                        ImportedBasis::Said,
-                        place,
-                    );
+                    let (host, polls) = (host.name.clone(), value != "0");
+                    self.switch(host, polls, false, ImportedBasis::Said, place);
                 }
                 self.out.readings.push(Read {
                     host,
