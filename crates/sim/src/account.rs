@@ -89,15 +89,6 @@ struct Fate {
     is_lost: bool,
 }
 
-/// What an arrived fragment means for its datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// All are here.
-    Complete,
-    /// Others are still to come, or one was lost.
-    Waiting,
-}
-
 impl Fates {
     /// What the fragments of a datagram of this flow have in common; 0 when it is one packet.
     pub fn begin_for(&mut self, flow: &Flow) -> u32 {
@@ -133,15 +124,10 @@ impl Fates {
         is_first
     }
 
-    /// A fragment has come where its datagram is put together.
-    pub fn arrive(&mut self, index: u32) -> Part {
+    /// A fragment has come where its datagram is put together. Whether all are here now.
+    pub fn arrive(&mut self, index: u32) -> bool {
         let is_whole = !self.fates[index as usize].is_lost;
-        let is_last = self.end_one(index);
-        if is_last && is_whole {
-            Part::Complete
-        } else {
-            Part::Waiting
-        }
+        self.end_one(index) && is_whole
     }
 
     pub fn is_lost(&self, index: u32) -> bool {
@@ -377,11 +363,9 @@ mod tests {
         let whole = fates.begin(2);
         let cut = fates.begin(3);
         assert_ne!(whole, cut);
-        assert_eq!(fates.arrive(whole), Part::Waiting);
-        assert_eq!(fates.arrive(whole), Part::Complete);
-        assert!(fates.lose(cut));
-        assert!(!fates.lose(cut));
-        assert_eq!(fates.arrive(cut), Part::Waiting);
+        assert!(!fates.arrive(whole) && fates.arrive(whole));
+        assert!(fates.lose(cut) && !fates.lose(cut));
+        assert!(!fates.arrive(cut));
         assert_eq!(fates.begin(1), cut);
         assert_eq!(fates.begin(1), whole);
     }

@@ -92,15 +92,8 @@ impl PolledCard {
 impl Device for PolledCard {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         let before = self.machine.cards[0].rx_ring.len();
-        self.machine.look_at_card(
-            Level::Soft,
-            Asked {
-                card: 0,
-                command,
-                count,
-            },
-            0,
-        );
+        let asked = Asked(0, command, count);
+        self.machine.look_at_card(Level::Soft, asked, 0);
         self.run_kernel();
         (before - self.machine.cards[0].rx_ring.len()) as u32
     }

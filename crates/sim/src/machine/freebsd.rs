@@ -169,11 +169,7 @@ impl Machine {
             let (asked, cards) = (&mut self.freebsd.asked, &self.cards);
             poller.netisr_poll(now, &mut |id: DeviceId, command, count| {
                 let card = id.0 as usize;
-                asked.push_back(Asked {
-                    card,
-                    command,
-                    count,
-                });
+                asked.push_back(Asked(card, command, count));
                 // Few more come while these are taken.
                 cards[card].rx_ring.len().min(count.into()) as u32
             });
@@ -195,14 +191,14 @@ impl Machine {
     }
 
     pub fn look_at_card(&mut self, level: Level, asked: Asked, round_ns: u64) {
-        let card = &self.host.card;
-        let status_ns = match asked.command {
+        let Asked(card, command, count) = asked;
+        let status_ns = match command {
             Command::PollOnly => 0,
-            Command::PollAndCheckStatus => card.status_ns,
+            Command::PollAndCheckStatus => self.host.card.status_ns,
         };
-        self.tally.cycles.asked += u64::from(asked.count);
-        self.cpu.begin_batch(level, asked.card, asked.count.into());
-        let cost_ns = round_ns + card.poll_ns + status_ns;
+        self.tally.cycles.asked += u64::from(count);
+        self.cpu.begin_batch(level, card, count.into());
+        let cost_ns = round_ns + self.host.card.poll_ns + status_ns;
         self.cpu.start(level, Step::Look, cost_ns);
     }
 
@@ -253,12 +249,7 @@ impl Machine {
         let all = &mut self.freebsd.asked_idle;
         if all.is_empty() {
             poller.idle_poll(&mut |id: DeviceId, command, count| {
-                let card = id.0 as usize;
-                all.push_back(Asked {
-                    card,
-                    command,
-                    count,
-                });
+                all.push_back(Asked(id.0 as usize, command, count));
                 // The controller learns nothing from the idle thread.
                 0
             });

@@ -43,13 +43,10 @@ pub struct SourceState {
     pub is_needed: bool,
 }
 
-/// What the poller asks of a card. The packets are moved afterwards, one by one, since each takes its time.
+/// What the poller asks of a card, and for how many packets. They are moved afterwards, one by one, since each takes its
+/// time.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    pub card: usize,
-    pub command: Command,
-    pub count: u32,
-}
+pub struct Asked(pub usize, pub Command, pub u32);
 
 impl Freebsd {
     pub fn new(poller: Option<Poller>, host: &HostModel, cards: usize) -> Self {

@@ -13,7 +13,6 @@ use nicpoll_model::line::IpVersion;
 use super::card::Hold;
 use super::cpu::{Level, Of, Step};
 use super::state::{Machine, OTHER_PROCESSOR};
-use crate::account::Part;
 use crate::link::{Counts, Packet, PacketKind};
 use crate::spec::discipline::Kernel;
 use crate::spec::traffic::LINKS_MAX;
@@ -425,7 +424,7 @@ impl Machine {
             };
         }
         hold.fragments += 1;
-        if self.shared.fates.arrive(fate) == Part::Complete {
+        if self.shared.fates.arrive(fate) {
             hold.fragments = 0;
             self.tally.merged += u64::from(of) - 1;
             self.put_into_socket(Packet {
@@ -472,8 +471,7 @@ impl Machine {
     pub fn reached_far_end(&mut self, card: usize, packet: &Packet) {
         let fates = &mut self.shared.fates;
         let fate = packet.fate();
-        let is_whole = fate.is_none_or(|fate| fates.arrive(fate) == Part::Complete);
-        if !is_whole {
+        if !fate.is_none_or(|fate| fates.arrive(fate)) {
             return;
         }
         let mut took_ns = self.now_ns - packet.sent_ns;
