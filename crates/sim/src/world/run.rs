@@ -26,57 +26,38 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
     let mut world = world(plan)?;
     world.run_until(plan.warmup_ns);
     let counting = world.begin_counting();
-    let mut parts = Parts::begin(plan, &world);
-    let slices = plan.slices.max(1);
-    for number in 1..=u64::from(slices) {
-        let part_ns = u128::from(plan.duration_ns) * u128::from(number) / u128::from(slices);
+    // The counts of every connection at each edge of the parts.
+    let mut connections = vec![(plan.warmup_ns, connection_marks(&world, plan))];
+    let (mut slices, mut before) = (Vec::new(), [0; 5]);
+    let parts = plan.slices.max(1);
+    for number in 1..=u64::from(parts) {
+        let part_ns = u128::from(plan.duration_ns) * u128::from(number) / u128::from(parts);
         // Not beyond the duration.
         let part_ns = part_ns as u64;
-        world.run_until(plan.warmup_ns.saturating_add(part_ns));
-        parts.end(plan, &world, &counting, part_ns);
-    }
-    Ok(figures(&world, plan, &counting, parts))
-}
-
-/// What is known of the parts of the counted time.
-struct Parts {
-    slices: Vec<SimSlice>,
-    /// What [`counts`] came to by the end of the last one.
-    before: [u64; 5],
-    /// The counts of every connection at each edge.
-    connections: Vec<(u64, Vec<ConnectionMark>)>,
-}
-
-impl Parts {
-    fn begin(plan: &Simulation, world: &World) -> Self {
-        Parts {
-            slices: Vec::new(),
-            before: [0; 5],
-            connections: vec![(plan.warmup_ns, connection_marks(world, plan))],
-        }
-    }
-
-    fn end(&mut self, plan: &Simulation, world: &World, counting: &Counting, part_ns: u64) {
         let end_ns = plan.warmup_ns.saturating_add(part_ns);
-        let marks = connection_marks(world, plan);
-        self.connections.push((end_ns, marks));
-        if plan.slices == 0 || !plan.is_alone() {
-            return;
+        world.run_until(end_ns);
+        connections.push((end_ns, connection_marks(&world, plan)));
+        if plan.slices > 0 && plan.is_alone() {
+            let now = counts(&world);
+            let [offered, delivered, lost, interrupts, throttled] =
+                std::array::from_fn(|count| now[count] - before[count]);
+            slices.push(SimSlice {
+                end_seconds: part_ns as f64 / 1e9,
+                offered,
+                delivered,
+                lost,
+                interrupts,
+                throttled,
+                knobs: world.machines[0].knob_figures(&counting.starts[0]),
+            });
+            before = now;
         }
-        let now = counts(world);
-        let [offered, delivered, lost, interrupts, throttled] =
-            std::array::from_fn(|count| now[count] - self.before[count]);
-        self.slices.push(SimSlice {
-            end_seconds: part_ns as f64 / 1e9,
-            offered,
-            delivered,
-            lost,
-            interrupts,
-            throttled,
-            knobs: world.machines[0].knob_figures(&counting.starts[0]),
-        });
-        self.before = now;
     }
+    Ok(SimFigures {
+        slices,
+        connections: connection_figures(plan, &connections),
+        ..figures(&world, plan, &counting)
+    })
 }
 
 /// Datagrams offered, delivered and lost so far; interrupts and throttled passes of the first host.
@@ -92,7 +73,8 @@ fn counts(world: &World) -> [u64; 5] {
     ]
 }
 
-fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) -> SimFigures {
+/// All figures but those of connections and of parts.
+fn figures(world: &World, plan: &Simulation, counting: &Counting) -> SimFigures {
     let seconds = plan.duration_ns as f64 / 1e9;
     let shared = &world.shared;
     let ledger = SimLedger {
@@ -121,8 +103,8 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting, parts: Parts) 
             .collect(),
         hosts: hosts(world, plan, counting, seconds),
         lines: lines(world, plan, seconds),
-        connections: connection_figures(plan, &parts.connections),
-        slices: parts.slices,
+        connections: Vec::new(),
+        slices: Vec::new(),
         ledger,
     }
 }
