@@ -24,16 +24,12 @@ pub struct SearchSpan {
 pub struct SearchResult {
     /// The numbers, in the order of the spans.
     pub values: Vec<u64>,
-    /// The function there.
-    pub cost: f64,
     /// How often it was asked.
     pub calls: u64,
 }
 
 /// Points that are looked at first. A valley next to the deepest one is no place to begin.
 const POINTS: u32 = 150;
-/// The points are the start with each number multiplied or divided by powers of two, up to this.
-const POWER_MAX: u64 = 1;
 /// Descents, from the best of these points.
 const DESCENTS: usize = 16;
 /// Errors whose mean square is this small are small enough.
@@ -43,19 +39,12 @@ const SMALL_STEPS: [(u64, u64); 4] = [(17, 16), (33, 32), (65, 64), (129, 128)];
 /// Rounds at each step; one that finds nothing better is the last.
 const ROUNDS: u32 = 12;
 
-#[derive(Clone, Copy)]
-enum Way {
-    Up,
-    Down,
-}
-
 impl SearchSpan {
-    fn stepped(&self, value: u64, way: Way, (by, of): (u64, u64)) -> u64 {
-        let moved = match way {
-            Way::Up => (value.saturating_mul(by) / of).max(value.saturating_add(1)),
-            Way::Down => (value.saturating_mul(of) / by).min(value.saturating_sub(1)),
-        };
-        moved.clamp(self.min, self.max)
+    /// One step up, and one down.
+    fn stepped(&self, value: u64, (by, of): (u64, u64)) -> [u64; 2] {
+        let up = (value.saturating_mul(by) / of).max(value.saturating_add(1));
+        let down = (value.saturating_mul(of) / by).min(value.saturating_sub(1));
+        [up, down].map(|moved| moved.clamp(self.min, self.max))
     }
 }
 
@@ -100,7 +89,6 @@ pub fn search(spans: &[SearchSpan], mut errors: impl FnMut(&[u64]) -> Vec<f64>) 
         }
     }
     SearchResult {
-        cost: best.cost(),
         values: best.values,
         calls,
     }
@@ -119,12 +107,12 @@ fn explore(
 ) -> bool {
     let mut is_better = false;
     for (index, span) in spans.iter().enumerate() {
-        for way in [Way::Up, Way::Down] {
-            let mut values = best.values.clone();
-            values[index] = span.stepped(values[index], way, step);
-            if values == best.values {
+        for moved in span.stepped(best.values[index], step) {
+            if moved == best.values[index] {
                 continue;
             }
+            let mut values = best.values.clone();
+            values[index] = moved;
             let place = Place::at(values, ask);
             if place.cost() < best.cost() {
                 *best = place;
@@ -136,18 +124,13 @@ fn explore(
     is_better
 }
 
-/// A number of the span, by a congruential sequence (Knuth's MMIX).
+/// The start, half of it or twice as much, by a congruential sequence (Knuth's MMIX).
 fn anywhere(span: &SearchSpan, chance: &mut u64) -> u64 {
     *chance = chance
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);
-    let power = (*chance >> 33) % (2 * POWER_MAX + 1);
-    let value = if power >= POWER_MAX {
-        span.start.saturating_mul(1 << (power - POWER_MAX))
-    } else {
-        span.start >> (POWER_MAX - power)
-    };
-    value.clamp(span.min, span.max)
+    let power = (*chance >> 33) % 3;
+    (span.start.saturating_mul(1 << power) / 2).clamp(span.min, span.max)
 }
 
 /// Steps that are tried.
