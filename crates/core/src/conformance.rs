@@ -222,7 +222,13 @@ fn overflow<B: Bench>(mut bench: B) -> Outcome {
             let is_later = last.is_none_or(|last| number > last);
             if !is_later || number >= 2 * room {
                 let expected = last.map_or(0, |last| last + 1);
-                kept(false, Rule::Overflow, "number after too many", expected, number)?;
+                kept(
+                    false,
+                    Rule::Overflow,
+                    "number after too many",
+                    expected,
+                    number,
+                )?;
             }
             last = Some(number);
             taken += 1;

@@ -211,7 +211,7 @@ fn polling_costs_a_program_a_refill_a_tick() {
     let ticks = host().cpu.hz as f64;
     let refilled = ticks * REFILL_NS as f64 / 1e9;
     // It is the program's own time, and hence its calls' that are fewer.
-    let own = |figures: &SimFigures| cpu(&figures).user + cpu(&figures).system;
+    let own = |figures: &SimFigures| cpu(figures).user + cpu(figures).system;
     let left = own(&without) - refilled;
     close(
         with.offered_pps / without.offered_pps,

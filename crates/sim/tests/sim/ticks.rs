@@ -114,7 +114,8 @@ fn what_is_too_short_to_come_round_shows_no_period() {
 
 #[test]
 fn what_is_out_of_range_is_refused_with_the_range() {
-    let cases: [(fn(&mut Ticks), &str); 8] = [
+    type Change = fn(&mut Ticks);
+    let cases: [(Change, &str); 8] = [
         (|ticks| ticks.pulse_ns = 10, "give 1000 to"),
         (|ticks| ticks.hz = 0, "give 1 to 10000"),
         (
