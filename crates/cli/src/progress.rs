@@ -5,57 +5,48 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use nicpoll_model::{Plan, Validity};
+use nicpoll_model::Plan;
 use nicpoll_study::Progress;
 
 /// A line that follows a study; invisible when standard error is not a terminal.
-pub struct Line(ProgressBar);
+pub struct Line(Spinner);
 
 impl Line {
     /// A line for a plan. Says how long the study takes at the most.
     pub fn new(plan: &Plan) -> Self {
-        let line = ProgressBar::new_spinner();
+        let line = Spinner::new();
         // What does not fit into the terminal's width is left out.
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-            line.set_style(style);
+            line.0.set_style(style);
         }
-        line.enable_steady_tick(Duration::from_millis(200));
-        line.println(format!("This ends within {:.0} s.", plan.limit_seconds));
+        line.say(format!("This ends within {:.0} s.", plan.limit_seconds));
         Line(line)
     }
 
     /// Shows what the study tells.
     pub fn show(&self, progress: Progress<'_>) {
-        match progress {
-            Progress::SeekingKnee => self.0.set_message("seeking the greatest rate that is held"),
-            Progress::MeasuringCost => self.0.set_message("measuring what counting costs"),
-            Progress::Rehearsing => self.0.set_message("setting the timer right"),
-            Progress::Begins { place, left } => self.0.set_message(format!(
+        let shown = match progress {
+            Progress::SeekingKnee => String::from("seeking the greatest rate that is held"),
+            Progress::MeasuringCost => String::from("measuring what counting costs"),
+            Progress::Rehearsing => String::from("setting the timer right"),
+            Progress::Begins { place, left } => format!(
                 "{:.0} s left, trial {}, block {}: {} under {}",
                 left.as_secs_f64(),
                 place.sequence,
                 place.block,
                 place.workload,
                 place.setting
-            )),
+            ),
             Progress::Ends(trial) => {
-                let Validity {
-                    external, failure, ..
-                } = &trial.validity;
-                if let Some(reason) = external.as_ref().or(failure.as_ref()) {
-                    self.0.println(format!(
-                        "{} under {}: {reason}",
-                        trial.workload, trial.setting
-                    ));
+                let validity = &trial.validity;
+                if let Some(reason) = validity.external.as_ref().or(validity.failure.as_ref()) {
+                    let (workload, setting) = (&trial.workload, &trial.setting);
+                    self.0.say(format!("{workload} under {setting}: {reason}"));
                 }
+                return;
             }
-        }
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
+        };
+        self.0.show(shown);
     }
 }
 

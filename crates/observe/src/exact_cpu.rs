@@ -619,7 +619,7 @@ impl ThreadTimes {
 }
 
 #[cfg(test)]
-mod account_tests {
+mod tests {
     use super::*;
 
     fn copy(at_ns: u64, last_ns: u64, ns: &[(usize, u64)]) -> CpuCopy {
@@ -742,11 +742,6 @@ mod account_tests {
         assert_eq!(threads[0].times.user_ns, 0);
         assert_eq!(threads[0].times.system_ns, 50);
     }
-}
-
-#[cfg(test)]
-mod interrupts_tests {
-    use super::*;
 
     #[test]
     fn sources_are_vectors_first_then_lines() {
@@ -776,11 +771,6 @@ mod interrupts_tests {
             }]
         );
     }
-}
-
-#[cfg(test)]
-mod tasks_tests {
-    use super::*;
 
     #[test]
     fn a_name_ends_with_its_first_zero() {

@@ -443,28 +443,13 @@ pub fn forward_chains() -> Vec<String> {
     all
 }
 
-/// The chains of a text such as [`dropped`] reads that routed packets come to, when they have rules or drop.
+/// The chains of a text that routed packets come to, when they have rules or drop.
 fn routed(text: &str) -> Vec<String> {
-    let (mut table, mut chains) = ("", Vec::new());
-    for line in text.lines() {
-        // A rule has its counters before it.
-        let rule = line.split_once("] ").map_or(line, |(_, rule)| rule);
-        let mut words = rule.split_whitespace();
-        let chain = match line.as_bytes().first() {
-            Some(b'*') => {
-                table = line.get(1..).unwrap_or_default();
-                continue;
-            }
-            Some(b':') => {
-                let mut words = line.trim_start_matches(':').split_whitespace();
-                let chain = words.next();
-                chain.filter(|_| words.next() == Some("DROP"))
-            }
-            _ if words.next() == Some("-A") => words.next(),
-            _ => continue,
-        };
-        let is_routed = |name: &&str| matches!(*name, "PREROUTING" | "FORWARD" | "POSTROUTING");
-        if let Some(chain) = chain.filter(is_routed) {
+    let mut chains = Vec::new();
+    for line in printed(text) {
+        let is_routed = matches!(line.chain, "PREROUTING" | "FORWARD" | "POSTROUTING");
+        if is_routed && (line.is_rule || line.target == "DROP") {
+            let (chain, table) = (line.chain, line.table);
             let words = format!("chain {chain} of table {table} of legacy iptables");
             if !chains.contains(&words) {
                 chains.push(words);
@@ -482,14 +467,27 @@ fn saved(program: &str) -> Option<String> {
     output.status.success().then_some(text)
 }
 
-/// Packets that rules and policies dropped or rejected, and those of them that were on their way out, by a text such as
+/// A rule or a chain's policy, as iptables-save prints it with counters:
 ///
 /// ```text
+/// *filter
 /// :INPUT DROP [3:252]
 /// [4:336] -A INPUT -p udp -j REJECT --reject-with icmp-port-unreachable
 /// ```
-fn dropped(text: &str) -> (u64, u64) {
-    let counted = text.lines().filter_map(|line| {
+struct Printed<'a> {
+    table: &'a str,
+    chain: &'a str,
+    target: &'a str,
+    packets: u64,
+    is_rule: bool,
+}
+
+fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
+    let mut table = "";
+    text.lines().filter_map(move |line| {
+        if let Some(name) = line.strip_prefix('*') {
+            table = name;
+        }
         let (before, after) = line.split_once('[')?;
         let (count, rule) = after.split_once(']')?;
         let word_after = |option: &str| {
@@ -498,21 +496,31 @@ fn dropped(text: &str) -> (u64, u64) {
                 .find(|word| *word == option)
                 .and_then(|_| words.next())
         };
-        let mut policy = before
-            .strip_prefix(':')
-            .into_iter()
-            .flat_map(str::split_whitespace);
-        let (chain, target) = match before.starts_with(':') {
-            true => (policy.next(), policy.next()),
-            false => (word_after("-A"), word_after("-j")),
+        let policy = before.strip_prefix(':');
+        let mut policy_words = policy.unwrap_or_default().split_whitespace();
+        let (chain, target) = match policy {
+            Some(_) => (policy_words.next(), policy_words.next()),
+            None => (word_after("-A"), word_after("-j")),
         };
-        let (packets, _) = count.split_once(':')?;
-        let packets: u64 = packets.parse().ok()?;
-        let is_way_out = matches!(chain, Some("OUTPUT" | "POSTROUTING"));
-        matches!(target, Some("DROP" | "REJECT")).then_some((packets, is_way_out))
-    });
-    counted.fold((0, 0), |(all, out), (packets, is_way_out)| {
-        (all + packets, out + if is_way_out { packets } else { 0 })
+        Some(Printed {
+            table,
+            chain: chain?,
+            target: target.unwrap_or_default(),
+            packets: count.split_once(':')?.0.parse().ok()?,
+            is_rule: policy.is_none(),
+        })
+    })
+}
+
+/// Packets that rules and policies dropped or rejected, and those of them that were on their way out.
+fn dropped(text: &str) -> (u64, u64) {
+    let drops = printed(text).filter(|line| matches!(line.target, "DROP" | "REJECT"));
+    drops.fold((0, 0), |(all, out), line| {
+        let is_way_out = matches!(line.chain, "OUTPUT" | "POSTROUTING");
+        (
+            all + line.packets,
+            out + if is_way_out { line.packets } else { 0 },
+        )
     })
 }
 

@@ -339,7 +339,7 @@ fn of_queue(name: &str) -> Option<(u32, &str)> {
 }
 
 #[cfg(test)]
-mod host_tests {
+mod tests {
     use std::net::UdpSocket;
 
     use super::*;
@@ -383,11 +383,6 @@ mod host_tests {
         let interfaces = after.interfaces.unwrap();
         assert!(interfaces.values().all(|one| one.qdisc_drops.is_some()));
     }
-}
-
-#[cfg(test)]
-mod queue_counters_tests {
-    use super::*;
 
     #[test]
     fn names_of_many_drivers_are_understood() {

@@ -71,7 +71,16 @@ fn connect_from(host: u8, peer: SocketAddr) -> TcpStream {
     let fd = rustix::net::socket(family, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&fd, &SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
     rustix::net::connect(&fd, &peer).unwrap();
-    TcpStream::from(fd)
+    let stream = TcpStream::from(fd);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Asks once over a connection, and says whether an answer came.
+fn is_answered(mut stream: &TcpStream) -> bool {
+    let written = stream.write_all(&Message::request(1, 1).to_bytes());
+    let read = stream.read_exact(&mut [0; Message::BYTES]);
+    written.and(read).is_ok()
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -267,32 +276,22 @@ fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
         // No address has all connections to itself.
         let mut hosts = (1..=3).cycle();
         let mut connect = || connect_from(hosts.next().unwrap(), peer);
-        let ask_once = |mut stream: &TcpStream| {
-            stream
-                .write_all(&Message::request(1, 1).to_bytes())
-                .unwrap();
-            stream.read_exact(&mut [0; Message::BYTES]).is_ok()
-        };
         let rare: Vec<TcpStream> = (0..127).map(|_| connect()).collect();
-        assert!(rare.iter().all(ask_once));
+        assert!(rare.iter().all(is_answered));
         let busy = connect();
         let begun = Instant::now();
         let mut refused = 0;
         // Each try is refused, or has the place of a connection that has been silent.
         let newcomer = loop {
-            assert!(begun.elapsed() < PATIENCE && ask_once(&busy));
+            assert!(begun.elapsed() < PATIENCE && is_answered(&busy));
             let newcomer = connect();
-            newcomer.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut is_asked = &newcomer;
-            let written = is_asked.write_all(&Message::request(1, 1).to_bytes());
-            let answered = is_asked.read_exact(&mut [0; Message::BYTES]);
-            if written.and(answered).is_ok() {
+            if is_answered(&newcomer) {
                 break newcomer;
             }
             refused += 1;
             thread::sleep(Duration::from_millis(100));
         };
-        assert!(refused > 0 && ask_once(&busy) && ask_once(&newcomer));
+        assert!(refused > 0 && is_answered(&busy) && is_answered(&newcomer));
         // One for each that was refused, and no more.
         let is_open = |stream: &&TcpStream| {
             stream.set_nonblocking(true).unwrap();
@@ -339,19 +338,11 @@ fn one_address_has_its_share_of_the_connections_and_leaves_the_others() {
         let refusal = served.refusal().unwrap().to_string();
         let expected = "127.0.0.1 is refused: it has 112 connections already";
         assert!(refusal.starts_with(expected), "{refusal}");
-        let mut other = connect_from(2, peer);
-        let request = Message::request(1, 0).to_bytes();
-        other.set_read_timeout(Some(PATIENCE)).unwrap();
-        other.write_all(&request).unwrap();
-        other.read_exact(&mut [0; Message::BYTES]).unwrap();
+        assert!(is_answered(&connect_from(2, peer)));
         drop(own);
         // What was given back may be had again.
         wait_until("there is room again", || {
-            let mut again = connect_from(1, peer);
-            again.set_read_timeout(Some(PATIENCE)).unwrap();
-            let written = again.write_all(&request);
-            let read = again.read_exact(&mut [0; Message::BYTES]);
-            written.and(read).is_ok()
+            is_answered(&connect_from(1, peer))
         });
     });
 }

@@ -86,21 +86,15 @@ fn start(side: RrSideStart) -> RrStart {
 fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<RrClientConfig> {
     let peer = resolve(host, args.port, args.ipv6)
         .with_context(|| format!("cannot find the server '{host}'; give its name or address"))?;
-    let bind = match &args.bind {
-        Some(local) => Some(
-            resolve(local, 0, peer.is_ipv6())
-                .with_context(|| format!("cannot find the local address '{local}'"))?,
-        ),
-        None => None,
-    };
+    let bind = args.bind.as_ref();
+    let bind = bind.map(|local| resolve_local(local, 0, peer.is_ipv6()));
     let depth = NonZeroU32::new(args.depth).unwrap_or(NonZeroU32::MIN);
     let requests = args.requests.and_then(NonZeroU64::new);
     Ok(RrClientConfig {
-        bind,
-        protocol: if args.udp {
-            Protocol::Udp
-        } else {
-            Protocol::Tcp
+        bind: bind.transpose()?,
+        protocol: match args.udp {
+            true => Protocol::Udp,
+            false => Protocol::Tcp,
         },
         pacing: match args.rate {
             Some(rate) => Pacing::Open { rate },
@@ -120,19 +114,22 @@ fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<RrClientConfig> {
 }
 
 fn server_config(args: &RrArgs) -> anyhow::Result<ServiceConfig> {
-    let any: IpAddr = if args.ipv6 {
-        Ipv6Addr::UNSPECIFIED.into()
-    } else {
-        Ipv4Addr::UNSPECIFIED.into()
+    let any: IpAddr = match args.ipv6 {
+        true => Ipv6Addr::UNSPECIFIED.into(),
+        false => Ipv4Addr::UNSPECIFIED.into(),
     };
     Ok(ServiceConfig {
         bind: match &args.bind {
-            Some(local) => resolve(local, args.port, args.ipv6)
-                .with_context(|| format!("cannot find the local address '{local}'"))?,
+            Some(local) => resolve_local(local, args.port, args.ipv6)?,
             None => SocketAddr::new(any, args.port),
         },
         duration: args.time,
     })
+}
+
+fn resolve_local(local: &str, port: u16, wants_ipv6: bool) -> anyhow::Result<SocketAddr> {
+    resolve(local, port, wants_ipv6)
+        .with_context(|| format!("cannot find the local address '{local}'"))
 }
 
 /// The first address of a name: of IPv6 when that is wanted, else of IPv4 if there is one.

@@ -28,12 +28,8 @@ impl Hosts {
         Hosts { veth, _alone }
     }
 
-    fn receiver_counters(&self) -> HostSnapshot {
-        counters(self.veth.inside(Side::Receiver))
-    }
-
-    fn sender_counters(&self) -> HostSnapshot {
-        counters(self.veth.inside(Side::Sender))
+    fn counters(&self, side: Side) -> HostSnapshot {
+        counters(self.veth.inside(side))
     }
 
     /// Runs a sender to its end.
@@ -86,10 +82,8 @@ impl Receiver {
 }
 
 fn count(object: &Value, path: &str) -> u64 {
-    let found = object.pointer(path);
-    found
-        .and_then(Value::as_u64)
-        .unwrap_or_else(|| panic!("no {path} in {object:#}"))
+    let found = object.pointer(path).and_then(Value::as_u64);
+    found.unwrap_or_else(|| panic!("no {path} in {object:#}"))
 }
 
 #[test]
@@ -98,10 +92,10 @@ fn what_was_sent_was_received_or_is_accounted_for() {
     let hosts = Hosts::new();
     for address in ADDRESSES {
         for options in [&[][..], &["--batch"], &["--blocking"]] {
-            let before = hosts.receiver_counters();
+            let before = hosts.counters(Side::Receiver);
             let blast = ["netblast", "--json", address, PORT, "64", "1"];
             let (sent, received) = hosts.run(&[&blast, options].concat());
-            let after = hosts.receiver_counters();
+            let after = hosts.counters(Side::Receiver);
             let case = format!("{address} {options:?}\n{sent:#}\n{received:#}");
             let successes = count(&sent, "/send_successes");
             let delivered = count(&received, "/received_packets");
@@ -112,13 +106,9 @@ fn what_was_sent_was_received_or_is_accounted_for() {
                 count(&sent, "/send_calls") - count(&sent, "/send_errors")
             );
             assert_eq!(successes, delivered + dropped, "{case}");
-            let family = if address.contains(':') {
-                "Udp6"
-            } else {
-                "Udp."
-            };
+            let dot = if address.contains(':') { "6" } else { "." };
             let grown = |name: &str| {
-                let name = format!("{family}{name}");
+                let name = format!("Udp{dot}{name}");
                 after.protocols[&name] - before.protocols[&name]
             };
             assert_eq!(grown("InDatagrams"), delivered, "{case}");
@@ -155,10 +145,10 @@ fn a_full_queue_is_a_send_error() {
     let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
     let shaped = run_in(hosts.veth.inside(Side::Sender), kept("tc", words(shaper)));
     assert_code(&shaped, 0);
-    let before = hosts.sender_counters();
+    let before = hosts.counters(Side::Sender);
     let blast = ["netblast", "--json", ADDRESSES[0], PORT, "64", "1"];
     let (sent, received) = hosts.run(&blast);
-    let after = hosts.sender_counters();
+    let after = hosts.counters(Side::Sender);
     let qdisc_drops = |snapshot: &HostSnapshot| -> u64 {
         let interfaces = snapshot.interfaces.as_ref().unwrap().values();
         interfaces.map(|one| one.qdisc_drops.unwrap()).sum()
@@ -234,50 +224,31 @@ fn the_lines_are_the_originals_and_the_account_follows() {
     needs!(Root);
     let hosts = Hosts::new();
     let receiver = Receiver::start(hosts.veth.inside(Side::Receiver), &[]);
-    let blast = [
-        "netblast",
-        "--style",
-        "freebsd",
-        ADDRESSES[0],
-        PORT,
-        "64",
-        "1",
-        "1",
-    ];
-    let sent = hosts.send(&blast);
+    let line = format!("netblast --style freebsd {} {PORT} 64 1 1", ADDRESSES[0]);
+    let sent = hosts.send(&words(&line));
     let (printed, said) = receiver.end();
     let lines = stdout(&sent);
-    let labels: Vec<&str> = lines
-        .lines()
-        .map(|line| line.get(..19).unwrap_or(line))
-        .collect();
-    assert_eq!(
-        labels,
-        [
-            "netblast 1 threads ",
-            "",
-            "start:             ",
-            "finish:            ",
-            "send calls:        ",
-            "send errors:       ",
-            "approx send rate:  ",
-            "approx error rate: ",
-        ]
-    );
+    let labels = lines.lines().map(|line| line.get(..19).unwrap_or(line));
+    let labels: Vec<&str> = labels.map(str::trim_end).collect();
+    let expected = "netblast 1 threads||start:|finish:|send calls:|send errors:|approx send rate:|approx error rate:";
+    assert_eq!(labels.join("|"), expected);
     assert_eq!(stderr(&sent), "");
     assert_eq!(
         printed,
         "netreceive 2 sockets x 1 threads listening on UDP port 9000\n"
     );
-    let calls = lines.lines().nth(4).unwrap()[19..].parse::<u64>().unwrap();
+    let figure = |line: usize| {
+        lines.lines().nth(line).unwrap()[19..]
+            .parse::<u64>()
+            .unwrap()
+    };
     let after = |mark: &str| -> u64 {
         let (_, rest) = said.split_once(mark).unwrap_or_else(|| panic!("{said}"));
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap();
         rest[..end].parse().unwrap()
     };
-    let errors = lines.lines().nth(5).unwrap()[19..].parse::<u64>().unwrap();
     let accounted = after("received: ") + after("dropped by these sockets: ");
-    assert_eq!(accounted, calls - errors, "{said}");
+    assert_eq!(accounted, figure(4) - figure(5), "{said}");
     assert_eq!(after("socket buffer "), after("dropped by these sockets: "));
     assert!(said.contains(" pps "), "{said}");
 }
@@ -314,9 +285,11 @@ fn runs_are_told_each_and_together() {
     let lines = stdout(&lines);
     assert_eq!(lines.matches("\nsend success:").count(), 2, "{lines}");
     let last = lines.lines().last().unwrap();
-    assert!(last.starts_with("2 runs: median "), "{last}");
+    let rest = last
+        .strip_prefix("2 runs: median ")
+        .unwrap_or_else(|| panic!("{last}"));
     assert!(
-        last.ends_with(" packets/s, no interval below 6 runs"),
+        rest.ends_with(" packets/s, no interval below 6 runs"),
         "{last}"
     );
 
@@ -330,10 +303,8 @@ fn runs_are_told_each_and_together() {
     assert_eq!(count(summary, "/asked_runs"), 50);
     assert_eq!(count(summary, "/done_runs"), whole.len() as u64);
     let rates = summary["values"].as_array().unwrap();
-    assert_eq!(
-        (rates.len(), rates.last()),
-        (runs.len(), Some(&Value::Null))
-    );
+    assert_eq!(rates.len(), runs.len());
+    assert_eq!(rates.last(), Some(&Value::Null));
     for (rate, run) in rates.iter().zip(whole) {
         assert_eq!(rate, &run["sent_packets_per_second"]);
     }
@@ -341,15 +312,10 @@ fn runs_are_told_each_and_together() {
 
 #[test]
 fn netreceive_ends_when_nobody_reads_its_lines() {
-    let mut command = Command::new(NICPOLL);
-    let port = free_port();
-    command.args(["netreceive", &port]).stdin(Stdio::null());
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut command = nicpoll(["netreceive", &free_port()]);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    errors.read_line(&mut line).unwrap();
-    assert!(line.starts_with("start at "), "{line}");
+    read_until(&mut errors, "start at ");
     drop(errors);
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
@@ -394,26 +360,21 @@ fn a_taken_port_is_told_as_the_original_tells_it() {
 #[test]
 fn through_a_link_with_its_name_the_program_is_the_tool() {
     let directory = tempfile::tempdir().unwrap();
-    for (name, usage) in [
-        (
-            "netblast",
-            "netblast [ip] [port] [payloadsize] [duration]\n",
-        ),
-        ("netreceive", "netreceive port [nthreads]\n"),
-        (
-            "netsend",
-            "netsend [ip] [port[-port_max]] [payloadsize] [packet_rate] [duration]\n",
-        ),
+    for usage in [
+        "netblast [ip] [port] [payloadsize] [duration]",
+        "netreceive port [nthreads]",
+        "netsend [ip] [port[-port_max]] [payloadsize] [packet_rate] [duration]",
     ] {
+        let name = usage.split(' ').next().unwrap();
         let link = directory.path().join(name);
         symlink(NICPOLL, &link).unwrap();
         let (code, printed, said) = run(&link, &["x"; 9]);
         assert_eq!((code, printed.as_str()), (Some(255), ""), "{name}");
-        assert_eq!(said, usage);
+        assert_eq!(said.trim_end(), usage);
         let (code, printed, said) = run(&link, &["--help"]);
         assert_eq!((code, said.as_str()), (Some(0), ""), "{name}");
-        assert!(printed.contains(&format!("\nUsage: {name} ")), "{printed}");
-        assert!(printed.contains("\nExamples:\n"), "{printed}");
+        assert_has(&printed, format!("\nUsage: {name} "));
+        assert_has(&printed, "\nExamples:\n");
     }
     let other = directory.path().join("other");
     symlink(NICPOLL, &other).unwrap();

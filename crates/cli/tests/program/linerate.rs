@@ -4,14 +4,12 @@ use crate::common::prelude::*;
 use nicpoll_lab::INTERFACE;
 
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(NICPOLL);
-    command.arg("linerate").args(args);
-    command
+    nicpoll([&["linerate"], args].concat())
 }
 
 /// The one object that was printed, which the schema describes.
 fn document(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_code(output, 0);
     let document = json_of(output);
     assert_described(&document, "linerate");
     document
@@ -19,12 +17,16 @@ fn document(output: &Output) -> Value {
 
 #[test]
 fn the_published_rates_are_printed() {
-    let printed = |args: &[&str]| text(&command(args).output().unwrap().stdout);
-    assert!(printed(&["100m"]).contains("148,809"));
-    let udp = printed(&["100m", "--udp", "64"]);
-    assert!(udp.contains("96,153") && udp.contains("83,333"), "{udp}");
-    let cut = printed(&["1g", "--udp", "1473", "--ip", "4"]);
-    assert!(cut.contains("is fragmented"), "{cut}");
+    for [line, parts] in cases(
+        "
+        100m | 148,809
+        100m --udp 64 | 96,153
+        100m --udp 64 | 83,333
+        1g --udp 1473 --ip 4 | is fragmented
+        ",
+    ) {
+        assert_has(stdout(&command(&words(line)).output().unwrap()), parts);
+    }
 }
 
 #[test]
@@ -49,18 +51,14 @@ fn a_veth_has_a_nominal_speed() {
     needs!(Root);
     let veth = Veth::build().unwrap();
     let of = |options: &[&str]| {
-        let mut command = command(&[&["--interface", INTERFACE], options].concat());
-        veth.inside(Side::Sender)
-            .run(move |()| command.output().unwrap())
-            .unwrap()
+        let command = command(&[&["--interface", INTERFACE], options].concat());
+        run_in(veth.inside(Side::Sender), command)
     };
     let line = document(&of(&["--json"]))["line"].clone();
     assert_eq!(line["bits_per_second"], 10_000_000_000_u64);
-    assert_eq!(
-        (&line["driver"], &line["is_nominal"]),
-        (&"veth".into(), &true.into())
-    );
-    assert!(text(&of(&[]).stdout).contains("nominal"));
+    assert_eq!(line["driver"], "veth");
+    assert_eq!(line["is_nominal"], true);
+    assert_has(stdout(&of(&[])), "nominal");
 }
 
 #[test]

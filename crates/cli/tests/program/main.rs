@@ -31,43 +31,24 @@ const PRINTING: [&[&str]; 6] = [
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
 /// Set where this program is to play a benchmark.
 const IS_BENCHMARK: &str = "NICPOLL_TEST_IS_BENCHMARK";
-/// What has not happened by then will not.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What a shell reports of a program that SIGPIPE ended.
 const UNREAD: i32 = 141;
 
-fn nicpoll(args: &[&str]) -> Command {
-    let mut command = Command::new(NICPOLL);
-    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null());
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    nicpoll(args).output().unwrap()
-}
-
-fn stdout(args: &[&str]) -> String {
-    let output = run(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn said(output: &Output) -> String {
-    stderr(output)
+/// What a command that must work printed.
+#[track_caller]
+fn printed(args: &[&str]) -> String {
+    let output = nicpoll(args).output().unwrap();
+    assert_code(&output, 0);
+    stdout(&output)
 }
 
 #[test]
 fn a_reader_that_is_gone_ends_the_program_without_a_word() {
     for args in PRINTING {
-        let mut command = nicpoll(args);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = command
-            .stdout(writer)
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
-        assert_eq!(said(&output), "", "{args:?}");
+        let output = nicpoll(args).stdout(writer).output().unwrap();
+        assert_eq!(stderr(&output), "", "{args:?}");
         assert_eq!(output.status.code(), Some(UNREAD), "{args:?}");
     }
 }
@@ -76,37 +57,25 @@ fn a_reader_that_is_gone_ends_the_program_without_a_word() {
 fn a_full_disk_is_an_error() {
     for args in PRINTING {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut command = nicpoll(args);
-        let output = command
-            .stdout(full)
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
-        let said = said(&output);
-        assert!(
-            said.contains("writing to standard output: No space left"),
-            "{args:?}: {said}"
-        );
-        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let output = nicpoll(args).stdout(full).output().unwrap();
+        assert_code(&output, 1);
+        assert_has(stderr(&output), "writing to standard output: No space left");
     }
 }
 
 #[test]
 fn microseconds_are_written_as_the_locale_can_show_them() {
     let latency = |locale: &str| {
-        let mut command = nicpoll(&["sim", "run", HOST, "--duration", "10ms"]);
-        command
-            .args(["--workload", "constant:rate=1k"])
-            .env("LC_ALL", locale);
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
+        let line = format!("sim run {HOST} --duration 10ms --workload constant:rate=1k");
+        let output = nicpoll(words(&line)).env("LC_ALL", locale).output();
+        stdout(&output.unwrap())
     };
-    assert!(latency("C").contains(" us"), "{}", latency("C"));
+    assert_has(latency("C"), " us");
+    let unicode = latency("en_US.UTF-8");
     assert!(
-        latency("en_US.UTF-8").contains(" µs"),
-        "{}",
-        latency("en_US.UTF-8")
+        unicode.contains(" µs") && !unicode.contains(" us "),
+        "{unicode}"
     );
-    assert!(!latency("en_US.UTF-8").contains(" us "));
 }
 
 #[test]
@@ -116,7 +85,7 @@ fn help_of_a_tool_shows_its_options() {
         ("netblast", "--json"),
         ("netsend", "--json"),
     ] {
-        assert!(stdout(&["help", tool]).contains(option), "{tool}");
+        assert_has(printed(&["help", tool]), option);
     }
 }
 
@@ -140,9 +109,9 @@ fn options(text: &str, from: &str, to: &str) -> Vec<String> {
 #[test]
 fn the_heading_of_freebsd_hosts_has_their_options_only() {
     let own = words("--burst-max --each-burst --idle-poll --user-frac --reg-frac");
-    let help = stdout(&["set", "--help"]);
+    let help = printed(&["set", "--help"]);
     assert_eq!(options(&help, "FreeBSD hosts (HOST:IF):", "Examples:"), own);
-    let mut page = options(&stdout(&["man", "set"]), "FREEBSD HOSTS (HOST:IF)", ".SH");
+    let mut page = options(&printed(&["man", "set"]), "FREEBSD HOSTS (HOST:IF)", ".SH");
     page.sort();
     let mut sorted = own;
     sorted.sort();
@@ -152,7 +121,7 @@ fn the_heading_of_freebsd_hosts_has_their_options_only() {
 #[test]
 fn each_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
-    stdout(&["man", "--out", folder.path().to_str().unwrap()]);
+    printed(&["man", "--out", folder.path().to_str().unwrap()]);
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let whole = read("nicpoll.1");
     let entries = whole.lines().filter(|line| line.starts_with("nicpoll\\-"));
@@ -163,19 +132,19 @@ fn each_command_has_a_manual_page() {
         pages += 1;
     }
     assert!(pages > 10, "{whole}");
-    assert_eq!(stdout(&["man", "sim", "run"]), read("nicpoll-sim-run.1"));
+    assert_eq!(printed(&["man", "sim", "run"]), read("nicpoll-sim-run.1"));
     assert!(read("nicpoll-iperf.1").contains("tradeoff"));
     // Examples keep their lines.
     assert!(read("nicpoll-set.1").contains(".nf\nExamples:\n  nicpoll set eth0 polling "));
-    let refused = run(&["man", "sim", "walk"]);
+    let refused = nicpoll(["man", "sim", "walk"]).output().unwrap();
     assert_code(&refused, 2);
-    assert_has(said(&refused), "no command 'walk'; it has run,");
+    assert_has(stderr(&refused), "no command 'walk'; it has run,");
 }
 
 #[test]
 fn the_version_names_the_features_and_the_commit_where_there_is_one() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let said = stdout(&["--version"]);
+    let said = printed(&["--version"]);
     let (version, features) = said.trim().split_once('\n').expect(&said);
     let has_postgres = cfg!(feature = "postgres");
     let feature = if has_postgres { "postgres" } else { "none" };
@@ -202,11 +171,9 @@ fn an_archive_has_no_commit_even_within_another_repository() {
     let unpacked = folder.path().join("nicpoll-0.1.0");
     fs::create_dir(&unpacked).unwrap();
     assert_eq!(build::commit(&unpacked), None);
-    let git = Command::new("git")
-        .arg("-C")
-        .arg(folder.path())
-        .args(["init", "--quiet"])
-        .status();
+    let mut git = Command::new("git");
+    let git = git.arg("-C").arg(folder.path());
+    let git = git.args(["init", "--quiet"]).status();
     if git.is_ok_and(|status| status.success()) {
         assert_eq!(build::commit(&unpacked), None);
     }
@@ -230,8 +197,8 @@ fn errors_that_nothing_takes_change_no_exit_code() {
     ] {
         let code_with = |stderr: Stdio| {
             let mut command = nicpoll(args);
-            command.stdout(Stdio::null()).stderr(stderr);
-            command.status().unwrap().code()
+            let status = command.stdout(Stdio::null()).stderr(stderr).status();
+            status.unwrap().code()
         };
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (reader, unread) = std::io::pipe().unwrap();
@@ -245,7 +212,6 @@ fn errors_that_nothing_takes_change_no_exit_code() {
 fn without_proc_nothing_is_begun_and_the_remedy_is_told() {
     needs!(Root);
     let home = tempfile::tempdir().unwrap();
-    let program = env!("CARGO_BIN_EXE_nicpoll");
     for line in [
         "restore",
         "restore em0",
@@ -254,16 +220,12 @@ fn without_proc_nothing_is_begun_and_the_remedy_is_told() {
         "watch em0 --plain --count 1",
         "doctor",
     ] {
-        let script = format!("umount -l /proc && exec {program} {line}");
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script]);
-        let output = command
-            .env("NICPOLL_STATE_DIR", home.path())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(5), "{line}: {said}");
-        assert!(said.contains("mount -t proc proc /proc"), "{line}: {said}");
+        let script = format!("umount -l /proc && exec {NICPOLL} {line}");
+        let mut command = kept("unshare", ["--mount", "sh", "-c", &script]);
+        let output = command.env("NICPOLL_STATE_DIR", home.path()).output();
+        let output = output.unwrap();
+        assert_code(&output, 5);
+        assert_has(stderr(&output), "mount -t proc proc /proc");
     }
 }
 
@@ -271,8 +233,8 @@ fn without_proc_nothing_is_begun_and_the_remedy_is_told() {
 fn a_browser_finds_the_pages_where_the_program_says_until_a_signal_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("studies.db");
-    let mut command = nicpoll(&["serve", "--listen", "127.0.0.1:0", "--store"]);
-    let mut serving = command.arg(&store).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = nicpoll(["serve", "--listen", "127.0.0.1:0", "--store"]);
+    let mut serving = command.arg(&store).spawn().unwrap();
     let mut line = String::new();
     let mut output = BufReader::new(serving.stdout.take().unwrap());
     output.read_line(&mut line).unwrap();
@@ -284,8 +246,7 @@ fn a_browser_finds_the_pages_where_the_program_says_until_a_signal_ends_it() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     assert!(answer.contains("nothing is stored in"), "{answer}");
-    let kill = Command::new("kill").arg(serving.id().to_string()).status();
-    assert!(kill.unwrap().success());
+    send_signal(&serving, Signal::TERM);
     assert_eq!(serving.wait().unwrap().code(), Some(143));
 }
 
@@ -308,16 +269,7 @@ fn what_a_killed_benchmark_started_ends_with_it() {
     let words = format!("/proc/{}/cmdline", of_grandchild.trim());
     // One that has ended and that nobody waited for has no words either, nor has one that just begins its program.
     let is_there = || fs::read(&words).is_ok_and(|words| !words.is_empty());
-    let told = Instant::now();
-    while !is_there() {
-        assert!(told.elapsed() < PATIENCE, "{of_grandchild}");
-        thread::sleep(Duration::from_millis(5));
-    }
-    benchmark.kill().unwrap();
-    benchmark.wait().unwrap();
-    let killed = Instant::now();
-    while is_there() {
-        assert!(killed.elapsed() < PATIENCE, "{of_grandchild} goes on");
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the grandchild runs", is_there);
+    kill(benchmark);
+    wait_until("the grandchild ends", || !is_there());
 }
