@@ -13,7 +13,7 @@ use nicpoll_sys::socket;
 use nicpoll_traffic::udp_server::ServerConfig;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::wire::{Amount, Dialect, Directions};
+use crate::wire::{Amount, ClientHeader, Dialect, Directions};
 
 /// Length of a TCP write and of a read, iperf's default.
 pub const TCP_LENGTH_BYTES: usize = 131_072;
@@ -153,6 +153,27 @@ impl StreamConfig {
     }
 }
 
+impl StreamConfig {
+    /// A client's header that asks for what the stream is to be. A length that is the usual one is not stated.
+    pub(crate) fn asked(&self, plain: ClientHeader, usual_length: usize) -> ClientHeader {
+        let mut header = plain;
+        header.threads = self.streams;
+        if self.length_bytes != usual_length {
+            header.buffer_bytes = self.length_bytes.try_into().unwrap_or(u32::MAX);
+        }
+        header.ask_for(self.directions);
+        if let Some(rate) = self.pacing_bytes_per_second
+            && header.extension.is_some()
+        {
+            header.pace(rate);
+        }
+        if let Some(extension) = &mut header.extension {
+            extension.type_of_service = self.socket.type_of_service.unwrap_or(0).into();
+        }
+        header
+    }
+}
+
 /// What to send where, and how.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
@@ -213,6 +234,12 @@ impl ListenerConfig {
             of_server: None,
             stream,
         }
+    }
+
+    /// Whether a client at this address is to be served.
+    pub(crate) fn is_for(&self, client: IpAddr) -> bool {
+        let server = self.of_server.map(|server| server.ip().to_canonical());
+        server.is_none_or(|server| server == client.to_canonical())
     }
 
     /// TCP with iperf's defaults.

@@ -19,7 +19,7 @@ use nicpoll_traffic::{Signals, SocketBuffer, sockets};
 use rustix::event::PollFlags;
 use rustix::thread::set_current_timer_slack;
 
-use crate::config::{Input, StreamConfig};
+use crate::config::{Input, ListenerConfig, StreamConfig};
 use crate::records::{Connected, Observer, Total};
 use crate::slots::Proof;
 use crate::wire::Amount;
@@ -100,9 +100,22 @@ pub fn silence_max(amount: Amount) -> Duration {
     }
 }
 
-/// Whether a client that listens at `bind` would be reached at the address of its own server: it would connect
-/// to itself if the server does not run.
-pub fn is_address_of_server(bind: SocketAddr, server: SocketAddr) -> bool {
+/// Refuses to have a client listen where it would be reached at the address of its own server: it would connect to
+/// itself if the server does not run.
+pub fn check_port(config: &ListenerConfig) -> Result<(), Error> {
+    let Some(server) = config.of_server else {
+        return Ok(());
+    };
+    if !is_address_of_server(config.bind, server) {
+        return Ok(());
+    }
+    Err(Error::Because(format!(
+        "the server at {server} is on this host and has that port itself; choose another port for the way \
+         back with -L"
+    )))
+}
+
+fn is_address_of_server(bind: SocketAddr, server: SocketAddr) -> bool {
     let reaches = bind.ip().is_unspecified() || bind.ip() == server.ip();
     bind.port() == server.port() && reaches && is_local(server)
 }

@@ -23,7 +23,13 @@ use crate::wire::ServerReport;
 
 /// What was printed.
 #[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
+pub struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Page {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl io::Write for Page {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -302,8 +308,7 @@ fn printed(scenario: &Scenario, more_args: &str) -> String {
     }
     output.end().unwrap();
     drop(output);
-    let bytes = page.0.lock().unwrap().clone();
-    let text = String::from_utf8(bytes).unwrap();
+    let text = page.text();
     // They have a test of their own.
     let rule = format!("{}\n", "-".repeat(60));
     match text.split(&rule).collect::<Vec<_>>()[..] {

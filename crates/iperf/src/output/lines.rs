@@ -25,6 +25,13 @@ pub struct Format {
     pub letter: char,
 }
 
+impl Format {
+    /// The same style in the unit of this letter.
+    fn with(self, letter: char) -> Self {
+        Format { letter, ..self }
+    }
+}
+
 /// The stream or streams that a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
@@ -115,8 +122,10 @@ pub fn amount(format: Format, bytes: f64) -> String {
 
 /// The same, always in bytes.
 fn byte_amount(format: Format, bytes: u64) -> String {
-    let letter = format.letter.to_ascii_uppercase();
-    amount(Format { letter, ..format }, bytes as f64)
+    amount(
+        format.with(format.letter.to_ascii_uppercase()),
+        bytes as f64,
+    )
 }
 
 /// The share of the datagrams that was lost, in percents; 0 if none was sent.
@@ -501,68 +510,58 @@ const UNCONNECTED_SEGMENT_BYTES: u32 = 536;
 
 /// The settings of an end, between two rules, before its test.
 pub fn settings(options: &Options, settings: &Settings) -> String {
-    let mut lines = vec![String::from(RULE)];
-    let buffer = match settings {
+    let (lines, buffer) = match settings {
         Settings::Listener(port, last_port, buffer) => {
-            listener_lines(options, *port, *last_port, &mut lines);
-            buffer
+            (listener_lines(options, *port, *last_port), buffer)
         }
         Settings::Client(connected) => {
             let stream = &options.stream;
-            let (bytes, rate) = (stream.length_bytes, stream.rate);
-            client_lines(options, connected, bytes, rate, &mut lines);
-            &connected.buffer
+            let lines = client_lines(options, connected, stream.length_bytes, stream.rate);
+            (lines, &connected.buffer)
         }
-        Settings::WayBack(connected, bytes, rate) => {
-            client_lines(options, connected, *bytes, *rate, &mut lines);
-            &connected.buffer
+        Settings::WayBack(connected, length_bytes, rate) => {
+            let lines = client_lines(options, connected, *length_bytes, *rate);
+            (lines, &connected.buffer)
         }
     };
-    lines.push(window_line(options, buffer));
-    lines.push(String::from(RULE));
-    lines.join("\n")
+    let mut text = vec![String::from(RULE)];
+    text.extend(lines.into_iter().flatten());
+    text.extend([window_line(options, buffer), String::from(RULE)]);
+    text.join("\n")
 }
 
 /// What a listener prints: a server's, or that of a client to which the server connects back.
-fn listener_lines(options: &Options, port: u16, last_port: Option<u16>, lines: &mut Vec<String>) {
+fn listener_lines(options: &Options, port: u16, last_port: Option<u16>) -> Vec<Option<String>> {
     let Options { style, stream, .. } = options;
     let (is_v2_1, is_tcp) = (*style == Style::V2_1, stream.protocol == Protocol::Tcp);
     let is_enhanced = options.enhanced && is_v2_1;
-    let protocol = stream.protocol.name();
-    let mut first = match last_port {
-        Some(last) => format!("Server listening on {protocol} ports {port}-{last}"),
-        None => format!("Server listening on {protocol} port {port}"),
+    let ports = match last_port {
+        Some(last) => format!("ports {port}-{last}"),
+        None => format!("port {port}"),
     };
-    if is_enhanced || last_port.is_some() && is_v2_1 {
-        first += &format!(" with pid {}", std::process::id());
-    }
-    lines.push(first);
-    if !is_v2_1 || is_enhanced {
-        lines.extend(bind_line(options));
-    }
+    let pid = match is_enhanced || last_port.is_some() && is_v2_1 {
+        true => format!(" with pid {}", std::process::id()),
+        false => String::new(),
+    };
+    let protocol = stream.protocol.name();
+    let format = format_of(options);
     let read_bytes = stream.length_bytes as u64;
-    if !is_v2_1 && !is_tcp {
-        lines.push(format!("Receiving {read_bytes} byte datagrams"));
-    }
-    if is_enhanced {
-        let letter = 'A';
-        let format = format_of(options);
-        lines.push(format!(
-            "Read buffer size: {} (Dist bin width={})",
-            byte_amount(format, read_bytes),
-            amount(
-                Format { letter, ..format },
-                (read_bytes / READ_SIZE_BINS as u64) as f64
-            ),
-        ));
-    }
-    if is_tcp {
-        lines.extend(segment_line(options, UNCONNECTED_SEGMENT_BYTES));
-    }
+    let read_size = || {
+        let bin_bytes = read_bytes / READ_SIZE_BINS as u64;
+        let bin = amount(format.with('A'), bin_bytes as f64);
+        let size = byte_amount(format, read_bytes);
+        format!("Read buffer size: {size} (Dist bin width={bin})")
+    };
     let service = stream.socket.type_of_service;
-    if let Some(tos) = service.filter(|tos| *tos != 0 && is_v2_1) {
-        lines.push(format!("TOS will be set to {tos:#x}"));
-    }
+    let service = service.filter(|tos| *tos != 0 && is_v2_1);
+    vec![
+        Some(format!("Server listening on {protocol} {ports}{pid}")),
+        bind_line(options).filter(|_| !is_v2_1 || is_enhanced),
+        (!is_v2_1 && !is_tcp).then(|| format!("Receiving {read_bytes} byte datagrams")),
+        is_enhanced.then(read_size),
+        segment_line(options, UNCONNECTED_SEGMENT_BYTES).filter(|_| is_tcp),
+        service.map(|tos| format!("TOS will be set to {tos:#x}")),
+    ]
 }
 
 /// What a client prints, or a server that connects back to one.
@@ -571,11 +570,10 @@ fn client_lines(
     connected: &Connected,
     write_bytes: usize,
     rate: Option<Rate>,
-    lines: &mut Vec<String>,
-) {
+) -> Vec<Option<String>> {
     let Options { style, stream, .. } = options;
-    let is_tcp = stream.protocol == Protocol::Tcp;
-    let is_enhanced = options.is_client() && options.enhanced && *style == Style::V2_1;
+    let (is_v2_1, is_tcp) = (*style == Style::V2_1, stream.protocol == Protocol::Tcp);
+    let is_enhanced = options.is_client() && options.enhanced && is_v2_1;
     let (host, port) = match &options.host {
         Some(host) => (host.clone(), options.port),
         None => {
@@ -583,50 +581,49 @@ fn client_lines(
             (peer.ip().to_canonical().to_string(), peer.port())
         }
     };
-    let protocol = stream.protocol.name();
-    let mut first = format!("Client connecting to {host}, {protocol} port {port}");
-    if is_enhanced {
-        first += &format!(
+    let pid = match is_enhanced {
+        true => format!(
             " with pid {} ({} flows)",
             std::process::id(),
             stream.streams
-        );
-    }
-    lines.push(first);
-    if options.is_client() && *style == Style::V2_0 {
-        lines.extend(bind_line(options));
-    }
+        ),
+        false => String::new(),
+    };
+    let protocol = stream.protocol.name();
     let format = format_of(options);
-    if is_enhanced && is_tcp {
-        let letter = 'B';
-        let size = amount(Format { letter, ..format }, write_bytes as f64);
-        lines.push(format!("Write buffer size: {size}"));
-    }
-    if let Some(rate) = stream.pacing_bytes_per_second {
-        let letter = 'a';
-        let rate = amount(Format { letter, ..format }, rate as f64);
-        lines.push(format!("fair-queue socket pacing set to {rate}/s"));
-    }
-    let segment_bytes = connected.tcp.map(|tcp| tcp.mss_bytes);
-    lines.extend(segment_bytes.and_then(|bytes| segment_line(options, bytes)));
-    if is_enhanced {
-        let tos = stream.socket.type_of_service.unwrap_or(0);
-        let nagle = match stream.no_delay {
-            true => "and nodelay (Nagle off)",
-            false => "(Nagle on)",
-        };
-        lines.push(format!("TOS set to {tos:#x} {nagle}"));
-    }
-    if !is_tcp {
-        let sending = format!("Sending {write_bytes} byte datagrams");
-        lines.push(match style {
-            Style::V2_0 => sending,
-            Style::V2_1 => {
-                let gap = printable(gap_micros(rate, write_bytes));
-                format!("{sending}, IPG target: {gap:.2} us (kalman adjust)")
-            }
-        });
-    }
+    let write_size = || {
+        let size = amount(format.with('B'), write_bytes as f64);
+        format!("Write buffer size: {size}")
+    };
+    let pacing = stream.pacing_bytes_per_second.map(|rate| {
+        let rate = amount(format.with('a'), rate as f64);
+        format!("fair-queue socket pacing set to {rate}/s")
+    });
+    let tos = stream.socket.type_of_service.unwrap_or(0);
+    let nagle = match stream.no_delay {
+        true => "and nodelay (Nagle off)",
+        false => "(Nagle on)",
+    };
+    let gap = match is_v2_1 {
+        true => {
+            let gap = printable(gap_micros(rate, write_bytes));
+            format!(", IPG target: {gap:.2} us (kalman adjust)")
+        }
+        false => String::new(),
+    };
+    vec![
+        Some(format!(
+            "Client connecting to {host}, {protocol} port {port}{pid}"
+        )),
+        bind_line(options).filter(|_| options.is_client() && !is_v2_1),
+        (is_enhanced && is_tcp).then(write_size),
+        pacing,
+        connected
+            .tcp
+            .and_then(|tcp| segment_line(options, tcp.mss_bytes)),
+        is_enhanced.then(|| format!("TOS set to {tos:#x} {nagle}")),
+        (!is_tcp).then(|| format!("Sending {write_bytes} byte datagrams{gap}")),
+    ]
 }
 
 /// How the command line asks for figures.

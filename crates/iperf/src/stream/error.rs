@@ -70,14 +70,6 @@ impl Error {
         }
     }
 
-    /// Client and server are on one host, and would listen on one port.
-    pub(crate) fn port_of_server(server: SocketAddr) -> Self {
-        Error::Because(format!(
-            "the server at {server} is on this host and has that port itself; choose another port for the way \
-             back with -L"
-        ))
-    }
-
     /// A thread that cannot be made.
     pub(crate) fn no_thread(error: io::Error) -> Self {
         Error::Because(format!(

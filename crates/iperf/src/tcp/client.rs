@@ -34,21 +34,13 @@ fn header(config: &ClientConfig) -> Option<ClientHeader> {
     if !stream.has_header || (is_short && stream.directions == Directions::Forward) {
         return None;
     }
-    let mut header = ClientHeader::for_tcp(config.peer.port(), stream.amount);
-    header.threads = stream.streams;
-    if stream.length_bytes != TCP_LENGTH_BYTES {
-        header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
-    }
-    header.ask_for(stream.directions);
+    let plain = ClientHeader::for_tcp(config.peer.port(), stream.amount);
+    let mut header = stream.asked(plain, TCP_LENGTH_BYTES);
     if stream.asks_for_version {
         header.flags |= flags::PEER_DETECT | flags::VERSION2;
     }
-    if let Some(rate) = stream.pacing_bytes_per_second {
-        header.pace(rate);
-    }
     if let Some(extension) = &mut header.extension {
         extension.rate_bps = stream.rate.map_or(0, |rate| rate.bits_of(8));
-        extension.type_of_service = stream.socket.type_of_service.unwrap_or(0).into();
     }
     Some(header)
 }

@@ -30,7 +30,7 @@ use crate::config::{ClientConfig, ListenerConfig, StreamConfig, set_type_of_serv
 use crate::records::{Intervals, Remarks, Total};
 use crate::slots::{Slots, Ticket};
 use crate::stream::Error;
-use crate::stream::{Back, Listen, Run, Streams, Taken, is_address_of_server};
+use crate::stream::{Back, Listen, Run, Streams, Taken, check_port};
 use crate::wire::{
     ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
     is_acknowledged,
@@ -95,11 +95,7 @@ impl Listener {
 
     /// The same at one of the ports of a server, which share its `slots`.
     pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
-        if let Some(server) = config.of_server
-            && is_address_of_server(config.bind, server)
-        {
-            return Err(Error::port_of_server(server));
-        }
+        check_port(config)?;
         let bind = config.bind;
         let prepare = || {
             let options = &config.stream.socket;
@@ -134,11 +130,6 @@ impl Listener {
             slots: slots.clone(),
             spare: Spare::default(),
         })
-    }
-
-    fn is_expected(&self, peer: SocketAddr) -> bool {
-        let server = self.config.of_server;
-        server.is_none_or(|server| server.ip().to_canonical() == peer.ip().to_canonical())
     }
 
     fn accept_one(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
@@ -183,7 +174,7 @@ impl Listen for Listener {
             if !is_full
                 && let Some((socket, peer)) = self.accept_one().map_err(failed)?
                 // Others than the server of a client are closed, and one that has too many already.
-                && self.is_expected(peer)
+                && self.config.is_for(peer.ip())
                 && let Some(ticket) = self.slots.take(peer, 1)
             {
                 let proof = ticket.proof().clone();

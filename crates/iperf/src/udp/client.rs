@@ -178,24 +178,14 @@ fn header(config: &ClientConfig) -> ClientHeader {
     let stream = &config.stream;
     let (rate, rate_flags) = header_rate(stream);
     let port = config.peer.port();
-    let mut header = match stream.dialect {
+    let plain = match stream.dialect {
         Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(port, stream.amount, rate),
         Dialect::V2_0_8 => ClientHeader::for_udp_v2_0_8(port, stream.amount, rate),
         _ => ClientHeader::for_udp(port, stream.amount, rate),
     };
-    header.threads = stream.streams;
-    if stream.length_bytes != UDP_LENGTH_BYTES {
-        header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
-    }
-    header.ask_for(stream.directions);
-    if let Some(rate) = stream.pacing_bytes_per_second
-        && header.extension.is_some()
-    {
-        header.pace(rate);
-    }
+    let mut header = stream.asked(plain, UDP_LENGTH_BYTES);
     if let Some(extension) = &mut header.extension {
         extension.upper_flags |= rate_flags;
-        extension.type_of_service = stream.socket.type_of_service.unwrap_or(0).into();
     }
     header
 }

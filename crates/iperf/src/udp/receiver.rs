@@ -287,7 +287,7 @@ impl Receiver<'_> {
     }
 
     fn take(&mut self, head: &Head, now: Instant) -> Result<(), Error> {
-        let Head { source, raw, .. } = head;
+        let source = &head.source;
         let incoming = self.incoming;
         let bound = &incoming.bound;
         let session = match &mut self.session {
@@ -301,15 +301,12 @@ impl Receiver<'_> {
                 return Ok(());
             }
         };
-        let Some(header) = session.read(raw) else {
+        let Some((header, answer)) = session.take(head, now) else {
             self.foreign_datagrams += 1;
             return Ok(());
         };
-        let length = head.payload_bytes;
         let is_timed = header.id >= 0 && session.times.is_some();
-        if header.id >= 0 {
-            session.data(&header, length, head.arrival_ns, now);
-        } else if let Some(answer) = session.fin(raw, &header, length, head.arrival_ns, now)
+        if let Some(answer) = answer
             && incoming.is_answered
             && bound.answer(*source, &answer, &mut session.acks_refused)?
         {

@@ -38,7 +38,7 @@ use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service}
 use crate::records::Remarks;
 use crate::slots::{Slots, Ticket};
 use crate::stream::Error;
-use crate::stream::{Back, Listen, Streams, Taken, is_address_of_server};
+use crate::stream::{Back, Listen, Streams, Taken, check_port};
 use crate::wire::{
     ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, fill_payload, flags,
     upper_flags,
@@ -83,11 +83,7 @@ impl Listener {
 
     /// The same at one of the ports of a server, which share its `slots`.
     pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
-        if let Some(server) = config.of_server
-            && is_address_of_server(config.bind, server)
-        {
-            return Err(Error::port_of_server(server));
-        }
+        check_port(config)?;
         let mut config = config.clone();
         let bound = bind(&config, Sharing::FromNowOn)?;
         config.bind = bound.address;
@@ -120,10 +116,7 @@ impl Listener {
             .iter()
             .any(|client| client.upgrade().is_some_and(|peer| *peer == head.source));
         let source = head.source.ip().to_canonical();
-        let is_expected = match self.config.of_server {
-            Some(server) => server.ip().to_canonical() == source,
-            None => true,
-        };
+        let is_expected = self.config.is_for(source);
         if !head.opens_session() || is_known || !is_expected {
             return None;
         }

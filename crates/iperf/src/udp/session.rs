@@ -122,6 +122,24 @@ impl Session {
         self.dialect.header(raw, highest_id)
     }
 
+    /// Takes a datagram; its header, and the answer that is due if it is a FIN. `None` when it cannot be the
+    /// client's.
+    pub fn take(
+        &mut self,
+        head: &Head,
+        now: Instant,
+    ) -> Option<(DatagramHeader, Option<[u8; ServerReport::BYTES]>)> {
+        let header = self.read(&head.raw)?;
+        let (length, arrival_ns) = (head.payload_bytes, head.arrival_ns);
+        let answer = if header.id >= 0 {
+            self.data(&header, length, arrival_ns, now);
+            None
+        } else {
+            self.fin(&head.raw, &header, length, arrival_ns, now)
+        };
+        Some((header, answer))
+    }
+
     /// Takes a datagram of data.
     pub fn data(
         &mut self,
@@ -338,12 +356,8 @@ impl DatagramReceiver for DatagramServer {
             }
             _ => return None,
         };
-        let header = session.read(&head.raw)?;
-        if header.id >= 0 {
-            session.data(&header, head.payload_bytes, arrival_ns, now);
-            return None;
-        }
-        let answer = session.fin(&head.raw, &header, head.payload_bytes, arrival_ns, now)?;
+        let (_, answer) = session.take(&head, now)?;
+        let answer = answer?;
         session.acks_sent += 1;
         Some(answer.to_vec())
     }

@@ -1,35 +1,14 @@
 //! Both forms, fed by hand.
 
-use std::sync::{Arc, Mutex};
-
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
 use nicpoll_model::traffic::{Direction, IperfBucket, IperfTimes};
 
+use super::super::golden::Page;
 use super::*;
 use crate::options::{Parsed, parse};
 use crate::records::{Receipt, Remarks};
-
-/// What was printed.
-#[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
-
-impl Page {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 #[test]
 fn a_client_tells_its_ports_its_pacing_and_whether_it_asks_for_a_version() {
