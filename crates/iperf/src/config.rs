@@ -421,18 +421,9 @@ mod tests {
 
     #[test]
     fn what_is_no_network_is_refused() {
-        for text in [
-            "",
-            "/",
-            "10.0.0.0/",
-            "10.0.0.0/33",
-            "10.0.0.0/+8",
-            "::/129",
-            "10.0.0/8",
-            "host",
-            "10.0.0.0/8/8",
-            "10.0.0.0/256",
-        ] {
+        let texts = "|/|10.0.0.0/|10.0.0.0/33|10.0.0.0/+8|::/129|10.0.0/8|host|10.0.0.0/8/8|\
+            10.0.0.0/256";
+        for text in texts.split('|') {
             let error = text.parse::<AddressPrefix>().unwrap_err();
             assert!(error.contains("such as 10.0.0.0/8"), "{text}");
         }

@@ -314,11 +314,7 @@ fn no_more_clients_are_served_than_the_limit() {
     let limit = nicpoll_iperf::CLIENTS_MAX;
     let signals = Signals::default();
     let mut listener = udp_listener(Ipv4Addr::LOCALHOST);
-    let header = DatagramHeader {
-        id: 1,
-        sent_seconds: 0,
-        sent_microseconds: 0,
-    };
+    let header = DatagramHeader::at(1, Duration::ZERO);
     let mut datagram = [0; 64];
     header.write_to(&mut datagram);
     let mut sessions = Vec::new();

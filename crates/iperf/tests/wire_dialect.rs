@@ -109,11 +109,7 @@ fn the_largest_id_is_read_and_the_next_one_refused() {
     for sign in [1, -1] {
         let mut payload = [0; 64];
         let mut read = |id| {
-            let header = DatagramHeader {
-                id,
-                sent_seconds: 0,
-                sent_microseconds: 0,
-            };
+            let header = DatagramHeader::at(id, Duration::ZERO);
             Dialect::V2_1.write_header(&header, &mut payload);
             let raw = RawDatagram::parse(&payload).unwrap();
             Dialect::V2_1.header(&raw, 0).map(|header| header.id)
@@ -132,7 +128,7 @@ fn ids_out_of_all_proportion_are_refused() {
 }
 
 /// A client's first datagram and its FIN after `sent` more.
-fn written(dialect: Dialect, ids: [i64; 2], times: [(u32, u32); 2]) -> [Vec<u8>; 2] {
+fn written(dialect: Dialect, ids: [i64; 2], times: [(u64, u32); 2]) -> [Vec<u8>; 2] {
     let mut payload = vec![0xff; 64];
     let amount = Amount::Time(Duration::from_secs(1));
     let client = match dialect {
@@ -141,12 +137,8 @@ fn written(dialect: Dialect, ids: [i64; 2], times: [(u32, u32); 2]) -> [Vec<u8>;
     };
     dialect.prepare_payload(&mut payload, &client);
     [0, 1].map(|index| {
-        let (sent_seconds, sent_microseconds) = times[index];
-        let header = DatagramHeader {
-            id: ids[index],
-            sent_seconds,
-            sent_microseconds,
-        };
+        let (seconds, micros) = times[index];
+        let header = DatagramHeader::at(ids[index], Duration::new(seconds, 1000 * micros));
         dialect.write_header(&header, &mut payload);
         payload.clone()
     })

@@ -274,11 +274,7 @@ fn prepared(length: usize) -> Vec<u8> {
 
 #[test]
 fn first_datagram_is_byte_for_byte_that_of_the_original() {
-    let header = DatagramHeader {
-        id: 1,
-        sent_seconds: 0x6b00_ba6e,
-        sent_microseconds: 0x0005_e70d,
-    };
+    let header = DatagramHeader::at(1, Duration::new(0x6b00_ba6e, 0x0005_e70d * 1000));
     let mut built = prepared(1470);
     header.write_to(&mut built);
     assert_eq!(built, first_datagram());
@@ -415,11 +411,7 @@ fn a_shared_clock_is_told_byte_for_byte_as_the_original_tells_it() {
     assert!(!has_shared_clock(&built));
     let begun = Duration::new(0x6b01_89ad, 0xd24c * 1000);
     mark_shared_clock(&mut built, begun);
-    let header = DatagramHeader {
-        id: 1,
-        sent_seconds: 0x6b01_89ad,
-        sent_microseconds: 0xd24c,
-    };
+    let header = DatagramHeader::at(1, Duration::new(0x6b01_89ad, 0xd24c * 1000));
     header.write_to(&mut built);
     assert_eq!(built[..], hex(UDP_TRIP_TIMES));
     assert!(has_shared_clock(&built));

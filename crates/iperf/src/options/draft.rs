@@ -8,7 +8,7 @@ use nicpoll_traffic::repeat::RUNS_MAX;
 
 use super::types::{Bind, Json, Options};
 use super::values::{self, EXACT_MAX, Given, OptionError, seconds};
-use crate::config::{Input, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
+use crate::config::{Input, StreamConfig, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
 use crate::wire::{
     Amount, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN,
 };
@@ -295,18 +295,7 @@ impl Draft {
         self.options.stream.amount = amount;
         self.options.stream.streams = self.streams()?;
         self.judge_client()?;
-        let is_udp = self.options.is_udp();
-        let stream = &mut self.options.stream;
-        stream.rate = client_rate(
-            stream.rate,
-            is_udp,
-            stream.length_bytes,
-            stream.burst_datagrams,
-        )?;
-        let has_end = amount != Amount::ENDLESS && stream.input != Some(Input::Stdin);
-        if self.options.repeat.is_some() && !has_end {
-            return Err(OptionError::new(REPEAT));
-        }
+        self.options.stream.rate = client_rate(&self.options.stream)?;
         Ok(())
     }
 
@@ -335,42 +324,47 @@ impl Draft {
         Ok(asked)
     }
 
-    /// -X, --trip-times, --dialect, -I and -n, which not every client can have.
+    /// -X, --trip-times, --dialect, -I, -n and --repeat, which not every client can have.
     fn judge_client(&mut self) -> Result<(), OptionError> {
-        let is_old = self.options.stream.dialect != Dialect::V2_1;
-        if is_old && !self.options.is_udp() {
-            self.warn("WARNING: option --dialect is not valid without -u, ignored");
-        }
-        if self.options.stream.asks_for_version && self.options.is_udp() {
-            return Err(OptionError::new(VERSION_OVER_UDP));
-        }
-        if self.options.stream.asks_for_version && !self.options.stream.has_header {
-            self.warn("WARNING: option -X has no effect with -C");
-        }
-        let stream = &self.options.stream;
-        if stream.has_shared_clock && is_old {
-            return Err(OptionError::new(OLD_TRIP_TIMES));
+        let (is_udp, stream) = (self.options.is_udp(), &self.options.stream);
+        let is_old = stream.dialect != Dialect::V2_1;
+        let is_stdin = stream.input == Some(Input::Stdin);
+        let has_end = stream.amount != Amount::ENDLESS && !is_stdin;
+        let refusals = [
+            (stream.asks_for_version && is_udp, VERSION_OVER_UDP),
+            (stream.has_shared_clock && is_old, OLD_TRIP_TIMES),
+            (is_stdin && stream.streams > 1, SHARED_STDIN),
+            (self.options.repeat.is_some() && !has_end, REPEAT),
+        ];
+        if let Some((_, why)) = refusals.iter().find(|(is_broken, _)| *is_broken) {
+            return Err(OptionError::new(*why));
         }
         if stream.has_shared_clock && stream.length_bytes < SHARED_CLOCK_BYTES_MIN {
             let least = format_args!("{SHARED_CLOCK_BYTES_MIN} bytes at least");
             let value = format_args!("-l {}", stream.length_bytes);
             return Err(OptionError::value("--trip-times", value, least));
         }
-        if stream.input == Some(Input::Stdin) && stream.streams > 1 {
-            return Err(OptionError::new(SHARED_STDIN));
+        if let Amount::Bytes(bytes) = stream.amount
+            && bytes > HEADER_BYTES_MAX
+            && stream.directions != Directions::Forward
+        {
+            let most = format_args!(
+                "1 to {HEADER_BYTES_MAX} bytes with -d, -r, -R and --full-duplex, or -t: \
+                 the server cannot be told of more"
+            );
+            return Err(OptionError::value("-n", bytes, most));
         }
-        match stream.amount {
-            Amount::Bytes(bytes)
-                if bytes > HEADER_BYTES_MAX && stream.directions != Directions::Forward =>
-            {
-                let most = format_args!(
-                    "1 to {HEADER_BYTES_MAX} bytes with -d, -r, -R and --full-duplex, or -t: \
-                     the server cannot be told of more"
-                );
-                Err(OptionError::value("-n", bytes, most))
-            }
-            _ => Ok(()),
+        let (is_useless, is_unheard) = (
+            is_old && !is_udp,
+            stream.asks_for_version && !stream.has_header,
+        );
+        if is_useless {
+            self.warn("WARNING: option --dialect is not valid without -u, ignored");
         }
+        if is_unheard {
+            self.warn("WARNING: option -X has no effect with -C");
+        }
+        Ok(())
     }
 
     /// The direction of the data; like 2.1.8, only one option for it is allowed.
@@ -467,16 +461,12 @@ fn has_dialect(directions: Directions, dialect: Dialect) -> bool {
 }
 
 /// What a client sends at, if it is a test at all.
-fn client_rate(
-    rate: Option<Rate>,
-    udp: bool,
-    length_bytes: usize,
-    burst: u32,
-) -> Result<Option<Rate>, OptionError> {
+fn client_rate(stream: &StreamConfig) -> Result<Option<Rate>, OptionError> {
+    let (rate, length_bytes) = (stream.rate, stream.length_bytes);
     let packet_bits = 8 * length_bytes as u64;
-    if udp {
+    if stream.protocol == Protocol::Udp {
         let rate = rate.unwrap_or(UDP_RATE);
-        let gap = rate.time_of(burst.into(), packet_bits);
+        let gap = rate.time_of(stream.burst_datagrams.into(), packet_bits);
         if gap > GAP_MAX {
             let seconds = gap.as_secs_f64();
             return Err(OptionError::new(format!(

@@ -491,21 +491,9 @@ mod tests {
 
     #[test]
     fn what_is_no_local_address_is_refused() {
-        for text in [
-            "",
-            ":6000",
-            "%eth0",
-            "10.0.0.1%",
-            "10.0.0.1:0",
-            "10.0.0.1:65536",
-            "10.0.0.1:x",
-            "10.0.0.1%a-name-too-long-for-linux",
-            "10.0.0.1%a/b",
-            "[::1",
-            "[]:6000",
-            "[::1]6000",
-            "a b",
-        ] {
+        let texts = "|:6000|%eth0|10.0.0.1%|10.0.0.1:0|10.0.0.1:65536|10.0.0.1:x|\
+            10.0.0.1%a-name-too-long-for-linux|10.0.0.1%a/b|[::1|[]:6000|[::1]6000|a b";
+        for text in texts.split('|') {
             assert_eq!(bind(text), None, "{text}");
         }
         assert_eq!(bind(&"a".repeat(254)), None);

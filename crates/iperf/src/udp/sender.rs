@@ -541,11 +541,7 @@ impl Clock {
     /// The header of a datagram that is sent now.
     pub fn header(&self, id: i64) -> DatagramHeader {
         let now = self.wall.at(Instant::now());
-        DatagramHeader {
-            id,
-            sent_seconds: now.as_secs() as u32,
-            sent_microseconds: now.subsec_micros(),
-        }
+        DatagramHeader::at(id, now)
     }
 }
 

@@ -48,6 +48,15 @@ pub struct DatagramHeader {
 }
 
 impl DatagramHeader {
+    /// Of a datagram that is sent so long after 1970.
+    pub fn at(id: i64, sent: Duration) -> Self {
+        DatagramHeader {
+            id,
+            sent_seconds: sent.as_secs() as u32,
+            sent_microseconds: sent.subsec_micros(),
+        }
+    }
+
     /// Writes the header over the first 16 bytes of a payload that [`prepare_payload`] made.
     ///
     /// # Panics

@@ -34,11 +34,7 @@ pub fn roomy(ip: impl Into<IpAddr>, bytes: usize) -> ServerConfig {
 pub fn datagram(id: i64, length: usize, client: &ClientHeader) -> Vec<u8> {
     let mut payload = vec![0; length];
     prepare_payload(&mut payload, client);
-    let header = DatagramHeader {
-        id,
-        sent_seconds: 1_700_000_000,
-        sent_microseconds: 0,
-    };
+    let header = DatagramHeader::at(id, Duration::from_secs(1_700_000_000));
     header.write_to(&mut payload);
     payload
 }

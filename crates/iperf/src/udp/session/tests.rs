@@ -25,11 +25,7 @@ const DIALECTS: [Dialect; 7] = [
 
 /// A datagram as a client of this dialect sends it.
 fn datagram(dialect: Dialect, id: i64, sent_us: u64) -> RawDatagram {
-    let header = DatagramHeader {
-        id,
-        sent_seconds: (sent_us / 1_000_000) as u32,
-        sent_microseconds: (sent_us % 1_000_000) as u32,
-    };
+    let header = DatagramHeader::at(id, Duration::from_micros(sent_us));
     let mut payload = [0; PAYLOAD_BYTES];
     match dialect {
         Dialect::HeaderlessV2_0 => {
@@ -217,11 +213,7 @@ fn an_id_before_the_first_is_data_without_a_place_in_the_sequence() {
 
 fn take(server: &mut DatagramServer, source: u16, id: i64) -> Option<Vec<u8>> {
     let sent = WallClock::start().at(Instant::now());
-    let header = DatagramHeader {
-        id,
-        sent_seconds: sent.as_secs() as u32,
-        sent_microseconds: sent.subsec_micros(),
-    };
+    let header = DatagramHeader::at(id, sent);
     let mut payload = [0; 1470];
     header.write_to(&mut payload);
     server.take(&Arrival {
@@ -262,11 +254,7 @@ fn payload(dialect: Dialect, id: i64) -> Vec<u8> {
         let flags = crate::wire::flags::IDS_64_BIT | crate::wire::flags::HAS_LENGTH;
         payload[16..20].copy_from_slice(&flags.to_be_bytes());
     }
-    let header = DatagramHeader {
-        id,
-        sent_seconds: 7,
-        sent_microseconds: 8,
-    };
+    let header = DatagramHeader::at(id, Duration::new(7, 8000));
     dialect.write_header(&header, &mut payload);
     payload
 }
