@@ -187,20 +187,15 @@ proptest! {
     }
 
     #[test]
-    fn answers_read_back_in_every_layout(
-        bytes in any::<u64>(),
-        elapsed_us in 0..1u64 << 50,
-        counts in any::<[u32; 3]>(),
-        jitter_us in 0..1_000_000u64,
-        head in any::<[u8; 12]>(),
-    ) {
+    fn answers_read_back_in_every_layout(report in server_report(), head in any::<[u8; 12]>()) {
+        // Old versions have counters of 32 bits, and tell theirs from later ones by a jitter below a second.
+        let narrow = |count: u64| u64::from(count as u32);
         let report = ServerReport {
-            bytes,
-            elapsed: Duration::from_micros(elapsed_us),
-            lost: counts[0].into(),
-            out_of_order: counts[1].into(),
-            datagrams: counts[2].into(),
-            jitter: Duration::from_micros(jitter_us),
+            lost: narrow(report.lost),
+            out_of_order: narrow(report.out_of_order),
+            datagrams: narrow(report.datagrams),
+            jitter: Duration::from_micros(report.jitter.subsec_micros().into()),
+            ..report
         };
         let fin = RawDatagram::parse(&head).unwrap();
         for dialect in ALL {
