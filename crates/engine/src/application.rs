@@ -123,17 +123,23 @@ impl Helpers<'_> {
         wish: &ReceiveWish,
     ) -> Result<Option<Box<dyn GrantedSetup>>, EngineError> {
         if wish.side != KernelSide::Threaded && !wish.kernel_cpus.is_empty() {
-            return Err(EngineError::NoKernelThreads {
-                side: wish.side.name(),
-            });
+            return Err(EngineError::Usage(format!(
+                "'--kernel-side {}' has no kernel threads that '--kernel-cpu' could be for; leave that out, or give \
+                 '--kernel-side threaded'",
+                wish.side.name()
+            )));
         }
         if wish.side == KernelSide::AsIs {
             return Ok(None);
         }
-        let refused = |source| EngineError::KernelSide {
-            interface: wish.interface.to_owned(),
-            side: wish.side.name(),
+        let refused = |source| EngineError::Setup {
+            what: format!(
+                "the kernel's side of '{}' cannot be set to {}",
+                wish.interface,
+                wish.side.name()
+            ),
             source,
+            remedy: "",
         };
         let setup = self
             .setup
@@ -141,6 +147,31 @@ impl Helpers<'_> {
         let granted = setup.set_up(wish);
         granted.map(Some).map_err(refused)
     }
+}
+
+/// What the kernel's side is now.
+pub(crate) fn facts_of(granted: Option<&dyn GrantedSetup>) -> KernelSideFacts {
+    granted.map_or_else(KernelSideFacts::as_is, GrantedSetup::facts)
+}
+
+/// Puts back what was changed of an interface's kernel side.
+///
+/// # Errors
+/// When that fails; whoever watches over it tries again.
+pub(crate) fn put_back(
+    granted: Option<Box<dyn GrantedSetup>>,
+    interface: &str,
+    facts: &KernelSideFacts,
+) -> Result<(), EngineError> {
+    let outcome = granted.map_or(Ok(()), |granted| granted.put_back());
+    outcome.map_err(|source| EngineError::Setup {
+        what: format!(
+            "what was changed of the kernel's side of '{interface}' (to {}) could not be put back",
+            facts.name
+        ),
+        source,
+        remedy: "; 'nicpoll restore' tries again",
+    })
 }
 
 #[cfg(test)]
@@ -161,7 +192,7 @@ mod tests {
                 kernel_cpus: cpus,
                 engine_cpus: &[],
             });
-            let refused = matches!(outcome, Err(EngineError::NoKernelThreads { .. }));
+            let refused = matches!(outcome, Err(EngineError::Usage(_)));
             assert_eq!(refused, is_refused, "{side:?} {cpus:?}");
         }
     }

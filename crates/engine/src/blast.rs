@@ -9,18 +9,16 @@ mod link;
 mod path;
 mod target;
 
-use std::io;
+use std::ops::{Add, Sub};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::{
-    BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink,
-    BlastLinkEnd, BlastStart,
+    BLAST_SCHEMA, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
 };
 use nicpoll_model::{Origin, Pace, Rate};
 use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
-use rustix::io::Errno;
 
 pub use frames::{FLOW_PORTS, FrameLengths, LengthsError};
 pub use path::BlastPath;
@@ -31,8 +29,7 @@ use crate::device::interface::Interface;
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
 use frames::{FCS_BYTES, Frames, Replay, Schedule, Stream};
-use link::{Bounds, Link, Outcome};
-use path::Opened;
+use link::{Bounds, Link};
 
 /// What is sent, and how.
 #[derive(Clone, Debug)]
@@ -101,29 +98,34 @@ impl Blast {
         let (mut links, mut facts, mut first_flow) = (Vec::new(), Vec::new(), 0);
         for of_link in &settings.links {
             let interface = target::sender(&mut socket, &of_link.interface)?;
-            let made = make(
+            let (frames, schedule, shown) = make(
                 &mut socket,
                 &interface,
                 &of_link.traffic,
                 settings,
                 first_flow,
             )?;
-            if let BlastFrames::Datagrams { flows, .. } = made.facts {
+            if let BlastFrames::Datagrams { flows, .. } = shown {
                 first_flow = flows.wrapping_add(first_flow);
             }
             let per_second = settings.rate.map(Rate::per_second);
-            let opened = path::open(settings.path, &interface, &made.frames, per_second)?;
-            facts.push(facts_of(of_link, &opened, made.facts));
+            let opened = path::open(settings.path, &interface, &frames, per_second)?;
+            let of_link = BlastLink {
+                interface: of_link.interface.clone(),
+                path: String::from(opened.path.name()),
+                refused_paths: opened.refused,
+                cpu: of_link.cpu,
+                is_singly: true,
+                is_cut_by_kernel: opened.is_cut_by_kernel,
+                not_joined: opened.not_joined,
+                frames: shown,
+            };
             let bounds = Bounds {
                 frames: settings.count,
                 time: settings.duration,
             };
-            links.push(Link::prepare(
-                opened.way.outlet,
-                made.schedule,
-                bounds,
-                of_link.cpu,
-            )?);
+            links.push(Link::prepare(opened.outlet, schedule, bounds, &of_link)?);
+            facts.push(of_link);
         }
         for link in &links {
             link.go();
@@ -160,40 +162,29 @@ impl EngineApplication for Blast {
     }
 
     fn interval(&mut self) -> Result<BlastInterval, EngineError> {
-        let mut counts = BlastCounts::default();
-        for link in &self.links {
-            let (built, cpu_ns) = link.progress().look();
-            add(
-                &mut counts,
-                &BlastCounts {
-                    built_frames: built.frames,
-                    built_bytes: built.bytes,
-                    cpu_ns,
-                },
-            );
-        }
+        let looks = self.links.iter().map(|link| link.progress().look());
+        let counts = looks.fold(BlastCounts::default(), |sum, more| {
+            each(&sum, &more, u64::add)
+        });
         let now = (self.began.elapsed().as_secs_f64(), counts);
         let (start_seconds, before) = std::mem::replace(&mut self.last, now);
         Ok(BlastInterval {
             start_seconds,
             end_seconds: now.0,
-            counts: BlastCounts {
-                built_frames: counts.built_frames - before.built_frames,
-                built_bytes: counts.built_bytes - before.built_bytes,
-                cpu_ns: counts.cpu_ns - before.cpu_ns,
-            },
+            counts: each(&counts, &before, u64::sub),
         })
     }
 
     fn end(self, signal: Option<i32>) -> Result<BlastEnd, EngineError> {
         let (mut totals, mut ends) = (BlastCounts::default(), Vec::new());
         for (link, facts) in self.links.into_iter().zip(&self.start.links) {
-            let outcome = link.end().ok_or_else(|| EngineError::Thread {
-                doing: format!("sending by '{}'", facts.interface),
-                source: io::Error::other("the thread has ended by itself"),
+            let end = link.end().ok_or_else(|| {
+                EngineError::Failed(format!(
+                    "sending by '{}': the thread has ended by itself",
+                    facts.interface
+                ))
             })?;
-            let end = end_of(facts, outcome);
-            add(&mut totals, &end.totals);
+            totals = each(&totals, &end.totals, u64::add);
             ends.push(end);
         }
         let seconds = ends.iter().map(|end| end.duration_seconds);
@@ -206,20 +197,14 @@ impl EngineApplication for Blast {
     }
 }
 
-/// What a link is to send, and when.
-struct Made {
-    frames: Frames,
-    schedule: Schedule,
-    facts: BlastFrames,
-}
-
+/// What a link is to send, when, and how it is shown.
 fn make(
     socket: &mut NetlinkSocket,
     interface: &Interface,
     traffic: &LinkTraffic,
     settings: &BlastSettings,
     first_flow: u16,
-) -> Result<Made, EngineError> {
+) -> Result<(Frames, Schedule, BlastFrames), EngineError> {
     let pace = |rate| Schedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(settings.burst));
     match traffic {
         LinkTraffic::Datagrams {
@@ -231,37 +216,28 @@ fn make(
             let frame_bytes = lengths_on(&path, interface, lengths)?;
             let stream = Stream::new(&path, &frame_bytes, *flows, first_flow);
             // A length that does not fit was refused above.
-            let stream = stream.map_err(|_| EngineError::FrameTooLong {
-                interface: interface.name.clone(),
-                frame_bytes: frame_bytes.iter().copied().max().unwrap_or(0),
-                mtu_bytes: 0,
-                frame_bytes_max: 0,
-            })?;
-            Ok(Made {
-                frames: Frames::Stream(stream),
-                schedule: settings.rate.map_or(Schedule::Unpaced, pace),
-                facts: BlastFrames::Datagrams {
-                    source: path.source.to_string(),
-                    destination: path.destination.to_string(),
-                    destination_mac: path.destination_mac.to_string(),
-                    flows: *flows,
-                    first_flow,
-                    frame_bytes,
-                },
-            })
+            let stream = stream.map_err(|error| EngineError::Failed(error.to_string()))?;
+            let schedule = settings.rate.map_or(Schedule::Unpaced, pace);
+            let shown = BlastFrames::Datagrams {
+                source: path.source.to_string(),
+                destination: path.destination.to_string(),
+                destination_mac: path.destination_mac.to_string(),
+                flows: *flows,
+                first_flow,
+                frame_bytes,
+            };
+            Ok((Frames::Stream(stream), schedule, shown))
         }
         LinkTraffic::Replay { file, mac } => {
             let is_endless = settings.count.is_some() || settings.duration.is_some();
             let replay = Replay::read(file, is_endless, *mac)?;
             interface.check_lengths(&[replay.frame_bytes_max()])?;
-            Ok(Made {
-                schedule: settings.rate.map_or_else(|| replay.schedule(), pace),
-                facts: BlastFrames::Replay {
-                    file: file.display().to_string(),
-                    cut_off_frames: replay.cut_off_frames,
-                },
-                frames: Frames::Replay(replay),
-            })
+            let schedule = settings.rate.map_or_else(|| replay.schedule(), pace);
+            let shown = BlastFrames::Replay {
+                file: file.display().to_string(),
+                cut_off_frames: replay.cut_off_frames,
+            };
+            Ok((Frames::Replay(replay), schedule, shown))
         }
     }
 }
@@ -276,62 +252,19 @@ fn lengths_on(
     let frame_bytes = lengths.frame_bytes(shortest);
     interface.check_lengths(&frame_bytes)?;
     match frame_bytes.iter().min() {
-        Some(short) if *short < shortest => Err(EngineError::FrameTooShort {
-            frame_bytes: *short,
-            to: path.destination.ip(),
-            frame_bytes_min: shortest,
-        }),
+        Some(short) if *short < shortest => Err(EngineError::Failed(format!(
+            "frames of {short} bytes are too short: headers, number and time to {} take {shortest} with FCS",
+            path.destination.ip()
+        ))),
         _ => Ok(frame_bytes),
     }
 }
 
-fn facts_of(of_link: &LinkSettings, opened: &Opened, frames: BlastFrames) -> BlastLink {
-    BlastLink {
-        interface: of_link.interface.clone(),
-        path: String::from(opened.path.name()),
-        refused_paths: opened.refused.clone(),
-        cpu: of_link.cpu,
-        is_singly: true,
-        is_cut_by_kernel: opened.way.is_cut_by_kernel,
-        not_joined: opened.way.not_joined.as_ref().map(ToString::to_string),
-        frames,
+/// Each count of one with that of the other.
+fn each(one: &BlastCounts, other: &BlastCounts, with: fn(u64, u64) -> u64) -> BlastCounts {
+    BlastCounts {
+        built_frames: with(one.built_frames, other.built_frames),
+        built_bytes: with(one.built_bytes, other.built_bytes),
+        cpu_ns: with(one.cpu_ns, other.cpu_ns),
     }
-}
-
-fn end_of(facts: &BlastLink, outcome: Outcome) -> BlastLinkEnd {
-    let (built, counts) = (outcome.built, outcome.counts);
-    let left = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
-    let found = counts.refused.zip(counts.completed);
-    BlastLinkEnd {
-        interface: facts.interface.clone(),
-        path: facts.path.clone(),
-        duration_seconds: outcome.seconds,
-        totals: BlastCounts {
-            built_frames: built.frames,
-            built_bytes: built.bytes,
-            cpu_ns: outcome.cpu_ns,
-        },
-        account: BlastAccount {
-            built_frames: built.frames,
-            handed_frames: counts.handed,
-            refused_frames: counts.refused,
-            completed_frames: counts.completed,
-            unfinished_frames: built.frames.saturating_sub(counts.handed),
-            residual_frames: found
-                .map(|(refused, completed)| left(counts.handed) - left(refused) - left(completed)),
-        },
-        link_loss_events: outcome.link_losses,
-        failure: outcome
-            .failure
-            .map(|error| match Errno::from_io_error(&error) {
-                Some(Errno::NXIO | Errno::NODEV) => String::from("the interface was removed"),
-                _ => error.to_string(),
-            }),
-    }
-}
-
-fn add(sum: &mut BlastCounts, more: &BlastCounts) {
-    sum.built_frames += more.built_frames;
-    sum.built_bytes += more.built_bytes;
-    sum.cpu_ns += more.cpu_ns;
 }

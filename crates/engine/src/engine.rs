@@ -5,24 +5,26 @@
 
 use std::io;
 use std::sync::mpsc::{self, TryRecvError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use nicpoll_core::Knob;
-use nicpoll_model::engine::{PollingOfCpu, SinkVariable};
+use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
+use nicpoll_model::engine::SinkVariable;
 
 use crate::device::port::AnyPort;
 use crate::error::{EngineEnded, EngineError};
 use crate::knob_socket::{self, KnobServer};
-use crate::knobs::{over_all_cpus, write_knob};
+use crate::knobs::{KnobError, over_all_cpus, write_knob};
+use crate::names::Named;
 use crate::runner::charge::CpuAccounts;
-use crate::runner::idle::{Scheduling, prepare};
+use crate::runner::idle::{Scheduling, start_on};
 use crate::runner::{PortRunner, RunnerSettings};
 
 type Job<I> = Box<dyn FnOnce(&mut PortRunner<I>) + Send>;
 
 /// A running engine. It ends with this value.
 pub struct Engine<I> {
-    jobs: Option<mpsc::Sender<Job<I>>>,
+    jobs: Option<Jobs<I>>,
     thread: Option<JoinHandle<PortRunner<I>>>,
     scheduling: Scheduling,
 }
@@ -34,34 +36,17 @@ impl<I: 'static> Engine<I> {
     /// When the CPU cannot be had.
     pub fn start(runner: PortRunner<I>, cpu: u32) -> Result<Self, EngineError> {
         let (jobs, inbox) = mpsc::channel::<Job<I>>();
-        let (ready, prepared) = mpsc::channel();
         let wanted = runner.settings().drive.scheduling();
-        let doing = || format!("starting the engine on CPU {cpu}");
-        let failed = |source| EngineError::Thread {
-            doing: doing(),
-            source,
-        };
-        let thread = thread::Builder::new()
-            .name(String::from("nicpoll-engine"))
-            .spawn(move || {
-                let prepared = prepare(cpu, wanted);
-                let scheduling = *prepared.as_ref().unwrap_or(&Scheduling::Fair);
-                let _ = ready.send(prepared);
-                work_through(runner, scheduling, &inbox)
-            })
-            .map_err(failed)?;
-        let ended = || io::Error::other(EngineEnded);
-        let scheduling = prepared.recv().map_err(|_| failed(ended()))?;
+        let work = move |scheduling| work_through(runner, scheduling, &inbox);
+        let (thread, scheduling) =
+            start_on("nicpoll-engine", cpu, wanted, work).map_err(|source| {
+                EngineError::io(&format!("starting the engine on CPU {cpu}"), &source)
+            })?;
         Ok(Engine {
-            jobs: Some(jobs),
+            jobs: Some(Jobs(jobs)),
             thread: Some(thread),
-            scheduling: scheduling.map_err(failed)?,
+            scheduling,
         })
-    }
-
-    /// How its thread is scheduled: as its discipline wants, or `Fair` without the privilege for that.
-    pub fn scheduling(&self) -> Scheduling {
-        self.scheduling
     }
 
     /// Has the engine's thread do something between two turns, and waits for the result.
@@ -72,14 +57,7 @@ impl<I: 'static> Engine<I> {
         &self,
         job: impl FnOnce(&mut PortRunner<I>) -> T + Send + 'static,
     ) -> Result<T, EngineEnded> {
-        self.asker().ask(job)
-    }
-
-    /// The same for another thread, which must be done with it before the engine ends.
-    pub(crate) fn asker(&self) -> Asker<I> {
-        Asker {
-            jobs: self.jobs.clone(),
-        }
+        self.jobs.as_ref().ok_or(EngineEnded)?.ask(job)
     }
 
     /// Ends it, and gives the runner back.
@@ -93,14 +71,12 @@ impl<I: 'static> Engine<I> {
     }
 }
 
-/// Asks an engine from any thread.
-pub(crate) struct Asker<I> {
-    jobs: Option<mpsc::Sender<Job<I>>>,
-}
+/// Where jobs for an engine go, from any thread.
+struct Jobs<I>(mpsc::Sender<Job<I>>);
 
-impl<I: 'static> Asker<I> {
+impl<I: 'static> Jobs<I> {
     /// As [`Engine::ask`].
-    pub(crate) fn ask<T: Send + 'static>(
+    fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut PortRunner<I>) -> T + Send + 'static,
     ) -> Result<T, EngineEnded> {
@@ -108,10 +84,7 @@ impl<I: 'static> Asker<I> {
         let job: Job<I> = Box::new(move |runner| {
             let _ = answer.send(job(runner));
         });
-        self.jobs
-            .as_ref()
-            .and_then(|jobs| jobs.send(job).ok())
-            .ok_or(EngineEnded)?;
+        self.0.send(job).map_err(|_| EngineEnded)?;
         result.recv().map_err(|_| EngineEnded)
     }
 }
@@ -190,11 +163,6 @@ impl<I: 'static> Engines<I> {
         Ok(Engines { engines })
     }
 
-    /// The CPUs, each with its engine.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Engine<I>)> {
-        self.engines.iter().map(|(cpu, engine)| (*cpu, engine))
-    }
-
     /// Has every engine's thread do something between two turns, and waits for the results, in the order of the CPUs.
     ///
     /// # Errors
@@ -207,13 +175,20 @@ impl<I: 'static> Engines<I> {
         asked.map(|(_, engine)| engine.ask(job.clone())).collect()
     }
 
-    /// How they are scheduled: the least of what was wanted.
-    pub fn scheduling(&self) -> Scheduling {
-        let mut each = self.iter().map(|(_, engine)| engine.scheduling());
-        if each.all(|scheduling| scheduling == Scheduling::Fifo) {
-            Scheduling::Fifo
-        } else {
-            Scheduling::Fair
+    /// How they run. They are scheduled as the least of what was wanted.
+    pub(crate) fn facts(&self, settings: &RunnerSettings) -> EngineFacts {
+        let mut each = self.engines.iter().map(|(_, engine)| engine.scheduling);
+        let scheduling = match each.all(|scheduling| scheduling == Scheduling::Fifo) {
+            true => Scheduling::Fifo,
+            false => Scheduling::Fair,
+        };
+        EngineFacts {
+            discipline: String::from(settings.drive.name()),
+            hz: settings.hz,
+            controller: String::from(settings.controller.name()),
+            storm_threshold_passes: settings.storm_threshold,
+            cpus: self.engines.iter().map(|(cpu, _)| *cpu).collect(),
+            scheduling: String::from(scheduling.name()),
         }
     }
 
@@ -221,25 +196,28 @@ impl<I: 'static> Engines<I> {
     ///
     /// # Errors
     /// When no socket can be made for it.
-    pub(crate) fn serve_knobs(&self, interface: &str) -> Result<KnobServer, EngineError> {
-        let askers: Vec<(u32, Asker<I>)> = self.iter().map(|(cpu, e)| (cpu, e.asker())).collect();
-        let ask = move |request: String| {
-            let copy = |(cpu, asker): &(u32, Asker<I>)| {
-                Ok((*cpu, asker.ask(|runner| runner.poller().clone())?))
+    pub(crate) fn serve_knobs(&self, interface: &str) -> io::Result<KnobServer> {
+        let engines = self.engines.iter();
+        let jobs: Vec<(u32, Jobs<I>)> = engines
+            .filter_map(|(cpu, engine)| Some((*cpu, Jobs(engine.jobs.as_ref()?.0.clone()))))
+            .collect();
+        let ended = |ended: EngineEnded| KnobError(ended.to_string());
+        KnobServer::start(interface, move |request| {
+            let copy = |(cpu, jobs): &(u32, Jobs<I>)| {
+                Ok((*cpu, jobs.ask(|runner| runner.poller().clone())?))
             };
-            let copies = askers.iter().map(copy).collect();
-            knob_socket::answer(copies, &request, |(cpus, knob, value)| {
-                let mut written = askers.iter().filter(|(cpu, _)| cpus.contains(cpu));
+            let copies: Result<_, EngineEnded> = jobs.iter().map(copy).collect();
+            let (answer, write) = knob_socket::carry_out(copies.map_err(ended)?, request)?;
+            if let Some((cpus, knob, value)) = write {
+                let mut written = jobs.iter().filter(|(cpu, _)| cpus.contains(cpu));
                 // It was tried on a copy a moment ago; what changed since is the client's own race.
                 let write = move |runner: &mut PortRunner<I>| {
                     let _ = runner.poller_mut().write(knob, value);
                 };
-                written.try_for_each(|(_, asker)| asker.ask(write))
-            })
-        };
-        KnobServer::start(interface, ask).map_err(|source| EngineError::Thread {
-            doing: String::from("serving the knobs to 'nicpoll sysctl'"),
-            source,
+                let written = written.try_for_each(|(_, jobs)| jobs.ask(write));
+                written.map_err(ended)?;
+            }
+            Ok(answer)
         })
     }
 
@@ -252,13 +230,11 @@ impl<I: 'static> Engines<I> {
         interface: &str,
     ) -> Result<(Option<KnobServer>, Option<String>), EngineError> {
         match self.serve_knobs(interface) {
-            Err(EngineError::Thread { source, .. })
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                let why = format!("only root may use {}: {source}", knob_socket::FOLDER);
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let why = format!("only root may use {}: {error}", knob_socket::FOLDER);
                 Ok((None, Some(why)))
             }
-            served => Ok((Some(served?), None)),
+            served => Ok((Some(served.map_err(knobs_unserved)?), None)),
         }
     }
 
@@ -270,6 +246,11 @@ impl<I: 'static> Engines<I> {
         let engines = self.engines.into_iter();
         engines.map(|(_, engine)| engine.end()).collect()
     }
+}
+
+/// The error of knobs that could not be served.
+pub(crate) fn knobs_unserved(source: io::Error) -> EngineError {
+    EngineError::io("serving the knobs to 'nicpoll sysctl'", &source)
 }
 
 /// The value of a knob over all CPUs.

@@ -21,17 +21,22 @@ use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Origin;
 use nicpoll_model::engine::{
     FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
-    ForwardStart, ForwardedFrom, KernelSideFacts,
+    ForwardStart, ForwardedFrom,
 };
+use nicpoll_sys::xdp::AttachMode;
 
-use self::path::{Path, PathEnd};
-use self::user_path::UserPath;
-use self::xdp_path::XdpPath;
-use crate::application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
+use self::path::{PathEnd, Started};
+use crate::application::{
+    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back,
+};
 use crate::device::interface::{Interface, takes_redirected};
 use crate::engine::EngineSettings;
 use crate::error::EngineError;
 use crate::names::Named;
+use crate::runner::clock::await_end;
+
+/// How often it is looked whether all frames have left at the end.
+const DRAIN_LOOKS: u32 = 20;
 
 /// What is forwarded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +58,6 @@ pub struct ForwardSettings {
     pub filters: Vec<String>,
     /// Forward past those all the same.
     pub past_filters: bool,
-}
-
-impl ForwardSettings {
-    fn check_engine_options(&self) -> Result<(), EngineError> {
-        if self.path == ForwardPath::Xdp && !self.engine_options.is_empty() {
-            return Err(EngineError::NoEngine {
-                options: self.engine_options.clone(),
-            });
-        }
-        Ok(())
-    }
 }
 
 /// Who forwards, chosen by name.
@@ -92,18 +86,9 @@ impl Named for ForwardPath {
 /// What was changed of the kernel's side, for each interface where something was.
 type Grants = Vec<Option<Box<dyn GrantedSetup>>>;
 
-/// The path that was taken.
-struct Taken {
-    path: Box<dyn Path>,
-    granted: Grants,
-    name: &'static str,
-    /// Why this one.
-    reason: String,
-}
-
 /// A forwarder that runs.
 pub struct Forward {
-    path: Box<dyn Path>,
+    running: Started,
     // Put back last: taking the programs off may take NAPI instances along.
     granted: Grants,
     start: ForwardStart,
@@ -122,50 +107,46 @@ impl Forward {
         origin: Origin,
         helpers: &Helpers,
     ) -> Result<Self, EngineError> {
-        settings.check_engine_options()?;
-        let mut socket = NetlinkSocket::new();
-        let interfaces = named(&mut socket, &settings.interfaces)?;
+        let options = &settings.engine_options;
+        if settings.path == ForwardPath::Xdp && !options.is_empty() {
+            return Err(no_engine(options));
+        }
+        let mut netlink = NetlinkSocket::new();
+        let interfaces = named(&mut netlink, &settings.interfaces)?;
         let mut notes = forwarding_notes(&interfaces)?;
         notes.extend(filter_notes(settings)?);
-        let Taken {
-            path,
-            granted,
-            name,
-            reason,
-        } = Self::on(settings, &interfaces, &mut socket, helpers)?;
-        let takers: Vec<Option<bool>> = interfaces
-            .iter()
-            .map(|interface| takes_redirected(&mut socket, interface.ifindex))
-            .collect();
-        if name == "xdp" {
-            let exits = interfaces.iter().zip(&takers);
-            let closed = exits.filter(|(_, takes)| **takes == Some(false));
-            notes.extend(closed.map(|(interface, _)| no_exit(interface)));
+        let (mut running, granted, name, path_reason) =
+            Self::on(settings, &interfaces, &mut netlink, helpers)?;
+        // A veth takes frames once the other end has its program, which may be one of these.
+        running.path.look_around(&mut running.classifiers)?;
+        let mut shown = Vec::new();
+        let programs = interfaces.iter().zip(&running.classifiers).zip(&granted);
+        for ((interface, classifier), granted) in programs {
+            let takes_redirected = takes_redirected(&mut netlink, interface.ifindex);
+            if name == "xdp" && takes_redirected == Some(false) {
+                notes.push(no_exit(interface));
+            }
+            let mode = classifier.program.mode();
+            shown.push(ForwardInterface {
+                name: interface.name.clone(),
+                program_mode: String::from(mode.map_or("", AttachMode::name)),
+                takes_redirected,
+                mtu_bytes: interface.mtu_bytes,
+                kernel_side: facts_of(granted.as_deref()),
+            });
         }
-        notes.extend(path.notes());
-        let modes = path.program_modes();
-        let shown = interfaces.iter().zip(modes).zip(&takers).zip(&granted);
+        notes.extend(running.path.notes());
         let start = ForwardStart {
             schema: String::from(FORWARD_SCHEMA),
             origin,
             path: String::from(name),
-            path_reason: reason,
-            engine: path.engine(),
-            interfaces: shown
-                .map(|(((interface, mode), takes), granted)| ForwardInterface {
-                    name: interface.name.clone(),
-                    program_mode: String::from(mode),
-                    takes_redirected: *takes,
-                    mtu_bytes: interface.mtu_bytes,
-                    kernel_side: granted
-                        .as_ref()
-                        .map_or_else(KernelSideFacts::as_is, |granted| granted.facts()),
-                })
-                .collect(),
+            path_reason,
+            engine: running.path.engine(),
+            interfaces: shown,
             notes,
         };
         Ok(Forward {
-            path,
+            running,
             granted,
             start,
             began: Instant::now(),
@@ -173,47 +154,62 @@ impl Forward {
         })
     }
 
-    /// Starts on the path that was asked for, or on the fastest that works here.
+    /// Starts on the path that was asked for, or on the fastest that works here: what was changed of the kernel's side,
+    /// which path, and why this one.
     fn on(
         settings: &ForwardSettings,
         interfaces: &[Interface],
-        socket: &mut NetlinkSocket,
+        netlink: &mut NetlinkSocket,
         helpers: &Helpers,
-    ) -> Result<Taken, EngineError> {
-        let asked_for = || String::from("asked for");
-        let by_xdp = |reason| {
+    ) -> Result<(Started, Grants, &'static str, String), EngineError> {
+        let by_xdp = |reason: &str| {
             // No thread of an engine is there that the kernel's would have to keep off.
             let granted = granted(settings, helpers, &[])?;
-            Ok(Taken {
-                path: Box::new(XdpPath::start(interfaces)?),
-                granted,
-                name: "xdp",
-                reason,
-            })
+            let started = xdp_path::start(interfaces)?;
+            Ok((started, granted, "xdp", String::from(reason)))
         };
+        let asked_for = "asked for";
         let reason = match settings.path {
-            ForwardPath::User => asked_for(),
-            ForwardPath::Xdp => return by_xdp(asked_for()),
+            ForwardPath::User => String::from(asked_for),
+            ForwardPath::Xdp => return by_xdp(asked_for),
             ForwardPath::Auto if !settings.engine_options.is_empty() => {
                 format!("only the engine has {}", settings.engine_options.join(", "))
             }
-            ForwardPath::Auto => {
-                let reason = "the drivers of all interfaces run XDP programs";
-                match by_xdp(String::from(reason)) {
-                    Err(error @ EngineError::NoDriverProgram { .. }) => error.to_string(),
-                    started => return started,
-                }
-            }
+            ForwardPath::Auto => match by_xdp("the drivers of all interfaces run XDP programs") {
+                Err(error @ EngineError::NoDriverProgram(_)) => error.to_string(),
+                started => return started,
+            },
         };
         let engine = &settings.engine;
         let granted = granted(settings, helpers, &engine.cpus)?;
-        let path = UserPath::start(interfaces, socket, engine, helpers.accounts)?;
-        Ok(Taken {
-            path: Box::new(path),
-            granted,
-            name: "user",
-            reason,
-        })
+        let started = user_path::start(interfaces, netlink, engine, helpers.accounts)?;
+        Ok((started, granted, "user", reason))
+    }
+
+    /// Where the frames of each interface ended until now.
+    fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError> {
+        // What has left was seen before.
+        let done = self.running.path.done()?;
+        let classifiers = self.running.classifiers.iter().zip(&done);
+        classifiers
+            .map(|(classifier, done)| classifier.account(done))
+            .collect()
+    }
+
+    /// Takes no more frames, and lets those on their way come to their ends.
+    fn stop(&mut self) {
+        for classifier in &mut self.running.classifiers {
+            classifier.program.detach();
+        }
+        await_end(DRAIN_LOOKS, || {
+            self.accounts().is_ok_and(|accounts| {
+                let mut accounts = accounts.iter();
+                accounts.all(|account| {
+                    let waiting = account.lost.last().map(|waiting| waiting.packets);
+                    (account.residual_packets, waiting) == (0, Some(0))
+                })
+            })
+        });
     }
 }
 
@@ -227,8 +223,9 @@ impl EngineApplication for Forward {
     }
 
     fn interval(&mut self) -> Result<ForwardInterval, EngineError> {
-        self.path.look_around()?;
-        let accounts = self.path.accounts()?;
+        let running = &mut self.running;
+        running.path.look_around(&mut running.classifiers)?;
+        let accounts = self.accounts()?;
         let counts = ForwardAccount::sum(accounts.iter()).counts();
         let now = (self.began.elapsed().as_secs_f64(), counts);
         let (start_seconds, before) = std::mem::replace(&mut self.last, now);
@@ -241,16 +238,21 @@ impl EngineApplication for Forward {
 
     fn end(mut self, signal: Option<i32>) -> Result<ForwardEnd, EngineError> {
         let duration_seconds = self.began.elapsed().as_secs_f64();
-        self.path.stop();
-        let accounts = self.path.accounts()?;
+        self.stop();
         let PathEnd {
             link_loss_events,
             mtu_changes,
             polling,
             polling_by_cpu,
-        } = self.path.end();
-        drop(self.path);
-        put_back(self.granted, &self.start.interfaces)?;
+        } = self.running.path.end();
+        let accounts = self.accounts()?;
+        drop(self.running);
+        // All of it, whatever fails.
+        let granted = self.granted.into_iter().zip(&self.start.interfaces);
+        let outcomes: Vec<_> = granted
+            .map(|(granted, interface)| put_back(granted, &interface.name, &interface.kernel_side))
+            .collect();
+        outcomes.into_iter().collect::<Result<(), _>>()?;
         let names = self.start.interfaces.into_iter();
         Ok(ForwardEnd {
             duration_seconds,
@@ -286,19 +288,13 @@ fn granted(
     wishes.map(|wish| helpers.set_up(&wish)).collect()
 }
 
-/// Puts back all of it, whatever fails.
-fn put_back(granted: Grants, interfaces: &[ForwardInterface]) -> Result<(), EngineError> {
-    let mut outcome = Ok(());
-    for (granted, interface) in granted.into_iter().zip(interfaces) {
-        let put_back = granted.map_or(Ok(()), |granted| granted.put_back());
-        let put_back = put_back.map_err(|source| EngineError::PutBack {
-            interface: interface.name.clone(),
-            side: interface.kernel_side.name.clone(),
-            source,
-        });
-        outcome = outcome.and(put_back);
-    }
-    outcome
+/// Options of the engine were given for a path that has none.
+fn no_engine(options: &[&str]) -> EngineError {
+    let those = if options.len() == 1 { "that" } else { "those" };
+    EngineError::Usage(format!(
+        "only the engine has {}; '--path xdp' forwards without it, so leave {those} out, or give '--path user'",
+        options.join(", ")
+    ))
 }
 
 /// What packets pass by.
@@ -308,9 +304,11 @@ fn put_back(granted: Grants, interfaces: &[ForwardInterface]) -> Result<(), Engi
 fn filter_notes(settings: &ForwardSettings) -> Result<Vec<String>, EngineError> {
     let filters = &settings.filters;
     if !filters.is_empty() && !settings.past_filters {
-        return Err(EngineError::PacketFilter {
-            filters: filters.join("; "),
-        });
+        return Err(EngineError::Failed(format!(
+            "the kernel's packet filter has something for packets that are forwarded, and they would not come to it: {}; \
+             '--past-filters' forwards them all the same",
+            filters.join("; ")
+        )));
     }
     let note = |filter| format!("Forwarded packets do not come to {filter}.");
     Ok(filters.iter().map(note).collect())
@@ -322,9 +320,9 @@ fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>,
         let interface = Interface::named(socket, name)?;
         let mut others = interfaces.iter();
         if others.any(|other| other.ifindex == interface.ifindex) {
-            return Err(EngineError::SameInterface {
-                interface: name.clone(),
-            });
+            return Err(EngineError::Usage(format!(
+                "interface '{name}' is named twice; a router needs two different ones at least"
+            )));
         }
         interfaces.push(interface);
     }
@@ -338,7 +336,10 @@ fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>,
 fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError> {
     let forwarding: Vec<[bool; 2]> = interfaces.iter().map(|it| forwards(&it.name)).collect();
     if forwarding.iter().all(|families| *families == [false; 2]) {
-        return Err(EngineError::ForwardingOff);
+        return Err(EngineError::Failed(String::from(
+            "the kernel forwards nothing here, so neither does nicpoll; turn it on with 'sysctl net.ipv4.ip_forward=1' \
+             and, for IPv6, 'sysctl net.ipv6.conf.all.forwarding=1'",
+        )));
     }
     let families = [
         ("IPv4", "net.ipv4.ip_forward=1"),
@@ -383,5 +384,21 @@ fn no_exit(interface: &Interface) -> String {
         format!(
             "The driver of {name} takes no frames from XDP programs; what leaves by it goes through the kernel."
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_option_is_left_out_and_so_are_several() {
+        for (options, told) in [
+            (&["--hz"][..], ["has --hz;", "leave that out"]),
+            (&["--hz", "--set"], ["has --hz, --set;", "leave those out"]),
+        ] {
+            let text = no_engine(options).to_string();
+            assert!(told.iter().all(|words| text.contains(words)), "{text}");
+        }
     }
 }

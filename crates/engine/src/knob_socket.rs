@@ -13,17 +13,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nicpoll_core::{Knob, Poller};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use thiserror::Error;
 
-use crate::error::EngineEnded;
-use crate::knobs::{KnobNameError, KnobRefusal, over_all_cpus, parse_knob_of_cpu, write_knob};
+use crate::background::Background;
+use crate::knobs::{KnobError, TREE, over_all_cpus, parse_knob_of_cpu, write_knob};
 
 /// Where the sockets are, one for each engine.
 pub(crate) const FOLDER: &str = "/run/nicpoll";
@@ -38,8 +34,7 @@ const LINE_BYTES_MAX: u64 = 200;
 /// Serves requests until it is dropped.
 pub(crate) struct KnobServer {
     path: PathBuf,
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Background,
 }
 
 impl KnobServer {
@@ -50,7 +45,7 @@ impl KnobServer {
     /// When the folder is not root's alone, or no socket can be made in it.
     pub(crate) fn start(
         interface: &str,
-        ask: impl Fn(String) -> String + Send + 'static,
+        ask: impl Fn(&str) -> Result<String, KnobError> + Send + 'static,
     ) -> io::Result<Self> {
         let folder = Path::new(FOLDER);
         make_private(folder)?;
@@ -59,33 +54,22 @@ impl KnobServer {
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        let ends = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&ends);
-        let thread = thread::Builder::new()
-            .name(String::from("nicpoll-knobs"))
-            .spawn(move || {
-                while !is_over.load(Ordering::Relaxed) {
-                    await_client(&listener);
-                    if let Ok((client, _)) = listener.accept() {
-                        // A client that goes away is its own concern.
-                        let _ = serve(&client, &ask);
-                    }
-                }
-            })?;
+        let thread = Background::start("nicpoll-knobs", move || {
+            await_client(&listener);
+            if let Ok((client, _)) = listener.accept() {
+                // A client that goes away is its own concern.
+                let _ = serve(&client, &ask);
+            }
+        })?;
         Ok(KnobServer {
             path,
-            ends,
-            thread: Some(thread),
+            _thread: thread,
         })
     }
 }
 
 impl Drop for KnobServer {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -93,45 +77,15 @@ impl Drop for KnobServer {
 /// A knob that is to be written on some CPUs, and its value. It was tried on copies.
 pub(crate) type KnobWrite = (Vec<u32>, Knob, u32);
 
-/// Carries out a request: `copies` are those of the pollers of all CPUs, and `write` writes the pollers themselves.
-pub(crate) fn answer(
-    copies: Result<Vec<(u32, Poller)>, EngineEnded>,
-    request: &str,
-    write: impl FnOnce(KnobWrite) -> Result<(), EngineEnded>,
-) -> String {
-    let outcome = copies.map_err(RequestError::Ended).and_then(|copies| {
-        let (value, to_write) = carry_out(copies, request)?;
-        to_write.map_or(Ok(()), write)?;
-        Ok(value)
-    });
-    match outcome {
-        Ok(value) => format!("ok {value}"),
-        Err(why) => format!("error {why}"),
-    }
-}
-
-/// Why a request was refused.
-#[derive(Debug, Error)]
-enum RequestError {
-    #[error(transparent)]
-    Name(#[from] KnobNameError),
-    #[error(transparent)]
-    Value(#[from] KnobRefusal),
-    #[error("kern.polling.{}={value}: EINVAL: a whole number is expected", knob.name())]
-    NoNumber { knob: Knob, value: String },
-    #[error("unknown oid 'kern.polling.{name}': the engine runs on CPU {cpus}")]
-    NoCpu { name: String, cpus: String },
-    #[error(transparent)]
-    Ended(#[from] EngineEnded),
-}
-
 /// The request for the CPUs that an engine runs on.
 const CPUS: &str = "cpus";
 
-fn carry_out(
+/// Carries out a request on copies of the pollers of all CPUs. Returns the answer, and what is to be written to the
+/// pollers themselves.
+pub(crate) fn carry_out(
     mut all: Vec<(u32, Poller)>,
     request: &str,
-) -> Result<(String, Option<KnobWrite>), RequestError> {
+) -> Result<(String, Option<KnobWrite>), KnobError> {
     let cpus: Vec<String> = all.iter().map(|(cpu, _)| cpu.to_string()).collect();
     if request == CPUS {
         return Ok((cpus.join(","), None));
@@ -143,10 +97,11 @@ fn carry_out(
     let (of_cpu, knob) = parse_knob_of_cpu(name)?;
     all.retain(|(cpu, _)| of_cpu.is_none_or(|wanted| *cpu == wanted));
     if all.is_empty() {
-        return Err(RequestError::NoCpu {
-            name: name.to_owned(),
-            cpus: cpus.join(", "),
-        });
+        let cpus = cpus.join(", ");
+        return Err(KnobError(format!(
+            "unknown oid 'kern.polling.{}': the engine runs on CPU {cpus}",
+            name.strip_prefix(TREE).unwrap_or(name)
+        )));
     }
     let read = |all: &[(u32, Poller)]| {
         let values: Vec<u32> = all.iter().map(|(_, poller)| poller.read(knob)).collect();
@@ -156,9 +111,11 @@ fn carry_out(
     let Some(value) = value else {
         return Ok((before.to_string(), None));
     };
-    let number = value.parse().map_err(|_| RequestError::NoNumber {
-        knob,
-        value: value.to_owned(),
+    let number = value.parse().map_err(|_| {
+        let name = knob.name();
+        KnobError(format!(
+            "{TREE}{name}={value}: EINVAL: a whole number is expected"
+        ))
     })?;
     // All or none: what one of them refuses, none gets.
     for (_, poller) in &mut all {
@@ -169,15 +126,6 @@ fn carry_out(
         format!("{before} -> {}", read(&all)),
         Some((cpus, knob, number)),
     ))
-}
-
-/// What an engine says to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KnobAnswer {
-    /// The value, or the one before and the new one: `50 -> 30`.
-    Value(String),
-    /// Nothing was read or changed, and why.
-    Refused(String),
 }
 
 /// A running engine that can be asked.
@@ -262,13 +210,9 @@ impl RunningEngine {
     /// # Errors
     /// When the engine does not answer.
     pub fn cpus(&self) -> io::Result<Vec<u32>> {
-        match self.ask(CPUS)? {
-            KnobAnswer::Value(list) => {
-                let cpus = list.split(',').map(str::parse);
-                cpus.collect::<Result<_, _>>().map_err(io::Error::other)
-            }
-            KnobAnswer::Refused(why) => Err(io::Error::other(why)),
-        }
+        let list = self.ask(CPUS)?.map_err(io::Error::other)?;
+        let cpus = list.split(',').map(str::parse);
+        cpus.collect::<Result<_, _>>().map_err(io::Error::other)
     }
 
     /// The names of its knobs: of all CPUs together and, where it runs on several, of each.
@@ -283,23 +227,22 @@ impl RunningEngine {
         Ok(names().map(String::from).chain(of_cpus).collect())
     }
 
-    /// Asks for a knob, `user_frac`, or for a change of it, `user_frac=30`; of one CPU with `cpu1.` before it.
+    /// Asks for a knob, `user_frac`, or for a change of it, `user_frac=30`; of one CPU with `cpu1.` before it. The answer is
+    /// the value, or the one before and the new one, `50 -> 30`; or why nothing was read or changed.
     ///
     /// # Errors
     /// When the engine does not answer.
-    pub fn ask(&self, request: &str) -> io::Result<KnobAnswer> {
+    pub fn ask(&self, request: &str) -> io::Result<Result<String, String>> {
         let mut stream = UnixStream::connect(&self.path)?;
         stream.set_read_timeout(Some(2 * PATIENCE))?;
         writeln!(stream, "{request}")?;
         let mut line = String::new();
         BufReader::new(stream.take(10 * LINE_BYTES_MAX)).read_line(&mut line)?;
         let line = line.trim_end();
-        if let Some(value) = line.strip_prefix("ok ") {
-            return Ok(KnobAnswer::Value(value.to_owned()));
-        }
-        match line.strip_prefix("error ") {
-            Some(why) => Ok(KnobAnswer::Refused(why.to_owned())),
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        match (line.strip_prefix("ok "), line.strip_prefix("error ")) {
+            (Some(value), _) => Ok(Ok(value.to_owned())),
+            (None, Some(why)) => Ok(Err(why.to_owned())),
+            (None, None) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 }
@@ -328,7 +271,7 @@ fn await_client(listener: &UnixListener) {
     let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout));
 }
 
-fn serve(client: &UnixStream, ask: &impl Fn(String) -> String) -> io::Result<()> {
+fn serve(client: &UnixStream, ask: &impl Fn(&str) -> Result<String, KnobError>) -> io::Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
@@ -337,9 +280,16 @@ fn serve(client: &UnixStream, ask: &impl Fn(String) -> String) -> io::Result<()>
     let Some(request) = line.strip_suffix('\n') else {
         return Ok(());
     };
-    let mut answer = ask(request.to_owned());
-    answer.push('\n');
+    let answer = told(ask(request));
     (&*client).write_all(answer.as_bytes())
+}
+
+/// An answer as a line.
+fn told(answer: Result<String, KnobError>) -> String {
+    match answer {
+        Ok(value) => format!("ok {value}\n"),
+        Err(why) => format!("error {why}\n"),
+    }
 }
 
 #[cfg(test)]
@@ -353,12 +303,14 @@ mod tests {
 
     /// What the engine of these pollers answers.
     fn asked(pollers: &mut [(u32, Poller)], request: &str) -> String {
-        answer(Ok(pollers.to_vec()), request, |(cpus, knob, value)| {
+        let answer = carry_out(pollers.to_vec(), request).map(|(answer, write)| {
+            let (cpus, knob, value) = write.unwrap_or((Vec::new(), Knob::Burst, 0));
             for (_, poller) in pollers.iter_mut().filter(|(cpu, _)| cpus.contains(cpu)) {
                 poller.write(knob, value).unwrap();
             }
-            Ok(())
-        })
+            answer
+        });
+        told(answer).trim_end().to_owned()
     }
 
     #[test]

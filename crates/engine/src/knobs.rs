@@ -1,98 +1,65 @@
 //! The knobs under `kern.polling` as people write them: what the original refuses, and why.
 
-use nicpoll_core::{Access, Errno, Knob, Poller};
+use nicpoll_core::{Access, Knob, Poller};
 use thiserror::Error;
 
-/// A knob was not written. Nothing has changed.
+/// Why there is no such knob, or why it was not written. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("kern.polling.{}={value}: {errno}: {why}", knob.name())]
-pub struct KnobRefusal {
-    /// Which.
-    pub knob: Knob,
-    /// What was to be written.
-    pub value: u32,
-    /// The original's error.
-    pub errno: Errno,
-    /// The values that are possible, or that none is.
-    pub why: String,
-}
+#[error("{0}")]
+pub struct KnobError(pub(crate) String);
 
 /// Writes a knob as sysctl(8) does.
 ///
 /// # Errors
 /// `EINVAL` for a value out of range, `EPERM` for a knob that can only be read.
-pub fn write_knob(poller: &mut Poller, knob: Knob, value: u32) -> Result<(), KnobRefusal> {
-    poller.write(knob, value).map_err(|errno| KnobRefusal {
-        knob,
-        value,
-        errno,
-        why: possible(poller, knob),
+pub fn write_knob(poller: &mut Poller, knob: Knob, value: u32) -> Result<(), KnobError> {
+    poller.write(knob, value).map_err(|errno| {
+        let (name, why) = (knob.name(), possible(poller, knob));
+        KnobError(format!("{TREE}{name}={value}: {errno}: {why}"))
     })
 }
 
-/// There is no knob of a name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum KnobNameError {
-    /// Older releases had it.
-    #[error(
-        "kern.polling.enable is deprecated; 'nicpoll set IF polling' and '-polling' switch an interface"
-    )]
-    Deprecated,
-    /// Nobody has it.
-    #[error("unknown oid 'kern.polling.{0}'; there are {known}", known = names())]
-    Unknown(String),
-}
-
-fn names() -> String {
-    let names: Vec<_> = Knob::ALL.iter().map(|knob| knob.name()).collect();
-    names.join(", ")
-}
-
 /// What is before the names.
-const TREE: &str = "kern.polling.";
+pub(crate) const TREE: &str = "kern.polling.";
 
 /// The knob of a name, with or without `kern.polling.` before it.
 ///
 /// # Errors
 /// When there is none.
-pub fn parse_knob(name: &str) -> Result<Knob, KnobNameError> {
+pub fn parse_knob(name: &str) -> Result<Knob, KnobError> {
     let bare = name.strip_prefix(TREE).unwrap_or(name);
-    if bare == "enable" {
-        return Err(KnobNameError::Deprecated);
-    }
-    Knob::from_name(bare).ok_or_else(|| KnobNameError::Unknown(bare.to_owned()))
-}
-
-/// What is no `NAME=VALUE`.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum KnobSettingError {
-    /// Another form.
-    #[error("NAME=VALUE was expected, such as burst_max=1000")]
-    Form,
-    /// There is no such knob.
-    #[error(transparent)]
-    Name(#[from] KnobNameError),
-    /// No number.
-    #[error("a whole number was expected as VALUE")]
-    Value,
+    Knob::from_name(bare).ok_or_else(|| {
+        // Older releases had it.
+        if bare == "enable" {
+            return KnobError(String::from(
+                "kern.polling.enable is deprecated; 'nicpoll set IF polling' and '-polling' switch an interface",
+            ));
+        }
+        let known: Vec<_> = Knob::ALL.iter().map(|knob| knob.name()).collect();
+        let known = known.join(", ");
+        KnobError(format!("unknown oid '{TREE}{bare}'; there are {known}"))
+    })
 }
 
 /// A knob and a value for it, `burst_max=1000`.
 ///
 /// # Errors
 /// When it has another form, or there is no such knob.
-pub fn parse_knob_setting(text: &str) -> Result<(Knob, u32), KnobSettingError> {
-    let (name, value) = text.split_once('=').ok_or(KnobSettingError::Form)?;
+pub fn parse_knob_setting(text: &str) -> Result<(Knob, u32), KnobError> {
+    let form = "NAME=VALUE was expected, such as burst_max=1000";
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| KnobError(form.to_owned()))?;
     let knob = parse_knob(name)?;
-    let value = value.parse().map_err(|_| KnobSettingError::Value)?;
-    Ok((knob, value))
+    let wrong = |_| KnobError(String::from("a whole number was expected as VALUE"));
+    Ok((knob, value.parse().map_err(wrong)?))
 }
 
 /// The knob of a name that may be of one CPU: `cpu1.burst`. Without a CPU it is that of all.
 ///
 /// # Errors
 /// When there is no such knob.
-pub(crate) fn parse_knob_of_cpu(name: &str) -> Result<(Option<u32>, Knob), KnobNameError> {
+pub(crate) fn parse_knob_of_cpu(name: &str) -> Result<(Option<u32>, Knob), KnobError> {
     let bare = name.strip_prefix(TREE).unwrap_or(name);
     let numbered = bare
         .strip_prefix("cpu")

@@ -9,6 +9,7 @@
 //! program ends, in whatever way, the interface is as it was before.
 
 mod application;
+mod background;
 pub mod blast;
 mod device;
 mod engine;
@@ -23,19 +24,17 @@ mod sink;
 pub use application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish,
 };
+pub use device::DeviceChoice;
 pub use device::port::{
-    AnyPort, BusyPolling, Intake, LinkWatch, PacketInput, Port, PortDrops, QueuePort, Transmit,
+    AnyPort, BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, QueuePort,
+    Reception, Take,
 };
-pub use device::tap::{TapEnd, TapPort};
-pub use device::xdp::{FRAMES_MAX, Take, Taker, XdpPort};
-pub use device::{DeviceChoice, DeviceKind, Opened, Reception};
+pub use device::xdp::{FRAMES_MAX, XdpPort, open_both_ways};
 pub use engine::{Engine, EngineSettings, Engines, knob_of_all};
 pub use error::{EngineEnded, EngineError, SetupError};
 pub use forward::{Forward, ForwardPath, ForwardSettings};
-pub use knob_socket::{KnobAnswer, RunningEngine};
-pub use knobs::{
-    KnobNameError, KnobRefusal, KnobSettingError, parse_knob, parse_knob_setting, write_knob,
-};
+pub use knob_socket::RunningEngine;
+pub use knobs::{KnobError, parse_knob, parse_knob_setting, write_knob};
 pub use names::{Choice, Named, UnknownName};
 pub use runner::charge::{CpuAccount, CpuAccounts, NoAccounts};
 pub use runner::clock::Work;

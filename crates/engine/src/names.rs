@@ -4,6 +4,8 @@
 
 use thiserror::Error;
 
+use crate::error::EngineError;
+
 /// A value that is chosen by name.
 pub trait Named: Copy + PartialEq + 'static {
     /// All values with their names, in the order in which people are told of them.
@@ -43,6 +45,33 @@ impl<T: Named> Named for Choice<T> {
     }
 }
 
+impl<T: Named> Choice<T> {
+    /// Opens this one, or the first of `automatic` that can be had, and says why those before it cannot. An error that
+    /// is no reason to try the next one is final, and so is that of the last one.
+    pub(crate) fn first<R>(
+        self,
+        automatic: Vec<T>,
+        mut open: impl FnMut(T) -> Result<R, EngineError>,
+        is_reason: impl Fn(&EngineError) -> bool,
+    ) -> Result<(R, Vec<(&'static str, String)>), EngineError> {
+        let mut candidates = match self {
+            Choice::Auto => automatic,
+            Choice::Only(one) => vec![one],
+        };
+        let last = candidates.pop().expect("there is one at least");
+        let mut refused = Vec::new();
+        for candidate in candidates {
+            match open(candidate) {
+                Err(error) if is_reason(&error) => {
+                    refused.push((candidate.name(), error.to_string()));
+                }
+                opened => return Ok((opened?, refused)),
+            }
+        }
+        Ok((open(last)?, refused))
+    }
+}
+
 /// A name that is none of those that there are.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("one of these was expected: {known}")]
@@ -64,6 +93,24 @@ mod tests {
     use super::*;
     use crate::blast::BlastPath;
     use crate::{DeviceKind, Drive, ForwardPath, KernelSide};
+
+    #[test]
+    fn the_first_that_can_be_had_is_taken_and_the_reasons_of_others_are_told() {
+        let all = || vec![DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap];
+        let open = |kind: DeviceKind| match kind {
+            DeviceKind::AfXdp => Err(EngineError::Device(String::from("busy"))),
+            DeviceKind::AfPacket => Err(EngineError::Failed(String::from("gone"))),
+            DeviceKind::Tap => Ok(kind),
+        };
+        let (taken, refused) = Choice::Auto.first(all(), open, |_| true).unwrap();
+        assert_eq!(taken, DeviceKind::Tap);
+        let reasons = [("af-xdp", "busy"), ("af-packet", "gone")];
+        assert_eq!(refused, reasons.map(|(name, why)| (name, why.to_owned())));
+        let outcome = Choice::Auto.first(all(), open, EngineError::is_of_device);
+        assert_eq!(outcome.unwrap_err().to_string(), "gone");
+        let outcome = Choice::Only(DeviceKind::AfXdp).first(all(), open, |_| true);
+        assert_eq!(outcome.unwrap_err().to_string(), "busy");
+    }
 
     fn each_name_is_that_of_one_value<T: Named + std::fmt::Debug>(names: &str) {
         let told: Vec<&str> = T::all().map(|(_, name)| name).collect();

@@ -282,7 +282,7 @@ pub struct RefusedDevice {
 }
 
 /// What was received in an interval.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkInterval {
     /// Begin, since the run began.
     pub start_seconds: f64,

@@ -3,10 +3,9 @@
 
 use std::io;
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 
-use crate::kernel::{checked, ifreq};
-use crate::link;
+use crate::kernel::{ifreq, ioctl};
+use crate::link::Link;
 
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
@@ -24,19 +23,19 @@ const ETH_SS_FEATURES: u32 = 4;
 /// Words of `struct ethtool_get_features_block`, and which of them says what is in force.
 const FEATURE_BLOCK_WORDS: usize = 4;
 const FEATURES_ACTIVE: usize = 2;
-const ETH_GSTRING_LEN: usize = 32;
+/// Words of a name (`ETH_GSTRING_LEN`).
+const NAME_WORDS: usize = 32 / 4;
 
 /// A driver that claims more statistics than this is not believed.
 const COUNTERS_MAX: usize = 4_096;
 /// Room for this many is given to the kernel, which writes as many as the driver has *then*: see
-/// [`ioctl`].
+/// [`Asked::request`].
 const COUNTERS_ROOM: usize = 16 * COUNTERS_MAX;
 
 /// `SPEED_UNKNOWN`.
 const SPEED_UNKNOWN: u32 = u32::MAX;
-/// Words of struct ethtool_drvinfo, and of its names.
+/// Words of struct ethtool_drvinfo.
 const DRVINFO_WORDS: usize = 196 / 4;
-const DRVINFO_NAME_WORDS: usize = 32 / 4;
 /// Words of struct ethtool_link_settings, and of the three masks behind it at their longest.
 const LINK_SETTINGS_WORDS: usize = 48 / 4;
 const LINK_MASKS_WORDS: usize = 3 * 127;
@@ -73,10 +72,10 @@ pub struct Driver {
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` when there is no driver to speak of.
 pub fn driver(interface: &str) -> io::Result<Driver> {
     // struct ethtool_drvinfo { cmd, driver[32], version[32], fw_version[32], bus_info[32], ... }
-    let words = ask(&socket()?, interface, DRVINFO_WORDS, &[ETHTOOL_GDRVINFO])?;
+    let words = Asked::of(interface)?.ask(DRVINFO_WORDS, &[ETHTOOL_GDRVINFO])?;
     let name_at = |index: usize| {
-        let at = 1 + index * DRVINFO_NAME_WORDS;
-        text(&words[at..at + DRVINFO_NAME_WORDS])
+        let at = 1 + index * NAME_WORDS;
+        text(&words[at..at + NAME_WORDS])
     };
     Ok(Driver {
         name: name_at(0),
@@ -91,12 +90,11 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
 pub fn link(interface: &str) -> io::Result<DriverLink> {
     let driver = driver(interface)?;
-    let socket = socket()?;
     Ok(DriverLink {
-        speed_mbps: speed_mbps(&socket, interface)?,
+        speed_mbps: Asked::of(interface)?.speed_mbps()?,
         is_virtual: driver.bus_address.is_none(),
         driver: driver.name,
-        mtu_bytes: link::mtu_bytes_of(&socket, interface)?,
+        mtu_bytes: Link::named(interface)?.mtu_bytes()?,
     })
 }
 
@@ -117,58 +115,17 @@ pub struct ReceiveStamps {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver that knows nothing of time stamps.
 pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
-    let socket = socket()?;
-    let words = ask(&socket, interface, TS_INFO_WORDS, &[ETHTOOL_GET_TS_INFO])?;
+    let asked = Asked::of(interface)?;
     // struct ethtool_ts_info { cmd, so_timestamping, phc_index, tx_types, tx_reserved[3], rx_filters, .. }
+    let words = asked.ask(TS_INFO_WORDS, &[ETHTOOL_GET_TS_INFO])?;
     let (clock, filters) = (words[2] as i32, words[7]);
+    // struct hwtstamp_config { flags, tx_type, rx_filter }. Some drivers cannot say what is set.
+    let config = asked.request(SIOCGHWTSTAMP, vec![0; 3]);
     Ok(ReceiveStamps {
         clock: u32::try_from(clock).ok(),
         can_stamp_all: filters >> HWTSTAMP_FILTER_ALL & 1 == 1,
-        // Some drivers cannot say what is set.
-        stamps_all: receive_filter(&socket, interface).is_ok_and(|it| it == HWTSTAMP_FILTER_ALL),
+        stamps_all: config.is_ok_and(|config| config[2] == HWTSTAMP_FILTER_ALL),
     })
-}
-
-/// Which packets are stamped that are received.
-fn receive_filter(socket: &UdpSocket, interface: &str) -> io::Result<u32> {
-    // struct hwtstamp_config { flags, tx_type, rx_filter }
-    let mut config = vec![0u64; 2];
-    request(socket, interface, SIOCGHWTSTAMP, &mut config)?;
-    Ok(words(&config)[2])
-}
-
-fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
-    let words = LINK_SETTINGS_WORDS + LINK_MASKS_WORDS;
-    // Asked for masks of no words, the kernel answers with how many they have, negated.
-    let settings = match ask(socket, interface, words, &[ETHTOOL_GLINKSETTINGS]) {
-        Ok(settings) => settings,
-        // A driver without link settings, such as dummy's, has no speed.
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    // struct ethtool_link_settings { cmd, speed, four bytes, three bytes and the number of words }
-    let [a, b, c, masks] = settings[3].to_ne_bytes();
-    let masks = (masks as i8).wrapping_neg() as u8;
-    let wanted = u32::from_ne_bytes([a, b, c, masks]);
-    let head = [ETHTOOL_GLINKSETTINGS, 0, 0, wanted];
-    let speed = ask(socket, interface, words, &head)?[1];
-    Ok((speed != SPEED_UNKNOWN && speed != 0).then_some(speed))
-}
-
-/// The buffer as 32-bit words.
-fn words(buffer: &[u64]) -> Vec<u32> {
-    let bytes: Vec<u8> = buffer.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let words = bytes.chunks_exact(4);
-    words
-        .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
-        .collect()
-}
-
-/// Text that ends with its buffer or with the first zero.
-fn text(words: &[u32]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Every statistic of an interface of the caller's namespace, in the driver's order
@@ -177,21 +134,19 @@ fn text(words: &[u32]) -> String {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` when the driver keeps none.
 pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
-    let socket = socket()?;
-    let names = names(&socket, interface, ETH_SS_STATS)?;
-    let count = names.len();
-    // struct ethtool_stats { cmd, n_stats, data[] }
-    let mut values = vec![0u64; 1 + COUNTERS_ROOM];
-    set_words(&mut values, &[ETHTOOL_GSTATS, count as u32]);
-    ioctl(&socket, interface, &mut values)?;
-    Ok(names.into_iter().zip(values[1..].iter().copied()).collect())
+    let asked = Asked::of(interface)?;
+    let names = asked.names(ETH_SS_STATS)?;
+    // struct ethtool_stats { cmd, n_stats, data[] }, data in 64 bits each
+    let head = [ETHTOOL_GSTATS, names.len() as u32];
+    let words = asked.ask(2 + 2 * COUNTERS_ROOM, &head)?;
+    let values = words[2..].as_chunks().0.iter().map(|half| long(*half));
+    Ok(names.into_iter().zip(values).collect())
 }
 
 /// A feature of an interface, such as `tx-udp-segmentation`, which is asked for over and over.
 #[derive(Debug)]
 pub struct Feature {
-    socket: UdpSocket,
-    interface: String,
+    asked: Asked,
     place: usize,
     count: usize,
 }
@@ -202,12 +157,11 @@ impl Feature {
     /// # Errors
     /// `ENODEV` for an unknown interface; `NotFound` where this kernel has no such feature.
     pub fn named(interface: &str, name: &str) -> io::Result<Self> {
-        let socket = socket()?;
-        let names = names(&socket, interface, ETH_SS_FEATURES)?;
+        let asked = Asked::of(interface)?;
+        let names = asked.names(ETH_SS_FEATURES)?;
         let place = names.iter().position(|own| own == name);
         Ok(Feature {
-            socket,
-            interface: interface.to_owned(),
+            asked,
             place: place.ok_or(io::ErrorKind::NotFound)?,
             count: names.len(),
         })
@@ -221,90 +175,109 @@ impl Feature {
         // struct ethtool_gfeatures { cmd, number of blocks, blocks[] }, of 32 features each
         let blocks = self.count.div_ceil(32);
         let head = [ETHTOOL_GFEATURES, blocks as u32];
-        let words = 2 + blocks * FEATURE_BLOCK_WORDS;
-        let features = ask(&self.socket, &self.interface, words, &head)?;
+        let features = self.asked.ask(2 + blocks * FEATURE_BLOCK_WORDS, &head)?;
         let active = 2 + self.place / 32 * FEATURE_BLOCK_WORDS + FEATURES_ACTIVE;
         Ok(features[active] >> (self.place % 32) & 1 == 1)
     }
 }
 
-/// The names of a set, in the kernel's order.
-fn names(socket: &UdpSocket, interface: &str, set: u32) -> io::Result<Vec<String>> {
-    let count = count_of(socket, interface, set)?;
-    // struct ethtool_gstrings { cmd, string_set, len, data[] } in words of 8 bytes.
-    let mut strings = vec![0u64; 2 + COUNTERS_ROOM * ETH_GSTRING_LEN / 8];
-    set_words(&mut strings, &[ETHTOOL_GSTRINGS, set, count as u32]);
-    ioctl(socket, interface, &mut strings)?;
-    let words = words(&strings[..2 + count * ETH_GSTRING_LEN / 8]);
-    let names = words[3..].chunks_exact(ETH_GSTRING_LEN / 4).map(text);
-    Ok(names.take(count).collect())
+/// An interface of the caller's namespace whose driver is asked.
+#[derive(Debug)]
+struct Asked {
+    socket: UdpSocket,
+    interface: String,
 }
 
-fn count_of(socket: &UdpSocket, interface: &str, set: u32) -> io::Result<usize> {
-    // struct ethtool_sset_info { cmd, reserved, sset_mask (u64), data[1] }
-    let mut info = vec![0u64; 3];
-    set_words(&mut info, &[ETHTOOL_GSSET_INFO]);
-    info[1] = 1 << set;
-    ioctl(socket, interface, &mut info)?;
-    if info[1] == 0 {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+impl Asked {
+    fn of(interface: &str) -> io::Result<Self> {
+        Ok(Asked {
+            socket: UdpSocket::bind(("0.0.0.0", 0))?,
+            interface: interface.to_owned(),
+        })
     }
-    let data = info[2].to_ne_bytes();
-    let count = u32::from_ne_bytes([data[0], data[1], data[2], data[3]]) as usize;
-    if count > COUNTERS_MAX {
-        return Err(io::Error::other(format!(
-            "{interface}: the driver claims {count} names"
-        )));
+
+    fn speed_mbps(&self) -> io::Result<Option<u32>> {
+        let words = LINK_SETTINGS_WORDS + LINK_MASKS_WORDS;
+        // Asked for masks of no words, the kernel answers with how many they have, negated.
+        let settings = match self.ask(words, &[ETHTOOL_GLINKSETTINGS]) {
+            Ok(settings) => settings,
+            // A driver without link settings, such as dummy's, has no speed.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // struct ethtool_link_settings { cmd, speed, four bytes, three bytes and the number of words }
+        let [a, b, c, masks] = settings[3].to_ne_bytes();
+        let masks = (masks as i8).wrapping_neg() as u8;
+        let wanted = u32::from_ne_bytes([a, b, c, masks]);
+        let speed = self.ask(words, &[ETHTOOL_GLINKSETTINGS, 0, 0, wanted])?[1];
+        Ok((speed != SPEED_UNKNOWN && speed != 0).then_some(speed))
     }
-    Ok(count)
-}
 
-fn socket() -> io::Result<UdpSocket> {
-    UdpSocket::bind(("0.0.0.0", 0))
-}
+    /// The names of a set, in the kernel's order.
+    fn names(&self, set: u32) -> io::Result<Vec<String>> {
+        let count = self.count_of(set)?;
+        // struct ethtool_gstrings { cmd, string_set, len, data[] }
+        let head = [ETHTOOL_GSTRINGS, set, count as u32];
+        let words = self.ask(head.len() + COUNTERS_ROOM * NAME_WORDS, &head)?;
+        let names = words[head.len()..].chunks_exact(NAME_WORDS).map(text);
+        Ok(names.take(count).collect())
+    }
 
-/// Hands the driver a structure of so many 32-bit words, which begins with `head`, and returns its answer.
-fn ask(
-    socket: &UdpSocket,
-    interface: &str,
-    structure_words: usize,
-    head: &[u32],
-) -> io::Result<Vec<u32>> {
-    let mut structure = vec![0u64; structure_words.div_ceil(2)];
-    set_words(&mut structure, head);
-    ioctl(socket, interface, &mut structure)?;
-    Ok(words(&structure))
-}
+    fn count_of(&self, set: u32) -> io::Result<usize> {
+        // struct ethtool_sset_info { cmd, reserved, sset_mask (u64), data[1] }
+        let mut head = vec![ETHTOOL_GSSET_INFO, 0];
+        let mask = u64::to_ne_bytes(1 << set);
+        head.extend(
+            mask.as_chunks()
+                .0
+                .iter()
+                .map(|half| u32::from_ne_bytes(*half)),
+        );
+        let info = self.ask(5, &head)?;
+        if info[2..4] == [0, 0] {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
+        match info[4] as usize {
+            count if count <= COUNTERS_MAX => Ok(count),
+            count => Err(io::Error::other(format!(
+                "{}: the driver claims {count} names",
+                self.interface
+            ))),
+        }
+    }
 
-/// Writes 32-bit words, in the machine's order, to the head of a buffer.
-fn set_words(buffer: &mut [u64], words: &[u32]) {
-    for (target, pair) in buffer.iter_mut().zip(words.chunks(2)) {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&pair[0].to_ne_bytes());
-        bytes[4..].copy_from_slice(&pair.get(1).copied().unwrap_or(0).to_ne_bytes());
-        *target = u64::from_ne_bytes(bytes);
+    /// Hands the driver a structure of so many 32-bit words, which begins with `head`, and returns its answer.
+    fn ask(&self, words: usize, head: &[u32]) -> io::Result<Vec<u32>> {
+        let mut structure = vec![0; words];
+        structure[..head.len()].copy_from_slice(head);
+        self.request(SIOCETHTOOL, structure)
+    }
+
+    fn request(&self, what: libc::Ioctl, mut structure: Vec<u32>) -> io::Result<Vec<u32>> {
+        let mut request = ifreq(&self.interface)?;
+        request.ifr_ifru.ifru_data = structure.as_mut_ptr().cast();
+        // SAFETY: the structure outlives the call. SIOCGHWTSTAMP writes three words; all else is of SIOCETHTOOL. For
+        // GSSET_INFO the kernel writes one number for the one set that is asked for, for GDRVINFO and GET_TS_INFO one
+        // structure of fixed length, for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7
+        // bits; for GFEATURES as many blocks as it is told that there is room for. For the other two it writes as many
+        // entries as the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
+        // moment before, and a driver's count grows with its queues only.
+        unsafe { ioctl(&self.socket, what, &mut request) }?;
+        Ok(structure)
     }
 }
 
-fn ioctl(socket: &UdpSocket, interface: &str, buffer: &mut [u64]) -> io::Result<()> {
-    request(socket, interface, SIOCETHTOOL, buffer)
+/// The number of 64 bits in two words.
+fn long(halves: [u32; 2]) -> u64 {
+    let [[a, b, c, d], [e, f, g, h]] = halves.map(u32::to_ne_bytes);
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-fn request(
-    socket: &UdpSocket,
-    interface: &str,
-    what: libc::Ioctl,
-    buffer: &mut [u64],
-) -> io::Result<()> {
-    let mut request = ifreq(interface)?;
-    request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
-    // SAFETY: the request and the buffer that it points to outlive the call. SIOCGHWTSTAMP writes three words; all else
-    // is of SIOCETHTOOL. For GSSET_INFO the kernel writes one number for the one set that is asked for, for GDRVINFO and
-    // GET_TS_INFO one structure of fixed length, for GLINKSETTINGS one of fixed length and three masks, whose words it
-    // counts in 7 bits; for GFEATURES as many blocks as it is told that there is room for. For the other two it writes as
-    // many entries as the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
-    // moment before, and a driver's count grows with its queues only.
-    checked(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) }).map(|_| ())
+/// Text that ends with its buffer or with the first zero.
+fn text(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 #[cfg(test)]

@@ -13,6 +13,20 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
+/// Makes a request of a device or socket.
+///
+/// # Safety
+/// The request has to read and write no more than the argument, and what that points to.
+pub(crate) unsafe fn ioctl<T>(
+    fd: impl AsFd,
+    what: libc::Ioctl,
+    argument: &mut T,
+) -> io::Result<()> {
+    let argument = std::ptr::from_mut(argument);
+    // SAFETY: the descriptor is open and the argument lives for the whole call; the caller says that the rest is right.
+    checked(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), what, argument) }).map(|_| ())
+}
+
 /// Sets an option of a socket to a value with the layout that the kernel expects, without pointers in it.
 pub(crate) fn set_option<T: Copy>(
     socket: impl AsFd,

@@ -1,11 +1,11 @@
-//! State, name and MTU of an interface, in the network namespace of the socket that is used to ask.
+//! State, name and MTU of an interface.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use crate::kernel::{checked, ifreq};
+use crate::kernel::{ifreq, ioctl};
 
 /// What has become of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,89 +18,92 @@ pub enum LinkState {
     Gone,
 }
 
-/// A socket that only answers questions about the interfaces of the calling thread's network namespace.
-///
-/// # Errors
-/// When the process may have no more descriptors.
-pub fn control_socket() -> io::Result<OwnedFd> {
-    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
-    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
+/// An interface of a network namespace, by its index, which it keeps when it is renamed.
+#[derive(Debug)]
+pub struct Link {
+    /// It only answers questions about the interfaces of its network namespace.
+    control: OwnedFd,
+    ifindex: u32,
 }
 
-/// The index of an interface of the socket's network namespace.
-///
-/// # Errors
-/// `ENODEV` when there is none of that name.
-pub fn index_of(socket: impl AsFd, interface: &str) -> io::Result<u32> {
-    Ok(netdevice::name_to_index(socket, interface)?)
-}
-
-/// The name of an interface of the socket's network namespace.
-///
-/// # Errors
-/// `ENXIO` or `ENODEV` when it is gone.
-pub fn name_of(socket: impl AsFd, ifindex: u32) -> io::Result<String> {
-    Ok(netdevice::index_to_name(socket, ifindex)?)
-}
-
-/// Asks for an interface of the socket's network namespace by its index, which it keeps when it is renamed.
-pub fn state(socket: impl AsFd, ifindex: u32) -> LinkState {
-    // One that cannot be asked about is one that is gone.
-    match flags(socket, ifindex) {
-        Ok(flags) if flags & libc::IFF_UP != 0 => LinkState::Up,
-        Ok(_) => LinkState::Down,
-        Err(_) => LinkState::Gone,
+impl Link {
+    /// The interface of that name in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is none of that name.
+    pub fn named(interface: &str) -> io::Result<Self> {
+        let mut link = Self::of_index(0)?;
+        link.ifindex = netdevice::name_to_index(&link.control, interface)?;
+        Ok(link)
     }
-}
 
-/// The longest packet of an interface of the socket's network namespace, in bytes.
-///
-/// # Errors
-/// `ENXIO` or `ENODEV` when it is gone.
-pub fn mtu_bytes(socket: impl AsFd, ifindex: u32) -> io::Result<u32> {
-    let name = name_of(&socket, ifindex)?;
-    mtu_bytes_of(socket, &name)
-}
+    /// The interface of that index in the calling thread's network namespace, which may have none.
+    ///
+    /// # Errors
+    /// When the process may have no more descriptors.
+    pub fn of_index(ifindex: u32) -> io::Result<Self> {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+        let control = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+        Ok(Link { control, ifindex })
+    }
 
-/// The same of the interface of a name.
-///
-/// # Errors
-/// `ENODEV` when there is none.
-pub fn mtu_bytes_of(socket: impl AsFd, interface: &str) -> io::Result<u32> {
-    let mut request = ifreq(interface)?;
-    ask(socket, libc::SIOCGIFMTU, &mut request)?;
-    // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    u32::try_from(mtu).map_err(io::Error::other)
-}
+    /// Its index.
+    pub fn ifindex(&self) -> u32 {
+        self.ifindex
+    }
 
-/// Brings an interface up.
-///
-/// # Errors
-/// `EPERM` without CAP_NET_ADMIN; `ENODEV` when it is gone.
-pub fn bring_up(socket: impl AsFd, ifindex: u32) -> io::Result<()> {
-    let mut request = request(&socket, ifindex)?;
-    // The flags of an interface are the lower 16 bits.
-    request.ifr_ifru.ifru_flags = (flags(&socket, ifindex)? | libc::IFF_UP) as libc::c_short;
-    ask(socket, libc::SIOCSIFFLAGS, &mut request)
-}
+    /// Its name.
+    ///
+    /// # Errors
+    /// `ENXIO` or `ENODEV` when it is gone.
+    pub fn name(&self) -> io::Result<String> {
+        Ok(netdevice::index_to_name(&self.control, self.ifindex)?)
+    }
 
-fn flags(socket: impl AsFd, ifindex: u32) -> io::Result<libc::c_int> {
-    let mut request = request(&socket, ifindex)?;
-    ask(socket, libc::SIOCGIFFLAGS, &mut request)?;
-    // SAFETY: SIOCGIFFLAGS has just written this member, and every bit pattern is an integer.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    Ok(libc::c_int::from(flags))
-}
+    /// What has become of it. One that cannot be asked about is gone.
+    pub fn state(&self) -> LinkState {
+        match self.flags() {
+            Ok(flags) if flags & libc::IFF_UP != 0 => LinkState::Up,
+            Ok(_) => LinkState::Down,
+            Err(_) => LinkState::Gone,
+        }
+    }
 
-fn request(socket: impl AsFd, ifindex: u32) -> io::Result<libc::ifreq> {
-    ifreq(&name_of(socket, ifindex)?)
-}
+    /// Its longest packet, in bytes.
+    ///
+    /// # Errors
+    /// `ENXIO` or `ENODEV` when it is gone.
+    pub fn mtu_bytes(&self) -> io::Result<u32> {
+        let mut request = ifreq(&self.name()?)?;
+        self.ask(libc::SIOCGIFMTU, &mut request)?;
+        // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+        u32::try_from(mtu).map_err(io::Error::other)
+    }
 
-fn ask(socket: impl AsFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
-    let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the requests read the name and read or write flags or MTU of the request, which outlives the call.
-    checked(unsafe { libc::ioctl(socket, what, std::ptr::from_mut(request)) }).map(|_| ())
+    /// Brings it up.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_ADMIN; `ENODEV` when it is gone.
+    pub fn bring_up(&self) -> io::Result<()> {
+        let mut request = ifreq(&self.name()?)?;
+        // The flags of an interface are the lower 16 bits.
+        request.ifr_ifru.ifru_flags = (self.flags()? | libc::IFF_UP) as libc::c_short;
+        self.ask(libc::SIOCSIFFLAGS, &mut request)
+    }
+
+    fn flags(&self) -> io::Result<libc::c_int> {
+        let mut request = ifreq(&self.name()?)?;
+        self.ask(libc::SIOCGIFFLAGS, &mut request)?;
+        // SAFETY: SIOCGIFFLAGS has just written this member, and every bit pattern is an integer.
+        let flags = unsafe { request.ifr_ifru.ifru_flags };
+        Ok(libc::c_int::from(flags))
+    }
+
+    fn ask(&self, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: each of the requests reads the name and reads or writes flags or MTU of the `ifreq`.
+        unsafe { ioctl(&self.control, what, request) }
+    }
 }
 
 #[cfg(test)]
@@ -109,13 +112,13 @@ mod tests {
 
     #[test]
     fn an_interface_that_is_not_there_is_gone() {
-        let control = control_socket().unwrap();
-        let loopback = index_of(&control, "lo").unwrap();
-        assert_ne!(state(&control, loopback), LinkState::Gone);
-        assert_eq!(name_of(&control, loopback).unwrap(), "lo");
-        assert!(mtu_bytes(&control, loopback).unwrap() >= 1280);
-        assert!(mtu_bytes(&control, 1 << 30).is_err());
-        assert_eq!(state(&control, 1 << 30), LinkState::Gone);
-        assert!(index_of(&control, "no-such-if").is_err());
+        let loopback = Link::named("lo").unwrap();
+        assert_ne!(loopback.state(), LinkState::Gone);
+        assert_eq!(loopback.name().unwrap(), "lo");
+        assert!(loopback.mtu_bytes().unwrap() >= 1280);
+        let none = Link::of_index(1 << 30).unwrap();
+        assert!(none.mtu_bytes().is_err());
+        assert_eq!(none.state(), LinkState::Gone);
+        assert!(Link::named("no-such-if").is_err());
     }
 }

@@ -10,16 +10,17 @@
 //! the kernel segments (`PACKET_VNET_HDR` with UDP segmentation).
 
 use std::cell::Cell;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{
+    AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, socket_with,
+};
 
 use crate::kernel::{self, Mapping, checked};
-use crate::link::{self, LinkState};
 
 /// The most instructions (`BPF_MAXINSNS`).
 const INSTRUCTIONS_MAX: usize = 4096;
@@ -42,32 +43,24 @@ const FRAGMENT: u32 = 0x3fff;
 
 /// A program that takes frames.
 #[derive(Clone)]
-pub struct FrameFilter {
-    instructions: Vec<libc::sock_filter>,
-}
+pub struct FrameFilter(Vec<libc::sock_filter>);
 
 impl FrameFilter {
     /// UDP to one of these ports, [`FILTER_PORTS_MAX`] at most.
     pub fn udp_ports(ports: impl IntoIterator<Item = u16>) -> Self {
-        FrameFilter::of_udp(|filter| {
-            for port in ports {
-                filter.unless_equal(u32::from(port));
-                filter.end(ALL_BYTES);
-            }
-            filter.end(0);
-        })
+        let ports = ports.into_iter();
+        let each = ports.flat_map(|port| [jump(libc::BPF_JEQ, port.into(), 0, 1), end(ALL_BYTES)]);
+        FrameFilter::of_udp(each.chain([end(0)]))
     }
 
     /// All UDP.
     pub fn all_udp() -> Self {
-        FrameFilter::of_udp(|filter| filter.end(ALL_BYTES))
+        FrameFilter::of_udp([end(ALL_BYTES)])
     }
 
     /// Nothing: the socket keeps what it has.
     pub fn nothing() -> Self {
-        let mut filter = FrameFilter::empty();
-        filter.end(0);
-        filter
+        FrameFilter(vec![end(0)])
     }
 
     /// Has a socket take by this filter from now on.
@@ -95,101 +88,123 @@ impl FrameFilter {
     pub(crate) fn program(&self) -> libc::sock_fprog {
         libc::sock_fprog {
             // The kernel refuses what is too long, and this is.
-            len: u16::try_from(self.instructions.len()).unwrap_or(u16::MAX),
-            filter: self.instructions.as_ptr().cast_mut(),
+            len: u16::try_from(self.0.len()).unwrap_or(u16::MAX),
+            filter: self.0.as_ptr().cast_mut(),
         }
     }
 
-    fn empty() -> Self {
-        FrameFilter {
-            instructions: Vec::new(),
-        }
-    }
-
-    /// Ends for all but UDP; what `verdict` adds finds the destination port in the accumulator.
-    fn of_udp(verdict: impl FnOnce(&mut Self)) -> Self {
-        let mut filter = FrameFilter::empty();
-        filter.load(libc::BPF_W, VLAN_TAG_PRESENT);
-        filter.require(0);
-        filter.load(libc::BPF_H, ETHERNET_BYTES - 2);
+    /// Ends for all but UDP; `verdict` finds the destination port in the accumulator.
+    fn of_udp(verdict: impl IntoIterator<Item = libc::sock_filter>) -> Self {
+        let after_tag = [
+            load(libc::BPF_W, VLAN_TAG_PRESENT),
+            jump(libc::BPF_JEQ, 0, 1, 0),
+            end(0),
+            load(libc::BPF_H, ETHERNET_BYTES - 2),
+        ];
+        // A load beyond the frame's end refuses it: the whole header has to be there.
+        let ipv4 = [
+            load(libc::BPF_B, ETHERNET_BYTES),
+            jump(libc::BPF_JEQ, 0x45, 1, 0),
+            end(0),
+            load(libc::BPF_B, ETHERNET_BYTES + 9),
+            jump(libc::BPF_JEQ, UDP_PROTOCOL, 1, 0),
+            end(0),
+            load(libc::BPF_H, ETHERNET_BYTES + 6),
+            jump(libc::BPF_JSET, FRAGMENT, 0, 1),
+            end(0),
+            load(
+                libc::BPF_B,
+                ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES as u32 - 1,
+            ),
+            load(libc::BPF_H, ETHERNET_BYTES + IPV4_BYTES + 2),
+        ];
+        let ipv6 = [
+            jump(libc::BPF_JEQ, libc::ETH_P_IPV6 as u32, 1, 0),
+            end(0),
+            load(libc::BPF_B, ETHERNET_BYTES + 6),
+            jump(libc::BPF_JEQ, UDP_PROTOCOL, 1, 0),
+            end(0),
+            load(
+                libc::BPF_B,
+                ETHERNET_BYTES + IPV6_BYTES + UDP_BYTES as u32 - 1,
+            ),
+            load(libc::BPF_H, ETHERNET_BYTES + IPV6_BYTES + 2),
+        ];
         // The part for IPv6 follows that for IPv4, which ends with a jump over it.
-        let ipv4 = {
-            let mut part = FrameFilter::empty();
-            part.load(libc::BPF_B, ETHERNET_BYTES);
-            part.require(0x45);
-            part.load(libc::BPF_B, ETHERNET_BYTES + 9);
-            part.require(UDP_PROTOCOL);
-            part.load(libc::BPF_H, ETHERNET_BYTES + 6);
-            part.refuse_bits(FRAGMENT);
-            part.load_port(ETHERNET_BYTES + IPV4_BYTES);
-            part
-        };
-        let ipv6 = {
-            let mut part = FrameFilter::empty();
-            part.require(libc::ETH_P_IPV6 as u32);
-            part.load(libc::BPF_B, ETHERNET_BYTES + 6);
-            part.require(UDP_PROTOCOL);
-            part.load_port(ETHERNET_BYTES + IPV6_BYTES);
-            part
-        };
-        let over_ipv4 = ipv4.instructions.len() + 1;
-        filter.add(
-            libc::BPF_JMP | libc::BPF_JEQ,
-            libc::ETH_P_IP as u32,
-            0,
-            over_ipv4 as u8,
-        );
-        filter.instructions.extend(ipv4.instructions);
-        filter.add(
-            libc::BPF_JMP | libc::BPF_JA,
-            ipv6.instructions.len() as u32,
-            0,
-            0,
-        );
-        filter.instructions.extend(ipv6.instructions);
-        verdict(&mut filter);
-        filter
+        let over_ipv4 = ipv4.len() as u8 + 1;
+        let instructions = after_tag
+            .into_iter()
+            .chain([jump(libc::BPF_JEQ, libc::ETH_P_IP as u32, 0, over_ipv4)])
+            .chain(ipv4)
+            .chain([jump(libc::BPF_JA, ipv6.len() as u32, 0, 0)])
+            .chain(ipv6)
+            .chain(verdict);
+        FrameFilter(instructions.collect())
     }
+}
 
-    fn load(&mut self, size: u32, offset: u32) {
-        self.add(libc::BPF_LD | size | libc::BPF_ABS, offset, 0, 0);
+/// Loads what is at an offset of the frame into the accumulator.
+fn load(size: u32, offset: u32) -> libc::sock_filter {
+    instruction(libc::BPF_LD | size | libc::BPF_ABS, offset, 0, 0)
+}
+
+/// Compares the accumulator with `value`, and skips so many instructions if it is so, or if it is not.
+fn jump(comparison: u32, value: u32, if_so: u8, if_not: u8) -> libc::sock_filter {
+    instruction(libc::BPF_JMP | comparison, value, if_so, if_not)
+}
+
+/// Takes so many bytes of the frame; none refuses it.
+fn end(bytes: u32) -> libc::sock_filter {
+    instruction(libc::BPF_RET, bytes, 0, 0)
+}
+
+fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    let code = code as u16;
+    libc::sock_filter { code, jt, jf, k }
+}
+
+/// Sends frames, Ethernet header first and without FCS.
+///
+/// It waits for nothing. Each frame that `fill` wrote is handed to the kernel or stays here, where the next call finds it;
+/// none is lost in between. The kernel may still drop what it was handed, and counts that at the interface.
+pub trait Transmit {
+    /// Frames that could be written now.
+    fn room(&mut self) -> u32;
+
+    /// Has up to `most` frames written and hands them to the kernel. `fill` writes a frame to the start of the memory
+    /// that it is given, which has room for the interface's longest and holds anything, and returns its length, or `None`
+    /// when there is no more to send. Returns how many were written: 0 when there is no room.
+    ///
+    /// # Errors
+    /// `ENETDOWN` or `ENXIO` when the interface is down or gone. What was written before stays here.
+    fn transmit(
+        &mut self,
+        most: u32,
+        fill: impl FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32>;
+
+    /// Frames that the kernel has finished with: sent, or dropped by the interface.
+    fn sent(&self) -> u64;
+
+    /// Of those, how many the interface dropped since its queue was full; `None` where the kernel does not say.
+    fn refused(&self) -> Option<u64> {
+        None
     }
+}
 
-    /// A load beyond the frame's end refuses it: so the whole header has to be there.
-    fn load_port(&mut self, udp_offset: u32) {
-        self.load(libc::BPF_B, udp_offset + UDP_BYTES as u32 - 1);
-        self.load(libc::BPF_H, udp_offset + 2);
-    }
+/// Frames that a receiver lost, by place, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// The ring had no room.
+    pub ring_full: u64,
+    /// No memory was free, or the frame was too long for it.
+    pub no_memory: u64,
+}
 
-    /// Refuses the frame unless the accumulator is `value`.
-    fn require(&mut self, value: u32) {
-        self.add(libc::BPF_JMP | libc::BPF_JEQ, value, 1, 0);
-        self.end(0);
-    }
-
-    /// Refuses the frame when any of these bits is set.
-    fn refuse_bits(&mut self, bits: u32) {
-        self.add(libc::BPF_JMP | libc::BPF_JSET, bits, 0, 1);
-        self.end(0);
-    }
-
-    /// Skips the next instruction unless the accumulator is `value`.
-    fn unless_equal(&mut self, value: u32) {
-        self.add(libc::BPF_JMP | libc::BPF_JEQ, value, 0, 1);
-    }
-
-    /// Takes so many bytes of the frame; none refuses it.
-    fn end(&mut self, bytes: u32) {
-        self.add(libc::BPF_RET, bytes, 0, 0);
-    }
-
-    fn add(&mut self, code: u32, k: u32, jt: u8, jf: u8) {
-        self.instructions.push(libc::sock_filter {
-            code: code as u16,
-            jt,
-            jf,
-            k,
-        });
+impl Drops {
+    /// All of them.
+    pub fn frames(self) -> u64 {
+        self.ring_full + self.no_memory
     }
 }
 
@@ -210,45 +225,29 @@ pub struct PacketCounts {
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: OwnedFd,
-    ifindex: u32,
     /// The kernel forgets what it has told.
     counts: Mutex<PacketCounts>,
 }
 
 impl PacketSocket {
-    /// Makes a socket that will take by `filter` what comes to the interface of that index in the calling thread's
-    /// network namespace. Frames that this host sends are not looked at.
+    /// Makes a socket that will take by `filter` what comes to an interface of the calling thread's network namespace.
+    /// Frames that this host sends are not looked at.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW; as [`FrameFilter::attach`].
-    pub fn new(ifindex: u32, filter: &FrameFilter) -> io::Result<Self> {
+    pub fn new(filter: &FrameFilter) -> io::Result<Self> {
         let socket = raw_socket()?;
         filter.attach(&socket)?;
-        let socket = PacketSocket {
-            socket,
-            ifindex,
-            counts: Mutex::default(),
-        };
         set_option(&socket, PACKET_IGNORE_OUTGOING, 1i32)?;
-        Ok(socket)
+        Ok(PacketSocket {
+            socket,
+            counts: Mutex::default(),
+        })
     }
 
     /// Takes nothing more. What is in the ring stays there.
     pub fn stop(&self) -> io::Result<()> {
         FrameFilter::nothing().attach(&self.socket)
-    }
-
-    /// What has become of the interface.
-    pub fn link_state(&self) -> LinkState {
-        link::state(&self.socket, self.ifindex)
-    }
-
-    /// The interface's longest packet, in bytes.
-    ///
-    /// # Errors
-    /// When the interface is gone.
-    pub fn mtu_bytes(&self) -> io::Result<u32> {
-        link::mtu_bytes(&self.socket, self.ifindex)
     }
 
     /// What the socket counted.
@@ -261,20 +260,6 @@ impl PacketSocket {
         counts.taken += u64::from(counted[0]);
         counts.ring_full += u64::from(counted[1]);
         Ok(*counts)
-    }
-
-    /// Begins to receive.
-    fn bind(&self) -> io::Result<()> {
-        let address = address(self.ifindex, libc::ETH_P_ALL as u16);
-        // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of `address`.
-        let result = unsafe {
-            libc::bind(
-                self.socket.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of_val(&address) as libc::socklen_t,
-            )
-        };
-        checked(result).map(|_| ())
     }
 }
 
@@ -298,17 +283,22 @@ fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: T) -> io::
     kernel::set_option(socket, libc::SOL_PACKET, option, &[value])
 }
 
-/// The address of an interface.
-fn address(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
-    libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: protocol.to_be(),
-        sll_ifindex: ifindex as libc::c_int,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    }
+/// Binds a socket to an interface, by its index, to receive the frames of that protocol; of none with 0.
+fn bind(socket: impl AsFd, ifindex: u32, protocol: libc::c_int) -> io::Result<()> {
+    // SAFETY: all zeros is a valid `sockaddr_ll`: it holds integers.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (protocol as u16).to_be();
+    address.sll_ifindex = ifindex as libc::c_int;
+    // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of `address`.
+    let result = unsafe {
+        libc::bind(
+            socket.as_fd().as_raw_fd(),
+            (&raw const address).cast(),
+            size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    checked(result).map(|_| ())
 }
 
 /// include/uapi/linux/if_packet.h
@@ -366,12 +356,17 @@ pub struct PacketRing {
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
-    /// Makes the ring of a socket and begins to receive. It keeps up to `frames`, a power of two, with packets of
+    /// Makes the ring of a socket and begins to receive from the interface of that index. It keeps up to `frames`, a power of two, with packets of
     /// `mtu_bytes`; fewer when they are long.
     ///
     /// # Errors
     /// `ENOMEM` when the kernel has no memory for it; `ENODEV` or `ENETDOWN` when the interface is gone or down.
-    pub fn new(socket: Arc<PacketSocket>, frames: u32, mtu_bytes: u32) -> io::Result<Self> {
+    pub fn new(
+        socket: Arc<PacketSocket>,
+        ifindex: u32,
+        frames: u32,
+        mtu_bytes: u32,
+    ) -> io::Result<Self> {
         let slot_bytes = (mtu_bytes.saturating_add(HEADER_BYTES))
             .checked_next_power_of_two()
             .unwrap_or(RING_BYTES_MAX);
@@ -390,7 +385,7 @@ impl PacketRing {
         let mut mapping = Mapping::shared(socket.as_fd(), 0, ring_bytes as usize)?;
         let slots = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         // Last: from here on frames come.
-        socket.bind()?;
+        bind(&*socket, ifindex, libc::ETH_P_ALL)?;
         Ok(PacketRing {
             socket,
             slots,
@@ -406,11 +401,6 @@ impl PacketRing {
     /// The socket.
     pub fn socket(&self) -> &PacketSocket {
         &self.socket
-    }
-
-    /// Frames that it can keep.
-    pub fn length(&self) -> u32 {
-        self.length
     }
 
     /// Frames that were longer than a slot, and so were not shown.
@@ -541,7 +531,6 @@ impl Joining {
 /// Sends frames through an interface.
 pub struct PacketSender {
     socket: OwnedFd,
-    address: libc::sockaddr_ll,
     frame_bytes_max: usize,
     memory: Mapping,
     batch: usize,
@@ -588,9 +577,10 @@ impl PacketSender {
 
     fn with(ifindex: u32, frame_bytes_max: u32, batch: usize) -> io::Result<Self> {
         let frame_bytes_max = frame_bytes_max as usize;
+        let socket = raw_socket()?;
+        bind(&socket, ifindex, 0)?;
         Ok(PacketSender {
-            socket: raw_socket()?,
-            address: address(ifindex, 0),
+            socket,
             frame_bytes_max,
             memory: Mapping::zeroed(batch * frame_bytes_max)?,
             batch,
@@ -614,43 +604,6 @@ impl PacketSender {
         set_option(&self.socket, PACKET_VNET_HDR, 0i32)?;
         self.joined = None;
         Ok(())
-    }
-
-    /// Frames that were handed to the kernel.
-    pub fn sent(&self) -> u64 {
-        self.total
-    }
-
-    /// Frames that [`PacketSender::send`] has room for.
-    pub fn room(&self) -> u32 {
-        (self.batch - self.lengths.len()) as u32
-    }
-
-    /// Has `fill` write up to `most` frames, each into the memory that it is given, and hands them to the kernel.
-    /// `fill` returns a frame's length, or `None` when there is none. Frames that the kernel did not take are handed
-    /// over by the next call, before any others. Returns how many were written.
-    ///
-    /// # Errors
-    /// `ENETDOWN` or `ENXIO` when the interface is down or gone; `EMSGSIZE` when a frame is too long for it, which is
-    /// then given up. That the kernel has no room now is no error.
-    pub fn send(
-        &mut self,
-        most: u32,
-        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
-    ) -> io::Result<u32> {
-        let before = self.lengths.len();
-        let wanted = (before + most as usize).min(self.batch);
-        while self.lengths.len() < wanted {
-            let start = self.lengths.len() * self.frame_bytes_max;
-            let place = &mut self.memory.bytes_mut()[start..start + self.frame_bytes_max];
-            match fill(place) {
-                Some(length) => self.lengths.push(length.min(self.frame_bytes_max)),
-                None => break,
-            }
-        }
-        let written = self.lengths.len() - before;
-        self.hand_over()?;
-        Ok(written as u32)
     }
 
     fn hand_over(&mut self) -> io::Result<()> {
@@ -681,69 +634,66 @@ impl PacketSender {
     }
 
     /// Hands over what waits, with one system call. Returns how many frames the kernel took.
-    fn call(&mut self) -> io::Result<usize> {
-        let start = self.memory.as_mut_ptr();
-        let waiting = self.lengths.len() - self.sent;
-        let heads = self.joined.as_ref().map_or(&[][..], |joined| &joined.heads);
-        let most = heads.len().max(1);
+    fn call(&self) -> io::Result<usize> {
+        let waiting = &self.lengths[self.sent..];
+        let header_bytes = self.joined.as_ref().map_or(0, |joined| joined.header_bytes);
+        let most = self.joined.as_ref().map_or(1, |joined| joined.heads.len());
+        let messages = waiting.len().div_ceil(most);
         // Of each message the part before the payloads and the payloads, or the frame.
-        let messages = waiting.div_ceil(most);
-        let mut parts = Vec::with_capacity(waiting + messages);
-        let mut ends = Vec::with_capacity(messages);
-        for first in (self.sent..self.lengths.len()).step_by(most) {
-            let frames = first..(first + most).min(self.lengths.len());
-            let header_bytes = match &self.joined {
-                Some(joined) => {
-                    let head = &joined.heads[frames.len() - 1];
-                    parts.push(bytes_at(head.as_ptr().cast_mut(), head.len()));
-                    joined.header_bytes
-                }
-                None => 0,
-            };
-            for frame in frames.clone() {
-                let at = start.wrapping_add(frame * self.frame_bytes_max + header_bytes);
-                parts.push(bytes_at(
-                    at,
-                    self.lengths[frame].saturating_sub(header_bytes),
-                ));
+        let mut parts = Vec::with_capacity(waiting.len() + messages);
+        let mut at = self.sent * self.frame_bytes_max;
+        for frames in waiting.chunks(most) {
+            if let Some(joined) = &self.joined {
+                parts.push(IoSlice::new(&joined.heads[frames.len() - 1]));
             }
-            ends.push((parts.len(), frames.len()));
+            for bytes in frames {
+                let payload = self.memory.get(at + header_bytes..at + bytes);
+                parts.push(IoSlice::new(payload.unwrap_or_default()));
+                at += self.frame_bytes_max;
+            }
         }
-        let sent = self.send_messages(&mut parts, &ends)?;
-        Ok(ends[..sent].iter().map(|(_, frames)| frames).sum())
-    }
-
-    /// Sends messages, each of which has the parts up to its end. Returns how many the kernel took.
-    fn send_messages(
-        &mut self,
-        parts: &mut [libc::iovec],
-        ends: &[(usize, usize)],
-    ) -> io::Result<usize> {
-        // SAFETY: `mmsghdr` is plain data, for which all bits zero are valid.
-        let empty: libc::mmsghdr = unsafe { std::mem::zeroed() };
-        let mut messages = vec![empty; ends.len()];
-        let mut begin = 0;
-        for (message, (end, _)) in messages.iter_mut().zip(ends) {
-            let own = &mut parts[begin..*end];
-            message.msg_hdr.msg_iov = own.as_mut_ptr();
-            message.msg_hdr.msg_iovlen = own.len() as _;
-            message.msg_hdr.msg_name = (&raw mut self.address).cast();
-            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            begin = *end;
-        }
-        let (count, flags) = (messages.len() as libc::c_uint, libc::MSG_DONTWAIT);
-        let socket = self.socket.as_raw_fd();
-        // SAFETY: the messages point to the address, to parts of `parts`, and by these to bytes of `memory`
-        // and of `joined`, all of which outlive the call and are only read.
-        let sent = unsafe { libc::sendmmsg(socket, messages.as_mut_ptr(), count, flags as _) };
-        Ok(checked(sent)? as usize)
+        let parts = parts.chunks(most + usize::from(self.joins()));
+        let mut nothing: Vec<_> = parts
+            .clone()
+            .map(|_| SendAncillaryBuffer::default())
+            .collect();
+        let messages = parts.zip(&mut nothing);
+        let mut messages: Vec<_> = messages
+            .map(|(parts, nothing)| MMsgHdr::new(parts, nothing))
+            .collect();
+        let sent = rustix::net::sendmmsg(&self.socket, &mut messages, SendFlags::DONTWAIT)?;
+        Ok((sent * most).min(waiting.len()))
     }
 }
 
-fn bytes_at(start: *mut u8, bytes: usize) -> libc::iovec {
-    libc::iovec {
-        iov_base: start.cast(),
-        iov_len: bytes,
+impl Transmit for PacketSender {
+    fn room(&mut self) -> u32 {
+        (self.batch - self.lengths.len()) as u32
+    }
+
+    /// A frame that is too long for the interface (`EMSGSIZE`) is given up.
+    fn transmit(
+        &mut self,
+        most: u32,
+        mut fill: impl FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32> {
+        let before = self.lengths.len();
+        let wanted = (before + most as usize).min(self.batch);
+        while self.lengths.len() < wanted {
+            let start = self.lengths.len() * self.frame_bytes_max;
+            let place = &mut self.memory.bytes_mut()[start..start + self.frame_bytes_max];
+            match fill(place) {
+                Some(length) => self.lengths.push(length.min(self.frame_bytes_max)),
+                None => break,
+            }
+        }
+        let written = self.lengths.len() - before;
+        self.hand_over()?;
+        Ok(written as u32)
+    }
+
+    fn sent(&self) -> u64 {
+        self.total
     }
 }
 

@@ -18,62 +18,38 @@ pub struct Capability {
     pub is_held: bool,
 }
 
-/// A capability that some part of nicpoll takes.
-struct Used {
-    capability: CapabilitySet,
-    name: &'static str,
-    purpose: &'static str,
-    /// Whether a lab and its counters take it.
-    is_of_lab: bool,
-    /// Whether changing an interface's settings takes it.
-    is_of_switch: bool,
-}
-
-/// All of them, most important first.
-const USED: [Used; 6] = [
-    Used {
-        capability: CapabilitySet::NET_ADMIN,
-        name: "CAP_NET_ADMIN",
-        purpose: "changing settings, and nftables counters",
-        is_of_lab: true,
-        is_of_switch: true,
-    },
-    Used {
-        capability: CapabilitySet::SYS_ADMIN,
-        name: "CAP_SYS_ADMIN",
-        purpose: "network namespaces: the demo, and --netns",
-        is_of_lab: true,
-        is_of_switch: true,
-    },
-    Used {
-        capability: CapabilitySet::BPF,
-        name: "CAP_BPF",
-        purpose: "watching and counting polls",
-        is_of_lab: true,
-        is_of_switch: false,
-    },
-    Used {
-        capability: CapabilitySet::PERFMON,
-        name: "CAP_PERFMON",
-        purpose: "watching and counting polls",
-        is_of_lab: true,
-        is_of_switch: false,
-    },
-    Used {
-        capability: CapabilitySet::NET_RAW,
-        name: "CAP_NET_RAW",
-        purpose: "AF_PACKET and AF_XDP sockets, and binding to an interface",
-        is_of_lab: false,
-        is_of_switch: false,
-    },
-    Used {
-        capability: CapabilitySet::SYS_NICE,
-        name: "CAP_SYS_NICE",
-        purpose: "scheduling of threads that poll",
-        is_of_lab: false,
-        is_of_switch: false,
-    },
+/// All of them, with what takes them, most important first: what changes an interface's settings takes the first
+/// [`OF_SWITCH`], a lab and its counters the first [`OF_LAB`].
+const USED: [(CapabilitySet, &str, &str); 6] = [
+    (
+        CapabilitySet::NET_ADMIN,
+        "CAP_NET_ADMIN",
+        "changing settings, and nftables counters",
+    ),
+    (
+        CapabilitySet::SYS_ADMIN,
+        "CAP_SYS_ADMIN",
+        "network namespaces: the demo, and --netns",
+    ),
+    (CapabilitySet::BPF, "CAP_BPF", "watching and counting polls"),
+    (
+        CapabilitySet::PERFMON,
+        "CAP_PERFMON",
+        "watching and counting polls",
+    ),
+    (
+        CapabilitySet::NET_RAW,
+        "CAP_NET_RAW",
+        "AF_PACKET and AF_XDP sockets, and binding to an interface",
+    ),
+    (
+        CapabilitySet::SYS_NICE,
+        "CAP_SYS_NICE",
+        "scheduling of threads that poll",
+    ),
 ];
+const OF_SWITCH: usize = 2;
+const OF_LAB: usize = 4;
 
 /// What the kernel tells of processes and settings cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -96,12 +72,12 @@ pub fn require_proc() -> Result<(), NoProc> {
 /// The capabilities that nicpoll's parts take, most important first.
 pub fn capabilities() -> io::Result<Vec<Capability>> {
     let effective = rustix::thread::capabilities(None)?.effective;
-    let capability = |used: &Used| Capability {
-        name: used.name,
-        purpose: used.purpose,
-        is_held: effective.contains(used.capability),
+    let capability = |(capability, name, purpose)| Capability {
+        name,
+        purpose,
+        is_held: effective.contains(capability),
     };
-    Ok(USED.iter().map(capability).collect())
+    Ok(USED.map(capability).into())
 }
 
 /// Whether this process is in the initial user namespace; in another one the kernel refuses the polling
@@ -116,20 +92,19 @@ pub fn in_initial_user_namespace() -> io::Result<bool> {
 /// Capabilities count in the *initial* user namespace only: the kernel refuses the polling knobs to a
 /// root that exists only in a container's user namespace.
 pub fn missing_for_lab() -> io::Result<Vec<String>> {
-    missing(|used| used.is_of_lab)
+    missing(OF_LAB)
 }
 
 /// Names what is missing to change an interface's settings, as [`missing_for_lab`] does.
 pub fn missing_for_switch() -> io::Result<Vec<String>> {
-    missing(|used| used.is_of_switch)
+    missing(OF_SWITCH)
 }
 
-fn missing(is_needed: fn(&Used) -> bool) -> io::Result<Vec<String>> {
-    let effective = rustix::thread::capabilities(None)?.effective;
-    let needed = USED.iter().filter(|used| is_needed(used));
+fn missing(needed: usize) -> io::Result<Vec<String>> {
+    let needed = capabilities()?.into_iter().take(needed);
     let mut missing: Vec<String> = needed
-        .filter(|used| !effective.contains(used.capability))
-        .map(|used| format!("{} ({})", used.name, used.purpose))
+        .filter(|capability| !capability.is_held)
+        .map(|capability| format!("{} ({})", capability.name, capability.purpose))
         .collect();
     if !in_initial_user_namespace()? {
         missing.push(String::from("the initial user namespace"));

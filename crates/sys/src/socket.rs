@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use thiserror::Error;
 
-use crate::kernel::{self, Mapping, checked, set_option};
+use crate::kernel::{self, Mapping, set_option};
 
 /// An option that the kernel did not set.
 #[derive(Debug, Error)]
@@ -79,9 +79,8 @@ pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> io::Result<()> 
 /// included.
 pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the request writes one c_int to the place that it is given, which lives through the
-    // call; the descriptor is open for as long as `socket` is borrowed.
-    checked(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) })?;
+    // SAFETY: the request writes one c_int.
+    unsafe { kernel::ioctl(socket, libc::TIOCOUTQ, &mut bytes) }?;
     Ok(bytes.try_into().unwrap_or(0))
 }
 

@@ -5,12 +5,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
-use crate::kernel::{checked, ifreq};
-use crate::link::{self, LinkState};
+use crate::kernel::{ifreq, ioctl};
+use crate::link::Link;
 use crate::packet::FrameFilter;
 
 /// Where a process gets its end.
@@ -26,10 +26,8 @@ const COUNTERS_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Tap {
     device: File,
-    control: OwnedFd,
     counters: File,
     name: String,
-    ifindex: u32,
     drops_before: u64,
     /// As of when it was stopped, after which every frame is a drop.
     drops_when_stopped: OnceLock<u64>,
@@ -43,24 +41,20 @@ impl Tap {
     /// `EBUSY` when a program has its end; `EINVAL` when there is an interface of that name and it is no TAP, or the
     /// name is none; `EPERM` without CAP_NET_ADMIN and when it belongs to another user.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let control = link::control_socket()?;
-        let is_new = link::index_of(&control, interface).is_err();
+        let is_new = Link::named(interface).is_err();
         let device = File::options()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(CLONE)?;
         attach(&device, interface)?;
-        let ifindex = link::index_of(&control, interface)?;
         if is_new {
-            link::bring_up(&control, ifindex)?;
+            Link::named(interface)?.bring_up()?;
         }
         let mut tap = Tap {
             device,
-            control,
             counters: File::open(COUNTERS)?,
             name: interface.to_owned(),
-            ifindex,
             drops_before: 0,
             drops_when_stopped: OnceLock::new(),
         };
@@ -83,16 +77,8 @@ impl Tap {
         let drops = self.drops()?;
         let _ = self.drops_when_stopped.set(drops);
         let filter = FrameFilter::nothing();
-        let program = filter.program();
         // SAFETY: the kernel reads the program, which `filter` holds meanwhile, and keeps a copy.
-        let result = unsafe {
-            libc::ioctl(
-                self.device.as_raw_fd(),
-                libc::TUNATTACHFILTER,
-                &raw const program,
-            )
-        };
-        checked(result).map(|_| ())
+        unsafe { ioctl(&self.device, libc::TUNATTACHFILTER, &mut filter.program()) }
     }
 
     /// Hands a frame to the host.
@@ -101,19 +87,6 @@ impl Tap {
     /// `EINVAL` when it is shorter than Ethernet's header; `EIO` when the interface is down; `EBADFD` when it is gone.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         (&self.device).write(frame).map(|_| ())
-    }
-
-    /// What has become of the interface.
-    pub fn link_state(&self) -> LinkState {
-        link::state(&self.control, self.ifindex)
-    }
-
-    /// The interface's longest packet, in bytes.
-    ///
-    /// # Errors
-    /// When the interface is gone.
-    pub fn mtu_bytes(&self) -> io::Result<u32> {
-        link::mtu_bytes(&self.control, self.ifindex)
     }
 
     /// Frames of the host's that found the interface's queue full, since this end was opened.
@@ -158,9 +131,8 @@ fn attach(device: &File, interface: &str) -> io::Result<()> {
     }
     let mut request = ifreq(interface).map_err(|_| invalid())?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-    // SAFETY: the kernel reads and writes the request, which outlives the call.
-    let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    checked(result).map(|_| ())
+    // SAFETY: the kernel reads and writes the request alone.
+    unsafe { ioctl(device, libc::TUNSETIFF, &mut request) }
 }
 
 #[cfg(test)]

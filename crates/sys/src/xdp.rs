@@ -23,7 +23,7 @@ use rustix::net::xdp::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::kernel::{self, Mapping, set_option};
-use crate::link::{self, LinkState};
+use crate::packet::{Drops, Transmit};
 
 /// include/uapi/linux/bpf.h
 const BPF_LINK_CREATE: libc::c_long = 28;
@@ -214,19 +214,6 @@ const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// Frames that a system call sends at most, in copy mode; 32 where the kernel has no such option.
 const FRAMES_A_CALL: u32 = 256;
 
-/// What became of frames that a socket was given to send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct XdpSent {
-    /// Given to the kernel.
-    pub handed: u64,
-    /// Of those, how many it is done with: sent, or dropped.
-    pub completed: u64,
-    /// Of those, how many the interface refused: its queue was full, or it was not ready.
-    pub refused: u64,
-    /// System calls that were made for it.
-    pub system_calls: u64,
-}
-
 /// What sends the frames of a socket; it can be separated from what receives, for another thread.
 ///
 /// Memory of a frame is free, in the transmit ring, with the kernel, or in the completion ring; only free memory is
@@ -242,7 +229,10 @@ pub struct XdpSendHalf {
     free: Vec<u64>,
     memory: NonNull<u8>,
     frame_memory_bytes: u32,
-    sent: XdpSent,
+    /// Frames that the kernel is done with: sent, or dropped.
+    completed: u64,
+    /// Of those, how many the interface refused: its queue was full, or it was not ready.
+    refused: u64,
     _mapping: Arc<Mapping>,
 }
 
@@ -277,7 +267,8 @@ impl XdpSendHalf {
             free: (first..first + frames).map(begin).collect(),
             memory,
             frame_memory_bytes: config.frame_memory_bytes,
-            sent: XdpSent::default(),
+            completed: 0,
+            refused: 0,
             _mapping: Arc::clone(mapping),
         })
     }
@@ -287,13 +278,31 @@ impl XdpSendHalf {
         self.frame_memory_bytes as usize
     }
 
-    /// What became of what was to be sent.
-    pub fn sent(&self) -> XdpSent {
-        self.sent
+    /// Has the kernel take what is in the ring, as far as it does so without waiting.
+    fn flush(&mut self) -> io::Result<()> {
+        loop {
+            let waiting = self.transmit.filled();
+            if waiting == 0 || !self.transmit.needs_wakeup() {
+                return Ok(());
+            }
+            match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
+                // It took as many as one call sends, or the interface is busy.
+                Ok(_) | Err(Errno::AGAIN) => {}
+                // One frame was dropped, and those behind it are still there.
+                Err(Errno::BUSY) => self.refused += 1,
+                Err(Errno::NOBUFS | Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if self.transmit.filled() == waiting {
+                return Ok(());
+            }
+        }
     }
+}
 
-    /// Frames that could be written to be sent now.
-    pub fn room(&mut self) -> u32 {
+/// What the kernel did not take yet stays in the ring.
+impl Transmit for XdpSendHalf {
+    fn room(&mut self) -> u32 {
         let done = self.completion.filled();
         for ahead in 0..done {
             let at = self.completion.get(ahead);
@@ -301,21 +310,15 @@ impl XdpSendHalf {
         }
         if done > 0 {
             self.completion.release(done);
-            self.sent.completed += u64::from(done);
+            self.completed += u64::from(done);
         }
         self.free.len() as u32
     }
 
-    /// Has up to `most` frames written and hands them to the kernel, with a system call for many of them. `each` writes
-    /// a frame to the start of memory that holds anything, and returns its length, or `None` when there are no more.
-    /// Returns how many were written. It waits for nothing: what the kernel did not take yet, the next call hands it.
-    ///
-    /// # Errors
-    /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone.
-    pub fn transmit(
+    fn transmit(
         &mut self,
         most: u32,
-        mut each: impl FnMut(&mut [u8]) -> Option<usize>,
+        mut fill: impl FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<u32> {
         let most = self.room().min(most);
         let mut written = 0;
@@ -325,7 +328,7 @@ impl XdpSendHalf {
                 let start = self.memory.add(at as usize);
                 std::slice::from_raw_parts_mut(start.as_ptr(), self.frame_memory_bytes as usize)
             };
-            let Some(bytes) = each(frame) else { break };
+            let Some(bytes) = fill(frame) else { break };
             self.free.pop();
             let len = (bytes as u64).min(u64::from(self.frame_memory_bytes)) as u32;
             let entry = XdpDesc {
@@ -337,31 +340,16 @@ impl XdpSendHalf {
             written += 1;
         }
         self.transmit.publish(written);
-        self.sent.handed += u64::from(written);
         self.flush()?;
         Ok(written)
     }
 
-    /// Has the kernel take what is in the ring, as far as it does so without waiting.
-    fn flush(&mut self) -> io::Result<()> {
-        loop {
-            let waiting = self.transmit.filled();
-            if waiting == 0 || !self.transmit.needs_wakeup() {
-                return Ok(());
-            }
-            self.sent.system_calls += 1;
-            match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
-                // It took as many as one call sends, or the interface is busy.
-                Ok(_) | Err(Errno::AGAIN) => {}
-                // One frame was dropped, and those behind it are still there.
-                Err(Errno::BUSY) => self.sent.refused += 1,
-                Err(Errno::NOBUFS | Errno::INTR) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-            if self.transmit.filled() == waiting {
-                return Ok(());
-            }
-        }
+    fn sent(&self) -> u64 {
+        self.completed
+    }
+
+    fn refused(&self) -> Option<u64> {
+        Some(self.refused)
     }
 }
 
@@ -391,7 +379,7 @@ const ENTRIES_MIN: u32 = 2;
 const PIECES_MAX: u32 = 17;
 
 /// What a socket is for, and how much it keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpConfig {
     /// The interface, by its index in the calling thread's network namespace.
     pub ifindex: u32,
@@ -417,32 +405,11 @@ impl XdpConfig {
     }
 }
 
-/// Frames that the socket has dropped since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct XdpDrops {
-    /// The receive ring had no room, with the driver's own memory (`rx_ring_full`).
-    pub ring_full: u64,
-    /// No memory was free, or the frame was too long for it (`rx_dropped`).
-    pub no_memory: u64,
-    /// How often the fill ring was found empty. It counts the same losses again, and attempts without a loss.
-    pub fill_ring_empty: u64,
-}
-
-impl XdpDrops {
-    /// Frames lost.
-    pub fn frames(&self) -> u64 {
-        self.ring_full + self.no_memory
-    }
-}
-
 /// A socket with its memory and rings.
 #[derive(Debug)]
 pub struct XdpSocket {
     // Declared first: the kernel lets go of rings and memory before they are unmapped.
     socket: OwnedFd,
-    /// An AF_XDP socket answers no questions about interfaces.
-    control: OwnedFd,
-    ifindex: u32,
     fill: Ring<u64>,
     receive: Ring<XdpDesc>,
     memory: NonNull<u8>,
@@ -451,7 +418,8 @@ pub struct XdpSocket {
     is_zero_copy: bool,
     /// What has been read of a frame in several pieces.
     joined: Vec<u8>,
-    sending: Option<XdpSendHalf>,
+    /// The half that sends, where it was asked for. It may be taken out, for another thread.
+    pub sending: Option<XdpSendHalf>,
     _mapping: Arc<Mapping>,
 }
 
@@ -514,8 +482,6 @@ impl XdpSocket {
         Ok(XdpSocket {
             is_zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
             socket,
-            control: link::control_socket()?,
-            ifindex: config.ifindex,
             fill,
             receive,
             memory,
@@ -574,8 +540,7 @@ impl XdpSocket {
             self.fill.publish(entries);
         }
         if self.fill.needs_wakeup() {
-            // What is wrong with the interface, its state says.
-            let _ = self.link_state();
+            self.poll_napi();
         }
         frames
     }
@@ -604,69 +569,19 @@ impl XdpSocket {
         id.is_ok_and(|id| id != 0)
     }
 
-    /// Has the kernel poll that NAPI once, now.
+    /// Has the kernel poll that NAPI once, now, and wakes a driver that waits for memory.
     pub fn poll_napi(&self) {
-        // What is wrong with the interface, its state says.
-        let _ = self.link_state();
-    }
-
-    /// Separates the half that sends, for another thread; `None` when it is gone, or there never was one. What is left
-    /// sends nothing.
-    pub fn take_send_half(&mut self) -> Option<XdpSendHalf> {
-        self.sending.take()
-    }
-
-    /// As [`XdpSendHalf::room`]; 0 without that half.
-    pub fn room(&mut self) -> u32 {
-        self.sending.as_mut().map_or(0, XdpSendHalf::room)
-    }
-
-    /// As [`XdpSendHalf::transmit`]; nothing is sent without that half.
-    ///
-    /// # Errors
-    /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone.
-    pub fn transmit(
-        &mut self,
-        most: u32,
-        each: impl FnMut(&mut [u8]) -> Option<usize>,
-    ) -> io::Result<u32> {
-        match &mut self.sending {
-            Some(sending) => sending.transmit(most, each),
-            None => Ok(0),
-        }
-    }
-
-    /// As [`XdpSendHalf::sent`].
-    pub fn sent(&self) -> XdpSent {
-        let sending = self.sending.as_ref();
-        sending.map_or_else(XdpSent::default, XdpSendHalf::sent)
-    }
-
-    /// What has become of the interface. The system call also wakes a driver that waits for memory.
-    pub fn link_state(&self) -> LinkState {
         let nothing: &mut [u8] = &mut [];
-        match rustix::net::recv(&self.socket, nothing, RecvFlags::DONTWAIT) {
-            Err(Errno::NETDOWN) => LinkState::Down,
-            Err(Errno::NXIO) => LinkState::Gone,
-            _ => LinkState::Up,
-        }
-    }
-
-    /// The interface's longest packet, in bytes.
-    ///
-    /// # Errors
-    /// When the interface is gone.
-    pub fn mtu_bytes(&self) -> io::Result<u32> {
-        link::mtu_bytes(&self.control, self.ifindex)
+        // What is wrong with the interface, its state says.
+        let _ = rustix::net::recv(&self.socket, nothing, RecvFlags::DONTWAIT);
     }
 
     /// What the socket has dropped.
-    pub fn drops(&self) -> io::Result<XdpDrops> {
+    pub fn drops(&self) -> io::Result<Drops> {
         let statistics = sockopt::xdp_statistics(&self.socket)?;
-        Ok(XdpDrops {
+        Ok(Drops {
             ring_full: statistics.rx_ring_full.unwrap_or(0),
             no_memory: statistics.rx_dropped,
-            fill_ring_empty: statistics.rx_fill_ring_empty_descs.unwrap_or(0),
         })
     }
 }

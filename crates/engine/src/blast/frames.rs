@@ -16,7 +16,7 @@ use nicpoll_model::Pace;
 use nicpoll_sys::bpf_maps::Template;
 use nicpoll_sys::packet::Joining;
 use nicpoll_wire::frame::{FRAME_BYTES_MIN, FrameError, Mac, Mark, UdpPath, UdpTemplate};
-use nicpoll_wire::pcap::Capture;
+use nicpoll_wire::pcap::{Capture, PcapError};
 use thiserror::Error;
 
 use crate::error::EngineError;
@@ -29,7 +29,7 @@ const IMIX_NAME: &str = "imix";
 /// Lengths in a list, at most: as many as the kernel's program has places for.
 const LENGTHS_MAX: usize = 64;
 /// Ethernet's shortest frame, and the longest that a page of the kernel's memory may hold.
-const FRAME_BYTES: std::ops::RangeInclusive<u32> = 64..=9_018;
+const FRAME_BYTES: RangeInclusive<u32> = 64..=9_018;
 
 /// The lengths of frames, with FCS, in the order in which each flow has them, over and over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +46,6 @@ pub struct FrameLengths {
 pub struct LengthsError(String);
 
 impl FrameLengths {
-    /// All frames of one length, with FCS.
-    pub fn one(frame_bytes: u32) -> Self {
-        FrameLengths {
-            frame_bytes: vec![frame_bytes],
-            is_mix: false,
-        }
-    }
-
     /// The lengths with FCS. In a mix the shortest frame of a network takes the place of shorter ones.
     pub fn frame_bytes(&self, shortest: u32) -> Vec<u32> {
         let at_least = if self.is_mix { shortest } else { 0 };
@@ -72,20 +64,18 @@ impl FromStr for FrameLengths {
                 is_mix: true,
             });
         }
-        let of = |part: &str| {
-            part.trim()
-                .parse()
-                .ok()
-                .filter(|it| FRAME_BYTES.contains(it))
+        let length = |part: &str| {
+            let length = part.trim().parse().ok();
+            length.filter(|length| FRAME_BYTES.contains(length))
         };
-        let lengths: Option<Vec<u32>> = text.split(',').map(of).collect();
-        lengths
-            .filter(|lengths| lengths.len() <= LENGTHS_MAX)
-            .map(|frame_bytes| FrameLengths {
+        let lengths: Option<Vec<u32>> = text.split(',').map(length).collect();
+        match lengths {
+            Some(frame_bytes) if frame_bytes.len() <= LENGTHS_MAX => Ok(FrameLengths {
                 frame_bytes,
                 is_mix: false,
-            })
-            .ok_or_else(|| LengthsError(text.to_owned()))
+            }),
+            _ => Err(LengthsError(text.to_owned())),
+        }
     }
 }
 
@@ -105,9 +95,9 @@ pub(super) const FCS_BYTES: u32 = nicpoll_model::line::FCS_BYTES as u32;
 pub(super) struct Stream {
     path: UdpPath,
     kinds: Vec<Kind>,
-    flows: u16,
+    pub(super) flows: u16,
     /// What the first flow is called in its marks: another link has flows of its own.
-    first_flow: u16,
+    pub(super) first_flow: u16,
     next: Next,
 }
 
@@ -160,14 +150,6 @@ impl Stream {
         self.kinds[0].template.header_bytes()
     }
 
-    pub(super) fn flows(&self) -> u16 {
-        self.flows
-    }
-
-    pub(super) fn first_flow(&self) -> u16 {
-        self.first_flow
-    }
-
     /// The longest frame.
     pub(super) fn longest(&self) -> &[u8] {
         let kinds = self.kinds.iter();
@@ -204,9 +186,7 @@ impl Stream {
             }
         })
     }
-}
 
-impl Stream {
     /// Writes the next frame to the start of memory that has room for it, and returns its length.
     pub(super) fn write(&mut self, into: &mut [u8]) -> Option<usize> {
         let next = self.next;
@@ -276,25 +256,17 @@ impl Replay {
         is_endless: bool,
         mac: Option<Mac>,
     ) -> Result<Self, EngineError> {
-        let bytes = contents(file).map_err(|source| EngineError::Read {
-            file: file.to_owned(),
-            source,
-        })?;
-        let capture = |source| EngineError::Capture {
-            file: file.to_owned(),
-            source,
-        };
-        let nothing = |why| EngineError::NothingToReplay {
-            file: file.to_owned(),
-            why,
-        };
+        let shown = file.display();
+        let bytes = contents(file)
+            .map_err(|error| EngineError::Usage(format!("cannot read {shown}: {error}")))?;
+        let refused = |why: String| EngineError::Usage(format!("cannot replay {shown}: {why}"));
+        let capture = |error: PcapError| refused(error.to_string());
         let (mut frames, mut cut_off_frames) = (Vec::new(), 0);
         for packet in Capture::parse(&bytes).map_err(capture)?.packets() {
             let packet = packet.map_err(capture)?;
             if !packet.is_ethernet() {
-                return Err(nothing(
-                    "its packets have no Ethernet header; record them at an Ethernet interface, not at 'any'",
-                ));
+                let why = "its packets have no Ethernet header; record them at an Ethernet interface, not at 'any'";
+                return Err(refused(String::from(why)));
             }
             if packet.is_cut_off() {
                 cut_off_frames += 1;
@@ -308,9 +280,8 @@ impl Replay {
             });
         }
         if frames.is_empty() {
-            return Err(nothing(
-                "it holds no frame that is whole; record with tcpdump -s 0",
-            ));
+            let why = "it holds no frame that is whole; record with tcpdump -s 0";
+            return Err(refused(String::from(why)));
         }
         Ok(Replay {
             frames: frames.into(),
@@ -331,9 +302,7 @@ impl Replay {
     pub(super) fn schedule(&self) -> Schedule {
         Schedule::recorded(self.frames.iter().map(|frame| frame.at))
     }
-}
 
-impl Replay {
     /// Writes the next frame to the start of memory that has room for it, and returns its length; `None` at the end.
     pub(super) fn write(&mut self, into: &mut [u8]) -> Option<usize> {
         if self.next == self.frames.len() {
@@ -433,6 +402,24 @@ pub(super) enum Frames {
     Stream(Stream),
     /// Those of a capture.
     Replay(Replay),
+}
+
+impl Frames {
+    /// Writes the next frame to the start of memory that has room for it, and returns its length; `None` at the end.
+    pub(super) fn write(&mut self, into: &mut [u8]) -> Option<usize> {
+        match self {
+            Frames::Stream(stream) => stream.write(into),
+            Frames::Replay(replay) => replay.write(into),
+        }
+    }
+
+    /// How frames can be handed over joined; `None` where one is not like the next.
+    pub(super) fn joining(&self) -> Option<Joining> {
+        match self {
+            Frames::Stream(stream) => stream.joining(),
+            Frames::Replay(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,13 +9,14 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use nicpoll_model::engine::{BlastCounts, BlastLink, BlastLinkEnd};
 use rustix::io::Errno;
 
 use crate::blast::frames::Schedule;
-use crate::blast::path::{Built, Counts, Outlet};
+use crate::blast::path::Outlet;
 use crate::error::EngineError;
-use crate::runner::clock::{now_ns, own_cpu_ns, sleep_until};
-use crate::runner::idle::{Scheduling, prepare};
+use crate::runner::clock::{await_end, now_ns, own_cpu_ns, sleep_until};
+use crate::runner::idle::{Scheduling, start_on};
 
 /// A sleep may end that much too late, so the rest is waited for awake.
 const AWAKE_NS: u64 = 60_000;
@@ -25,9 +26,8 @@ const SLEEP_NS_MAX: u64 = 20_000_000;
 const SAY_EVERY_NS: u64 = 10_000_000;
 /// The pause before an interface that is down is tried again.
 const DOWN_PAUSE: Duration = Duration::from_millis(5);
-/// How often it is looked at the end whether the kernel is done with all frames, and the pause between.
+/// How often it is looked at the end whether the kernel is done with all frames.
 const DRAIN_LOOKS: u32 = 40;
-const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// How long a link sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,31 +53,20 @@ impl Progress {
     }
 
     /// What was written, and the CPU time that it took.
-    pub(super) fn look(&self) -> (Built, u64) {
-        let built = Built {
-            frames: self.frames.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-        };
-        (built, self.cpu_ns.load(Ordering::Relaxed))
+    pub(super) fn look(&self) -> BlastCounts {
+        BlastCounts {
+            built_frames: self.frames.load(Ordering::Relaxed),
+            built_bytes: self.bytes.load(Ordering::Relaxed),
+            cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
+        }
     }
-}
-
-/// What a link came to.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) seconds: f64,
-    pub(super) built: Built,
-    pub(super) counts: Counts,
-    pub(super) cpu_ns: u64,
-    pub(super) link_losses: u64,
-    pub(super) failure: Option<io::Error>,
 }
 
 /// A link that is ready to send, and ends with this value.
 pub(super) struct Link {
     progress: Arc<Progress>,
     go: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<Option<Outcome>>>,
+    thread: Option<JoinHandle<Option<BlastLinkEnd>>>,
 }
 
 impl Link {
@@ -89,34 +78,26 @@ impl Link {
         outlet: Box<dyn Outlet>,
         schedule: Schedule,
         bounds: Bounds,
-        cpu: u32,
+        facts: &BlastLink,
     ) -> Result<Self, EngineError> {
-        let failed = |source| EngineError::Thread {
-            doing: format!("starting to send on CPU {cpu}"),
-            source,
-        };
         let progress = Arc::new(Progress::default());
         let (go, told) = mpsc::channel();
-        let (ready, prepared) = mpsc::channel();
-        let shared = Arc::clone(&progress);
-        let thread = thread::Builder::new()
-            .name(String::from("nicpoll-blast"))
-            .spawn(move || {
-                let _ = ready.send(prepare(cpu, Scheduling::Fair));
-                told.recv().ok()?;
-                let outcome = Sending::new(outlet, schedule, bounds, &shared).send_to_the_end();
-                shared.is_over.store(true, Ordering::Relaxed);
-                Some(outcome)
-            })
-            .map_err(failed)?;
-        let link = Link {
+        let (shared, facts, cpu) = (Arc::clone(&progress), facts.clone(), facts.cpu);
+        let work = move |_| {
+            told.recv().ok()?;
+            let end = Sending::new(outlet, schedule, bounds, &shared).send_to_the_end(facts);
+            shared.is_over.store(true, Ordering::Relaxed);
+            Some(end)
+        };
+        let thread = start_on("nicpoll-blast", cpu, Scheduling::Fair, work);
+        let (thread, _) = thread.map_err(|source| {
+            EngineError::io(&format!("starting to send on CPU {cpu}"), &source)
+        })?;
+        Ok(Link {
             progress,
             go: Some(go),
             thread: Some(thread),
-        };
-        let prepared = prepared.recv().map_err(io::Error::other).flatten();
-        prepared.map_err(failed)?;
-        Ok(link)
+        })
     }
 
     /// Begins to send.
@@ -131,11 +112,11 @@ impl Link {
     }
 
     /// Ends it. `None` when it never began.
-    pub(super) fn end(mut self) -> Option<Outcome> {
+    pub(super) fn end(mut self) -> Option<BlastLinkEnd> {
         self.join()
     }
 
-    fn join(&mut self) -> Option<Outcome> {
+    fn join(&mut self) -> Option<BlastLinkEnd> {
         self.progress.stop.store(true, Ordering::Relaxed);
         self.go = None;
         self.thread.take()?.join().ok()?
@@ -180,19 +161,24 @@ impl<'a> Sending<'a> {
         }
     }
 
-    fn send_to_the_end(mut self) -> Outcome {
+    fn send_to_the_end(mut self, facts: BlastLink) -> BlastLinkEnd {
         let failure = self.send_all().err();
-        let seconds = (now_ns() - self.began_ns) as f64 / 1e9;
+        let duration_seconds = (now_ns() - self.began_ns) as f64 / 1e9;
         if failure.is_none() {
             self.drain();
         }
         self.say(now_ns());
-        Outcome {
-            seconds,
-            built: self.outlet.built(),
-            counts: self.outlet.counts(),
-            cpu_ns: own_cpu_ns(),
-            link_losses: self.link_losses,
+        let failure = failure.map(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NXIO | Errno::NODEV) => String::from("the interface was removed"),
+            _ => error.to_string(),
+        });
+        BlastLinkEnd {
+            interface: facts.interface,
+            path: facts.path,
+            duration_seconds,
+            totals: self.progress.look(),
+            account: self.outlet.account(),
+            link_loss_events: self.link_losses,
             failure,
         }
     }
@@ -247,30 +233,33 @@ impl<'a> Sending<'a> {
 
     fn note(&mut self, now_ns: u64) {
         let built = self.outlet.built();
-        self.is_down &= self.progress.frames.load(Ordering::Relaxed) == built.frames;
-        self.progress.frames.store(built.frames, Ordering::Relaxed);
-        self.progress.bytes.store(built.bytes, Ordering::Relaxed);
+        self.is_down &= self.progress.frames.load(Ordering::Relaxed) == built.built_frames;
+        self.say_built(&built);
         if now_ns >= self.said_ns + SAY_EVERY_NS {
             self.say(now_ns);
         }
     }
 
     fn say(&mut self, now_ns: u64) {
-        let built = self.outlet.built();
-        self.progress.frames.store(built.frames, Ordering::Relaxed);
-        self.progress.bytes.store(built.bytes, Ordering::Relaxed);
+        self.say_built(&self.outlet.built());
         self.progress.cpu_ns.store(own_cpu_ns(), Ordering::Relaxed);
         self.said_ns = now_ns;
     }
 
+    fn say_built(&self, built: &BlastCounts) {
+        let progress = self.progress;
+        progress.frames.store(built.built_frames, Ordering::Relaxed);
+        progress.bytes.store(built.built_bytes, Ordering::Relaxed);
+    }
+
     /// Waits until the kernel is done with all frames, as long as it goes on.
     fn drain(&mut self) {
-        for _ in 0..DRAIN_LOOKS {
-            if self.outlet.counts().handed >= self.outlet.built().frames {
-                return;
+        await_end(DRAIN_LOOKS, || {
+            let is_done = self.outlet.account().unfinished_frames == 0;
+            if !is_done {
+                let _ = self.outlet.send(0);
             }
-            let _ = self.outlet.send(0);
-            thread::sleep(DRAIN_PAUSE);
-        }
+            is_done
+        });
     }
 }

@@ -5,23 +5,22 @@
 //! segments. That is done only while the interface has the feature turned off: a veth that has it passes long datagrams on.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use aya::maps::{Array, MapData};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::engine::PathRefused;
+use nicpoll_model::engine::{BlastAccount, BlastCounts, PathRefused};
 use nicpoll_sys::bpf_maps::{Blasted, Template};
 use nicpoll_sys::ethtool::{self, Feature};
-use nicpoll_sys::packet::{Joining, PacketSender};
+use nicpoll_sys::packet::{Joining, PacketSender, Transmit};
 use nicpoll_wire::frame::ETHERNET_BYTES;
 use rustix::io::Errno;
-use thiserror::Error;
 
 use crate::blast::frames::{FLOW_PORTS, Frames, Stream};
 use crate::blast::target::UpCheck;
 use crate::device::interface::{Interface, takes_redirected};
 use crate::device::packet::refusal;
-use crate::device::port::Transmit;
 use crate::device::xdp::{Program, open_sender};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
@@ -54,49 +53,24 @@ impl Named for BlastPath {
 /// call of some 50 us each.
 const ONE_BY_ONE_MAX: f64 = 250_000.0;
 
-impl BlastPath {
-    pub(super) fn no(self, interface: &Interface, why: &str) -> EngineError {
-        EngineError::NoPath {
-            interface: interface.name.clone(),
-            path: self.name(),
-            why: why.to_owned(),
-        }
-    }
-}
-
-/// How frames can be handed over joined; `None` where one is not like the next.
-fn joining(frames: &Frames) -> Option<Joining> {
-    match frames {
-        Frames::Stream(stream) => stream.joining(),
-        Frames::Replay(_) => None,
-    }
+fn no(path: BlastPath, interface: &Interface, why: &str) -> EngineError {
+    EngineError::Failed(format!(
+        "'{}' cannot send by {}: {why}",
+        interface.name,
+        path.name()
+    ))
 }
 
 /// A way that was opened.
 pub(super) struct Opened {
     pub(super) path: BlastPath,
-    pub(super) way: Way,
+    pub(super) outlet: Box<dyn Outlet>,
+    /// Why frames are not handed over joined, for the kernel to cut up, where they could be.
+    pub(super) not_joined: Option<String>,
+    /// Whether they are.
+    pub(super) is_cut_by_kernel: bool,
     /// The faster ways that cannot be had, and why.
     pub(super) refused: Vec<PathRefused>,
-}
-
-/// What frames leave by, and how they are handed over.
-pub(super) struct Way {
-    pub(super) outlet: Box<dyn Outlet>,
-    /// Whether the kernel is given many frames as one, and cuts them up.
-    pub(super) is_cut_by_kernel: bool,
-    /// Why not, where it could be.
-    pub(super) not_joined: Option<NotJoined>,
-}
-
-impl Way {
-    fn singly(outlet: Box<dyn Outlet>) -> Self {
-        Way {
-            outlet,
-            is_cut_by_kernel: false,
-            not_joined: None,
-        }
-    }
 }
 
 /// Opens the way that was asked for, or the best one for this rate.
@@ -109,88 +83,73 @@ pub(super) fn open(
     frames: &Frames,
     frames_per_second: Option<f64>,
 ) -> Result<Opened, EngineError> {
-    let mut refused = Vec::new();
-    let mut failed = None;
-    for (path, name) in BlastPath::all() {
-        match wanted {
-            Choice::Only(only) if only != path => continue,
-            Choice::Auto if !suits(path, frames_per_second) => {
-                refused.push(PathRefused {
-                    path: String::from(name),
-                    why: String::from("at this rate frames are better sent one by one"),
-                });
-                continue;
-            }
-            Choice::Only(_) | Choice::Auto => {}
+    let suited = |path| match wanted {
+        Choice::Auto if !suits(path, frames_per_second) => {
+            let why = "at this rate frames are better sent one by one";
+            Err(EngineError::Failed(String::from(why)))
         }
-        match way(path, interface, frames) {
-            Ok(way) => return Ok(Opened { path, way, refused }),
-            Err(error) => {
-                refused.push(PathRefused {
-                    path: String::from(name),
-                    why: error.to_string(),
-                });
-                failed = Some(error);
-            }
-        }
-    }
-    Err(failed.unwrap_or_else(|| BlastPath::AfXdp.no(interface, "it is not there")))
+        _ => way(path, interface, frames),
+    };
+    let all = PATHS.map(|(path, _)| path);
+    let (opened, refused) = wanted.first(all.to_vec(), suited, |_| true)?;
+    let refused = refused.into_iter().map(|(name, why)| PathRefused {
+        path: String::from(name),
+        why,
+    });
+    Ok(Opened {
+        refused: refused.collect(),
+        ..opened
+    })
 }
 
 fn suits(path: BlastPath, frames_per_second: Option<f64>) -> bool {
-    match path {
-        BlastPath::Live => frames_per_second.is_none_or(|rate| rate > ONE_BY_ONE_MAX),
-        BlastPath::AfXdp | BlastPath::AfPacket => true,
-    }
+    path != BlastPath::Live || frames_per_second.is_none_or(|rate| rate > ONE_BY_ONE_MAX)
 }
 
-fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Way, EngineError> {
-    match (path, frames) {
+fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Opened, EngineError> {
+    let mut joined = None;
+    let outlet = match (path, frames) {
         (BlastPath::Live, Frames::Stream(stream)) => {
             check_live(interface, stream)?;
-            Ok(Way::singly(Box::new(Live::open(interface, stream)?)))
+            Box::new(Live::open(interface, stream)?)
         }
         (BlastPath::Live, Frames::Replay(_)) => {
             let why = "it makes its own frames and cannot replay those of a capture";
-            Err(path.no(interface, why))
+            return Err(no(path, interface, why));
         }
-        (BlastPath::AfXdp, frames) => {
-            let device = open_sender(&interface.name, 0)?;
-            Ok(Way::singly(by_device(device, frames)))
-        }
+        (BlastPath::AfXdp, frames) => by_device(open_sender(&interface.name)?, frames),
         (BlastPath::AfPacket, frames) => {
             let frame_bytes_max = interface.mtu_bytes + ETHERNET_BYTES as u32;
-            let joined = joining(frames)
+            let sender = frames
+                .joining()
                 .map(|joining| JoinedSender::open(interface, frame_bytes_max, &joining));
-            if let Some(Ok(device)) = joined {
-                return Ok(Way {
-                    is_cut_by_kernel: true,
-                    ..Way::singly(by_device(device, frames))
-                });
+            match sender {
+                Some(Ok(sender)) => {
+                    joined = Some(Ok(()));
+                    by_device(sender, frames)
+                }
+                not_joined => {
+                    joined = not_joined.map(|outcome| outcome.map(|_| ()));
+                    let sender = PacketSender::new(interface.ifindex, frame_bytes_max);
+                    let sender = sender.map_err(|source| refusal(&interface.name, source))?;
+                    by_device(sender, frames)
+                }
             }
-            let device = PacketSender::new(interface.ifindex, frame_bytes_max);
-            let device = device.map_err(|source| refusal(&interface.name, source))?;
-            Ok(Way {
-                not_joined: joined.and_then(Result::err),
-                ..Way::singly(by_device(device, frames))
-            })
         }
-    }
+    };
+    Ok(Opened {
+        path,
+        outlet,
+        is_cut_by_kernel: joined == Some(Ok(())),
+        not_joined: joined.and_then(Result::err),
+        refused: Vec::new(),
+    })
 }
 
 fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn Outlet> {
-    match frames.clone() {
-        Frames::Stream(mut stream) => {
-            Box::new(DeviceOutlet::new(device, move |into: &mut [u8]| {
-                stream.write(into)
-            }))
-        }
-        Frames::Replay(mut replay) => {
-            Box::new(DeviceOutlet::new(device, move |into: &mut [u8]| {
-                replay.write(into)
-            }))
-        }
-    }
+    let mut frames = frames.clone();
+    let source = move |into: &mut [u8]| frames.write(into);
+    Box::new(DeviceOutlet::new(device, source))
 }
 
 /// Frames that the interface does not take would vanish, and nobody would say so.
@@ -198,14 +157,11 @@ fn check_live(interface: &Interface, stream: &Stream) -> Result<(), EngineError>
     if takes_redirected(&mut NetlinkSocket::new(), interface.ifindex) == Some(false) {
         let why = "its driver takes no frames from XDP programs, and all would vanish. A veth does when its other end \
                    has a NAPI, for GRO or for an XDP program: ethtool -K PEER gro on";
-        return Err(BlastPath::Live.no(interface, why));
+        return Err(no(BlastPath::Live, interface, why));
     }
     if stream.longest().len() > FRAME_BYTES_MAX {
-        let why = format!(
-            "frames of {} bytes at most fit the kernel's memory",
-            FRAME_BYTES_MAX
-        );
-        return Err(BlastPath::Live.no(interface, &why));
+        let why = format!("frames of {FRAME_BYTES_MAX} bytes at most fit the kernel's memory");
+        return Err(no(BlastPath::Live, interface, &why));
     }
     Ok(())
 }
@@ -213,23 +169,25 @@ fn check_live(interface: &Interface, stream: &Stream) -> Result<(), EngineError>
 /// Frames that a device is given at a time: enough that the system call for them costs each little.
 const FRAMES_AT_A_TIME: u32 = 256;
 
-/// Frames that were written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Built {
-    pub(super) frames: u64,
-    /// Their bytes, without FCS.
-    pub(super) bytes: u64,
-}
-
-/// What became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Of those written, how many the kernel has taken.
-    pub(super) handed: u64,
-    /// Of those taken, how many the interface refused; `None` where the kernel does not say.
-    pub(super) refused: Option<u64>,
-    /// Of those taken, how many the interface has sent; `None` where the kernel does not say.
-    pub(super) completed: Option<u64>,
+/// What became of frames that were written. Of those that the kernel has taken, what the interface refused or has sent is
+/// known only where the kernel says so.
+fn account(
+    built_frames: u64,
+    handed_frames: u64,
+    refused_frames: Option<u64>,
+    completed_frames: Option<u64>,
+) -> BlastAccount {
+    let whole = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
+    let found = refused_frames.zip(completed_frames);
+    BlastAccount {
+        built_frames,
+        handed_frames,
+        refused_frames,
+        completed_frames,
+        unfinished_frames: built_frames.saturating_sub(handed_frames),
+        residual_frames: found
+            .map(|(refused, completed)| whole(handed_frames) - whole(refused) - whole(completed)),
+    }
 }
 
 /// A way for frames to leave.
@@ -243,11 +201,11 @@ pub(super) trait Outlet: Send {
     /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone; `ENODATA` when the frames are at their end.
     fn send(&mut self, most: u32) -> io::Result<u32>;
 
-    /// What was written so far.
-    fn built(&self) -> Built;
+    /// What was written so far; of its bytes, those without FCS.
+    fn built(&self) -> BlastCounts;
 
     /// What became of it. It may take longer than sending does.
-    fn counts(&mut self) -> Counts;
+    fn account(&mut self) -> BlastAccount;
 }
 
 /// A device, and the frames that it sends.
@@ -255,7 +213,7 @@ pub(super) struct DeviceOutlet<T, S> {
     device: T,
     /// Writes the next frame into memory that has room for it.
     source: S,
-    built: Built,
+    built: BlastCounts,
 }
 
 impl<T, S> DeviceOutlet<T, S>
@@ -267,7 +225,7 @@ where
         DeviceOutlet {
             device,
             source,
-            built: Built::default(),
+            built: BlastCounts::default(),
         }
     }
 }
@@ -284,35 +242,32 @@ where
     fn send(&mut self, most: u32) -> io::Result<u32> {
         let (mut written, mut bytes, mut is_at_end) = (0, 0, false);
         let source = &mut self.source;
-        let outcome = self.device.transmit(most, &mut |memory| {
+        let outcome = self.device.transmit(most, |memory| {
             let length = source(memory);
             is_at_end = length.is_none();
             written += u32::from(length.is_some());
             bytes += length.unwrap_or(0) as u64;
             length
         });
-        self.built.frames += u64::from(written);
-        self.built.bytes += bytes;
+        self.built.built_frames += u64::from(written);
+        self.built.built_bytes += bytes;
         outcome?;
         if is_at_end && written == 0 {
-            return Err(rustix::io::Errno::NODATA.into());
+            return Err(Errno::NODATA.into());
         }
         Ok(written)
     }
 
-    fn built(&self) -> Built {
+    fn built(&self) -> BlastCounts {
         self.built
     }
 
-    fn counts(&mut self) -> Counts {
+    fn account(&mut self) -> BlastAccount {
         // The kernel says what it is done with when it is asked for room.
         let _ = self.device.room();
         let (handed, refused) = (self.device.sent(), self.device.refused());
-        Counts {
-            handed,
-            refused,
-            completed: refused.map(|refused| handed.saturating_sub(refused)),
-        }
+        let completed = refused.map(|refused| handed.saturating_sub(refused));
+        account(self.built.built_frames, handed, refused, completed)
     }
 }
 
@@ -321,9 +276,8 @@ const PROGRAM: &str = "blast_frame";
 const BATCH: u32 = 64;
 /// Frames of one system call. The kernel allocates memory for each call and waits until all of it is returned, some 30
 /// ms in which nothing is sent; and a call is not ended before its time. So a call takes about half a second.
-const FRAMES_A_CALL: std::ops::RangeInclusive<u32> = 8192..=1 << 21;
-const CALL_TIME: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(300)..=Duration::from_millis(700);
+const FRAMES_A_CALL: RangeInclusive<u32> = 8192..=1 << 21;
+const CALL_TIME: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_millis(700);
 /// By how much a call has more frames than the one before, at most.
 const GROWTH_MAX: u128 = 8;
 /// A frame lies in one page, behind room for headers and before what the kernel notes of it.
@@ -357,24 +311,22 @@ impl Live {
             ("HEADER_BYTES", stream.header_bytes() as u64),
             ("TEMPLATES_USED", templates.len() as u64),
             ("LONGEST_BYTES", stream.longest().len() as u64),
-            ("FLOWS", u64::from(stream.flows())),
-            ("FIRST_FLOW", u64::from(stream.first_flow())),
+            ("FLOWS", u64::from(stream.flows)),
+            ("FIRST_FLOW", u64::from(stream.first_flow)),
             ("FIRST_PORT", u64::from(*FLOW_PORTS.start())),
         ];
-        let up = UpCheck::new(interface.ifindex).map_err(|source| EngineError::Thread {
-            doing: format!("watching '{}'", interface.name),
-            source,
+        let up = UpCheck::new(interface.ifindex).map_err(|source| {
+            EngineError::io(&format!("watching '{}'", interface.name), &source)
         })?;
         let object = aya::include_bytes_aligned!("../../bpf/xdp_blast.bpf.o");
         let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
         let mut places: Array<_, Template> = program.map("TEMPLATES")?;
         for (place, template) in templates.into_iter().enumerate() {
-            let set = places.set(place as u32, template, 0);
-            set.map_err(|error| program.refused(&error))?;
+            program.told(places.set(place as u32, template, 0))?;
         }
         if !program.knows_live_frames(stream.longest()) {
             let why = "the kernel knows no live frames, which take Linux 5.18";
-            return Err(BlastPath::Live.no(interface, why));
+            return Err(no(BlastPath::Live, interface, why));
         }
         Ok(Live {
             interface: interface.name.clone(),
@@ -387,9 +339,7 @@ impl Live {
             up,
         })
     }
-}
 
-impl Live {
     /// Makes calls longer or shorter, after one of so many frames that took so long.
     fn adapt(&mut self, frames: u32, took: Duration) {
         if took > *CALL_TIME.end() {
@@ -426,28 +376,20 @@ impl Outlet for Live {
         }
     }
 
-    fn built(&self) -> Built {
-        Built {
-            frames: self.now.frames,
-            bytes: self.now.bytes,
+    fn built(&self) -> BlastCounts {
+        BlastCounts {
+            built_frames: self.now.frames,
+            built_bytes: self.now.bytes,
+            ..BlastCounts::default()
         }
     }
 
-    fn counts(&mut self) -> Counts {
-        let driver = self
-            .driver
-            .zip(driver_counts(&self.interface))
-            .map(|(before, now)| {
-                (
-                    now.0.saturating_sub(before.0),
-                    now.1.saturating_sub(before.1),
-                )
-            });
-        Counts {
-            handed: self.now.frames,
-            refused: driver.map(|(_, refused)| refused),
-            completed: driver.map(|(sent, _)| sent),
-        }
+    fn account(&mut self) -> BlastAccount {
+        let grown = |now: u64, before: u64| now.saturating_sub(before);
+        let driver = self.driver.zip(driver_counts(&self.interface));
+        let driver = driver.map(|(before, now)| (grown(now.0, before.0), grown(now.1, before.1)));
+        let (sent, refused) = driver.unzip();
+        account(self.now.frames, self.now.frames, refused, sent)
     }
 }
 
@@ -471,61 +413,32 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The first Linux that cuts up long datagrams of AF_PACKET, by its version and patch level.
 const CUTS_FROM: (u32, u32) = (6, 2);
 
-/// Why frames that could be joined are sent one by one.
-#[derive(Debug, Error)]
-pub(super) enum NotJoined {
-    /// Nobody would cut them up.
-    #[error(
-        "'{interface}' takes long datagrams as they are, and so would the receiver; 'ethtool -K {interface} {feature} \
-         off' turns that off",
-        feature = UDP_SEGMENTATION
-    )]
-    TakesLong { interface: String },
-    /// The kernel cannot.
-    #[error("the kernel cuts no long datagrams up, which takes Linux 6.2; this is {release}")]
-    Kernel { release: String },
-    /// It cannot be asked, or refuses.
-    #[error("'{interface}' cannot be given long datagrams: {source}")]
-    Refused {
-        interface: String,
-        source: io::Error,
-    },
-}
-
 /// The sender, and what says whether it may go on joining.
-pub(super) struct JoinedSender {
+struct JoinedSender {
     sender: PacketSender,
     takes_long: Feature,
     looked: Instant,
 }
 
 impl JoinedSender {
-    /// A sender through an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// Where frames are better sent one by one.
-    pub(super) fn open(
+    /// A sender through an interface of the calling thread's network namespace. Where frames are better sent one by one,
+    /// it says why.
+    fn open(
         interface: &Interface,
         frame_bytes_max: u32,
         joining: &Joining,
-    ) -> Result<Self, NotJoined> {
+    ) -> Result<Self, String> {
         // It would take the option, and refuse the first datagram.
-        let uname = rustix::system::uname();
-        let release = uname.release().to_string_lossy();
-        if !cuts_up(&release) {
-            return Err(NotJoined::Kernel {
-                release: release.into_owned(),
-            });
-        }
-        let refused = |source| NotJoined::Refused {
-            interface: interface.name.clone(),
-            source,
-        };
-        let takes_long = Feature::named(&interface.name, UDP_SEGMENTATION).map_err(refused)?;
+        cuts_up(&rustix::system::uname().release().to_string_lossy())?;
+        let name = &interface.name;
+        let refused =
+            |error: io::Error| format!("'{name}' cannot be given long datagrams: {error}");
+        let takes_long = Feature::named(name, UDP_SEGMENTATION).map_err(refused)?;
         if takes_long.is_on().map_err(refused)? {
-            return Err(NotJoined::TakesLong {
-                interface: interface.name.clone(),
-            });
+            return Err(format!(
+                "'{name}' takes long datagrams as they are, and so would the receiver; 'ethtool -K {name} \
+                 {UDP_SEGMENTATION} off' turns that off"
+            ));
         }
         let sender = PacketSender::joining(interface.ifindex, frame_bytes_max, joining);
         Ok(JoinedSender {
@@ -536,12 +449,17 @@ impl JoinedSender {
     }
 }
 
-/// Whether a kernel of that release cuts long datagrams up. Of one with no such number the first frames tell.
-fn cuts_up(release: &str) -> bool {
+/// Refuses a kernel whose release cuts no long datagrams up. Of one with no such number the first frames tell.
+fn cuts_up(release: &str) -> Result<(), String> {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     let mut number = || numbers.next()?.parse().ok();
-    let release: Option<(u32, u32)> = number().zip(number());
-    release.is_none_or(|release| release >= CUTS_FROM)
+    let version: Option<(u32, u32)> = number().zip(number());
+    match version.is_none_or(|version| version >= CUTS_FROM) {
+        true => Ok(()),
+        false => Err(format!(
+            "the kernel cuts no long datagrams up, which takes Linux 6.2; this is {release}"
+        )),
+    }
 }
 
 impl Transmit for JoinedSender {
@@ -552,7 +470,7 @@ impl Transmit for JoinedSender {
     fn transmit(
         &mut self,
         most: u32,
-        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
+        fill: impl FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<u32> {
         if self.sender.joins() && self.looked.elapsed() >= LOOK_EVERY {
             self.looked = Instant::now();
@@ -560,7 +478,7 @@ impl Transmit for JoinedSender {
                 self.sender.send_singly()?;
             }
         }
-        self.sender.send(most, fill)
+        self.sender.transmit(most, fill)
     }
 
     fn sent(&self) -> u64 {
@@ -591,7 +509,7 @@ mod tests {
         fn transmit(
             &mut self,
             most: u32,
-            fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
+            mut fill: impl FnMut(&mut [u8]) -> Option<usize>,
         ) -> io::Result<u32> {
             let mut written = 0;
             while written < most.min(self.0) && fill(&mut [0; 64]).is_some() {
@@ -622,15 +540,16 @@ mod tests {
         assert_eq!(outlet.send(5).unwrap(), 2);
         assert_eq!(outlet.send(5).unwrap(), 1);
         let ended = outlet.send(5).unwrap_err();
+        assert_eq!(Errno::from_io_error(&ended), Some(Errno::NODATA));
+        let built = outlet.built();
+        assert_eq!((built.built_frames, built.built_bytes), (3, 180));
+        let account = outlet.account();
+        assert_eq!((account.handed_frames, account.unfinished_frames), (2, 1));
+        let fates = (account.refused_frames, account.completed_frames);
         assert_eq!(
-            ended.raw_os_error(),
-            Some(rustix::io::Errno::NODATA.raw_os_error())
+            (fates, account.residual_frames),
+            ((Some(1), Some(1)), Some(0))
         );
-        let (frames, bytes) = (3, 180);
-        assert_eq!(outlet.built(), Built { frames, bytes });
-        let counts = outlet.counts();
-        assert_eq!(counts.handed, 2);
-        assert_eq!((counts.refused, counts.completed), (Some(1), Some(1)));
     }
 
     #[test]
@@ -643,10 +562,9 @@ mod tests {
             ("10.0-rc1", true),
             ("linux", true),
         ] {
-            assert_eq!(cuts_up(release), cuts, "{release}");
+            assert_eq!(cuts_up(release).is_ok(), cuts, "{release}");
         }
-        let release = String::from("6.1.0-18-amd64");
-        let why = NotJoined::Kernel { release }.to_string();
+        let why = cuts_up("6.1.0-18-amd64").unwrap_err();
         assert!(
             why.contains("takes Linux 6.2; this is 6.1.0-18-amd64"),
             "{why}"

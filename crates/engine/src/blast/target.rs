@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::MAC_HEADER_BYTES;
-use nicpoll_sys::link::{self, LinkState};
+use nicpoll_sys::link::{Link, LinkState};
 use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::io::Errno;
 
@@ -36,8 +35,9 @@ pub struct Receiver {
 pub(super) fn sender(socket: &mut NetlinkSocket, name: &str) -> Result<Interface, EngineError> {
     let interface = Interface::named(socket, name)?;
     if !interface.is_up {
-        let interface = interface.name;
-        return Err(EngineError::Down { interface });
+        return Err(EngineError::Failed(format!(
+            "interface '{name}' is down; bring it up first: ip link set {name} up"
+        )));
     }
     Ok(interface)
 }
@@ -50,12 +50,11 @@ impl Interface {
         if frame_bytes <= frame_bytes_max {
             return Ok(());
         }
-        Err(EngineError::FrameTooLong {
-            interface: self.name.clone(),
-            frame_bytes,
-            mtu_bytes: self.mtu_bytes,
-            frame_bytes_max,
-        })
+        Err(EngineError::Failed(format!(
+            "frames of {frame_bytes} bytes are longer than '{}' sends: its MTU of {} bytes allows {frame_bytes_max} \
+             with header and FCS; send shorter ones, or raise the MTU",
+            self.name, self.mtu_bytes
+        )))
     }
 
     /// From where to where the frames go.
@@ -75,25 +74,26 @@ impl Interface {
             destination: receiver.to,
         };
         if let Some(from) = receiver.from.filter(|from| from.is_ipv4() != to.is_ipv4()) {
-            return Err(EngineError::MixedFamilies { from, to });
+            return Err(EngineError::Failed(format!(
+                "{from} and {to} are not of one family"
+            )));
         }
         if let (Some(from), Some(mac)) = (receiver.from, receiver.mac) {
             return Ok(path(from, mac));
         }
         let route = interface::route(socket, here, to)?;
         let source = receiver.from.or(route.source);
-        let source = source.ok_or_else(|| EngineError::NoAddress {
-            interface: self.name.clone(),
-            to,
+        let source = source.ok_or_else(|| {
+            EngineError::Failed(format!(
+                "interface '{}' has no address to reach {to} from; give it one, or name one: --from ADDRESS",
+                self.name
+            ))
         })?;
         let mac = match receiver.mac {
             Some(mac) => mac,
             None if !route.is_routed => {
-                return Err(EngineError::NoRoute {
-                    interface: self.name.clone(),
-                    to,
-                    source: Errno::NETUNREACH.into(),
-                });
+                let unreachable = Errno::NETUNREACH.into();
+                return Err(interface::no_route(&self.name, to, &unreachable));
             }
             None => interface::mac_of(socket, here, route.next_hop)?,
         };
@@ -103,8 +103,7 @@ impl Interface {
 
 /// Looks now and then whether an interface is still up.
 pub(super) struct UpCheck {
-    control: OwnedFd,
-    ifindex: u32,
+    link: Link,
     looked: Option<Instant>,
 }
 
@@ -112,8 +111,7 @@ impl UpCheck {
     /// Of an interface of the calling thread's network namespace.
     pub(super) fn new(ifindex: u32) -> io::Result<Self> {
         Ok(UpCheck {
-            control: link::control_socket()?,
-            ifindex,
+            link: Link::of_index(ifindex)?,
             looked: None,
         })
     }
@@ -128,7 +126,7 @@ impl UpCheck {
             return Ok(());
         }
         self.looked = None;
-        match link::state(&self.control, self.ifindex) {
+        match self.link.state() {
             LinkState::Up => self.looked = Some(Instant::now()),
             LinkState::Down => return Err(Errno::NETDOWN.into()),
             LinkState::Gone => return Err(Errno::NODEV.into()),

@@ -13,7 +13,7 @@ use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg};
 use netlink_bindings::rt_neigh::{self, Ndmsg, NtfFlags, NudState};
 use netlink_bindings::rt_route::{self, RtmFlag, RtmType, Rtmsg};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_sys::link;
+use nicpoll_sys::link::Link;
 use nicpoll_wire::frame::Mac;
 use rustix::io::Errno;
 
@@ -42,14 +42,14 @@ impl Interface {
     pub(crate) fn named(socket: &mut NetlinkSocket, name: &str) -> Result<Self, EngineError> {
         let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
         request.encode().push_ifname_bytes(name.as_bytes());
-        let mut reply = socket.request(&request).map_err(|e| missing(name, e))?;
-        let (header, link) = reply.recv_one().map_err(|e| missing(name, e.into()))?;
+        let mut reply = socket.request(&request).map_err(|e| missing(name, &e))?;
+        let (header, link) = reply.recv_one().map_err(|e| missing(name, &e.into()))?;
         let address = link.get_address().ok();
         let address = address.and_then(|address| <[u8; 6]>::try_from(address).ok());
         let Some(address) = address.filter(|_| header.ifi_type == ARPHRD_ETHER) else {
-            return Err(EngineError::NoEthernet {
-                interface: name.to_owned(),
-            });
+            return Err(EngineError::Failed(format!(
+                "interface '{name}' is no Ethernet, and nicpoll sends and forwards frames of Ethernet only"
+            )));
         };
         let kind = link.get_linkinfo().and_then(|info| info.get_kind());
         Ok(Interface {
@@ -78,23 +78,19 @@ pub(crate) fn takes_redirected(socket: &mut NetlinkSocket, ifindex: u32) -> Opti
     }
 }
 
-/// Its index, which it keeps when it is renamed.
-pub(crate) fn index_of(interface: &str) -> Result<u32, EngineError> {
-    let index = link::control_socket().and_then(|control| link::index_of(control, interface));
-    index.map_err(|source| missing(interface, source))
+/// The interface of a name, to ask for its state over and over, and its longest packet in bytes.
+pub(crate) fn link_of(interface: &str) -> Result<(Link, u32), EngineError> {
+    let link = Link::named(interface).and_then(|link| {
+        let mtu_bytes = link.mtu_bytes()?;
+        Ok((link, mtu_bytes))
+    });
+    link.map_err(|source| missing(interface, &source))
 }
 
-/// The longest packet that it takes, in bytes.
-pub(crate) fn mtu_of(interface: &str) -> Result<u32, EngineError> {
-    let mtu = link::control_socket().and_then(|control| link::mtu_bytes_of(control, interface));
-    mtu.map_err(|source| missing(interface, source))
-}
-
-fn missing(interface: &str, source: io::Error) -> EngineError {
-    EngineError::NoInterface {
-        interface: interface.to_owned(),
-        source,
-    }
+fn missing(interface: &str, source: &io::Error) -> EngineError {
+    EngineError::Failed(format!(
+        "there is no interface '{interface}' here; 'ip link' lists those of this network namespace: {source}"
+    ))
 }
 
 /// The kernel asks three times, a second apart, before it gives up.
@@ -134,11 +130,7 @@ pub(crate) fn route(
     (interface, ifindex): (&str, u32),
     to: IpAddr,
 ) -> Result<Route, EngineError> {
-    let no_route = |source: io::Error| EngineError::NoRoute {
-        interface: interface.to_owned(),
-        to,
-        source,
-    };
+    let no_route = |source: io::Error| no_route(interface, to, &source);
     let header = Rtmsg {
         rtm_family: family(to),
         rtm_dst_len: if to.is_ipv4() { 32 } else { 128 },
@@ -151,13 +143,25 @@ pub(crate) fn route(
     let mut reply = socket.request(&request).map_err(no_route)?;
     let (header, route) = reply.recv_one().map_err(|e| no_route(e.into()))?;
     if header.rtm_type != RtmType::Unicast as u8 || to.is_multicast() {
-        return Err(EngineError::NotOneHost { to });
+        return Err(EngineError::Failed(format!(
+            "{to} is not the address of one other host; frames to a group or to this host need --mac MAC and \
+             --from ADDRESS"
+        )));
     }
     Ok(Route {
         next_hop: route.get_gateway().or(route.get_via()).unwrap_or(to),
         source: route.get_prefsrc().ok(),
         is_routed: header.rtm_table != RT_TABLE_UNSPEC,
     })
+}
+
+/// No route leads to an address.
+pub(crate) fn no_route(interface: &str, to: IpAddr, source: &io::Error) -> EngineError {
+    EngineError::Failed(format!(
+        "no route to {to} from '{interface}': {source}; add one ('ip route add {to} dev {interface}' where the receiver \
+         is on the link, 'ip route add {to} via ROUTER' where it is not), or name the receiver's hardware address and an \
+         address to send from: --mac MAC --from ADDRESS"
+    ))
 }
 
 /// The hardware address of a neighbour. The kernel asks for it where it does not know it.
@@ -169,26 +173,24 @@ pub(crate) fn mac_of(
     (interface, ifindex): (&str, u32),
     address: IpAddr,
 ) -> Result<Mac, EngineError> {
-    let silent = |source: Option<io::Error>| EngineError::NoNeighbour {
-        interface: interface.to_owned(),
-        address,
-        why: source.map_or_else(
-            || String::from("it does not answer"),
-            |source| source.to_string(),
-        ),
+    let unknown = |why: String| {
+        EngineError::Failed(format!(
+            "the hardware address of {address} at '{interface}' cannot be had: {why}; name it: --mac MAC"
+        ))
     };
-    if let Some(mac) = known(socket, ifindex, address).map_err(|e| silent(Some(e)))? {
+    let refused = |source: io::Error| unknown(source.to_string());
+    if let Some(mac) = known(socket, ifindex, address).map_err(refused)? {
         return Ok(mac);
     }
-    ask(socket, ifindex, address).map_err(|e| silent(Some(e)))?;
+    ask(socket, ifindex, address).map_err(refused)?;
     let began = Instant::now();
     while began.elapsed() < ANSWER_WITHIN {
         thread::sleep(LOOK_EVERY);
-        if let Some(mac) = known(socket, ifindex, address).map_err(|e| silent(Some(e)))? {
+        if let Some(mac) = known(socket, ifindex, address).map_err(refused)? {
             return Ok(mac);
         }
     }
-    Err(silent(None))
+    Err(unknown(String::from("it does not answer")))
 }
 
 /// What the kernel's table says.

@@ -11,85 +11,24 @@ pub mod tap;
 pub mod xdp;
 
 use nicpoll_model::engine::RefusedDevice;
-use nicpoll_sys::xdp::AttachMode;
 
-use crate::device::packet::PacketPort;
-use crate::device::port::{AnyPort, Intake, PacketInput};
-use crate::device::tap::TapPort;
-use crate::device::xdp::{Take, XdpPort};
+use crate::device::port::{DeviceKind, Opened, PacketInput, Reception};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
-
-/// A way to an interface's frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviceKind {
-    /// A card's queue in memory that the kernel and the program share, past the kernel's stack.
-    AfXdp,
-    /// A copy of each frame; the kernel goes on with it.
-    AfPacket,
-    /// The program's own end of a link.
-    Tap,
-}
 
 /// Which device is wanted.
 pub type DeviceChoice = Choice<DeviceKind>;
 
-/// What is to be received.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reception<'a> {
-    /// The interface, in the network namespace of the calling thread.
-    pub interface: &'a str,
-    /// Which packets.
-    pub take: &'a Take,
-    /// Frames that each queue keeps until they are polled for, where that can be chosen; a power of two.
-    pub frames: u32,
-}
-
-/// An interface that is open for receiving.
-pub struct Opened<I> {
-    /// By what.
-    pub kind: DeviceKind,
-    /// Its receive queues.
-    pub ports: Vec<AnyPort<I>>,
-    /// What brings their frames. It has to outlive the ports' use.
-    pub intake: Box<dyn Intake>,
-    /// Where the XDP program runs, if there is one.
-    pub program_mode: Option<AttachMode>,
-    /// Whether frames come without being copied.
-    pub is_zero_copy: bool,
-    /// The faster devices that do not work here, and why.
-    pub refused: Vec<RefusedDevice>,
-}
-
-struct Row {
-    kind: DeviceKind,
-    name: &'static str,
-    /// Whether it receives what comes to any interface, so that `auto` may take it.
-    is_automatic: bool,
-}
-
-/// The fastest first.
-const TABLE: [Row; 3] = [
-    Row {
-        kind: DeviceKind::AfXdp,
-        name: "af-xdp",
-        is_automatic: true,
-    },
-    Row {
-        kind: DeviceKind::AfPacket,
-        name: "af-packet",
-        is_automatic: true,
-    },
-    Row {
-        kind: DeviceKind::Tap,
-        name: "tap",
-        is_automatic: false,
-    },
+/// The fastest first, and whether it receives what comes to any interface, so that `auto` may take it.
+const TABLE: [(DeviceKind, &str, bool); 3] = [
+    (DeviceKind::AfXdp, "af-xdp", true),
+    (DeviceKind::AfPacket, "af-packet", true),
+    (DeviceKind::Tap, "tap", false),
 ];
 
 impl Named for DeviceKind {
     fn all() -> impl Iterator<Item = (Self, &'static str)> {
-        TABLE.iter().map(|row| (row.kind, row.name))
+        TABLE.into_iter().map(|(kind, name, _)| (kind, name))
     }
 }
 
@@ -103,38 +42,10 @@ impl DeviceKind {
         reception: &Reception<'_>,
         mut input: impl FnMut() -> I,
     ) -> Result<Opened<I>, EngineError> {
-        let Reception {
-            interface,
-            take,
-            frames,
-        } = *reception;
-        let opened = |ports, intake| Opened {
-            kind: self,
-            ports,
-            intake,
-            program_mode: None,
-            is_zero_copy: false,
-            refused: Vec::new(),
-        };
         match self {
-            DeviceKind::AfXdp => {
-                let (taker, ports) = XdpPort::open(interface, take, frames, input)?;
-                let (mode, is_zero_copy) = (taker.mode(), ports.iter().all(XdpPort::is_zero_copy));
-                let ports = ports.into_iter().map(|port| Box::new(port) as AnyPort<I>);
-                Ok(Opened {
-                    program_mode: mode,
-                    is_zero_copy,
-                    ..opened(ports.collect(), Box::new(taker))
-                })
-            }
-            DeviceKind::AfPacket => {
-                let (socket, port) = PacketPort::open(interface, take, frames, input())?;
-                Ok(opened(vec![Box::new(port)], Box::new(socket)))
-            }
-            DeviceKind::Tap => {
-                let (end, port) = TapPort::open(interface, take, input())?;
-                Ok(opened(vec![Box::new(port)], Box::new(end)))
-            }
+            DeviceKind::AfXdp => xdp::open(reception, input),
+            DeviceKind::AfPacket => packet::open(reception, input()),
+            DeviceKind::Tap => tap::open(reception, input()),
         }
     }
 }
@@ -149,44 +60,32 @@ impl DeviceChoice {
         reception: &Reception<'_>,
         mut input: impl FnMut() -> I,
     ) -> Result<Opened<I>, EngineError> {
-        let mut refused = Vec::new();
-        let (faster, last) = self.kinds();
-        for kind in faster {
-            match kind.receive(reception, &mut input) {
-                Ok(opened) => return Ok(Opened { refused, ..opened }),
-                Err(error) if error.is_of_device() => refused.push(RefusedDevice {
-                    device: String::from(kind.name()),
-                    why: error.to_string(),
-                }),
-                Err(error) => return Err(error),
-            }
-        }
-        let opened = last.receive(reception, &mut input)?;
-        Ok(Opened { refused, ..opened })
+        let open = |kind: DeviceKind| kind.receive(reception, &mut input);
+        let (opened, refused) = self.first(automatic(), open, EngineError::is_of_device)?;
+        let refused = refused.into_iter().map(|(name, why)| RefusedDevice {
+            device: String::from(name),
+            why,
+        });
+        Ok(Opened {
+            refused: refused.collect(),
+            ..opened
+        })
     }
+}
 
-    /// The devices to try, and the one after them, whose failure is final.
-    fn kinds(self) -> (Vec<DeviceKind>, DeviceKind) {
-        match self {
-            DeviceChoice::Auto => {
-                let rows = TABLE.iter().filter(|row| row.is_automatic);
-                let mut kinds: Vec<DeviceKind> = rows.map(|row| row.kind).collect();
-                let last = kinds.pop().expect("some devices are automatic");
-                (kinds, last)
-            }
-            DeviceChoice::Only(kind) => (Vec::new(), kind),
-        }
-    }
+fn automatic() -> Vec<DeviceKind> {
+    let rows = TABLE.iter().filter(|(_, _, is_automatic)| *is_automatic);
+    rows.map(|(kind, ..)| *kind).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::port::Take;
 
     #[test]
     fn auto_makes_no_interface() {
-        let kinds = DeviceChoice::Auto.kinds();
-        assert_eq!(kinds, (vec![DeviceKind::AfXdp], DeviceKind::AfPacket));
+        assert_eq!(automatic(), [DeviceKind::AfXdp, DeviceKind::AfPacket]);
     }
 
     #[test]
@@ -198,6 +97,6 @@ mod tests {
             frames: 64,
         };
         let outcome = DeviceChoice::Auto.receive(&reception, || |_: &[u8]| ());
-        assert!(matches!(outcome, Err(EngineError::NoInterface { .. })));
+        assert!(matches!(outcome, Err(EngineError::Failed(_))));
     }
 }

@@ -1,17 +1,117 @@
-//! What the engine polls and sends by: a receive queue of an interface as a [`Port`], and a [`Transmit`].
+//! What the engine polls: a receive queue of an interface as a [`Port`].
 //!
 //! [`QueuePort`] is the one port: a [`Queue`] of any device, and a [`PacketInput`] that gets its frames. A poll makes one
 //! call for a batch of frames; which device it is costs one virtual call per poll.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use nicpoll_core::{Command, Device};
-use nicpoll_model::engine::SinkFates;
-use nicpoll_sys::link::LinkState;
-use nicpoll_sys::xdp::XdpDrops;
+use nicpoll_model::engine::{RefusedDevice, SinkFates};
+use nicpoll_sys::link::{Link, LinkState};
+use nicpoll_sys::packet::Drops;
+use nicpoll_sys::xdp::AttachMode;
+use nicpoll_wire::frame::{Frame, Packet, Transport};
 
 use crate::error::EngineError;
+
+/// A way to an interface's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// A card's queue in memory that the kernel and the program share, past the kernel's stack.
+    AfXdp,
+    /// A copy of each frame; the kernel goes on with it.
+    AfPacket,
+    /// The program's own end of a link.
+    Tap,
+}
+
+/// Which frames are taken: UDP over IPv4 and IPv6, by destination port. Fragments, packets with IPv4 options or IPv6
+/// extension headers, and frames with a VLAN tag are left to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// UDP to one of these ports.
+    Ports(BTreeSet<u16>),
+    /// All UDP.
+    AllUdp,
+}
+
+impl Take {
+    pub(crate) fn word(&self, word: u32) -> u64 {
+        match self {
+            Take::AllUdp => u64::MAX,
+            Take::Ports(ports) => ports
+                .iter()
+                .filter(|port| u32::from(**port) / 64 == word)
+                .fold(0, |bits, port| bits | 1 << (port % 64)),
+        }
+    }
+
+    /// Whether a frame is one of these, where no program of the kernel's has looked.
+    pub(crate) fn wants(&self, frame: &[u8]) -> bool {
+        let Ok(Frame {
+            vlan: None,
+            packet: Packet::Ip(ip),
+            ..
+        }) = Frame::parse(frame)
+        else {
+            return false;
+        };
+        match ip.transport {
+            Transport::Udp(udp) if !ip.is_fragment && !ip.has_extensions => match self {
+                Take::Ports(ports) => ports.contains(&udp.destination),
+                Take::AllUdp => true,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// What is to be received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reception<'a> {
+    /// The interface, in the network namespace of the calling thread.
+    pub interface: &'a str,
+    /// Which packets.
+    pub take: &'a Take,
+    /// Frames that each queue keeps until they are polled for, where that can be chosen; a power of two.
+    pub frames: u32,
+}
+
+/// An interface that is open for receiving.
+pub struct Opened<I> {
+    /// By what.
+    pub kind: DeviceKind,
+    /// Its receive queues.
+    pub ports: Vec<AnyPort<I>>,
+    /// What brings their frames. It has to outlive the ports' use.
+    pub intake: Box<dyn Intake>,
+    /// Where the XDP program runs, if there is one.
+    pub program_mode: Option<AttachMode>,
+    /// Whether frames come without being copied.
+    pub is_zero_copy: bool,
+    /// The faster devices that do not work here, and why.
+    pub refused: Vec<RefusedDevice>,
+}
+
+impl<I: PacketInput + Send + 'static> Opened<I> {
+    /// An interface that is open by one queue, without an XDP program.
+    pub(super) fn by(
+        kind: DeviceKind,
+        port: impl Port<Input = I> + 'static,
+        intake: impl Intake + 'static,
+    ) -> Self {
+        Opened {
+            kind,
+            ports: vec![Box::new(port)],
+            intake: Box::new(intake),
+            program_mode: None,
+            is_zero_copy: false,
+            refused: Vec::new(),
+        }
+    }
+}
 
 /// Where the packets of a port go: the protocols, in the original.
 pub trait PacketInput {
@@ -31,31 +131,6 @@ pub trait PacketInput {
 impl<F: FnMut(&[u8])> PacketInput for F {
     fn packet(&mut self, frame: &[u8]) {
         self(frame);
-    }
-}
-
-/// Frames that a port lost, by place, since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortDrops {
-    /// The ring had no room.
-    pub ring_full: u64,
-    /// No memory was free, or the frame was too long for it.
-    pub no_memory: u64,
-}
-
-impl PortDrops {
-    /// All of them.
-    pub fn frames(self) -> u64 {
-        self.ring_full + self.no_memory
-    }
-}
-
-impl From<XdpDrops> for PortDrops {
-    fn from(drops: XdpDrops) -> Self {
-        PortDrops {
-            ring_full: drops.ring_full,
-            no_memory: drops.no_memory,
-        }
     }
 }
 
@@ -105,7 +180,7 @@ pub trait Port: Device + Send {
     fn link(&self) -> LinkWatch;
 
     /// What was lost here.
-    fn drops(&self) -> PortDrops;
+    fn drops(&self) -> Drops;
 
     /// Asks the kernel to run its NAPI in this port's polls, where the device has such a thing.
     fn prefer_busy_polling(&mut self) {}
@@ -131,36 +206,6 @@ pub trait Intake: Send {
     fn fates(&self) -> Result<SinkFates, EngineError>;
 }
 
-/// A device that sends frames, Ethernet header first and without FCS.
-///
-/// Waits for nothing. Each frame that `fill` wrote is handed to the kernel or stays in the device's
-/// ring, where the next call finds it; none is lost in between. The kernel may still drop what it was handed, and
-/// counts that at the interface.
-pub trait Transmit {
-    /// Frames that could be written now.
-    fn room(&mut self) -> u32;
-
-    /// Has up to `most` frames written and hands them to the kernel. `fill` writes a frame to the start of the device's
-    /// own memory, which has room for the interface's longest and holds anything, and returns its length, or `None` when
-    /// there is no more to send. Returns how many were written: 0 when there is no room.
-    ///
-    /// # Errors
-    /// When the interface is down or gone. What was written before stays in the ring.
-    fn transmit(
-        &mut self,
-        most: u32,
-        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
-    ) -> io::Result<u32>;
-
-    /// Frames that the kernel has finished with since the device was opened: sent, or dropped by the interface.
-    fn sent(&self) -> u64;
-
-    /// Of those, how many the interface dropped since its queue was full; `None` where the kernel does not say.
-    fn refused(&self) -> Option<u64> {
-        None
-    }
-}
-
 /// What checks of status saw of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkWatch {
@@ -183,7 +228,7 @@ impl LinkWatch {
     }
 
     /// Takes note of what a check found. An interface that is gone has no MTU.
-    pub(crate) fn observe(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
+    pub fn observe(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
         if state != LinkState::Up && self.state == LinkState::Up {
             self.losses += 1;
         }
@@ -220,11 +265,14 @@ pub trait Queue: Send {
     /// What poll(2) reports as readable while frames wait.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Looks at the interface: its state and MTU. One that is gone has none.
-    fn check(&mut self) -> (LinkState, Option<u32>);
+    /// As [`Port::drops`].
+    ///
+    /// # Errors
+    /// When the interface is gone, and its counters with it.
+    fn drops(&self) -> io::Result<Drops>;
 
-    /// As [`Port::drops`], also once the interface is gone.
-    fn drops(&self) -> PortDrops;
+    /// A check of status found this MTU; `None` when the interface is gone.
+    fn note_check(&mut self, _mtu_bytes: Option<u32>) {}
 
     /// As [`Port::prefer_busy_polling`].
     fn prefer_busy_polling(&mut self) {}
@@ -237,32 +285,43 @@ pub trait Queue: Send {
 
 /// A queue whose packets go to `I`.
 pub struct QueuePort<Q, I> {
-    pub(super) queue: Q,
+    queue: Q,
     input: I,
     has_interrupts: bool,
-    link: LinkWatch,
+    link: Link,
+    watch: LinkWatch,
+    /// As of the last check of status that found its counters.
+    last_drops: Drops,
 }
 
 impl<Q: Queue, I: PacketInput> QueuePort<Q, I> {
     /// Of a queue that was just opened, at an interface that is up.
-    pub(crate) fn new(mut queue: Q, input: I) -> Self {
-        let mut link = LinkWatch::up();
-        link.observe(LinkState::Up, queue.check().1);
+    pub(crate) fn new(queue: Q, link: Link, input: I) -> Self {
+        let mut watch = LinkWatch::up();
+        watch.observe(LinkState::Up, link.mtu_bytes().ok());
         QueuePort {
             queue,
             input,
             has_interrupts: true,
             link,
+            watch,
+            last_drops: Drops::default(),
         }
+    }
+
+    fn check(&mut self) {
+        let (state, mtu_bytes) = (self.link.state(), self.link.mtu_bytes().ok());
+        self.watch.observe(state, mtu_bytes);
+        self.queue.note_check(mtu_bytes);
+        self.last_drops = self.queue.drops().unwrap_or(self.last_drops);
+        self.input.note_link(state);
     }
 }
 
 impl<Q: Queue, I: PacketInput> Device for QueuePort<Q, I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
-            let (state, mtu_bytes) = self.queue.check();
-            self.link.observe(state, mtu_bytes);
-            self.input.note_link(state);
+            self.check();
         }
         let input = &mut self.input;
         input.begin_poll();
@@ -292,16 +351,16 @@ impl<Q: Queue, I: PacketInput + Send> Port for QueuePort<Q, I> {
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
+        let can_wake = self.has_interrupts && self.watch.state() != LinkState::Gone;
         can_wake.then(|| self.queue.fd())
     }
 
     fn link(&self) -> LinkWatch {
-        self.link
+        self.watch
     }
 
-    fn drops(&self) -> PortDrops {
-        self.queue.drops()
+    fn drops(&self) -> Drops {
+        self.queue.drops().unwrap_or(self.last_drops)
     }
 
     fn prefer_busy_polling(&mut self) {
@@ -336,8 +395,8 @@ mod tests {
         }
     }
 
-    /// A queue without frames at an interface of this state.
-    struct Pipe(std::io::PipeReader, LinkState);
+    /// A queue without frames.
+    struct Pipe(std::io::PipeReader);
 
     impl Queue for Pipe {
         fn receive(&mut self, _most: u32, _each: impl FnMut(&[u8])) -> u32 {
@@ -352,28 +411,45 @@ mod tests {
             self.0.as_fd()
         }
 
-        fn check(&mut self) -> (LinkState, Option<u32>) {
-            (self.1, Some(1500))
+        fn drops(&self) -> io::Result<Drops> {
+            Ok(Drops::default())
         }
+    }
 
-        fn drops(&self) -> PortDrops {
-            PortDrops::default()
-        }
+    #[test]
+    fn each_port_is_one_bit() {
+        let take = Take::Ports(BTreeSet::from([0, 63, 64, 9000, 65535]));
+        assert_eq!(take.word(0), 1 | 1 << 63);
+        assert_eq!(take.word(1), 1);
+        assert_eq!(take.word(9000 / 64), 1 << (9000 % 64));
+        assert_eq!(take.word(1023), 1 << 63);
+        assert_eq!(take.word(2), 0);
+        let bits = |take: &Take| {
+            (0..1024)
+                .map(|word| take.word(word).count_ones())
+                .sum::<u32>()
+        };
+        assert_eq!(bits(&take), 5);
+        assert_eq!(bits(&Take::AllUdp), 65_536);
     }
 
     #[test]
     fn arrivals_wake_nobody_without_interrupts_or_without_an_interface() {
         let (pipe, _other) = std::io::pipe().unwrap();
-        let mut port = QueuePort::new(Pipe(pipe, LinkState::Up), |_: &[u8]| ());
+        let link = Link::named("lo").unwrap();
+        let mut port = QueuePort::new(Pipe(pipe), link, |_: &[u8]| ());
         assert!(port.wake_up().is_some());
         port.set_interrupts(false);
         assert!(port.wake_up().is_none());
         port.set_interrupts(true);
         // One that is down may come up again.
         for (state, wakes) in [(LinkState::Down, true), (LinkState::Gone, false)] {
-            port.queue.1 = state;
-            port.poll(Command::PollAndCheckStatus, 0);
+            port.watch.observe(state, None);
             assert_eq!(port.wake_up().is_some(), wakes, "{state:?}");
         }
+        // No interface has this index.
+        (port.link, port.watch) = (Link::of_index(1 << 30).unwrap(), LinkWatch::up());
+        port.poll(Command::PollAndCheckStatus, 0);
+        assert_eq!(port.link().state(), LinkState::Gone);
     }
 }

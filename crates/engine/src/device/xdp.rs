@@ -1,24 +1,25 @@
 //! AF_XDP: receive queues whose frames an XDP program takes out of the kernel's way, and sending by a socket.
 //!
 //! The program takes only what [`Take`] says. ARP, neighbour discovery and TCP always pass, so a login over the interface
-//! survives. The program leaves the interface with its [`Taker`], or with the process, and never replaces another program.
+//! survives. The program leaves the interface with its [`Program`], or with the process, and never replaces another program.
 
-use std::collections::BTreeSet;
+use std::error::Error as StdError;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use aya::maps::{Array, Map, MapData, MapError, PerCpuArray, XskMap};
+use aya::maps::{Array, Map, MapError, PerCpuArray, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use nicpoll_model::engine::SinkFates;
-use nicpoll_sys::link::LinkState;
-use nicpoll_sys::xdp::{AttachMode, XdpConfig, XdpLink, XdpSocket};
-use nicpoll_wire::frame::{Frame, Packet, Transport};
+use nicpoll_sys::link::Link;
+use nicpoll_sys::packet::Drops;
+use nicpoll_sys::xdp::{AttachMode, XdpConfig, XdpLink, XdpSendHalf, XdpSocket};
 use rustix::io::Errno;
 
-use crate::device::interface::{index_of, mtu_of};
+use crate::device::interface::link_of;
 use crate::device::port::{
-    BusyPolling, Intake, PacketInput, PortDrops, Queue, QueuePort, Transmit,
+    AnyPort, BusyPolling, DeviceKind, Intake, Opened, PacketInput, Queue, QueuePort, Reception,
+    Take,
 };
 use crate::error::EngineError;
 
@@ -26,79 +27,94 @@ use crate::error::EngineError;
 pub const FRAMES_MAX: u32 = 4096;
 /// Ethernet's header, with a VLAN tag.
 const HEADER_BYTES: u32 = 18;
-/// Memory that a frame may get. Where the larger one does not hold it, it comes in several pieces.
-const FRAME_MEMORY_BYTES: [u32; 2] = [2048, 4096];
+/// Memory that a frame may get, and whether it comes in several pieces where that does not hold it.
+const FRAME_MEMORY_BYTES: [(u32, bool); 3] = [(2048, false), (4096, false), (4096, true)];
 
-/// A receive queue of an interface by an AF_XDP socket, which may send too.
+/// A receive queue of an interface by an AF_XDP socket.
 pub struct XdpQueue {
     socket: XdpSocket,
-    /// As of when the interface went, if it did: it has no counters any more.
-    last_drops: PortDrops,
     busy_polling: Option<BusyPolling>,
 }
 
 /// A receive queue of an interface, whose packets go to `I`.
 pub type XdpPort<I> = QueuePort<XdpQueue, I>;
 
-impl<I: PacketInput> XdpPort<I> {
-    /// Opens every receive queue of an interface of the calling thread's network namespace, and has their frames be
-    /// taken. Each keeps up to `frames`, a power of two.
-    ///
-    /// # Errors
-    /// When there is no such interface, it has an XDP program, its MTU is too large, or a privilege is missing. An MTU
-    /// above 3822 bytes takes Linux 6.6.
-    pub fn open(
-        interface: &str,
-        take: &Take,
-        frames: u32,
-        input: impl FnMut() -> I,
-    ) -> Result<(Taker, Vec<Self>), EngineError> {
-        Self::open_both_ways(interface, take, frames, 0, input)
-    }
+/// Opens every receive queue of an interface of the calling thread's network namespace, and has their frames be taken.
+///
+/// # Errors
+/// When there is no such interface, it has an XDP program, its MTU is too large, or a privilege is missing. An MTU above
+/// 3822 bytes takes Linux 6.6.
+pub(super) fn open<I: PacketInput + Send + 'static>(
+    reception: &Reception<'_>,
+    input: impl FnMut() -> I,
+) -> Result<Opened<I>, EngineError> {
+    let (program, sockets) = open_taken(reception, 0)?;
+    Ok(Opened {
+        kind: DeviceKind::AfXdp,
+        program_mode: program.mode(),
+        is_zero_copy: sockets.iter().all(XdpSocket::is_zero_copy),
+        ports: ports(reception.interface, sockets, input)?
+            .map(|port| Box::new(port) as AnyPort<I>)
+            .collect(),
+        intake: Box::new(program),
+        refused: Vec::new(),
+    })
+}
 
-    /// The same, and each port also sends, by the transmit queue of the same number: it has room for `transmit_frames`, a
-    /// power of two.
-    ///
-    /// # Errors
-    /// As of [`XdpPort::open`]; an MTU above 3822 bytes is too large to send.
-    pub fn open_both_ways(
-        interface: &str,
-        take: &Take,
-        frames: u32,
-        transmit_frames: u32,
-        mut input: impl FnMut() -> I,
-    ) -> Result<(Taker, Vec<Self>), EngineError> {
-        let ifindex = index_of(interface)?;
-        let memory = FrameMemory::of(interface, transmit_frames == 0)?;
-        let mut taker = Taker::load(interface, take, &memory)?;
-        let sockets = open_sockets(interface, frames, transmit_frames, |queue, socket| {
-            taker.serve(queue, socket)
-        })?;
-        let port = |socket| QueuePort::new(XdpQueue::new(socket), input());
-        let ports = sockets.into_iter().map(port).collect();
-        // Last: whatever it takes finds its socket.
-        taker.attach(ifindex)?;
-        Ok((taker, ports))
-    }
+/// The same, with the ports as they are, and each port also sends by what is returned with it: the transmit queue of the
+/// same number, with room for `transmit_frames`, a power of two.
+///
+/// # Errors
+/// As for [`DeviceKind::receive`]; an MTU above 3822 bytes is too large to send.
+pub fn open_both_ways<I: PacketInput>(
+    reception: &Reception<'_>,
+    transmit_frames: u32,
+    input: impl FnMut() -> I,
+) -> Result<(impl Intake, Vec<(XdpPort<I>, XdpSendHalf)>), EngineError> {
+    let (program, mut sockets) = open_taken(reception, transmit_frames)?;
+    let halves: Vec<XdpSendHalf> = sockets
+        .iter_mut()
+        .filter_map(|socket| socket.sending.take())
+        .collect();
+    let ports = ports(reception.interface, sockets, input)?;
+    Ok((program, ports.zip(halves).collect()))
+}
 
-    /// Whether frames come without being copied.
-    pub fn is_zero_copy(&self) -> bool {
-        self.queue.socket.is_zero_copy()
-    }
+/// The sockets of an interface, and the program there that gives them what is to be taken.
+fn open_taken(
+    reception: &Reception<'_>,
+    transmit_frames: u32,
+) -> Result<(Program, Vec<XdpSocket>), EngineError> {
+    let interface = reception.interface;
+    let config = config(interface, reception.frames, transmit_frames)?;
+    let mut program = take_program(interface, reception.take, &config)?;
+    let sockets = open_sockets(interface, config, |queue, socket| {
+        program.serve(queue, socket)
+    })?;
+    // Last: whatever it takes finds its socket.
+    program.attach(config.ifindex)?;
+    Ok((program, sockets))
+}
 
-    /// What it sends by, when it was opened both ways.
-    pub fn sender(&mut self) -> &mut impl Transmit {
-        &mut self.queue.socket
-    }
+fn ports<I: PacketInput>(
+    interface: &str,
+    sockets: Vec<XdpSocket>,
+    mut input: impl FnMut() -> I,
+) -> Result<impl Iterator<Item = XdpPort<I>>, EngineError> {
+    let links = sockets.iter().map(|_| Ok(link_of(interface)?.0));
+    let links: Vec<Link> = links.collect::<Result<_, EngineError>>()?;
+    let ports = sockets.into_iter().zip(links);
+    Ok(ports.map(move |(socket, link)| XdpQueue::port(socket, link, input())))
 }
 
 impl XdpQueue {
-    pub(crate) fn new(socket: XdpSocket) -> Self {
-        XdpQueue {
+    /// The port of a socket at an interface.
+    pub(crate) fn port<I: PacketInput>(socket: XdpSocket, link: Link, input: I) -> XdpPort<I> {
+        let queue = XdpQueue {
             socket,
-            last_drops: PortDrops::default(),
             busy_polling: None,
-        }
+        };
+        QueuePort::new(queue, link, input)
     }
 
     /// The kernel may tell the socket its NAPI with the first frame.
@@ -125,15 +141,12 @@ impl Queue for XdpQueue {
         self.socket.as_fd()
     }
 
-    fn check(&mut self) -> (LinkState, Option<u32>) {
-        self.look_for_napi();
-        let (link, mtu_bytes) = (self.socket.link_state(), self.socket.mtu_bytes());
-        self.last_drops = self.drops();
-        (link, mtu_bytes.ok())
+    fn drops(&self) -> io::Result<Drops> {
+        self.socket.drops()
     }
 
-    fn drops(&self) -> PortDrops {
-        self.socket.drops().map_or(self.last_drops, PortDrops::from)
+    fn note_check(&mut self, _mtu_bytes: Option<u32>) {
+        self.look_for_napi();
     }
 
     fn prefer_busy_polling(&mut self) {
@@ -149,28 +162,77 @@ impl Queue for XdpQueue {
     }
 }
 
-/// A socket for each receive queue of an interface, which `serve` is shown with the queue's number.
-pub(crate) fn open_sockets(
+/// A socket for the first queue of an interface, with the least memory that holds its frames: in pieces only where
+/// nothing is sent.
+///
+/// # Errors
+/// When there is no such interface, or its frames are too long.
+pub(crate) fn config(
     interface: &str,
     frames: u32,
     transmit_frames: u32,
+) -> Result<XdpConfig, EngineError> {
+    let (link, mtu_bytes) = link_of(interface)?;
+    let config = XdpConfig {
+        ifindex: link.ifindex(),
+        frames,
+        transmit_frames,
+        ..XdpConfig::default()
+    };
+    fitting(config, mtu_bytes).map_err(|most| too_large(interface, mtu_bytes, most))
+}
+
+/// The same with memory for packets of that length, or the longest packet that there is memory for.
+fn fitting(config: XdpConfig, mtu_bytes: u32) -> Result<XdpConfig, u32> {
+    let mut most = 0;
+    for (frame_memory_bytes, has_pieces) in FRAME_MEMORY_BYTES {
+        if has_pieces && config.transmit_frames > 0 {
+            break;
+        }
+        let config = XdpConfig {
+            frame_memory_bytes,
+            has_pieces,
+            ..config
+        };
+        most = config.frame_bytes_max() - HEADER_BYTES;
+        if mtu_bytes <= most {
+            return Ok(config);
+        }
+    }
+    Err(most)
+}
+
+fn too_large(interface: &str, mtu_bytes: u32, most: u32) -> EngineError {
+    EngineError::Device(format!(
+        "interface '{interface}' has an MTU of {mtu_bytes} bytes, and {most} are the most that can be received here; \
+         lower the MTU with 'ip link set {interface} mtu {most}'"
+    ))
+}
+
+/// A socket for each receive queue of an interface, which `serve` is shown with the queue's number.
+pub(crate) fn open_sockets(
+    interface: &str,
+    config: XdpConfig,
     mut serve: impl FnMut(u32, &XdpSocket) -> Result<(), EngineError>,
 ) -> Result<Vec<XdpSocket>, EngineError> {
-    let ifindex = index_of(interface)?;
-    let memory = FrameMemory::of(interface, transmit_frames == 0)?;
     let mut sockets = Vec::new();
     // The kernel says which queue is none.
     for queue in 0..nicpoll_core::POLL_LIST_LEN as u32 {
-        let config = memory.config((ifindex, queue), frames, transmit_frames);
-        match XdpSocket::bind(&config) {
+        match XdpSocket::bind(&XdpConfig { queue, ..config }) {
             Ok(socket) => {
                 serve(queue, &socket)?;
                 sockets.push(socket);
             }
             Err(error) if queue > 0 && is(&error, Errno::INVAL) => break,
             // A kernel that knows no frames in pieces.
-            Err(error) if memory.has_pieces && is(&error, Errno::INVAL) => {
-                return Err(FrameMemory::too_large(interface, memory.mtu_bytes, false));
+            Err(error) if config.has_pieces && is(&error, Errno::INVAL) => {
+                let whole = XdpConfig {
+                    has_pieces: false,
+                    ..config
+                };
+                let (_, mtu_bytes) = link_of(interface)?;
+                let most = whole.frame_bytes_max() - HEADER_BYTES;
+                return Err(too_large(interface, mtu_bytes, most));
             }
             Err(error) => return Err(socket_error(interface, queue, error)),
         }
@@ -178,262 +240,74 @@ pub(crate) fn open_sockets(
     Ok(sockets)
 }
 
-/// The least memory that holds a frame of an interface.
-pub(crate) struct FrameMemory {
-    mtu_bytes: u32,
-    bytes: u32,
-    /// Whether its frames may come in several pieces.
-    pub(crate) has_pieces: bool,
-}
-
-impl FrameMemory {
-    /// Of an interface of the calling thread's network namespace; in pieces only where they may be.
-    ///
-    /// # Errors
-    /// When there is no such interface, or its frames are too long.
-    pub(crate) fn of(interface: &str, may_have_pieces: bool) -> Result<Self, EngineError> {
-        let mtu_bytes = mtu_of(interface)?;
-        Self::of_mtu(mtu_bytes, may_have_pieces)
-            .ok_or_else(|| Self::too_large(interface, mtu_bytes, may_have_pieces))
-    }
-
-    fn of_mtu(mtu_bytes: u32, may_have_pieces: bool) -> Option<Self> {
-        let [least, most] = FRAME_MEMORY_BYTES;
-        let memory = |bytes, has_pieces| FrameMemory {
-            mtu_bytes,
-            bytes,
-            has_pieces,
-        };
-        [
-            memory(least, false),
-            memory(most, false),
-            memory(most, true),
-        ]
-        .into_iter()
-        .filter(|memory| may_have_pieces || !memory.has_pieces)
-        .find(|memory| mtu_bytes <= memory.mtu_bytes_max())
-    }
-
-    fn too_large(interface: &str, mtu_bytes: u32, may_have_pieces: bool) -> EngineError {
-        let most = FrameMemory {
-            mtu_bytes,
-            bytes: FRAME_MEMORY_BYTES[1],
-            has_pieces: may_have_pieces,
-        };
-        EngineError::Mtu {
-            interface: interface.to_owned(),
-            mtu_bytes,
-            mtu_bytes_max: most.mtu_bytes_max(),
-        }
-    }
-
-    /// A socket with such memory, at the queue of an interface.
-    pub(crate) fn config(
-        &self,
-        (ifindex, queue): (u32, u32),
-        frames: u32,
-        transmit_frames: u32,
-    ) -> XdpConfig {
-        XdpConfig {
-            ifindex,
-            queue,
-            frames,
-            transmit_frames,
-            frame_memory_bytes: self.bytes,
-            has_pieces: self.has_pieces,
-        }
-    }
-
-    /// The longest frame that it holds.
-    pub(crate) fn frame_bytes_max(&self) -> u32 {
-        self.config((0, 0), 1, 0).frame_bytes_max()
-    }
-
-    fn mtu_bytes_max(&self) -> u32 {
-        self.frame_bytes_max() - HEADER_BYTES
-    }
-}
-
 fn is(error: &io::Error, errno: Errno) -> bool {
     Errno::from_io_error(error) == Some(errno)
 }
 
-pub(crate) fn socket_error(interface: &str, queue: u32, source: io::Error) -> EngineError {
-    if is(&source, Errno::PERM) {
-        return EngineError::Privileges {
-            doing: "opening an AF_XDP socket",
-            capabilities: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
-            source,
-        };
-    }
-    let remedy = match Errno::from_io_error(&source) {
-        Some(Errno::BUSY) => "; another program has one at this queue, so stop that first",
-        Some(Errno::NETDOWN) => "; bring the interface up first",
-        Some(Errno::NOBUFS) => "; the limit of locked memory is too low (ulimit -l)",
-        _ => "",
-    };
-    EngineError::Device {
-        device: format!("queue {queue} of interface '{interface}' gets no AF_XDP socket"),
+fn socket_error(interface: &str, queue: u32, source: io::Error) -> EngineError {
+    EngineError::device(
+        format!("queue {queue} of interface '{interface}' gets no AF_XDP socket"),
+        ("opening an AF_XDP socket", CAPABILITIES),
+        &[
+            (
+                Errno::BUSY,
+                "; another program has one at this queue, so stop that first",
+            ),
+            (Errno::NETDOWN, "; bring the interface up first"),
+            (
+                Errno::NOBUFS,
+                "; the limit of locked memory is too low (ulimit -l)",
+            ),
+        ],
         source,
-        remedy,
-    }
+    )
 }
+
+const CAPABILITIES: &str = "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
 
 /// Frames that a socket of its own has room for until the kernel has sent them.
 const FRAMES: u32 = 1024;
 
-/// Opens a transmit queue, from 0 on, of an interface of the calling thread's network namespace, by a socket that
-/// receives nothing.
+/// Opens the first transmit queue of an interface of the calling thread's network namespace, by a socket that receives
+/// nothing.
 ///
 /// # Errors
-/// When there is no such interface or queue, its MTU is too large, or a privilege is missing.
-pub(crate) fn open_sender(interface: &str, queue: u32) -> Result<XdpSocket, EngineError> {
-    let at = (index_of(interface)?, queue);
-    let config = FrameMemory::of(interface, false)?.config(at, 0, FRAMES);
-    XdpSocket::bind(&config).map_err(|source| socket_error(interface, queue, source))
+/// When there is no such interface, its MTU is too large, or a privilege is missing.
+pub(crate) fn open_sender(interface: &str) -> Result<XdpSendHalf, EngineError> {
+    let socket = XdpSocket::bind(&config(interface, 0, FRAMES)?);
+    let socket = socket.map_err(|source| socket_error(interface, 0, source))?;
+    Ok(socket.sending.expect("it was asked for room to send"))
 }
 
-impl Transmit for XdpSocket {
-    fn room(&mut self) -> u32 {
-        XdpSocket::room(self)
-    }
-
-    fn transmit(
-        &mut self,
-        most: u32,
-        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
-    ) -> io::Result<u32> {
-        XdpSocket::transmit(self, most, fill)
-    }
-
-    fn sent(&self) -> u64 {
-        XdpSocket::sent(self).completed
-    }
-
-    fn refused(&self) -> Option<u64> {
-        Some(XdpSocket::sent(self).refused)
-    }
-}
-
-const PROGRAM: &str = "take_frames";
-/// For frames in several pieces.
-const PROGRAM_OF_PIECES: &str = "take_long_frames";
 /// `PORT_WORDS` of the program, each with 64 ports.
 const PORT_WORDS: u32 = 1024;
 
-/// Which frames are taken: UDP over IPv4 and IPv6, by destination port. Fragments, packets with IPv4 options or IPv6
-/// extension headers, and frames with a VLAN tag are left to the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// UDP to one of these ports.
-    Ports(BTreeSet<u16>),
-    /// All UDP.
-    AllUdp,
-}
-
-impl Take {
-    fn word(&self, word: u32) -> u64 {
-        match self {
-            Take::AllUdp => u64::MAX,
-            Take::Ports(ports) => ports
-                .iter()
-                .filter(|port| u32::from(**port) / 64 == word)
-                .fold(0, |bits, port| bits | 1 << (port % 64)),
+/// Loads the program that takes frames. Nothing is taken until it is attached.
+fn take_program(interface: &str, take: &Take, config: &XdpConfig) -> Result<Program, EngineError> {
+    let object = aya::include_bytes_aligned!("../../bpf/xdp_take.bpf.o");
+    let name = match config.has_pieces {
+        true => "take_long_frames",
+        false => "take_frames",
+    };
+    let constants = [("FRAME_BYTES_MAX", u64::from(config.frame_bytes_max()))];
+    let mut program = Program::load(interface, object, name, &constants)?;
+    let mut ports: Array<_, u64> = program.map("PORTS")?;
+    for word in 0..PORT_WORDS {
+        let bits = take.word(word);
+        if bits != 0 {
+            program.told(ports.set(word, bits, 0))?;
         }
     }
-
-    /// Whether a frame is one of these, where no program of the kernel's has looked.
-    pub(crate) fn wants(&self, frame: &[u8]) -> bool {
-        let Ok(Frame {
-            vlan: None,
-            packet: Packet::Ip(ip),
-            ..
-        }) = Frame::parse(frame)
-        else {
-            return false;
-        };
-        match ip.transport {
-            Transport::Udp(udp) if !ip.is_fragment && !ip.has_extensions => match self {
-                Take::Ports(ports) => ports.contains(&udp.destination),
-                Take::AllUdp => true,
-            },
-            _ => false,
-        }
-    }
+    Ok(program)
 }
 
-/// The program at an interface.
-pub struct Taker {
-    program: Program,
-    sockets: XskMap<MapData>,
-    frames: PerCpuArray<MapData, u64>,
-}
-
-impl Taker {
-    /// Loads the program. Nothing is taken until [`Taker::attach`].
-    ///
-    /// # Errors
-    /// Without the privileges for BPF.
-    pub(crate) fn load(
-        interface: &str,
-        take: &Take,
-        memory: &FrameMemory,
-    ) -> Result<Self, EngineError> {
-        let object = aya::include_bytes_aligned!("../../bpf/xdp_take.bpf.o");
-        let name = match memory.has_pieces {
-            true => PROGRAM_OF_PIECES,
-            false => PROGRAM,
-        };
-        let constants = [("FRAME_BYTES_MAX", u64::from(memory.frame_bytes_max()))];
-        let mut program = Program::load(interface, object, name, &constants)?;
-        let mut ports: Array<_, u64> = program.map("PORTS")?;
-        for word in 0..PORT_WORDS {
-            let bits = take.word(word);
-            if bits != 0 {
-                let set = ports.set(word, bits, 0);
-                set.map_err(|error| program.refused(&error))?;
-            }
-        }
-        Ok(Taker {
-            sockets: program.map("SOCKETS")?,
-            frames: program.map("FRAMES")?,
-            program,
-        })
-    }
-
-    /// Gives the frames of a queue to a socket.
-    pub fn serve(&mut self, queue: u32, socket: &XdpSocket) -> Result<(), EngineError> {
-        let fd = socket.as_fd().as_raw_fd();
-        let outcome = self.sockets.set(queue, fd, 0);
-        outcome.map_err(|error| self.program.refused(&error))
-    }
-
-    /// Attaches the program to the interface: in its driver where that runs programs, else in the kernel's own code.
-    ///
-    /// # Errors
-    /// When the interface has an XDP program.
-    pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, EngineError> {
-        self.program.attach(ifindex)
-    }
-
-    /// Takes the program off the interface; its counters stay.
-    pub fn detach(&mut self) {
-        self.program.detach();
-    }
-
-    /// Where the program runs; `None` before it is attached.
-    pub fn mode(&self) -> Option<AttachMode> {
-        self.program.mode()
-    }
-}
-
-impl Intake for Taker {
+impl Intake for Program {
     fn stop(&mut self) {
-        self.program.detach();
+        self.detach();
     }
 
     fn fates(&self) -> Result<SinkFates, EngineError> {
-        let [taken, passed, without_socket, too_long] = self.program.sums(&self.frames)?;
+        let [taken, passed, without_socket, too_long] = self.frames()?;
         Ok(SinkFates {
             taken_packets: taken,
             passed_packets: Some(passed),
@@ -462,14 +336,13 @@ impl Program {
         name: &'static str,
         constants: &[(&str, u64)],
     ) -> Result<Self, EngineError> {
-        let refused = |error: &(dyn std::error::Error + 'static)| refusal(interface, error);
         let mut loader = EbpfLoader::new();
         for (name, value) in constants {
             loader.override_global(name, value, true);
         }
-        let mut ebpf = loader.load(object).map_err(|error| refused(&error))?;
-        let program = find(&mut ebpf, name).map_err(|error| refused(&error))?;
-        program.load().map_err(|error| refused(&error))?;
+        let mut ebpf = told(interface, loader.load(object))?;
+        let program = told(interface, find(&mut ebpf, name))?;
+        told(interface, program.load())?;
         Ok(Program {
             interface: interface.to_owned(),
             name,
@@ -483,13 +356,15 @@ impl Program {
     where
         M: TryFrom<Map, Error = MapError>,
     {
-        let map = self.ebpf.take_map(name);
-        let map = map.ok_or_else(|| EngineError::Program {
-            interface: self.interface.clone(),
-            why: format!("it has no map {name}"),
-        })?;
-        map.try_into()
-            .map_err(|error: MapError| self.refused(&error))
+        map(&mut self.ebpf, &self.interface, name)
+    }
+
+    /// Gives the frames of a queue to a socket.
+    pub(crate) fn serve(&mut self, queue: u32, socket: &XdpSocket) -> Result<(), EngineError> {
+        let sockets = self.ebpf.map_mut("SOCKETS").map(XskMap::try_from);
+        let mut sockets = told(&self.interface, sockets.expect("the program has sockets"))?;
+        let fd = socket.as_fd().as_raw_fd();
+        told(&self.interface, sockets.set(queue, fd, 0))
     }
 
     /// Attaches the program to the interface: in its driver where that runs programs, else in the kernel's own code.
@@ -497,10 +372,8 @@ impl Program {
     /// # Errors
     /// When the interface has an XDP program.
     pub(crate) fn attach(&mut self, ifindex: u32) -> Result<AttachMode, EngineError> {
-        let refused = |error: &(dyn std::error::Error + 'static)| refusal(&self.interface, error);
-        let program = find(&mut self.ebpf, self.name).map_err(|error| refused(&error))?;
-        let program = program.fd().map_err(|error| refused(&error))?;
-        let program = program.as_fd();
+        let program = told(&self.interface, find(&mut self.ebpf, self.name))?;
+        let program = told(&self.interface, program.fd())?.as_fd();
         let mut attached = Err(io::Error::from(Errno::OPNOTSUPP));
         for mode in [AttachMode::Driver, AttachMode::Generic] {
             attached = XdpLink::attach(program, ifindex, mode).map(|link| (link, mode));
@@ -509,16 +382,16 @@ impl Program {
                 break;
             }
         }
-        match attached {
-            Ok((link, mode)) => {
-                self.attached = Some((link, mode));
-                Ok(mode)
-            }
-            Err(error) if is_taken(&error) => Err(EngineError::ForeignProgram {
-                interface: self.interface.clone(),
-            }),
-            Err(error) => Err(refused(&error)),
+        let interface = &self.interface;
+        if attached.as_ref().is_err_and(is_taken) {
+            return Err(EngineError::Device(format!(
+                "interface '{interface}' has an XDP program of another program, which nicpoll does not replace; stop the \
+                 program that attached it ('ip link show {interface}' shows it)"
+            )));
         }
+        let (link, mode) = told(interface, attached)?;
+        self.attached = Some((link, mode));
+        Ok(mode)
     }
 
     /// Runs the program `runs` times on frames that are sent where it says, `batch` at a time, and attaches it nowhere.
@@ -559,23 +432,34 @@ impl Program {
         self.attached.as_ref().map(|(_, mode)| *mode)
     }
 
-    /// The first `N` counters of a map, each summed over all CPUs.
-    pub(crate) fn sums<const N: usize>(
-        &self,
-        counters: &PerCpuArray<MapData, u64>,
-    ) -> Result<[u64; N], EngineError> {
+    /// The first `N` counters of frames, each summed over all CPUs.
+    pub(crate) fn frames<const N: usize>(&self) -> Result<[u64; N], EngineError> {
+        let counters = self.ebpf.map("FRAMES").map(PerCpuArray::<_, u64>::try_from);
+        let counters = self.told(counters.expect("the program counts frames"))?;
         let mut sums = [0; N];
         for (key, sum) in sums.iter_mut().enumerate() {
-            let by_cpu = counters.get(&(key as u32), 0);
-            *sum = by_cpu.map_err(|error| self.refused(&error))?.iter().sum();
+            *sum = self.told(counters.get(&(key as u32), 0))?.iter().sum();
         }
         Ok(sums)
     }
 
-    /// The error of a refusal.
-    pub(crate) fn refused(&self, error: &(dyn std::error::Error + 'static)) -> EngineError {
-        refusal(&self.interface, error)
+    /// An outcome, whose error names the interface.
+    pub(crate) fn told<T>(
+        &self,
+        outcome: Result<T, impl StdError + 'static>,
+    ) -> Result<T, EngineError> {
+        told(&self.interface, outcome)
     }
+}
+
+/// Takes a map of a loaded object.
+pub(crate) fn map<M>(ebpf: &mut Ebpf, interface: &str, name: &str) -> Result<M, EngineError>
+where
+    M: TryFrom<Map, Error = MapError>,
+{
+    let map = ebpf.take_map(name);
+    let map = map.ok_or_else(|| refused(interface, &format!("it has no map {name}")))?;
+    told(interface, map.try_into())
 }
 
 fn find<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, aya::EbpfError> {
@@ -596,26 +480,34 @@ fn is_taken(error: &io::Error) -> bool {
     )
 }
 
-/// The error of a refusal, from the innermost cause.
-pub(crate) fn refusal(interface: &str, error: &(dyn std::error::Error + 'static)) -> EngineError {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let errno = cause
-        .downcast_ref::<io::Error>()
-        .and_then(Errno::from_io_error);
-    match errno {
-        Some(errno @ (Errno::PERM | Errno::ACCESS)) => EngineError::Privileges {
-            doing: "an XDP program for frames",
-            capabilities: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
-            source: errno.into(),
-        },
-        _ => EngineError::Program {
-            interface: interface.to_owned(),
-            why: cause.to_string(),
-        },
-    }
+fn refused(interface: &str, why: &str) -> EngineError {
+    EngineError::Device(format!(
+        "the kernel refused the XDP program for '{interface}': {why}"
+    ))
+}
+
+/// An outcome with the kernel, whose error tells of the interface and the innermost cause.
+pub(crate) fn told<T>(
+    interface: &str,
+    outcome: Result<T, impl StdError + 'static>,
+) -> Result<T, EngineError> {
+    outcome.map_err(|error| {
+        let mut cause: &(dyn StdError + 'static) = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        let errno = cause
+            .downcast_ref::<io::Error>()
+            .and_then(Errno::from_io_error);
+        match errno {
+            Some(errno @ (Errno::PERM | Errno::ACCESS)) => EngineError::Privileges {
+                doing: "an XDP program for frames",
+                capabilities: CAPABILITIES,
+                source: errno.into(),
+            },
+            _ => refused(interface, &cause.to_string()),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -624,35 +516,20 @@ mod tests {
 
     #[test]
     fn an_mtu_gets_the_least_memory_that_holds_its_frames() {
-        let memory = |mtu_bytes, may_have_pieces| {
-            let memory = FrameMemory::of_mtu(mtu_bytes, may_have_pieces)?;
-            assert!(mtu_bytes + HEADER_BYTES <= memory.frame_bytes_max());
-            Some((memory.bytes, memory.has_pieces))
+        let memory = |mtu_bytes, transmit_frames| {
+            let config = XdpConfig {
+                transmit_frames,
+                ..XdpConfig::default()
+            };
+            fitting(config, mtu_bytes).map(|fit| (fit.frame_memory_bytes, fit.has_pieces))
         };
-        assert_eq!(memory(1500, true), Some((2048, false)));
-        assert_eq!(memory(3822, true), Some((4096, false)));
-        assert_eq!(memory(9000, true), Some((4096, true)));
-        assert_eq!(memory(65_536, true), None);
+        assert_eq!(memory(1500, 0), Ok((2048, false)));
+        assert_eq!(memory(3822, 0), Ok((4096, false)));
+        assert_eq!(memory(9000, 0), Ok((4096, true)));
+        assert!(memory(65_536, 0).is_err());
         // What is sent lies in one piece.
-        assert_eq!(memory(3822, false), Some((4096, false)));
-        assert_eq!(memory(3823, false), None);
-    }
-
-    #[test]
-    fn each_port_is_one_bit() {
-        let take = Take::Ports(BTreeSet::from([0, 63, 64, 9000, 65535]));
-        assert_eq!(take.word(0), 1 | 1 << 63);
-        assert_eq!(take.word(1), 1);
-        assert_eq!(take.word(9000 / 64), 1 << (9000 % 64));
-        assert_eq!(take.word(1023), 1 << 63);
-        assert_eq!(take.word(2), 0);
-        let bits = |take: &Take| {
-            (0..PORT_WORDS)
-                .map(|word| take.word(word).count_ones())
-                .sum::<u32>()
-        };
-        assert_eq!(bits(&take), 5);
-        assert_eq!(bits(&Take::AllUdp), 65_536);
+        assert_eq!(memory(3822, 1), Ok((4096, false)));
+        assert_eq!(memory(3823, 1), Err(3822));
     }
 
     #[test]

@@ -1,97 +1,73 @@
 //! The XDP program of a forwarder at one interface: it decides for each frame whether it only has to be sent on.
 
-use std::os::fd::{AsFd, AsRawFd};
-
 use aya::maps::xdp::DevMap;
-use aya::maps::{HashMap, MapData, PerCpuArray, XskMap};
-use nicpoll_model::engine::PASSED;
-use nicpoll_sys::xdp::{AttachMode, XdpSocket};
-use nicpoll_wire::frame::Mac;
+use aya::maps::{HashMap, MapData};
+use nicpoll_model::engine::{ForwardAccount, Lost, PASSED};
+use nicpoll_sys::bpf_maps::NextHop;
 
 use crate::device::interface::Interface;
 use crate::device::xdp::Program;
 use crate::error::EngineError;
-use crate::forward::path::NextHops;
 
-/// What the program does with a frame that can be forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It changes the headers and sends it out.
-    SendOn,
-    /// It changes the headers and gives it to the socket of its queue, with the place of its exit.
-    Take,
-}
-
-impl Verdict {
-    fn program(self) -> &'static str {
-        match self {
-            Verdict::SendOn => "forward_frames",
-            Verdict::Take => "take_frames_to_forward",
-        }
-    }
-}
+/// Program that changes the headers of a frame that can be forwarded, and sends it out.
+pub(super) const SENDS_ON: &str = "forward_frames";
+/// Program that changes the headers, and gives the frame to the socket of its queue, with the place of its exit.
+pub(super) const TAKES: &str = "take_frames_to_forward";
 
 /// Reasons of [`PASSED`] that the program has; the last is the engine's.
 const REASONS: usize = PASSED.len() - 1;
 
-/// What became of the frames that came to the interface.
+/// What became of the frames of an interface that the program sent on or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// Sent on or taken.
+pub(super) struct Done {
+    /// Handed to their exits.
     pub(super) forwarded: u64,
-    /// Left to the kernel, in the order of [`PASSED`].
-    passed: [u64; REASONS],
+    /// Given back to the kernel: their exit was gone.
+    pub(super) given_back: u64,
+    /// Lost, by place.
+    pub(super) lost: Lost,
 }
 
-impl Seen {
-    /// All of them.
-    pub(super) fn frames(&self) -> u64 {
-        self.forwarded + self.passed.iter().sum::<u64>()
-    }
-
-    /// Those left to the kernel, in the order of [`PASSED`], with those that the engine gave back.
-    pub(super) fn passed(&self, given_back: u64) -> [u64; PASSED.len()] {
-        let mut passed = [given_back; PASSED.len()];
-        passed[..REASONS].copy_from_slice(&self.passed);
-        passed
+impl Done {
+    pub(super) fn add(&mut self, more: &Done) {
+        self.forwarded += more.forwarded;
+        self.given_back += more.given_back;
+        self.lost.add(&more.lost);
     }
 }
+
+/// The next hops of one program, each with the kernel's clock tick in which it was last one.
+pub(super) type NextHops = HashMap<MapData, NextHop, u64>;
 
 /// The program.
 pub(super) struct Classifier {
-    program: Program,
+    pub(super) program: Program,
     places: HashMap<MapData, u32, u32>,
-    sockets: XskMap<MapData>,
-    frames: PerCpuArray<MapData, u64>,
-    next_hops: Option<NextHops>,
 }
 
 impl Classifier {
     /// Loads the program of an interface. Of `exits`, by interface index, it forwards to none until it is told to, and
-    /// is attached.
+    /// is attached. Also returns what it notes of those to whom frames go.
     ///
     /// # Errors
     /// Without the privileges for BPF.
     pub(super) fn load(
         interface: &Interface,
-        verdict: Verdict,
+        name: &'static str,
         exits: &[u32],
-    ) -> Result<Self, EngineError> {
+    ) -> Result<(Self, NextHops), EngineError> {
         let object = aya::include_bytes_aligned!("../../bpf/xdp_forward.bpf.o");
-        let constants = [("OWN_ADDRESS", as_number(interface.mac))];
-        let mut program = Program::load(&interface.name, object, verdict.program(), &constants)?;
+        // A hardware address as the program compares it: its six bytes, and two of zero.
+        let [a, b, c, d, e, f] = interface.mac.0;
+        let address = u64::from_ne_bytes([a, b, c, d, e, f, 0, 0]);
+        let constants = [("OWN_ADDRESS", address)];
+        let mut program = Program::load(&interface.name, object, name, &constants)?;
         let mut of_places: DevMap<MapData> = program.map("EXITS")?;
         for (place, ifindex) in exits.iter().enumerate() {
-            let set = of_places.set(place as u32, *ifindex, None, 0);
-            set.map_err(|error| program.refused(&error))?;
+            program.told(of_places.set(place as u32, *ifindex, None, 0))?;
         }
-        Ok(Classifier {
-            places: program.map("PLACES")?,
-            sockets: program.map("SOCKETS")?,
-            frames: program.map("FRAMES")?,
-            next_hops: Some(program.map("NEXT_HOPS")?),
-            program,
-        })
+        let (places, next_hops) = (program.map("PLACES")?, program.map("NEXT_HOPS")?);
+        Ok((Classifier { program, places }, next_hops))
     }
 
     /// Forwards to the exit of a place from now on, or no longer.
@@ -102,47 +78,19 @@ impl Classifier {
     ) -> Result<(), EngineError> {
         if takes {
             let inserted = self.places.insert(ifindex, place as u32, 0);
-            return inserted.map_err(|error| self.program.refused(&error));
+            return self.program.told(inserted);
         }
         // It may have had no place.
         let _ = self.places.remove(&ifindex);
         Ok(())
     }
 
-    /// Takes what it notes of those to whom frames go.
-    pub(super) fn take_next_hops(&mut self) -> Option<NextHops> {
-        self.next_hops.take()
+    /// What became of all frames that came to the interface so far, of which `done` is known already.
+    pub(super) fn account(&self, done: &Done) -> Result<ForwardAccount, EngineError> {
+        let [taken, passed @ ..] = self.program.frames::<{ REASONS + 1 }>()?;
+        let frames = taken + passed.iter().sum::<u64>();
+        let mut fates = [done.given_back; PASSED.len()];
+        fates[..REASONS].copy_from_slice(&passed);
+        Ok(ForwardAccount::of(frames, done.forwarded, fates, done.lost))
     }
-
-    /// Gives the frames of a queue to a socket.
-    pub(super) fn serve(&mut self, queue: u32, socket: &XdpSocket) -> Result<(), EngineError> {
-        let fd = socket.as_fd().as_raw_fd();
-        let outcome = self.sockets.set(queue, fd, 0);
-        outcome.map_err(|error| self.program.refused(&error))
-    }
-
-    /// Attaches the program.
-    ///
-    /// # Errors
-    /// When the interface has an XDP program.
-    pub(super) fn attach(&mut self, interface: &Interface) -> Result<AttachMode, EngineError> {
-        self.program.attach(interface.ifindex)
-    }
-
-    /// Takes the program off the interface; its counters stay.
-    pub(super) fn detach(&mut self) {
-        self.program.detach();
-    }
-
-    /// What became of all frames so far.
-    pub(super) fn seen(&self) -> Result<Seen, EngineError> {
-        let [forwarded, passed @ ..] = self.program.sums::<{ REASONS + 1 }>(&self.frames)?;
-        Ok(Seen { forwarded, passed })
-    }
-}
-
-/// A hardware address as the program compares it: its six bytes, and two of zero.
-fn as_number(mac: Mac) -> u64 {
-    let [a, b, c, d, e, f] = mac.0;
-    u64::from_ne_bytes([a, b, c, d, e, f, 0, 0])
 }

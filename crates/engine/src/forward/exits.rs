@@ -11,14 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netlink_socket2::NetlinkSocket;
-use nicpoll_sys::link::LinkState;
+use nicpoll_sys::link::{Link, LinkState};
+use nicpoll_sys::packet::Transmit;
 use nicpoll_sys::tap::Tap;
 use nicpoll_sys::xdp::{XdpSendHalf, XdpSocket};
 use nicpoll_wire::frame::{ETHERNET_BYTES, Mac};
 
 use crate::device::interface::Interface;
-use crate::device::port::{AnyPort, PacketInput, QueuePort};
+use crate::device::port::{AnyPort, PacketInput};
 use crate::device::xdp::XdpQueue;
+use crate::forward::classifier::Done;
 
 /// Where the type is in a frame, and the exit's place in its stead.
 const TYPE_AT: usize = 12;
@@ -148,7 +150,7 @@ impl Exits {
     ) -> Sent {
         let (mut written, mut refused) = (0, 0);
         if let Some(mut queue) = self.queue(place, queue) {
-            let refused_before = queue.sent().refused;
+            let refused_before = queue.refused().unwrap_or(0);
             // When the exit is down, what was written waits in its ring.
             let outcome = queue.transmit(frames as u32, |memory| {
                 let length = fill(memory);
@@ -159,7 +161,7 @@ impl Exits {
                 // Until its port finds it up again.
                 self.note_link(place, false);
             }
-            refused = (queue.sent().refused - refused_before).min(written);
+            refused = (queue.refused().unwrap_or(0) - refused_before).min(written);
         }
         Sent {
             taken: written - refused,
@@ -233,19 +235,6 @@ impl Leftovers {
     }
 }
 
-/// What became of the frames of a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Routed {
-    /// Handed to their exits.
-    pub(super) forwarded: u64,
-    /// Given back to the kernel: their exit was gone.
-    pub(super) given_back: u64,
-    /// Their exit was gone, and the kernel did not take them back.
-    pub(super) exit_refused: u64,
-    /// Their exit had no room.
-    pub(super) exit_full: u64,
-}
-
 /// A frame that is to leave.
 #[derive(Clone, Copy)]
 struct Staged {
@@ -293,42 +282,32 @@ pub(super) struct Ways {
 /// Where the frames of a receive queue go.
 pub(super) struct Router {
     /// Its interface, by its place.
-    interface: usize,
+    pub(super) interface: usize,
     /// Its number at the interface.
     number: usize,
     ways: Arc<Ways>,
     batch: Batch,
     memory: Vec<u8>,
-    routed: Routed,
+    /// What became of its frames once they were received.
+    pub(super) done: Done,
 }
 
 impl Router {
-    /// The port of a queue of an interface, both by their numbers.
-    pub(super) fn port(
-        socket: XdpSocket,
-        interface: usize,
-        number: usize,
-        ways: Arc<Ways>,
-    ) -> AnyPort<Self> {
-        let router = Router {
+    /// Of a queue of an interface, both by their numbers.
+    pub(super) fn new(interface: usize, number: usize, ways: Arc<Ways>) -> Self {
+        Router {
             interface,
             number,
             ways,
             batch: Batch::default(),
             memory: Vec::new(),
-            routed: Routed::default(),
-        };
-        Box::new(QueuePort::new(XdpQueue::new(socket), router))
+            done: Done::default(),
+        }
     }
 
-    /// Its interface, by its place.
-    pub(super) fn interface(&self) -> usize {
-        self.interface
-    }
-
-    /// What became of its frames.
-    pub(super) fn routed(&self) -> Routed {
-        self.routed
+    /// The port of the queue.
+    pub(super) fn port(self, socket: XdpSocket, link: Link) -> AnyPort<Self> {
+        Box::new(XdpQueue::port(socket, link, self))
     }
 
     fn send(&mut self) {
@@ -341,8 +320,8 @@ impl Router {
             let sent = self.ways.exits.send(exit, self.number, wanted, |memory| {
                 write_to_send(frames.next()?, memory)
             });
-            self.routed.forwarded += sent.taken;
-            self.routed.exit_full += sent.full;
+            self.done.forwarded += sent.taken;
+            self.done.lost.exit_full += sent.full;
         }
         self.batch.clear();
     }
@@ -360,9 +339,9 @@ impl PacketInput for Router {
         match (exit, &self.ways.leftovers) {
             (Some(exit), _) => self.batch.add(frame, exit),
             (None, Some(leftovers)) if leftovers.give_back(frame, &mut self.memory) => {
-                self.routed.given_back += 1;
+                self.done.given_back += 1;
             }
-            (None, _) => self.routed.exit_refused += 1,
+            (None, _) => self.done.lost.exit_refused += 1,
         }
     }
 

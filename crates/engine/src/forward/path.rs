@@ -7,33 +7,29 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use aya::maps::{HashMap as BpfHashMap, MapData};
 use netlink_bindings::rt_neigh::{self, Ndmsg, NudState};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::engine::{EngineFacts, ForwardAccount, PollingOfCpu, SinkVariable};
+use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
+use nicpoll_model::engine::SinkVariable;
 use nicpoll_sys::bpf_maps::NextHop;
 
+use crate::background::Background;
 use crate::device::interface::ask;
 use crate::error::EngineError;
+use crate::forward::classifier::{Classifier, Done, NextHops};
 
 /// How frames get from one interface to another.
 pub(super) trait Path {
-    /// Where the XDP program of each interface runs.
-    fn program_modes(&self) -> Vec<&'static str>;
+    /// What became until now of the frames of each interface that its program sent on or took.
+    fn done(&self) -> Result<Vec<Done>, EngineError>;
 
-    /// Where the frames of each interface ended until now.
-    fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError>;
-
-    /// Adapts to interfaces that changed.
-    fn look_around(&mut self) -> Result<(), EngineError>;
-
-    /// Stops to take frames, and lets those on their way come to their ends.
-    fn stop(&mut self);
+    /// Has the programs adapt to interfaces that changed.
+    fn look_around(&mut self, _classifiers: &mut [Classifier]) -> Result<(), EngineError> {
+        Ok(())
+    }
 
     /// How the engine runs; `None` where there is none.
     fn engine(&self) -> Option<EngineFacts> {
@@ -45,8 +41,8 @@ pub(super) trait Path {
         Vec::new()
     }
 
-    /// What else is to be told once it has stopped.
-    fn end(&self) -> PathEnd {
+    /// Ends the engine, if there is one, and says what else is to be told.
+    fn end(&mut self) -> PathEnd {
         PathEnd::default()
     }
 }
@@ -61,64 +57,39 @@ pub(super) struct PathEnd {
     pub(super) polling_by_cpu: Vec<PollingOfCpu>,
 }
 
+/// A path that forwards.
+pub(super) struct Started {
+    pub(super) path: Box<dyn Path>,
+    /// The program of each interface, attached.
+    pub(super) classifiers: Vec<Classifier>,
+    pub(super) _freshness: Background,
+}
+
 /// A stale neighbour stays usable for a minute at least (`gc_stale_time`).
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const AF_INET: u32 = 2;
 
-/// The next hops of one program, each with the kernel's clock tick in which it was last one.
-pub(super) type NextHops = BpfHashMap<MapData, NextHop, u64>;
-
 /// A next hop: the exit by its interface index, and the neighbour.
 type Neighbour = (u32, IpAddr);
 
-/// Looks after the neighbours until it is dropped.
-pub(super) struct Freshness {
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Freshness {
-    /// Looks after the neighbours of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// When no thread can be had.
-    pub(super) fn start(programs: Vec<NextHops>) -> Result<Self, EngineError> {
-        let ends = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&ends);
-        let thread = thread::Builder::new()
-            .name(String::from("nicpoll-neighbours"))
-            .spawn(move || {
-                let mut socket = NetlinkSocket::new();
-                let mut known: Vec<HashMap<NextHop, u64>> = vec![HashMap::new(); programs.len()];
-                while !is_over.load(Ordering::Relaxed) {
-                    let mut in_use = HashSet::new();
-                    for (program, known) in programs.iter().zip(&mut known) {
-                        in_use.extend(in_use_since(program.iter().filter_map(Result::ok), known));
-                    }
-                    // What cannot be asked for now is at the next look.
-                    let _ = ask_for_stale(&mut socket, &in_use);
-                    thread::park_timeout(LOOK_EVERY);
-                }
-            });
-        let thread = thread.map_err(|source| EngineError::Thread {
-            doing: String::from("starting to look after neighbours"),
-            source,
-        })?;
-        Ok(Freshness {
-            ends,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Freshness {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
+/// Looks after the neighbours of the calling thread's network namespace until the result is dropped.
+///
+/// # Errors
+/// When no thread can be had.
+pub(super) fn keep_fresh(programs: Vec<NextHops>) -> Result<Background, EngineError> {
+    let mut netlink = NetlinkSocket::new();
+    let mut known: Vec<HashMap<NextHop, u64>> = vec![HashMap::new(); programs.len()];
+    let look = move || {
+        let mut in_use = HashSet::new();
+        for (program, known) in programs.iter().zip(&mut known) {
+            in_use.extend(in_use_since(program.iter().filter_map(Result::ok), known));
         }
-    }
+        // What cannot be asked for now is at the next look.
+        let _ = ask_for_stale(&mut netlink, &in_use);
+        thread::park_timeout(LOOK_EVERY);
+    };
+    Background::start("nicpoll-neighbours", look)
+        .map_err(|source| EngineError::io("starting to look after neighbours", &source))
 }
 
 /// Those to whom something was sent since `before`, which becomes what is known now.

@@ -2,23 +2,20 @@
 //! kernel's tracepoints say what became of redirected frames.
 
 use std::collections::BTreeMap;
-use std::thread;
-use std::time::Duration;
 
 use aya::maps::{MapData, PerCpuHashMap, PerCpuValues};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::engine::{ForwardAccount, Lost};
 use nicpoll_sys::bpf_maps::{Passage, Way};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;
 
 use crate::device::interface::{Interface, takes_redirected};
-use crate::device::xdp::refusal;
+use crate::device::xdp::{map, told};
 use crate::error::EngineError;
-use crate::forward::classifier::{Classifier, Seen, Verdict};
-use crate::forward::path::{Freshness, Path};
+use crate::forward::classifier::{Classifier, Done, SENDS_ON};
+use crate::forward::path::{Path, Started, keep_fresh};
 
 /// Each program of the object, with its tracepoint.
 const PROGRAMS: [(&str, &str); 2] = [
@@ -28,85 +25,79 @@ const PROGRAMS: [(&str, &str); 2] = [
 /// No interface has this index: frames that came to none.
 const NOWHERE: u32 = 0;
 
-/// What became of the frames that were redirected away from one interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Left {
-    /// Handed to the driver of the exit.
-    pub(super) sent: u64,
-    /// The exit's driver had no room for them.
-    pub(super) lost_at_exit: u64,
-    /// The exit took none.
-    pub(super) refused: u64,
-}
-
-/// Counts until it is dropped.
-pub(super) struct Passages {
+/// Counts what the programs at all interfaces redirect.
+struct XdpPath {
     // The programs stay attached as long as this lives.
     _programs: Ebpf,
     ways: PerCpuHashMap<MapData, Way, Passage>,
-    name: String,
+    names: String,
+    indices: Vec<u32>,
+    socket: NetlinkSocket,
+    /// By interface index: whether it takes frames.
+    exits: BTreeMap<u32, bool>,
 }
 
-impl Passages {
-    /// Counts what goes from each of these interfaces to each, in the network namespace of that inode number.
+/// Attaches the programs.
+///
+/// # Errors
+/// When an interface has a program of somebody else's, or its driver runs none.
+pub(super) fn start(interfaces: &[Interface]) -> Result<Started, EngineError> {
+    let path = XdpPath::between(interfaces)?;
+    let (mut classifiers, mut all_next_hops) = (Vec::new(), Vec::new());
+    for interface in interfaces {
+        let (classifier, next_hops) = Classifier::load(interface, SENDS_ON, &path.indices)?;
+        classifiers.push(classifier);
+        all_next_hops.push(next_hops);
+    }
+    let freshness = keep_fresh(all_next_hops)?;
+    for (interface, classifier) in interfaces.iter().zip(&mut classifiers) {
+        if classifier.program.attach(interface.ifindex)? == AttachMode::Generic {
+            return Err(EngineError::NoDriverProgram(interface.name.clone()));
+        }
+    }
+    Ok(Started {
+        path: Box::new(path),
+        classifiers,
+        _freshness: freshness,
+    })
+}
+
+impl XdpPath {
+    /// Counts what goes from each of these interfaces to each, in the network namespace of the calling thread.
     ///
     /// # Errors
     /// Without the privileges for BPF, and where the kernel does not describe its types.
-    pub(super) fn between(
-        interfaces: &[(u32, String)],
-        netns_inode: u32,
-    ) -> Result<Self, EngineError> {
-        let names: Vec<&str> = interfaces.iter().map(|(_, name)| name.as_str()).collect();
-        let name = names.join(", ");
-        let refused = |error: &(dyn std::error::Error + 'static)| refusal(&name, error);
+    fn between(interfaces: &[Interface]) -> Result<Self, EngineError> {
+        let names: Vec<&str> = interfaces.iter().map(|it| it.name.as_str()).collect();
+        let (names, indices) = (names.join(", "), interfaces.iter().map(|it| it.ifindex));
+        let namespace = NetNamespace::current()
+            .map_err(|source| EngineError::io("asking for the network namespace", &source))?;
         let object = aya::include_bytes_aligned!("../../bpf/xdp_exits.bpf.o");
-        let btf = Btf::from_sys_fs().map_err(|error| refused(&error))?;
+        let btf = told(&names, Btf::from_sys_fs())?;
         let mut loader = EbpfLoader::new();
-        loader.override_global("NETNS", &netns_inode, true);
-        let mut ebpf = loader.load(object).map_err(|error| refused(&error))?;
-        let map = ebpf.take_map("WAYS").ok_or_else(|| EngineError::Program {
-            interface: name.clone(),
-            why: String::from("it has no map WAYS"),
-        })?;
-        let mut ways: PerCpuHashMap<_, Way, Passage> = map
-            .try_into()
-            .map_err(|e: aya::maps::MapError| refused(&e))?;
-        let cpus = aya::util::nr_cpus().map_err(|(_, error)| refused(&error))?;
-        let exits = || interfaces.iter().map(|(ifindex, _)| *ifindex);
-        for from in exits() {
-            for to in exits().chain([NOWHERE]) {
+        let netns = namespace.inode() as u32;
+        loader.override_global("NETNS", &netns, true);
+        let mut ebpf = told(&names, loader.load(object))?;
+        let mut ways: PerCpuHashMap<_, Way, Passage> = map(&mut ebpf, &names, "WAYS")?;
+        let cpus = told(&names, aya::util::nr_cpus().map_err(|(_, error)| error))?;
+        for from in indices.clone() {
+            for to in indices.clone().chain([NOWHERE]) {
                 let none = PerCpuValues::try_from(vec![Passage::default(); cpus]);
-                let none = none.map_err(|error| refused(&error))?;
-                let inserted = ways.insert(Way { from, to }, none, 0);
-                inserted.map_err(|error| refused(&error))?;
+                let inserted = ways.insert(Way { from, to }, told(&names, none)?, 0);
+                told(&names, inserted)?;
             }
         }
         for (program, tracepoint) in PROGRAMS {
-            attach(&mut ebpf, program, tracepoint, &btf).map_err(|error| refused(&error))?;
+            told(&names, attach(&mut ebpf, program, tracepoint, &btf))?;
         }
-        Ok(Passages {
+        Ok(XdpPath {
             _programs: ebpf,
             ways,
-            name,
+            names,
+            indices: indices.collect(),
+            socket: NetlinkSocket::new(),
+            exits: BTreeMap::new(),
         })
-    }
-
-    /// What became of all frames so far, by the interface that they came to.
-    pub(super) fn left(&self) -> Result<BTreeMap<u32, Left>, EngineError> {
-        let mut left: BTreeMap<u32, Left> = BTreeMap::new();
-        for entry in self.ways.iter() {
-            let (way, by_cpu) = entry.map_err(|error| refusal(&self.name, &error))?;
-            let left = left.entry(way.from).or_default();
-            for passage in by_cpu.iter() {
-                left.sent += passage.sent_frames;
-                if way.to == NOWHERE {
-                    left.refused += passage.lost_frames;
-                } else {
-                    left.lost_at_exit += passage.lost_frames;
-                }
-            }
-        }
-        Ok(left)
     }
 }
 
@@ -123,112 +114,38 @@ fn attach(
     Ok(())
 }
 
-/// How often it is looked whether all frames have left at the end, and the pause between.
-const DRAIN_LOOKS: u32 = 20;
-const DRAIN_PAUSE: Duration = Duration::from_millis(5);
-
-/// The programs at all interfaces.
-pub(super) struct XdpPath {
-    // Declared first: the programs leave before those that count what they do.
-    classifiers: Vec<(Interface, Classifier)>,
-    passages: Passages,
-    socket: NetlinkSocket,
-    _freshness: Freshness,
-    /// By interface index: whether it takes frames.
-    exits: BTreeMap<u32, bool>,
-}
-
-impl XdpPath {
-    /// Attaches the programs.
-    ///
-    /// # Errors
-    /// When an interface has a program of somebody else's, or its driver runs none.
-    pub(super) fn start(interfaces: &[Interface]) -> Result<Self, EngineError> {
-        let names = interfaces.iter();
-        let names: Vec<_> = names.map(|i| (i.ifindex, i.name.clone())).collect();
-        let namespace = NetNamespace::current().map_err(|source| EngineError::Thread {
-            doing: String::from("asking for the network namespace"),
-            source,
-        })?;
-        let passages = Passages::between(&names, namespace.inode() as u32)?;
-        let indices: Vec<u32> = names.iter().map(|(ifindex, _)| *ifindex).collect();
-        let (mut classifiers, mut next_hops) = (Vec::new(), Vec::new());
-        for interface in interfaces {
-            let mut classifier = Classifier::load(interface, Verdict::SendOn, &indices)?;
-            next_hops.extend(classifier.take_next_hops());
-            classifiers.push((interface.clone(), classifier));
-        }
-        let mut path = XdpPath {
-            classifiers,
-            passages,
-            socket: NetlinkSocket::new(),
-            _freshness: Freshness::start(next_hops)?,
-            exits: BTreeMap::new(),
-        };
-        for (interface, classifier) in &mut path.classifiers {
-            if classifier.attach(interface)? == AttachMode::Generic {
-                return Err(EngineError::NoDriverProgram {
-                    interface: interface.name.clone(),
-                });
+impl Path for XdpPath {
+    fn done(&self) -> Result<Vec<Done>, EngineError> {
+        let mut done = vec![Done::default(); self.indices.len()];
+        for entry in self.ways.iter() {
+            let (way, by_cpu) = told(&self.names, entry)?;
+            let place = self.indices.iter().position(|from| *from == way.from);
+            let Some(done) = place.map(|place| &mut done[place]) else {
+                continue;
+            };
+            for passage in by_cpu.iter() {
+                done.forwarded += passage.sent_frames;
+                // The exit took none, or its driver had no room for them.
+                match way.to {
+                    NOWHERE => done.lost.exit_refused += passage.lost_frames,
+                    _ => done.lost.exit_full += passage.lost_frames,
+                }
             }
         }
-        // Last: a veth takes frames once the other end has its program, which may be one of these.
-        path.look_around()?;
-        Ok(path)
-    }
-}
-
-impl Path for XdpPath {
-    fn program_modes(&self) -> Vec<&'static str> {
-        vec!["driver"; self.classifiers.len()]
+        Ok(done)
     }
 
-    fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError> {
-        // What has left was seen before.
-        let left = self.passages.left()?;
-        let classifiers = self.classifiers.iter();
-        classifiers
-            .map(|(interface, classifier)| {
-                let left = left.get(&interface.ifindex).copied().unwrap_or_default();
-                Ok(account(&classifier.seen()?, left))
-            })
-            .collect()
-    }
-
-    fn look_around(&mut self) -> Result<(), EngineError> {
-        let indices: Vec<u32> = self.classifiers.iter().map(|(i, _)| i.ifindex).collect();
-        for (place, ifindex) in indices.into_iter().enumerate() {
+    fn look_around(&mut self, classifiers: &mut [Classifier]) -> Result<(), EngineError> {
+        for (place, ifindex) in self.indices.iter().copied().enumerate() {
             // Where the kernel does not say, what an exit does not take is counted as lost.
             let takes = takes_redirected(&mut self.socket, ifindex).unwrap_or(true);
             if self.exits.insert(ifindex, takes) == Some(takes) {
                 continue;
             }
-            for (_, classifier) in &mut self.classifiers {
+            for classifier in &mut *classifiers {
                 classifier.set_exit((place, ifindex), takes)?;
             }
         }
         Ok(())
     }
-
-    fn stop(&mut self) {
-        for (_, classifier) in &mut self.classifiers {
-            classifier.detach();
-        }
-        for _ in 0..DRAIN_LOOKS {
-            let accounts = self.accounts().unwrap_or_default();
-            if accounts.iter().all(|account| account.residual_packets == 0) {
-                return;
-            }
-            thread::sleep(DRAIN_PAUSE);
-        }
-    }
-}
-
-fn account(seen: &Seen, left: Left) -> ForwardAccount {
-    let lost = Lost {
-        exit_refused: left.refused,
-        exit_full: left.lost_at_exit,
-        ..Lost::default()
-    };
-    ForwardAccount::of(seen.frames(), left.sent, seen.passed(0), lost)
 }

@@ -1,7 +1,8 @@
 //! The clocks that the engine reads, in ns, and CPU time spent on purpose.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 use rustix::thread::clock_nanosleep_absolute;
@@ -26,6 +27,19 @@ pub(crate) fn sleep_until(ns: u64) {
         tv_nsec: (ns % NS_PER_SECOND) as _,
     };
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
+}
+
+/// The pause between two looks at what comes to its end.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Looks so often, with pauses, whether something has come to its end.
+pub(crate) fn await_end(looks: u32, mut is_at_end: impl FnMut() -> bool) {
+    for _ in 0..looks {
+        if is_at_end() {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 fn ns_of(clock: ClockId) -> u64 {

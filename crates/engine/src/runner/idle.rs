@@ -50,16 +50,41 @@ const ENGINE_PRIORITY: u32 = 3;
 /// Nobody has given the priority up.
 const NOT_RESTING: u64 = 0;
 
-/// Makes the calling thread the engine's.
-pub(crate) fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
+/// Starts a thread that is bound to `cpu`, and does its work scheduled as `wanted`, or as an ordinary program without the
+/// privilege for that.
+///
+/// # Errors
+/// When the CPU cannot be had.
+pub(crate) fn start_on<T: Send + 'static>(
+    name: &str,
+    cpu: u32,
+    wanted: Scheduling,
+    work: impl FnOnce(Scheduling) -> T + Send + 'static,
+) -> io::Result<(JoinHandle<T>, Scheduling)> {
+    let (ready, prepared) = mpsc::channel();
+    let thread = thread::Builder::new().name(String::from(name));
+    let thread = thread.spawn(move || {
+        let prepared = prepare(cpu, wanted);
+        let scheduling = *prepared.as_ref().unwrap_or(&Scheduling::Fair);
+        let _ = ready.send(prepared);
+        work(scheduling)
+    })?;
+    let scheduling = prepared.recv().map_err(io::Error::other).flatten()?;
+    Ok((thread, scheduling))
+}
+
+fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
     schedule::pin(cpu)?;
     // A timer may be late by 50 us otherwise; the least that can be asked is 1 ns.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;
-    let thread = gettid().as_raw_nonzero().get().unsigned_abs();
-    Ok(match schedule::set_policy(thread, wanted.policy()) {
+    Ok(match schedule::set_policy(own_thread(), wanted.policy()) {
         Ok(()) => wanted,
         Err(_) => Scheduling::Fair,
     })
+}
+
+fn own_thread() -> u32 {
+    gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// How idle polling leaves ordinary programs their share.
@@ -102,7 +127,7 @@ pub(crate) struct Rest {
 impl Rest {
     /// For the calling thread, which is bound to a CPU and has the real-time policy `before`.
     pub(crate) fn of_caller(before: Policy) -> io::Result<Self> {
-        let thread = gettid().as_raw_nonzero().get().unsigned_abs();
+        let thread = own_thread();
         let resting_until = Arc::new(AtomicU64::new(NOT_RESTING));
         let (alarms, alarm) = mpsc::channel::<u64>();
         let until = Arc::clone(&resting_until);

@@ -17,6 +17,7 @@ use nicpoll_core::{
     Command, Controller, DeviceId, Errno, HZ_MAX, Knob, POLL_LIST_LEN, Pass, Poller, StormDetector,
     Time,
 };
+use nicpoll_model::engine::{SinkCounts, SinkEvents};
 use nicpoll_sys::link::LinkState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -134,23 +135,25 @@ impl<I> PortRunner<I> {
     /// # Errors
     /// When `hz` is out of range or there are more ports than a poller takes.
     pub fn new(settings: RunnerSettings, ports: Vec<AnyPort<I>>) -> Result<Self, EngineError> {
-        let refused =
-            |what: String, range| move |errno: Errno| EngineError::Setting { what, errno, range };
-        let mut poller = Poller::new(settings.hz).map_err(refused(
-            format!("{} ticks a second", settings.hz),
-            "1 to 1000000 are possible",
-        ))?;
+        let (hz, queues) = (settings.hz, ports.len());
         debug_assert_eq!(HZ_MAX, 1_000_000);
+        let mut poller = Poller::new(hz).map_err(|errno| {
+            EngineError::Usage(format!(
+                "{hz} ticks a second: {errno}: 1 to 1000000 are possible"
+            ))
+        })?;
         poller.set_controller(settings.controller);
-        if ports.len() > POLL_LIST_LEN {
-            let too_many = refused(format!("{} queues", ports.len()), "128 are the most");
-            return Err(too_many(Errno::Enomem));
+        if queues > POLL_LIST_LEN {
+            let errno = Errno::Enomem;
+            return Err(EngineError::Usage(format!(
+                "{queues} queues: {errno}: 128 are the most"
+            )));
         }
-        let period_ns = NS_PER_SECOND / u64::from(settings.hz);
+        let period_ns = NS_PER_SECOND / u64::from(hz);
         Ok(PortRunner {
             poller,
-            pending: vec![false; ports.len()],
-            storms: vec![StormDetector::new(settings.storm_threshold, settings.hz); ports.len()],
+            pending: vec![false; queues],
+            storms: vec![StormDetector::new(settings.storm_threshold, hz); queues],
             ports,
             settings,
             tallies: Tallies::default(),
@@ -161,7 +164,7 @@ impl<I> PortRunner<I> {
             cycle_began_ns: 0,
             packets_before_cycle: 0,
             chunk_ended_ns: 0,
-            charges: Charges::at(settings.hz),
+            charges: Charges::at(hz),
             idle_polling: IdlePolling::ShareCheck,
             rest: None,
             scheduling: Scheduling::Fair,
@@ -211,8 +214,8 @@ impl<I> PortRunner<I> {
 
     /// Takes note of the CPU time of the calling thread, which is the runner's.
     pub(crate) fn note_cpu_time(&mut self) {
-        self.tallies.cpu_ns = own_cpu_ns();
-        self.tallies.kernel_ns = self.charges.kernel_charged_ns();
+        self.tallies.counts.cpu_ns = own_cpu_ns();
+        self.tallies.counts.kernel_ns = self.charges.kernel_charged_ns();
     }
 
     /// Begins on the calling thread, which is scheduled like that: the clock ticks from now on.
@@ -269,7 +272,7 @@ impl<I> PortRunner<I> {
             return false;
         };
         let waiting = self.ports.iter().map(|port| u64::from(port.waiting()));
-        if waiting.sum::<u64>() > self.tallies.packets - self.packets_before_cycle {
+        if waiting.sum::<u64>() > self.tallies.counts.received_packets - self.packets_before_cycle {
             return false;
         }
         let least_end_ns = self.chunk_ended_ns + share_ns / KERNEL_LEAST_DIVISOR;
@@ -316,7 +319,7 @@ impl<I> PortRunner<I> {
             };
             self.poll_port(index, command, BUDGET);
             let storm = &mut self.storms[index];
-            if matches!(storm.pass(self.tallies.ticks), Pass::Throttle { .. }) {
+            if matches!(storm.pass(self.tallies.events.ticks), Pass::Throttle { .. }) {
                 is_throttled = true;
             }
             self.pending[index] = self.ports[index].waiting() > 0;
@@ -325,7 +328,7 @@ impl<I> PortRunner<I> {
             }
         }
         if is_throttled {
-            self.tallies.throttled += 1;
+            self.tallies.counts.throttled_passes += 1;
             self.rest_until(self.next_tick_ns.max(now_ns));
         }
     }
@@ -355,7 +358,10 @@ impl<I> PortRunner<I> {
         if self.is_scheduled {
             return;
         }
-        let (packets, ticks) = (self.tallies.packets, self.tallies.ticks);
+        let (packets, ticks) = (
+            self.tallies.counts.received_packets,
+            self.tallies.events.ticks,
+        );
         let (packets_before, ticks_before) = self.observed;
         if ticks == ticks_before {
             return;
@@ -365,7 +371,7 @@ impl<I> PortRunner<I> {
             .adapt
             .observe(ticks - ticks_before, packets - packets_before)
         {
-            self.tallies.changes += 1;
+            self.tallies.events.discipline_switches += 1;
             self.set_polling(self.adapt.is_polling());
         }
     }
@@ -395,7 +401,7 @@ impl<I> PortRunner<I> {
         while self.next_tick_ns <= now_ns {
             schedules |= self.poller.hardclock(Time::from_ns(self.next_tick_ns));
             self.next_tick_ns += self.period_ns;
-            self.tallies.ticks += 1;
+            self.tallies.events.ticks += 1;
         }
         schedules
     }
@@ -404,7 +410,7 @@ impl<I> PortRunner<I> {
     fn pass_ticks(&mut self, now_ns: u64) {
         if self.next_tick_ns <= now_ns {
             let ticks = (now_ns - self.next_tick_ns) / self.period_ns + 1;
-            self.tallies.ticks += ticks;
+            self.tallies.events.ticks += ticks;
             self.next_tick_ns += ticks * self.period_ns;
         }
     }
@@ -414,7 +420,7 @@ impl<I> PortRunner<I> {
     fn chunk(&mut self, began_ns: u64) {
         if self.poller.read(Knob::ResidualBurst) == 0 {
             self.cycle_began_ns = began_ns;
-            self.packets_before_cycle = self.tallies.packets;
+            self.packets_before_cycle = self.tallies.counts.received_packets;
             let charge_ns = self.charges.begin(self.share_ns());
             self.poller.charge(charge_ns);
         }
@@ -513,7 +519,7 @@ impl<I> PortRunner<I> {
                 self.next_status_ns = 0;
             }
         }
-        self.tallies.wake_ups += u64::from(is_woken);
+        self.tallies.counts.wake_up_events += u64::from(is_woken);
     }
 
     /// Sleeps until the clock ticks at `ns`.
@@ -542,35 +548,20 @@ fn counted<I>(
 }
 
 /// What a runner counted of its own work since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tallies {
-    /// Ticks that the core was told of, or that passed without one.
-    pub ticks: u64,
-    /// Times that a port was asked for packets.
-    pub polls: u64,
-    /// Of those, how many found none.
-    pub empty_polls: u64,
-    /// Packets that polls moved.
-    pub packets: u64,
-    /// Times that arrivals woke the thread.
-    pub wake_ups: u64,
-    /// Times that a storm was throttled.
-    pub throttled: u64,
-    /// Changes between interrupts and polling.
-    pub changes: u64,
-    /// CPU time of the thread in ns, as of the last request.
-    pub cpu_ns: u64,
-    /// CPU time in ns that the kernel took for the network on the engine's CPU between cycles, and that was charged to
-    /// them; `None` when nobody counts it.
-    pub kernel_ns: Option<u64>,
+    /// Its polls, what they brought, and CPU time as of the last request.
+    pub counts: SinkCounts,
+    /// Its ticks, and how often it changed between interrupts and polling.
+    pub events: SinkEvents,
 }
 
 impl Tallies {
     /// A port was asked, and moved so many packets.
     pub(crate) fn polled(&mut self, work: u32) {
-        self.polls += 1;
-        self.empty_polls += u64::from(work == 0);
-        self.packets += u64::from(work);
+        self.counts.polls += 1;
+        self.counts.empty_polls += u64::from(work == 0);
+        self.counts.received_packets += u64::from(work);
     }
 }
 

@@ -5,32 +5,31 @@
 
 pub mod check;
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nicpoll_core::Knob;
 use nicpoll_model::Origin;
 use nicpoll_model::engine::{
-    KernelSideFacts, SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkEvents, SinkFates,
-    SinkInterval, SinkStart, SinkVariable,
+    SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkEvents, SinkFates, SinkInterval, SinkStart,
+    SinkVariable,
 };
 
-use crate::application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
-use crate::device::port::{Intake, PacketInput};
-use crate::device::xdp::Take;
-use crate::device::{DeviceChoice, Opened, Reception};
+use crate::application::{
+    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back,
+};
+use crate::device::DeviceChoice;
+use crate::device::port::{Intake, PacketInput, Reception, Take};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
 use crate::knobs::{is_counter, over_all_cpus};
 use crate::names::Named;
 use crate::runner::PortRunner;
-use crate::runner::clock::{Work, now_ns};
+use crate::runner::clock::{Work, await_end, now_ns};
 use crate::sink::check::{CheckedStreams, PacketCheck};
 
-/// How often it is looked whether the rings are empty at the end, and the pause between.
+/// How often it is looked whether the rings are empty at the end.
 const DRAIN_LOOKS: u32 = 20;
-const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// What is received, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,10 +97,9 @@ pub struct Sink {
     intake: Box<dyn Intake>,
     // Put back last: taking the program off may take NAPI instances along.
     granted: Option<Box<dyn GrantedSetup>>,
-    cpus: Vec<u32>,
     start: SinkStart,
     began: Instant,
-    last: Look,
+    last: SinkInterval,
 }
 
 impl Sink {
@@ -127,32 +125,49 @@ impl Sink {
             frames: settings.frames,
         };
         let opened = settings.device.receive(&reception, Counter::of(settings))?;
-        let kernel_side = granted
-            .as_ref()
-            .map_or_else(KernelSideFacts::as_is, |granted| granted.facts());
-        let start = SinkStart {
-            kernel_side,
-            ..asked_for(settings, origin, &opened)
-        };
+        let queues = opened.ports.len() as u32;
         let engines = Engines::start(&settings.engine, opened.ports, helpers.accounts)?;
         let (knobs, knobs_refused) = engines.serve_knobs_where_allowed(interface)?;
-        let cpus: Vec<u32> = engines.iter().map(|(cpu, _)| cpu).collect();
+        let idle_polling = engines.ask(|runner| runner.idle_polling().name())?;
+        let engine = engines.facts(&settings.engine.runner);
         let start = SinkStart {
-            cpus: cpus.clone(),
-            idle_polling: idle_polling(&engines)?,
-            scheduling: String::from(engines.scheduling().name()),
+            schema: String::from(SINK_SCHEMA),
+            origin,
+            interface: interface.clone(),
+            device: String::from(opened.kind.name()),
+            refused_devices: opened.refused,
+            program_mode: opened.program_mode.map(|mode| String::from(mode.name())),
+            is_zero_copy: opened.is_zero_copy,
+            queues,
+            udp_ports: match take {
+                Take::Ports(ports) => Some(ports.iter().copied().collect()),
+                Take::AllUdp => None,
+            },
+            discipline: engine.discipline,
+            polled_side: String::from(match settings.kernel_side {
+                KernelSide::Polling => "user-and-kernel",
+                KernelSide::AsIs | KernelSide::Threaded => "user",
+            }),
+            kernel_side: facts_of(granted.as_deref()),
+            hz: engine.hz,
+            controller: engine.controller,
+            storm_threshold_passes: engine.storm_threshold_passes,
+            cpus: engine.cpus,
+            idle_polling: String::from(idle_polling.first().copied().unwrap_or("")),
+            scheduling: engine.scheduling,
+            work_ns: settings.work_ns,
+            check: settings.check.map(|check| String::from(check.name)),
+            other_end_changes: Vec::new(),
             knobs_refused,
-            ..start
         };
         Ok(Sink {
             knobs,
             engines,
             intake: opened.intake,
             granted,
-            cpus,
             start,
             began: Instant::now(),
-            last: Look::default(),
+            last: SinkInterval::default(),
         })
     }
 }
@@ -168,8 +183,8 @@ impl EngineApplication for Sink {
 
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {
         let engines = self.engines.ask(|runner| OfCpu::of(runner));
-        let now = Look::over(&engines?, self.intake.fates()?, self.began);
-        let interval = now.since(&self.last);
+        let now = look_over(&engines?, self.intake.fates()?, self.began);
+        let interval = since(&now, &self.last);
         self.last = now;
         Ok(interval)
     }
@@ -178,28 +193,17 @@ impl EngineApplication for Sink {
         // From here on nothing is taken, so that the account closes.
         let duration_seconds = self.began.elapsed().as_secs_f64();
         self.intake.stop();
-        for _ in 0..DRAIN_LOOKS {
+        await_end(DRAIN_LOOKS, || {
             let waiting = self.engines.ask(|runner| waiting(runner));
-            if waiting?.iter().sum::<u64>() == 0 {
-                break;
-            }
-            thread::sleep(DRAIN_PAUSE);
-        }
+            waiting.is_ok_and(|waiting| waiting.iter().sum::<u64>() == 0)
+        });
         let fates = self.intake.fates()?;
         drop(self.knobs);
         let runners = self.engines.end()?;
         drop(self.intake);
-        if let Some(granted) = self.granted {
-            let interface = self.start.interface.clone();
-            let side = self.start.kernel_side.name.clone();
-            granted.put_back().map_err(|source| EngineError::PutBack {
-                interface,
-                side,
-                source,
-            })?;
-        }
+        put_back(self.granted, &self.start.interface, &self.start.kernel_side)?;
         let engines: Vec<OfCpu> = runners.iter().map(OfCpu::of).collect();
-        let look = Look::over(&engines, fates, self.began);
+        let look = look_over(&engines, fates, self.began);
         let ports = || runners.iter().flat_map(PortRunner::ports);
         Ok(SinkEnd {
             duration_seconds,
@@ -215,48 +219,13 @@ impl EngineApplication for Sink {
                 .map(|outcome| String::from(outcome.name())),
             other_end_left: Vec::new(),
             polling: look.polling,
-            polling_by_cpu: polling_by_cpu(&self.cpus, &runners),
+            polling_by_cpu: polling_by_cpu(&self.start.cpus, &runners),
             ended_by_signal: signal,
         })
     }
 }
 
-/// What can be said before the engines run.
-fn asked_for<I>(settings: &SinkSettings, origin: Origin, opened: &Opened<I>) -> SinkStart {
-    let runner = settings.engine.runner;
-    SinkStart {
-        schema: String::from(SINK_SCHEMA),
-        origin,
-        interface: settings.interface.clone(),
-        device: String::from(opened.kind.name()),
-        refused_devices: opened.refused.clone(),
-        program_mode: opened.program_mode.map(|mode| String::from(mode.name())),
-        is_zero_copy: opened.is_zero_copy,
-        queues: opened.ports.len() as u32,
-        udp_ports: match &settings.take {
-            Take::Ports(ports) => Some(ports.iter().copied().collect()),
-            Take::AllUdp => None,
-        },
-        discipline: String::from(runner.drive.name()),
-        polled_side: String::from(match settings.kernel_side {
-            KernelSide::Polling => "user-and-kernel",
-            KernelSide::AsIs | KernelSide::Threaded => "user",
-        }),
-        kernel_side: KernelSideFacts::as_is(),
-        hz: runner.hz,
-        controller: String::from(runner.controller.name()),
-        storm_threshold_passes: runner.storm_threshold,
-        cpus: Vec::new(),
-        idle_polling: String::new(),
-        scheduling: String::new(),
-        work_ns: settings.work_ns,
-        check: settings.check.map(|check| String::from(check.name)),
-        other_end_changes: Vec::new(),
-        knobs_refused: None,
-    }
-}
-
-fn account_of(look: &Look, waiting_packets: u64) -> SinkAccount {
+fn account_of(look: &SinkInterval, waiting_packets: u64) -> SinkAccount {
     let (counts, fates) = (&look.counts, look.fates);
     let left = |packets: u64| i64::try_from(packets).unwrap_or(i64::MAX);
     let found = [
@@ -273,13 +242,6 @@ fn account_of(look: &Look, waiting_packets: u64) -> SinkAccount {
         waiting_packets,
         residual_packets: left(fates.taken_packets) - left(found.iter().sum()),
     }
-}
-
-fn idle_polling(engines: &Engines<Counter>) -> Result<String, EngineError> {
-    let asked = engines.ask(|runner| runner.idle_polling());
-    let asked = asked?;
-    let name = asked.first().map_or("", |idle_polling| idle_polling.name());
-    Ok(String::from(name))
 }
 
 fn waiting(runner: &PortRunner<Counter>) -> u64 {
@@ -299,15 +261,8 @@ struct OfCpu {
 impl OfCpu {
     fn of(runner: &PortRunner<Counter>) -> Self {
         let (tallies, ports) = (runner.tallies(), runner.ports());
-        let mut counts = SinkCounts {
-            polls: tallies.polls,
-            empty_polls: tallies.empty_polls,
-            wake_up_events: tallies.wake_ups,
-            throttled_passes: tallies.throttled,
-            cpu_ns: tallies.cpu_ns,
-            kernel_ns: tallies.kernel_ns,
-            ..SinkCounts::default()
-        };
+        let mut counts = tallies.counts;
+        counts.received_packets = 0;
         for port in ports {
             let (input, drops) = (port.input(), port.drops());
             counts.received_packets += input.packets;
@@ -320,10 +275,9 @@ impl OfCpu {
             time: Instant::now(),
             counts,
             events: SinkEvents {
-                ticks: tallies.ticks,
-                discipline_switches: tallies.changes,
                 link_loss_events: links().map(|link| link.losses()).sum(),
                 mtu_changes: links().map(|link| link.mtu_changes()).sum(),
+                ..tallies.events
             },
             knobs: Knob::ALL
                 .iter()
@@ -333,90 +287,71 @@ impl OfCpu {
     }
 }
 
-/// What all engines of a sink have counted, and what brings their frames.
-#[derive(Clone, Default)]
-struct Look {
-    seconds: f64,
-    counts: SinkCounts,
-    fates: SinkFates,
-    events: SinkEvents,
-    polling: Vec<SinkVariable>,
+/// What engines counted, and what became of the frames, from when they began until now. The time of the look is the
+/// engines': who asks may get the CPU much later.
+fn look_over(engines: &[OfCpu], fates: SinkFates, began: Instant) -> SinkInterval {
+    let latest = engines.iter().map(|engine| engine.time).max();
+    let mut look = SinkInterval {
+        end_seconds: latest.map_or(0.0, |time| time.duration_since(began).as_secs_f64()),
+        fates,
+        polling: polling(engines),
+        ..SinkInterval::default()
+    };
+    look.counts.kernel_ns = Some(0);
+    for engine in engines {
+        let of_all = look.counts.kernel_ns;
+        let mut more = SinkInterval {
+            counts: engine.counts,
+            events: engine.events,
+            ..SinkInterval::default()
+        };
+        for (sum, more) in counters(&mut look).into_iter().zip(counters(&mut more)) {
+            *sum += *more;
+        }
+        // What one of them does not know, nobody knows of all.
+        let both = of_all.zip(engine.counts.kernel_ns);
+        look.counts.kernel_ns = both.map(|(own, other)| own + other);
+    }
+    look
 }
 
-impl Look {
-    /// What engines counted that began at a time. That of the look is theirs: who asks may get the CPU much later.
-    fn over(engines: &[OfCpu], fates: SinkFates, began: Instant) -> Self {
-        let latest = engines.iter().map(|engine| engine.time).max();
-        let mut look = Look {
-            seconds: latest.map_or(0.0, |time| time.duration_since(began).as_secs_f64()),
-            fates,
-            polling: polling(engines),
-            ..Look::default()
-        };
-        look.counts.kernel_ns = Some(0);
-        for engine in engines {
-            let mut more = Look {
-                counts: engine.counts,
-                events: engine.events,
-                ..Look::default()
-            };
-            for (sum, more) in look.counters().into_iter().zip(more.counters()) {
-                *sum += *more;
-            }
-            // What one of them does not know, nobody knows of all.
-            let both = look.counts.kernel_ns.zip(engine.counts.kernel_ns);
-            look.counts.kernel_ns = both.map(|(own, other)| own + other);
-        }
-        look
-    }
+/// The counters that are always known.
+fn counters(look: &mut SinkInterval) -> [&mut u64; 16] {
+    let (counts, fates, events) = (&mut look.counts, &mut look.fates, &mut look.events);
+    [
+        &mut counts.received_packets,
+        &mut counts.received_bytes,
+        &mut counts.ring_full_packets,
+        &mut counts.no_memory_packets,
+        &mut counts.polls,
+        &mut counts.empty_polls,
+        &mut counts.wake_up_events,
+        &mut counts.throttled_passes,
+        &mut counts.cpu_ns,
+        &mut fates.taken_packets,
+        &mut fates.without_socket_packets,
+        &mut fates.too_long_packets,
+        &mut events.ticks,
+        &mut events.discipline_switches,
+        &mut events.link_loss_events,
+        &mut events.mtu_changes,
+    ]
+}
 
-    /// The counters that are always known.
-    fn counters(&mut self) -> [&mut u64; 16] {
-        let (counts, fates, events) = (&mut self.counts, &mut self.fates, &mut self.events);
-        [
-            &mut counts.received_packets,
-            &mut counts.received_bytes,
-            &mut counts.ring_full_packets,
-            &mut counts.no_memory_packets,
-            &mut counts.polls,
-            &mut counts.empty_polls,
-            &mut counts.wake_up_events,
-            &mut counts.throttled_passes,
-            &mut counts.cpu_ns,
-            &mut fates.taken_packets,
-            &mut fates.without_socket_packets,
-            &mut fates.too_long_packets,
-            &mut events.ticks,
-            &mut events.discipline_switches,
-            &mut events.link_loss_events,
-            &mut events.mtu_changes,
-        ]
+/// What was counted since an earlier look. The counters of an interface that was removed may be gone with it.
+fn since(now: &SinkInterval, before: &SinkInterval) -> SinkInterval {
+    let (mut grown, mut past) = (now.clone(), before.clone());
+    for (now, before) in counters(&mut grown).into_iter().zip(counters(&mut past)) {
+        *now = now.saturating_sub(*before);
     }
-
-    /// What was counted since an earlier look. The counters of an interface that was removed may be gone with it.
-    fn since(&self, before: &Look) -> SinkInterval {
-        let (mut grown, mut before) = (self.clone(), before.clone());
-        for (now, before) in grown.counters().into_iter().zip(before.counters()) {
-            *now = now.saturating_sub(*before);
-        }
-        let since = |now: Option<u64>, before: Option<u64>| {
-            now.map(|now| now.saturating_sub(before.unwrap_or(0)))
-        };
-        SinkInterval {
-            start_seconds: before.seconds,
-            end_seconds: self.seconds,
-            counts: SinkCounts {
-                kernel_ns: since(self.counts.kernel_ns, before.counts.kernel_ns),
-                ..grown.counts
-            },
-            fates: SinkFates {
-                passed_packets: since(self.fates.passed_packets, before.fates.passed_packets),
-                ..grown.fates
-            },
-            events: grown.events,
-            polling: polling_since(&self.polling, &before.polling),
-        }
-    }
+    let since = |now: &mut Option<u64>, before: Option<u64>| {
+        *now = now.map(|now| now.saturating_sub(before.unwrap_or(0)));
+    };
+    since(&mut grown.counts.kernel_ns, before.counts.kernel_ns);
+    since(&mut grown.fates.passed_packets, before.fates.passed_packets);
+    grown.start_seconds = before.end_seconds;
+    grown.polling = polling_since(&now.polling, &before.polling);
+    grown
 }
 
 /// The knobs and counters over all engines.
@@ -481,17 +416,17 @@ mod tests {
             passed_packets,
             ..SinkFates::default()
         };
-        let first = Look::over(
+        let first = look_over(
             &[engine(5, 7, 1), engine(6, 9, 2)],
             fates(12, Some(3)),
             began,
         );
-        let second = Look::over(
+        let second = look_over(
             &[engine(8, 3, 1), engine(9, 2, 6)],
             fates(20, Some(4)),
             began,
         );
-        let interval = second.since(&first);
+        let interval = since(&second, &first);
         assert_eq!(interval.counts.received_packets, 6);
         assert_eq!(interval.fates.taken_packets, 8);
         assert_eq!(interval.fates.passed_packets, Some(1));
@@ -506,7 +441,7 @@ mod tests {
         assert_eq!((value("lost_polls"), value("burst")), (4, 3));
         assert_eq!(interval.polling.len(), Knob::ALL.len());
         // The first interval begins with nothing.
-        let whole = first.since(&Look::default());
+        let whole = since(&first, &SinkInterval::default());
         assert_eq!(
             (whole.start_seconds, whole.counts.received_packets),
             (0.0, 11)
