@@ -76,13 +76,8 @@ impl fmt::Display for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Setting { .. }
-            | EngineError::Knob(_)
-            | EngineError::SameInterface { .. }
-            | EngineError::NoEngine { .. }
-            | EngineError::NoKernelThreads { .. } => Failure::Usage(error.to_string()),
-            error if error.is_of_file() => Failure::Usage(error.to_string()),
-            error if error.is_missing() => Failure::Missing(error.to_string()),
+            EngineError::Usage(what) => Failure::Usage(what),
+            EngineError::Privileges { .. } => Failure::Missing(error.to_string()),
             error => Failure::Failed(error.into()),
         }
     }

@@ -18,7 +18,7 @@ use nicpoll_engine::{Choice, EngineApplication};
 use nicpoll_model::Origin;
 use nicpoll_sys::schedule;
 
-use common::{Pair, RECEIVER, run};
+use common::{Pair, RECEIVER, attach};
 
 const ROUNDS: usize = 5;
 const TRIAL: Duration = Duration::from_secs(1);
@@ -96,14 +96,7 @@ const CASES: [Case; 8] = [
 
 fn frames_a_second(case: &Case) -> f64 {
     let pair = Pair::new();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../observe/bpf");
-    run(
-        &pair.receiver,
-        &format!(
-            "ip link set dev em0 xdpdrv obj {folder}/{}.bpf.o sec xdp",
-            case.program
-        ),
-    );
+    attach(&pair, case.program);
     let settings = BlastSettings {
         links: vec![LinkSettings {
             interface: String::from("em0"),

@@ -9,7 +9,8 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use nicpoll_core::{Command, Device};
-use nicpoll_engine::{PacketInput, Port, Take, Transmit, XdpPort};
+use nicpoll_engine::{PacketInput, Port, Reception, Take, open_both_ways};
+use nicpoll_sys::packet::Transmit;
 use nicpoll_wire::frame::{Frame, UdpPath};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -40,23 +41,26 @@ fn reply_to(frame: &[u8]) -> Option<Vec<u8>> {
 
 /// Serves a UDP port at an interface until it shall not go on.
 pub fn serve(interface: &str, port: u16, goes_on: impl Fn() -> bool) -> Result<(), Box<dyn Error>> {
-    let take = Take::Ports([port].into());
-    let (_taker, mut queues) =
-        XdpPort::open_both_ways(interface, &take, 4096, 1024, Replies::default)?;
+    let reception = Reception {
+        interface,
+        take: &Take::Ports([port].into()),
+        frames: 4096,
+    };
+    let (_intake, mut queues) = open_both_ways(&reception, 1024, Replies::default)?;
     while goes_on() {
-        for queue in &mut queues {
+        for (queue, sender) in &mut queues {
             // No more than can be sent back.
-            let room = queue.sender().room();
+            let room = sender.room();
             queue.poll(Command::PollOnly, room.min(64));
             let mut replies = std::mem::take(&mut queue.input_mut().0).into_iter();
-            queue.sender().transmit(room, &mut |memory| {
+            sender.transmit(room, |memory| {
                 let reply = replies.next()?;
                 memory[..reply.len()].copy_from_slice(&reply);
                 Some(reply.len())
             })?;
         }
-        if queues.iter().all(|queue| queue.waiting() == 0) {
-            let wake_ups = queues.iter().filter_map(|queue| queue.wake_up());
+        if queues.iter().all(|(queue, _)| queue.waiting() == 0) {
+            let wake_ups = queues.iter().filter_map(|(queue, _)| queue.wake_up());
             let mut fds: Vec<_> = wake_ups
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();

@@ -8,8 +8,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
 
 use nicpoll_core::Knob;
-use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
-use nicpoll_model::engine::SinkVariable;
+use nicpoll_model::engine::{EngineFacts, PollingOfCpu, SinkVariable};
 
 use crate::device::port::AnyPort;
 use crate::error::{EngineEnded, EngineError};

@@ -3,29 +3,24 @@
 
 mod common;
 
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant};
 
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 use nicpoll_engine::{
-    AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take, TapPort,
-    Transmit,
+    AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
 };
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_testkit::needs;
-use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use common::{PORT, Pair, RECEIVER, Side, run, send};
+use common::{PATIENCE, PORT, Pair, RECEIVER, Side, attach, await_that, run, send, send_one};
 
+const KINDS: [DeviceKind; 3] = [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap];
 /// Frames that the port keeps.
 const ROOM: u32 = 64;
-/// What has not come after this will not.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Keeps the numbers that the datagrams carry.
 #[derive(Default)]
 struct Numbers(std::collections::VecDeque<u64>);
@@ -172,15 +167,10 @@ impl Bench for Wire<'_> {
             // The kernel puts a frame into its queue before the sender's call returns.
             return;
         }
-        let began = Instant::now();
-        loop {
+        await_that("what was sent", || {
             let here = self.taken + u64::from(self.port.waiting());
-            if here + self.port.drops().frames() == self.sent {
-                return;
-            }
-            assert!(began.elapsed() < PATIENCE, "{here} of {}", self.sent);
-            std::thread::yield_now();
-        }
+            here + self.port.drops().frames() == self.sent
+        });
     }
 
     fn handed_up(&mut self) -> Option<u64> {
@@ -198,37 +188,24 @@ impl Bench for Wire<'_> {
     }
 }
 
-fn conforms(kind: DeviceKind) {
-    let site = Site::of(kind);
-    check(|| Wire::new(&site, kind)).unwrap_or_else(|violation| panic!("{violation}"));
-}
-
 #[test]
-fn an_af_xdp_socket_does_what_every_device_must() {
+fn each_device_does_what_every_device_must() {
     needs!(Root, Ip);
-    conforms(DeviceKind::AfXdp);
-}
-
-#[test]
-fn an_af_packet_socket_does_what_every_device_must() {
-    needs!(Root, Ip);
-    conforms(DeviceKind::AfPacket);
-}
-
-#[test]
-fn a_tap_interface_does_what_every_device_must() {
-    needs!(Root, Ip);
-    conforms(DeviceKind::Tap);
+    for kind in KINDS {
+        let site = Site::of(kind);
+        let outcome = check(|| Wire::new(&site, kind));
+        outcome.unwrap_or_else(|violation| panic!("{kind:?}: {violation}"));
+    }
 }
 
 #[test]
 fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
     needs!(Root, Ip);
-    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+    for kind in KINDS {
         let site = Site::of(kind);
         let mut wire = Wire::new(&site, kind);
         let status = |wire: &mut Wire| {
-            wire.poll(Command::PollAndCheckStatus, 5);
+            check_status(wire);
             (wire.port.link().state(), wire.port.link().losses())
         };
         assert_eq!(status(&mut wire), (LinkState::Up, 0), "{kind:?}");
@@ -247,25 +224,19 @@ fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
     }
 }
 
-/// Sends a datagram of so many bytes, all of them this one.
-fn send_long(from: &Side, bytes: usize, byte: u8) {
-    let send = move |(): &mut ()| {
-        let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
-        socket
-            .send_to(&vec![byte; bytes], (RECEIVER, PORT))
-            .unwrap();
-    };
-    from.run(send).unwrap();
+/// Polls and checks the status once.
+fn check_status(wire: &mut Wire) {
+    wire.poll(Command::PollAndCheckStatus, 5);
 }
 
 #[test]
 fn a_change_of_the_mtu_is_counted_and_survived() {
     needs!(Root, Ip);
-    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+    for kind in KINDS {
         let site = Site::of(kind);
         let mut wire = Wire::new(&site, kind);
         let changes = |wire: &mut Wire| {
-            wire.poll(Command::PollAndCheckStatus, 5);
+            check_status(wire);
             wire.port.link().mtu_changes()
         };
         assert_eq!(changes(&mut wire), 0, "{kind:?}");
@@ -273,18 +244,13 @@ fn a_change_of_the_mtu_is_counted_and_survived() {
             run(side, "ip link set em0 mtu 2200");
         }
         // It is longer than the memory that the port has for a frame.
-        send_long(site.sender(), 2000, 0);
-        let began = Instant::now();
-        loop {
+        send_one(site.sender(), vec![0; 2000], PORT);
+        await_that("the loss", || {
             assert_eq!(wire.poll(Command::PollOnly, 5), 0, "{kind:?}");
             let (drops, fates) = (wire.port.drops(), wire.intake.fates().unwrap());
-            if drops.no_memory + fates.too_long_packets == 1 {
-                wire.sent += drops.frames();
-                break;
-            }
-            assert!(began.elapsed() < PATIENCE, "{kind:?}: {drops:?} {fates:?}");
-            std::thread::yield_now();
-        }
+            drops.no_memory + fates.too_long_packets == 1
+        });
+        wire.sent += wire.port.drops().frames();
         assert_eq!(changes(&mut wire), 1, "{kind:?}");
         assert_eq!(changes(&mut wire), 1, "{kind:?}");
         wire.arrive(3);
@@ -295,7 +261,7 @@ fn a_change_of_the_mtu_is_counted_and_survived() {
 #[test]
 fn jumbo_frames_come_whole() {
     needs!(Root, Ip);
-    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+    for kind in KINDS {
         let site = Site::of(kind);
         if kind == DeviceKind::Tap {
             run(site.receiver(), "ip tuntap add em0 mode tap");
@@ -324,17 +290,13 @@ fn jumbo_frames_come_whole() {
         site.prepare();
         let wanted = [(8942, 1, true), (106, 2, true), (4042, 3, true)];
         for (frame_bytes, byte, _) in wanted {
-            send_long(site.sender(), frame_bytes - 42, byte);
+            send_one(site.sender(), vec![byte; frame_bytes - 42], PORT);
         }
-        let (began, mut received) = (Instant::now(), 0);
-        while received < wanted.len() as u32 {
+        let mut received = 0;
+        await_that("all frames", || {
             received += opened.ports[0].poll(Command::PollOnly, 1);
-            let drops = opened.ports[0].drops();
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{kind:?}: {received}, {drops:?}"
-            );
-        }
+            received == wanted.len() as u32
+        });
         assert_eq!(seen.try_iter().collect::<Vec<_>>(), wanted, "{kind:?}");
         assert_eq!(opened.intake.fates().unwrap().taken_packets, 3, "{kind:?}");
     }
@@ -343,14 +305,10 @@ fn jumbo_frames_come_whole() {
 #[test]
 fn what_was_taken_is_received_or_lost_at_one_place_and_nothing_comes_after_the_stop() {
     needs!(Root, Ip);
-    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+    for kind in KINDS {
         let site = Site::of(kind);
         let mut wire = Wire::new(&site, kind);
-        let other = |(): &mut ()| {
-            let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
-            socket.send_to(&[0; 64], (RECEIVER, PORT + 1)).unwrap();
-        };
-        site.sender().run(other).unwrap();
+        send_one(site.sender(), vec![0; 64], PORT + 1);
         wire.arrive(2 * ROOM);
         wire.intake.stop();
         let stopped = wire.sent;
@@ -406,14 +364,7 @@ fn only_what_was_asked_for_is_taken_and_a_program_that_is_there_stays() {
     let shown = run(&pair.receiver, "ip link show em0");
     assert!(!shown.contains("xdp"), "{shown}");
 
-    let object = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../observe/bpf/xdp_drop_eighth.bpf.o"
-    );
-    run(
-        &pair.receiver,
-        &format!("ip link set dev em0 xdpdrv obj {object} sec xdp"),
-    );
+    attach(pair, "xdp_drop_eighth");
     let before = run(&pair.receiver, "ip link show em0");
     let refusal = refused(&site);
     assert!(
@@ -439,37 +390,4 @@ fn a_tap_interface_goes_with_its_program_and_one_that_was_there_stays() {
     assert!(refusal.contains("another program has its end"), "{refusal}");
     drop(opened);
     assert!(names(&site).contains("em0"));
-}
-
-#[test]
-fn what_is_sent_at_a_tap_the_host_receives() {
-    needs!(Root, Ip);
-    let site = Site::of(DeviceKind::Tap);
-    let open = |(): &mut ()| TapPort::open("em0", &Take::AllUdp, Numbers::default()).unwrap();
-    let (_end, mut port) = site.receiver().run(open).unwrap();
-    site.prepare();
-    run(site.receiver(), "ip link set em0 address 02:00:00:00:00:01");
-    let bind = |(): &mut ()| {
-        let socket = UdpSocket::bind(("198.18.0.1", PORT)).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket
-    };
-    let socket = site.receiver().run(bind).unwrap();
-    let path = UdpPath {
-        source_mac: Mac([2, 0, 0, 0, 0, 2]),
-        destination_mac: Mac([2, 0, 0, 0, 0, 1]),
-        source: (RECEIVER.parse::<IpAddr>().unwrap(), 5).into(),
-        destination: ("198.18.0.1".parse::<IpAddr>().unwrap(), PORT).into(),
-    };
-    let mut left = 3u8;
-    let sent = port.transmit(8, &mut |memory| {
-        left = left.checked_sub(1)?;
-        path.write(&[left], memory).ok()
-    });
-    assert_eq!((sent.unwrap(), port.sent()), (3, 3));
-    for expected in [2, 1, 0] {
-        let mut payload = [9; 4];
-        assert_eq!(socket.recv(&mut payload).unwrap(), 1);
-        assert_eq!(payload[0], expected);
-    }
 }

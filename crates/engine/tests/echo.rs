@@ -12,10 +12,8 @@ use std::time::Duration;
 
 use nicpoll_testkit::needs;
 
-use common::{PORT, Pair};
+use common::{PATIENCE, PORT, Pair};
 
-/// What has not come back after this will not.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// A question is repeated: the server may not have begun.
 const AGAIN: Duration = Duration::from_millis(200);
 

@@ -5,19 +5,16 @@ mod common;
 
 use std::net::UdpSocket;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    AnyPort, Drive, EngineSettings, Engines, NoAccounts, PacketInput, RunnerSettings, Take, XdpPort,
+    DeviceKind, Drive, EngineSettings, Engines, NoAccounts, PacketInput, Reception, Take,
 };
 use nicpoll_sys::schedule;
 use nicpoll_testkit::needs;
 
-use common::{PORT, Pair, RECEIVER, run};
+use common::{PORT, Pair, RECEIVER, await_that, run, settings};
 
-/// What has not happened by then will not.
-const PATIENCE: Duration = Duration::from_secs(20);
 const DATAGRAMS: u32 = 100;
 
 #[derive(Default)]
@@ -59,25 +56,24 @@ fn send_by(pair: &Pair, queue: u32) {
 fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
     needs!(Root, Ip);
     let pair = Pair::with_queues(2);
-    let open = |(): &mut ()| XdpPort::open("em0", &Take::Ports([PORT].into()), 256, Count::default);
-    let (_taker, ports) = pair.receiver.run(open).unwrap().unwrap();
-    assert_eq!(ports.len(), 2);
-    let ports = ports
-        .into_iter()
-        .map(|port| Box::new(port) as AnyPort<Count>);
+    let open = |(): &mut ()| {
+        let reception = Reception {
+            interface: "em0",
+            take: &Take::Ports([PORT].into()),
+            frames: 256,
+        };
+        DeviceKind::AfXdp.receive(&reception, Count::default)
+    };
+    let opened = pair.receiver.run(open).unwrap().unwrap();
+    assert_eq!(opened.ports.len(), 2);
     // Where there is one CPU only, one engine has both queues.
     let cpus = schedule::allowed_cpus().unwrap();
     let settings = EngineSettings {
         cpus: cpus[..cpus.len().min(2)].to_vec(),
-        runner: RunnerSettings {
-            drive: Drive::Polling,
-            hz: 1000,
-            controller: Controller::Freebsd,
-            storm_threshold: 0,
-        },
+        runner: settings(Drive::Polling, Controller::Freebsd),
         knobs: vec![(Knob::UserFrac, 30)],
     };
-    let engines = Engines::start(&settings, ports.collect(), &NoAccounts).unwrap();
+    let engines = Engines::start(&settings, opened.ports, &NoAccounts).unwrap();
     // By queue: the first engine has the first one.
     let received = || {
         let by_engine = engines.ask(|runner| {
@@ -90,15 +86,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
     for queue in [1, 0, 1] {
         send_by(&pair, queue);
         expected[queue as usize] += u64::from(DATAGRAMS);
-        let began = Instant::now();
-        while received() != expected {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{:?} of {expected:?}",
-                received()
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
+        await_that("all datagrams", || received() == expected);
     }
     let fracs = engines.ask(|runner| runner.poller().read(Knob::UserFrac));
     assert!(fracs.unwrap().iter().all(|user_frac| *user_frac == 30));

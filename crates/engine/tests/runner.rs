@@ -1,115 +1,33 @@
 //! The runner on a port that is no interface: what it asks the port for, and what the core is told when work takes
 //! longer than a tick.
 
+mod common;
+
 use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nicpoll_core::{Command, Controller, Device, Knob};
-use nicpoll_engine::{
-    CpuAccount, Drive, Engine, LinkWatch, Port, PortDrops, PortRunner, RunnerSettings,
-};
-use nicpoll_sys::schedule;
+use nicpoll_core::{Controller, Knob};
+use nicpoll_engine::{CpuAccount, Drive, Engine, RunnerSettings};
 
-/// What has not happened by then will not.
-const PATIENCE: Duration = Duration::from_secs(20);
+use common::{Asked, FakePort, await_that, last_cpu, settings};
 
-/// What a port was asked for.
-#[derive(Default)]
-struct Asked {
-    has_interrupts: AtomicBool,
-    wake_ups: AtomicU64,
-    status_checks: AtomicU64,
-}
-
-/// A port whose polls take so long.
-struct Slow {
-    asked: Arc<Asked>,
-    poll: Duration,
-    /// Packets that wait, whatever is taken.
-    waiting: u32,
-    /// What wakes it without end, if anything does.
-    storm: Option<UnixStream>,
-}
-
-impl Device for Slow {
-    fn poll(&mut self, command: Command, count: u32) -> u32 {
-        let is_check = command == Command::PollAndCheckStatus;
-        let checks = &self.asked.status_checks;
-        checks.fetch_add(u64::from(is_check), Ordering::Relaxed);
-        thread::sleep(self.poll);
-        count
-    }
-
-    fn set_interrupts(&mut self, on: bool) {
-        self.asked.has_interrupts.store(on, Ordering::Relaxed);
-    }
-}
-
-impl Port for Slow {
-    type Input = ();
-
-    fn input(&self) -> &() {
-        &()
-    }
-
-    fn input_mut(&mut self) -> &mut () {
-        unreachable!("it hands nothing on")
-    }
-
-    fn waiting(&self) -> u32 {
-        self.waiting
-    }
-
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        self.asked.wake_ups.fetch_add(1, Ordering::Relaxed);
-        self.storm.as_ref().map(AsFd::as_fd)
-    }
-
-    fn link(&self) -> LinkWatch {
-        LinkWatch::up()
-    }
-
-    fn drops(&self) -> PortDrops {
-        PortDrops::default()
-    }
-}
-
+/// An engine of a port that moves all packets, and whose polls take so long.
 fn engine(drive: Drive, poll: Duration) -> (Engine<()>, Arc<Asked>) {
-    let asked = Arc::new(Asked::default());
-    let port = Slow {
-        asked: Arc::clone(&asked),
-        poll,
-        waiting: 0,
-        storm: None,
-    };
-    let settings = RunnerSettings {
-        drive,
-        hz: 1000,
-        controller: Controller::Freebsd,
-        storm_threshold: 0,
-    };
-    let runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
-    let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
-    (Engine::start(runner, cpu).unwrap(), asked)
+    let port = FakePort::new(move |count| {
+        thread::sleep(poll);
+        count
+    });
+    let asked = Arc::clone(&port.asked);
+    (port.engine(settings(drive, Controller::Freebsd)), asked)
 }
 
 fn await_knob(engine: &Engine<()>, knob: Knob, least: u32) {
-    let began = Instant::now();
-    loop {
-        let value = engine
-            .ask(move |runner| runner.poller().read(knob))
-            .unwrap();
-        if value >= least {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{}: {value}", knob.name());
-        thread::sleep(Duration::from_millis(5));
-    }
+    let read = || engine.ask(move |runner| runner.poller().read(knob));
+    await_that(knob.name(), || read().unwrap() >= least);
 }
 
 #[test]
@@ -132,21 +50,17 @@ fn polling_arms_no_wake_up_and_checks_the_status_now_and_then() {
     assert_eq!(asked.wake_ups.load(Ordering::Relaxed), 0);
     assert!(asked.status_checks.load(Ordering::Relaxed) > 0);
     assert_eq!(runner.poller().read(Knob::Handlers), 1);
-    assert_eq!(runner.tallies().wake_ups, 0);
+    assert_eq!(runner.tallies().counts.wake_up_events, 0);
 }
 
 #[test]
 fn under_interrupts_the_poller_has_no_device_and_requests_are_heard() {
     let (engine, asked) = engine(Drive::Interrupt, Duration::ZERO);
-    let began = Instant::now();
-    while asked.wake_ups.load(Ordering::Relaxed) < 2 {
-        assert!(began.elapsed() < PATIENCE);
-        thread::sleep(Duration::from_millis(5));
-    }
+    let wake_ups = || asked.wake_ups.load(Ordering::Relaxed);
+    await_that("it sleeps", || wake_ups() >= 2);
     let handlers = engine.ask(|runner| runner.poller().read(Knob::Handlers));
     assert_eq!(handlers, Ok(0));
     assert!(asked.has_interrupts.load(Ordering::Relaxed));
-    drop(engine);
 }
 
 #[test]
@@ -154,32 +68,23 @@ fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
     let [without, with] = [0, 20].map(|storm_threshold| {
         let (storm, mut cause) = UnixStream::pair().unwrap();
         cause.write_all(b"!").unwrap();
-        let port = Slow {
-            asked: Arc::default(),
-            poll: Duration::ZERO,
+        let port = FakePort {
             waiting: 1,
             storm: Some(storm),
+            ..FakePort::new(|count| count)
         };
-        let settings = RunnerSettings {
-            drive: Drive::Interrupt,
-            hz: 1000,
-            controller: Controller::Freebsd,
+        let engine = port.engine(RunnerSettings {
             storm_threshold,
-        };
-        let runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
-        let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
-        let engine = Engine::start(runner, cpu).unwrap();
-        let began = Instant::now();
-        while engine.ask(|runner| runner.tallies().polls).unwrap() < 100 {
-            assert!(began.elapsed() < PATIENCE);
-            thread::sleep(Duration::from_millis(5));
-        }
+            ..settings(Drive::Interrupt, Controller::Freebsd)
+        });
+        let polls = || engine.ask(|runner| runner.tallies().counts.polls);
+        await_that("a hundred polls", || polls().unwrap() >= 100);
         engine.end().unwrap().tallies()
     });
-    assert_eq!(without.throttled, 0);
-    assert!(with.throttled > 0, "{with:?}");
+    assert_eq!(without.counts.throttled_passes, 0);
+    assert!(with.counts.throttled_passes > 0, "{with:?}");
     // About one pass a tick once it is throttled: the low part of the sawtooth.
-    assert!(with.polls <= with.ticks + 25, "{with:?}");
+    assert!(with.counts.polls <= with.events.ticks + 25, "{with:?}");
 }
 
 /// Threads of the kernel that receive when they are told to; how often they were.
@@ -202,42 +107,38 @@ impl CpuAccount for Threads {
 /// How often the kernel's threads may run in a hundred ticks or more, beside a port at which so many packets wait after
 /// each cycle. Cycles end early, or take all of their share.
 fn runs_beside(waiting: u32, takes_all: bool) -> u64 {
-    let port = Slow {
-        asked: Arc::default(),
-        poll: Duration::from_millis(if takes_all { 6 } else { 0 }),
+    let poll = Duration::from_millis(if takes_all { 6 } else { 0 });
+    let port = FakePort {
         waiting,
-        storm: None,
-    };
-    let settings = RunnerSettings {
-        drive: Drive::Polling,
-        hz: 100,
-        controller: Controller::Share,
-        storm_threshold: 0,
+        ..FakePort::new(move |count| {
+            thread::sleep(poll);
+            count
+        })
     };
     let runs = Arc::new(AtomicU64::new(0));
-    let runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
+    let runner = port.runner(RunnerSettings {
+        hz: 100,
+        ..settings(Drive::Polling, Controller::Share)
+    });
     let runner = runner.charged(Some(Box::new(Threads(Arc::clone(&runs)))));
-    let cpu = *schedule::allowed_cpus().unwrap().last().unwrap();
-    let engine = Engine::start(runner, cpu).unwrap();
-    let began = Instant::now();
-    while engine.ask(|runner| runner.tallies().ticks).unwrap() < 100 {
-        assert!(began.elapsed() < PATIENCE);
-        thread::sleep(Duration::from_millis(5));
-    }
+    let engine = Engine::start(runner, last_cpu()).unwrap();
+    let ticks = || engine.ask(|runner| runner.tallies().events.ticks);
+    await_that("a hundred ticks", || ticks().unwrap() >= 100);
     drop(engine);
     runs.load(Ordering::Relaxed)
 }
 
 #[test]
-fn the_kernel_brings_no_more_packets_while_more_wait_than_a_cycle_gets_to() {
-    assert!(runs_beside(0, false) > 0);
-    assert_eq!(runs_beside(u32::MAX, false), 0);
-    assert_eq!(runs_beside(u32::MAX, true), 0);
-}
-
-#[test]
-fn the_kernel_brings_packets_in_each_tick_while_fewer_wait_than_a_cycle_gets_to() {
-    assert!(runs_beside(1, false) > 0);
-    // Also when nothing of the network's part of the tick is left.
-    assert!(runs_beside(1, true) > 0);
+fn the_kernel_brings_packets_in_each_tick_unless_more_wait_than_a_cycle_gets_to() {
+    for (waiting, takes_all, runs) in [
+        (0, false, true),
+        (1, false, true),
+        // Also when nothing of the network's part of the tick is left.
+        (1, true, true),
+        (u32::MAX, false, false),
+        (u32::MAX, true, false),
+    ] {
+        let ran = runs_beside(waiting, takes_all) > 0;
+        assert_eq!(ran, runs, "{waiting} {takes_all}");
+    }
 }

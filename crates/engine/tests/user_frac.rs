@@ -1,87 +1,43 @@
 //! What programs beside the engine get of its CPU: more under a larger `user_frac`, whatever the load, and nearly all of
 //! it while the engine only polls because nobody else wants the CPU.
 
-use std::os::fd::BorrowedFd;
+mod common;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_core::{Command, Controller, Device, Knob};
-use nicpoll_engine::{
-    CpuAccount, Drive, Engine, LinkWatch, Port, PortDrops, PortRunner, RunnerSettings, write_knob,
-};
+use nicpoll_core::{Controller, Knob};
+use nicpoll_engine::{CpuAccount, Drive, Engine, PortRunner, write_knob};
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_testkit::needs;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
+use common::{FakePort, await_that, last_cpu, settings};
+
 /// They judge one CPU.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// What has not happened by then will not.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The burst finds its size, and then the loop is timed.
 const WARM_UP: Duration = Duration::from_millis(400);
 const TIMED: Duration = Duration::from_millis(800);
 
-/// A port where more packets wait than are ever asked for, or none; each takes its time.
-struct Costly {
-    packet: Duration,
-    has_load: bool,
-}
+const PACKET: Duration = Duration::from_micros(5);
 
-impl Device for Costly {
-    fn poll(&mut self, _command: Command, count: u32) -> u32 {
-        let packets = if self.has_load { count } else { 0 };
-        let began = Instant::now();
-        // A poll that finds nothing takes a little, too.
-        while began.elapsed() < self.packet * packets.max(1) {}
-        packets
-    }
-
-    fn set_interrupts(&mut self, _on: bool) {}
-}
-
-impl Port for Costly {
-    type Input = ();
-
-    fn input(&self) -> &() {
-        &()
-    }
-
-    fn input_mut(&mut self) -> &mut () {
-        unreachable!("it hands nothing on")
-    }
-
-    fn waiting(&self) -> u32 {
-        u32::from(self.has_load)
-    }
-
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn link(&self) -> LinkWatch {
-        LinkWatch::up()
-    }
-
-    fn drops(&self) -> PortDrops {
-        PortDrops::default()
-    }
-}
-
+/// The runner of a port where more packets wait than are ever asked for, or none; each takes its time.
 fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> PortRunner<()> {
-    let settings = RunnerSettings {
-        drive: Drive::Polling,
-        hz: 1000,
-        controller,
-        storm_threshold: 0,
+    let port = FakePort {
+        waiting: u32::from(has_load),
+        ..FakePort::new(move |count| {
+            let packets = if has_load { count } else { 0 };
+            let began = Instant::now();
+            // A poll that finds nothing takes a little, too.
+            while began.elapsed() < PACKET * packets.max(1) {}
+            packets
+        })
     };
-    let port = Costly {
-        packet: Duration::from_micros(5),
-        has_load,
-    };
-    let mut runner = PortRunner::new(settings, vec![Box::new(port)]).unwrap();
+    let mut runner = port.runner(settings(Drive::Polling, controller));
     for (knob, value) in knobs {
         write_knob(runner.poller_mut(), *knob, *value).unwrap();
     }
@@ -90,10 +46,6 @@ fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> Port
 
 fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn last_cpu() -> u32 {
-    *schedule::allowed_cpus().unwrap().last().unwrap()
 }
 
 /// The share of a CPU that an endless loop gets beside the engine.
@@ -151,13 +103,10 @@ fn idle_polling_goes_on_until_the_next_tick_where_nobody_wants_the_cpu() {
     let polls = |idle_poll| {
         let runner = runner(Controller::Freebsd, false, &[(Knob::IdlePoll, idle_poll)]);
         let engine = Engine::start(runner, last_cpu()).unwrap();
-        let began = Instant::now();
-        while engine.ask(|runner| runner.tallies().ticks).unwrap() < 100 {
-            assert!(began.elapsed() < PATIENCE);
-            thread::sleep(Duration::from_millis(5));
-        }
+        let ticks = || engine.ask(|runner| runner.tallies().events.ticks);
+        await_that("a hundred ticks", || ticks().unwrap() >= 100);
         let tallies = engine.end().unwrap().tallies();
-        tallies.polls as f64 / tallies.ticks as f64
+        tallies.counts.polls as f64 / tallies.events.ticks as f64
     };
     let (without, with) = (polls(0), polls(1));
     assert!(with > 2.0 * without, "{without} and {with} polls a tick");
@@ -180,16 +129,9 @@ fn what_the_kernel_took_of_the_cpu_is_charged_to_polling() {
         let knobs = [(Knob::BurstMax, 1000), (Knob::UserFrac, 50)];
         let runner = runner(controller, true, &knobs).charged(Some(account));
         let engine = Engine::start(runner, last_cpu()).unwrap();
-        let began = Instant::now();
-        while engine
-            .ask(|runner| runner.poller().read(Knob::Burst))
-            .unwrap()
-            > 1
-        {
-            assert!(began.elapsed() < PATIENCE, "{}", controller.name());
-            thread::sleep(Duration::from_millis(5));
-        }
-        let charged_ns = engine.end().unwrap().tallies().kernel_ns;
+        let burst = || engine.ask(|runner| runner.poller().read(Knob::Burst));
+        await_that(controller.name(), || burst().unwrap() <= 1);
+        let charged_ns = engine.end().unwrap().tallies().counts.kernel_ns;
         assert!(charged_ns.is_some_and(|ns| ns > 0), "{charged_ns:?}");
     }
 }

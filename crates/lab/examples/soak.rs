@@ -15,7 +15,7 @@ use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
 use nicpoll_engine::{
     Choice, DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers,
-    KernelSide, KnobAnswer, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
+    KernelSide, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
 };
 use nicpoll_lab::{KernelTime, Veth};
 use nicpoll_model::engine::{BlastEnd, SinkEnd};
@@ -89,9 +89,7 @@ fn disturb(veth: &Veth, sink: &mut Sink, seconds: f64) -> Outcome<Disturbed> {
     let (began, mut done) = (Instant::now(), Disturbed::default());
     while began.elapsed().as_secs_f64() < seconds {
         thread::sleep(STEP);
-        if let KnobAnswer::Refused(why) = engine.ask(KNOBS[done.knobs % KNOBS.len()])? {
-            return Err(why.into());
-        }
+        engine.ask(KNOBS[done.knobs % KNOBS.len()])??;
         done.knobs += 1;
         if done.knobs % 4 == 0 {
             let side = FLAPS[done.knobs / 4 % FLAPS.len()];

@@ -14,8 +14,8 @@ use std::{io, thread};
 
 use nicpoll_core::{Controller, Knob, Poller};
 use nicpoll_engine::{
-    AnyPort, Drive, Engine, FRAMES_MAX, Named, PacketInput, PortRunner, RunnerSettings, Take,
-    Taker, XdpPort, parse_knob, write_knob,
+    DeviceKind, Drive, Engine, FRAMES_MAX, Intake, Named, PacketInput, PortRunner, Reception,
+    RunnerSettings, Take, parse_knob, write_knob,
 };
 use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
 use nicpoll_traffic::workload::{Arrival, DatagramReceiver};
@@ -227,7 +227,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 pub struct EngineReceiver {
     // Declared first: the engine's thread ends before the program leaves the interface.
     _engine: Engine<Inlet>,
-    _taker: Taker,
+    _intake: Box<dyn Intake>,
     inlet: Inlet,
 }
 
@@ -244,18 +244,20 @@ impl EngineReceiver {
             quiet: QUIET_MIN.max(tick * QUIET_TICKS),
             ..Shared::default()
         }));
-        let (taker, ports) = XdpPort::open(interface, &take, FRAMES_MAX, || inlet.clone())?;
-        let ports = ports
-            .into_iter()
-            .map(|port| Box::new(port) as AnyPort<Inlet>);
-        let mut runner = PortRunner::new(settings, ports.collect())?;
+        let reception = Reception {
+            interface,
+            take: &take,
+            frames: FRAMES_MAX,
+        };
+        let opened = DeviceKind::AfXdp.receive(&reception, || inlet.clone())?;
+        let mut runner = PortRunner::new(settings, opened.ports)?;
         for (knob, value) in knobs {
             let written = write_knob(runner.poller_mut(), knob, value);
             written.map_err(|error| Refused(error.to_string()))?;
         }
         Ok(EngineReceiver {
             _engine: Engine::start(runner, cpu)?,
-            _taker: taker,
+            _intake: opened.intake,
             inlet,
         })
     }

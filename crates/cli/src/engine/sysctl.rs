@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_engine::{KnobAnswer, RunningEngine, parse_knob};
+use nicpoll_engine::{RunningEngine, parse_knob};
 use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions, asked_variables};
 use nicpoll_report::render_polling_values;
 use nicpoll_sys::tell;
@@ -63,15 +63,15 @@ pub fn run(args: &SysctlArgs) -> Result<u8, Failure> {
     let mut code = 0;
     for request in &requests {
         match engine.ask(request).with_context(doing)? {
-            KnobAnswer::Value(value) if args.values_only => print(&format!("{value}\n"))?,
-            KnobAnswer::Value(value) => {
+            Ok(value) if args.values_only => print(&format!("{value}\n"))?,
+            Ok(value) => {
                 let name = request
                     .split_once('=')
                     .map_or(request.as_str(), |(name, _)| name);
                 let name = name.strip_prefix("kern.polling.").unwrap_or(name);
                 print(&format!("kern.polling.{name}: {value}\n"))?;
             }
-            KnobAnswer::Refused(why) => {
+            Err(why) => {
                 tell!("nicpoll sysctl: {why}");
                 code = EXIT_FAILED;
             }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use netlink_bindings::rt_neigh::{self, Ndmsg, NudState};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
 use nicpoll_model::engine::SinkVariable;
+use nicpoll_model::engine::{EngineFacts, PollingOfCpu};
 use nicpoll_sys::bpf_maps::NextHop;
 
 use crate::background::Background;
