@@ -1,13 +1,14 @@
 //! What runs on the engine until it is ended, and what it may ask of the program that it is part of.
 //!
 //! A program that polls its memory does not stop the kernel's NAPI from running for each arrival. [`KernelSide`] names the
-//! settings of the kernel that go with the engine; who makes, records and restores them implements [`ReceiveSetup`]. What was
+//! settings of the kernel that go with the engine; who makes, records and restores them implements [`Helpers`]. What was
 //! granted is put back when the program ends, in whatever way.
 
 use nicpoll_model::engine::KernelSideFacts;
 
 use crate::error::{EngineError, SetupError};
 use crate::names::Named;
+use crate::runner::charge::CpuAccount;
 
 /// An application that runs.
 pub trait EngineApplication {
@@ -76,15 +77,6 @@ pub struct ReceiveWish<'a> {
     pub engine_cpus: &'a [u32],
 }
 
-/// Who can change the kernel's side.
-pub trait ReceiveSetup {
-    /// Changes the interface as an engine wishes.
-    ///
-    /// # Errors
-    /// When it cannot be had; nothing is changed then.
-    fn set_up(&self, wish: &ReceiveWish) -> Result<Box<dyn GrantedSetup>, SetupError>;
-}
-
 /// What was granted. It is put back when this is dropped, or when the process dies.
 pub trait GrantedSetup: Send {
     /// What it is now.
@@ -98,55 +90,51 @@ pub trait GrantedSetup: Send {
 }
 
 /// What an engine may ask of the program that it is part of.
-pub struct Helpers<'a> {
-    /// What the kernel takes of the engine's CPUs.
-    pub accounts: &'a dyn crate::runner::charge::CpuAccounts,
-    /// Who changes the kernel's side.
-    pub setup: Option<&'a dyn ReceiveSetup>,
-}
-
-impl Helpers<'_> {
-    /// None of both.
-    pub fn none() -> Self {
-        Helpers {
-            accounts: &crate::runner::charge::NoAccounts,
-            setup: None,
-        }
+pub trait Helpers {
+    /// The account of what the kernel takes of a CPU. Without one only the engine's own time is charged.
+    fn account_of(&self, _cpu: u32) -> Option<Box<dyn CpuAccount>> {
+        None
     }
 
-    /// Has the kernel's side be changed; `None` when it is to stay as it is.
+    /// Changes the kernel's side of an interface as an engine wishes.
     ///
     /// # Errors
-    /// When it cannot be had, or CPUs are given for threads that it has not.
-    pub(crate) fn set_up(
-        &self,
-        wish: &ReceiveWish,
-    ) -> Result<Option<Box<dyn GrantedSetup>>, EngineError> {
-        if wish.side != KernelSide::Threaded && !wish.kernel_cpus.is_empty() {
-            return Err(EngineError::Usage(format!(
-                "'--kernel-side {}' has no kernel threads that '--kernel-cpu' could be for; leave that out, or give \
-                 '--kernel-side threaded'",
-                wish.side.name()
-            )));
-        }
-        if wish.side == KernelSide::AsIs {
-            return Ok(None);
-        }
-        let refused = |source| EngineError::Setup {
-            what: format!(
-                "the kernel's side of '{}' cannot be set to {}",
-                wish.interface,
-                wish.side.name()
-            ),
+    /// When it cannot be had; nothing is changed then.
+    fn set_up(&self, _wish: &ReceiveWish) -> Result<Box<dyn GrantedSetup>, SetupError> {
+        Err("nobody here can change it".into())
+    }
+}
+
+/// Nothing may be asked.
+impl Helpers for () {}
+
+/// Has the kernel's side be changed; `None` when it is to stay as it is.
+///
+/// # Errors
+/// When it cannot be had, or CPUs are given for threads that it has not.
+pub(crate) fn set_up(
+    helpers: &dyn Helpers,
+    wish: &ReceiveWish,
+) -> Result<Option<Box<dyn GrantedSetup>>, EngineError> {
+    let side = wish.side.name();
+    if wish.side != KernelSide::Threaded && !wish.kernel_cpus.is_empty() {
+        return Err(EngineError::Usage(format!(
+            "'--kernel-side {side}' has no kernel threads that '--kernel-cpu' could be for; leave that out, or give \
+             '--kernel-side threaded'"
+        )));
+    }
+    if wish.side == KernelSide::AsIs {
+        return Ok(None);
+    }
+    let granted = helpers.set_up(wish).map_err(|source| {
+        let interface = wish.interface;
+        EngineError::Setup {
+            what: format!("the kernel's side of '{interface}' cannot be set to {side}"),
             source,
             remedy: "",
-        };
-        let setup = self
-            .setup
-            .ok_or_else(|| refused("nobody here can change it".into()))?;
-        let granted = setup.set_up(wish);
-        granted.map(Some).map_err(refused)
-    }
+        }
+    });
+    granted.map(Some)
 }
 
 /// What the kernel's side is now.
@@ -186,12 +174,13 @@ mod tests {
             (KernelSide::AsIs, &[0], true),
             (KernelSide::Polling, &[0], true),
         ] {
-            let outcome = Helpers::none().set_up(&ReceiveWish {
+            let wish = ReceiveWish {
                 interface: "em0",
                 side,
                 kernel_cpus: cpus,
                 engine_cpus: &[],
-            });
+            };
+            let outcome = set_up(&(), &wish);
             let refused = matches!(outcome, Err(EngineError::Usage(_)));
             assert_eq!(refused, is_refused, "{side:?} {cpus:?}");
         }

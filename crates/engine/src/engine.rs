@@ -10,12 +10,12 @@ use std::thread::JoinHandle;
 use nicpoll_core::Knob;
 use nicpoll_model::engine::{EngineFacts, PollingOfCpu, SinkVariable};
 
+use crate::application::Helpers;
 use crate::device::port::AnyPort;
 use crate::error::{EngineEnded, EngineError};
 use crate::knob_socket::{self, KnobServer};
 use crate::knobs::{KnobError, over_all_cpus, write_knob};
 use crate::names::Named;
-use crate::runner::charge::CpuAccounts;
 use crate::runner::idle::{Scheduling, start_on};
 use crate::runner::{PortRunner, RunnerSettings};
 
@@ -142,7 +142,7 @@ impl<I: 'static> Engines<I> {
     pub fn start(
         settings: &EngineSettings,
         ports: Vec<AnyPort<I>>,
-        accounts: &dyn CpuAccounts,
+        helpers: &dyn Helpers,
     ) -> Result<Self, EngineError> {
         let mut engines = Vec::new();
         let mut cpus = Vec::new();
@@ -153,7 +153,7 @@ impl<I: 'static> Engines<I> {
         }
         for (cpu, ports) in shared_out(ports, &cpus) {
             let runner = PortRunner::new(settings.runner, ports)?;
-            let mut runner = runner.charged(accounts.of_cpu(cpu));
+            let mut runner = runner.charged(helpers.account_of(cpu));
             for (knob, value) in &settings.knobs {
                 write_knob(runner.poller_mut(), *knob, *value)?;
             }

@@ -27,7 +27,7 @@ use nicpoll_sys::xdp::AttachMode;
 
 use self::path::{PathEnd, Started};
 use crate::application::{
-    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back,
+    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
 };
 use crate::device::interface::{Interface, takes_redirected};
 use crate::engine::EngineSettings;
@@ -105,7 +105,7 @@ impl Forward {
     pub fn start(
         settings: &ForwardSettings,
         origin: Origin,
-        helpers: &Helpers,
+        helpers: &dyn Helpers,
     ) -> Result<Self, EngineError> {
         let options = &settings.engine_options;
         if settings.path == ForwardPath::Xdp && !options.is_empty() {
@@ -160,7 +160,7 @@ impl Forward {
         settings: &ForwardSettings,
         interfaces: &[Interface],
         netlink: &mut NetlinkSocket,
-        helpers: &Helpers,
+        helpers: &dyn Helpers,
     ) -> Result<(Started, Grants, &'static str, String), EngineError> {
         let by_xdp = |reason: &str| {
             // No thread of an engine is there that the kernel's would have to keep off.
@@ -182,7 +182,7 @@ impl Forward {
         };
         let engine = &settings.engine;
         let granted = granted(settings, helpers, &engine.cpus)?;
-        let started = user_path::start(interfaces, netlink, engine, helpers.accounts)?;
+        let started = user_path::start(interfaces, netlink, engine, helpers)?;
         Ok((started, granted, "user", reason))
     }
 
@@ -276,7 +276,7 @@ impl EngineApplication for Forward {
 /// Has the kernel's side be changed at each interface, for an engine on these CPUs.
 fn granted(
     settings: &ForwardSettings,
-    helpers: &Helpers,
+    helpers: &dyn Helpers,
     engine_cpus: &[u32],
 ) -> Result<Grants, EngineError> {
     let wishes = settings.interfaces.iter().map(|interface| ReceiveWish {
@@ -285,7 +285,7 @@ fn granted(
         kernel_cpus: &settings.kernel_cpus,
         engine_cpus,
     });
-    wishes.map(|wish| helpers.set_up(&wish)).collect()
+    wishes.map(|wish| set_up(helpers, &wish)).collect()
 }
 
 /// Options of the engine were given for a path that has none.

@@ -21,9 +21,7 @@ mod names;
 mod runner;
 mod sink;
 
-pub use application::{
-    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish,
-};
+pub use application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
 pub use device::DeviceChoice;
 pub use device::port::{
     AnyPort, BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, QueuePort,
@@ -36,7 +34,7 @@ pub use forward::{Forward, ForwardPath, ForwardSettings};
 pub use knob_socket::RunningEngine;
 pub use knobs::{KnobError, parse_knob, parse_knob_setting, write_knob};
 pub use names::{Choice, Named, UnknownName};
-pub use runner::charge::{CpuAccount, CpuAccounts, NoAccounts};
+pub use runner::charge::CpuAccount;
 pub use runner::clock::Work;
 pub use runner::idle::{IdlePolling, Scheduling};
 pub use runner::{Drive, PortRunner, RunnerSettings, Tallies};

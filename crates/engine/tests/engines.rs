@@ -7,9 +7,7 @@ use std::net::UdpSocket;
 use std::thread;
 
 use nicpoll_core::{Controller, Knob};
-use nicpoll_engine::{
-    DeviceKind, Drive, EngineSettings, Engines, NoAccounts, PacketInput, Reception, Take,
-};
+use nicpoll_engine::{DeviceKind, Drive, EngineSettings, Engines, PacketInput, Reception, Take};
 use nicpoll_sys::schedule;
 use nicpoll_testkit::needs;
 
@@ -73,7 +71,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
         runner: settings(Drive::Polling, Controller::Freebsd),
         knobs: vec![(Knob::UserFrac, 30)],
     };
-    let engines = Engines::start(&settings, opened.ports, &NoAccounts).unwrap();
+    let engines = Engines::start(&settings, opened.ports, &()).unwrap();
     // By queue: the first engine has the first one.
     let received = || {
         let by_engine = engines.ask(|runner| {

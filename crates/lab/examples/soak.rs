@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
 use nicpoll_engine::{
-    Choice, DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers,
-    KernelSide, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
+    Choice, DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, KernelSide,
+    RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
 };
-use nicpoll_lab::{KernelTime, Veth};
+use nicpoll_lab::{EngineSupport, Veth};
 use nicpoll_model::engine::{BlastEnd, SinkEnd};
 use nicpoll_model::{Origin, Side};
 use nicpoll_switch::VETH_RING_SLOTS;
@@ -214,11 +214,7 @@ fn start(veth: &Veth, cpu: u32) -> Outcome<Sink> {
         kernel_cpus: Vec::new(),
     };
     let start = move |(): &mut ()| {
-        let accounts = KernelTime::of(&["em0"], KernelSide::AsIs);
-        let helpers = Helpers {
-            accounts: &accounts,
-            setup: None,
-        };
+        let helpers = EngineSupport::of(&["em0"], Drive::Polling, KernelSide::AsIs);
         Sink::start(&settings, origin(), &helpers)
     };
     Ok(veth.inside(Side::Receiver).run(start)??)

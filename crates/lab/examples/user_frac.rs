@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers, KernelSide, Named,
-    NoAccounts, RunnerSettings, Sink, SinkSettings, Take,
+    DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, KernelSide, Named,
+    RunnerSettings, Sink, SinkSettings, Take,
 };
-use nicpoll_lab::{KernelTime, SwitchSetup, Veth};
+use nicpoll_lab::{EngineSupport, KernelTime, Veth};
 use nicpoll_model::{Origin, Side};
 use nicpoll_switch::{GUARD_COMMAND, Journal, watch_over};
 use nicpoll_sys::schedule::{self, Policy};
@@ -233,9 +233,8 @@ impl Bench {
         let is_charged = case.is_charged;
         let start = move |(): &mut ()| {
             let accounts = KernelTime::of(&["em0"], settings.kernel_side);
-            let helpers = Helpers {
-                accounts: if is_charged { &accounts } else { &NoAccounts },
-                setup: Some(&SwitchSetup),
+            let helpers = EngineSupport {
+                accounts: is_charged.then_some(accounts),
             };
             Sink::start(&settings, origin(), &helpers)
         };

@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nicpoll_engine::{
-    CpuAccount, CpuAccounts, Drive, EngineApplication, EngineError, GrantedSetup, Helpers,
-    KernelSide, MarkIds, Named, NoAccounts, PacketCheck, ReceiveSetup, ReceiveWish, SetupError,
-    Sink, UnknownName,
+    CpuAccount, Drive, EngineApplication, EngineError, GrantedSetup, Helpers, KernelSide, MarkIds,
+    Named, PacketCheck, ReceiveWish, SetupError, Sink, UnknownName,
 };
 use nicpoll_iperf::udp::ClientIds;
 use nicpoll_model::engine::{KernelSideFacts, SinkEnd, SinkInterval, SinkStart};
@@ -24,9 +23,6 @@ use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
 use nicpoll_traffic::netrate::NetrateIds;
 
-/// Changes the kernel's side through the switch, in a program that can start a guard.
-pub struct SwitchSetup;
-
 /// What was set, and the guard that restores it.
 struct Granted {
     switch: Switch,
@@ -36,7 +32,11 @@ struct Granted {
     _guard: Guard,
 }
 
-impl ReceiveSetup for SwitchSetup {
+impl Helpers for EngineSupport {
+    fn account_of(&self, cpu: u32) -> Option<Box<dyn CpuAccount>> {
+        self.accounts.as_ref()?.of_cpu(cpu)
+    }
+
     fn set_up(&self, wish: &ReceiveWish) -> Result<Box<dyn GrantedSetup>, SetupError> {
         let ReceiveWish {
             interface, side, ..
@@ -215,7 +215,8 @@ impl KernelTime {
 
 /// Support of an engine of a program that has a guard.
 pub struct EngineSupport {
-    accounts: Option<KernelTime>,
+    /// The account of the kernel's CPU time, if it is to be charged.
+    pub accounts: Option<KernelTime>,
 }
 
 impl EngineSupport {
@@ -226,17 +227,6 @@ impl EngineSupport {
         let _ = recover(&Journal::of_this_machine());
         EngineSupport {
             accounts: drive.polls().then(|| KernelTime::of(interfaces, side)),
-        }
-    }
-
-    /// The form that the engine takes.
-    pub fn helpers(&self) -> Helpers<'_> {
-        Helpers {
-            accounts: match &self.accounts {
-                Some(accounts) => accounts,
-                None => &NoAccounts,
-            },
-            setup: Some(&SwitchSetup),
         }
     }
 
@@ -258,7 +248,7 @@ fn attached() -> Result<ExactCpu, BpfError> {
     Ok(exact)
 }
 
-impl CpuAccounts for KernelTime {
+impl KernelTime {
     fn of_cpu(&self, cpu: u32) -> Option<Box<dyn CpuAccount>> {
         let threads = self.interfaces.iter().map(|it| napi_threads(it));
         let threads: Vec<u32> = match threads.collect::<Result<Vec<_>, _>>() {

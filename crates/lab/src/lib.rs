@@ -18,9 +18,7 @@ mod receive;
 mod run;
 mod workload;
 
-pub use engine_support::{
-    EngineSupport, KernelTime, OtherEnd, SinkWithOtherEnd, SwitchSetup, check_of,
-};
+pub use engine_support::{EngineSupport, KernelTime, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};

@@ -51,7 +51,7 @@ pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
         past_filters: args.past_filters,
     };
     let support = args.engine.support(&names);
-    let forward = Forward::start(&settings, origin(), &support.helpers())?;
+    let forward = Forward::start(&settings, origin(), &support)?;
     if let Some(gap) = support.gap() {
         tell!("nicpoll forward: {gap}");
     }

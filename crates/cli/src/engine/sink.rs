@@ -59,7 +59,7 @@ pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
     let settings = settings(args)?;
     let support = args.engine.support(&[&args.interface]);
     let other_end = OtherEnd::of(&args.interface);
-    let sink = Sink::start(&settings, origin(), &support.helpers())?;
+    let sink = Sink::start(&settings, origin(), &support)?;
     if let Some(gap) = support.gap() {
         tell!("nicpoll sink: {gap}");
     }

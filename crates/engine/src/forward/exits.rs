@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,48 +90,41 @@ struct Exit {
     is_up: AtomicBool,
 }
 
-/// The exits, by their places.
-pub(super) struct Exits(Vec<Exit>);
-
-/// What became of frames that were given to an exit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sent {
-    /// Taken by its driver, or in its ring.
-    pub(super) taken: u64,
-    /// Its ring or its driver had no room.
-    pub(super) full: u64,
+/// Where the frames of all queues go.
+pub(super) struct Ways {
+    /// The exits, by their places.
+    exits: Vec<Exit>,
+    /// `None` where the kernel has no TAP interfaces.
+    pub(super) leftovers: Option<Leftovers>,
 }
 
-impl Exits {
+impl Ways {
     /// Exits with these queues.
-    pub(super) fn new(queues: Vec<Vec<XdpSendHalf>>) -> Self {
-        let exits = queues.into_iter().map(|queues| Exit {
-            frame_bytes_max: queues
-                .iter()
-                .map(XdpSendHalf::frame_bytes_max)
-                .min()
-                .unwrap_or(0),
-            queues: queues.into_iter().map(Mutex::new).collect(),
-            is_up: AtomicBool::new(true),
+    pub(super) fn new(queues: Vec<Vec<XdpSendHalf>>, leftovers: Option<Leftovers>) -> Self {
+        let exits = queues.into_iter().map(|queues| {
+            let longest = queues.iter().map(XdpSendHalf::frame_bytes_max);
+            Exit {
+                frame_bytes_max: longest.min().unwrap_or(0),
+                queues: queues.into_iter().map(Mutex::new).collect(),
+                is_up: AtomicBool::new(true),
+            }
         });
-        Exits(exits.collect())
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.0.len()
+        Ways {
+            exits: exits.collect(),
+            leftovers,
+        }
     }
 
     /// Whether a frame of so many bytes can leave by an exit.
     pub(super) fn takes(&self, place: usize, frame_bytes: usize) -> bool {
-        self.0.get(place).is_some_and(|exit| {
+        self.exits.get(place).is_some_and(|exit| {
             exit.is_up.load(Ordering::Relaxed) && frame_bytes <= exit.frame_bytes_max
         })
     }
 
     /// Takes note of whether an exit is up.
     pub(super) fn note_link(&self, place: usize, is_up: bool) {
-        self.0[place].is_up.store(is_up, Ordering::Relaxed);
+        self.exits[place].is_up.store(is_up, Ordering::Relaxed);
     }
 
     /// Hands the driver what it did not take before.
@@ -140,14 +134,15 @@ impl Exits {
         }
     }
 
-    /// Sends so many frames, which `fill` writes, for the receive queue of that number.
+    /// Sends so many frames, which `fill` writes, for the receive queue of that number. Returns how many the driver took,
+    /// or are in its ring; for the others ring or driver had no room.
     pub(super) fn send(
         &self,
         place: usize,
         queue: usize,
         frames: u64,
         mut fill: impl FnMut(&mut [u8]) -> Option<usize>,
-    ) -> Sent {
+    ) -> u64 {
         let (mut written, mut refused) = (0, 0);
         if let Some(mut queue) = self.queue(place, queue) {
             let refused_before = queue.refused().unwrap_or(0);
@@ -163,15 +158,12 @@ impl Exits {
             }
             refused = (queue.refused().unwrap_or(0) - refused_before).min(written);
         }
-        Sent {
-            taken: written - refused,
-            full: frames - written + refused,
-        }
+        written - refused
     }
 
     /// The transmit queue for frames of the receive queue of that number, as far as the exit has as many.
     fn queue(&self, place: usize, queue: usize) -> Option<MutexGuard<'_, XdpSendHalf>> {
-        let queues = &self.0.get(place)?.queues;
+        let queues = &self.exits.get(place)?.queues;
         let queue = queues.get(queue % queues.len().max(1))?;
         Some(queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -190,7 +182,7 @@ const SETTINGS: [(&str, &str); 4] = [
 /// The way back to the kernel.
 pub(super) struct Leftovers {
     tap: Tap,
-    name: String,
+    pub(super) name: String,
     mac: Mac,
 }
 
@@ -222,11 +214,6 @@ impl Leftovers {
         })
     }
 
-    /// The interface.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Gives a frame back; `memory` is for a copy. Returns whether the kernel took it.
     pub(super) fn give_back(&self, frame: &[u8], memory: &mut Vec<u8>) -> bool {
         memory.resize(frame.len(), 0);
@@ -235,48 +222,26 @@ impl Leftovers {
     }
 }
 
-/// A frame that is to leave.
-#[derive(Clone, Copy)]
-struct Staged {
-    exit: usize,
-    begin: usize,
-    bytes: usize,
-}
-
 /// The frames of one poll.
 #[derive(Default)]
 struct Batch {
-    staged: Vec<Staged>,
+    /// The exit of each frame, and where its bytes are.
+    staged: Vec<(usize, Range<usize>)>,
     bytes: Vec<u8>,
 }
 
 impl Batch {
     fn add(&mut self, frame: &[u8], exit: usize) {
-        self.staged.push(Staged {
-            exit,
-            begin: self.bytes.len(),
-            bytes: frame.len(),
-        });
+        let begin = self.bytes.len();
         self.bytes.extend_from_slice(frame);
+        self.staged.push((exit, begin..self.bytes.len()));
     }
 
     /// The frames for an exit, in the order in which they came.
     fn of_exit(&self, exit: usize) -> impl Iterator<Item = &[u8]> + Clone {
-        let staged = self.staged.iter().filter(move |frame| frame.exit == exit);
-        staged.filter_map(|frame| self.bytes.get(frame.begin..frame.begin + frame.bytes))
+        let staged = self.staged.iter().filter(move |(own, _)| *own == exit);
+        staged.filter_map(|(_, place)| self.bytes.get(place.clone()))
     }
-
-    fn clear(&mut self) {
-        self.staged.clear();
-        self.bytes.clear();
-    }
-}
-
-/// Where the frames of all queues go.
-pub(super) struct Ways {
-    pub(super) exits: Exits,
-    /// `None` where the kernel has no TAP interfaces.
-    pub(super) leftovers: Option<Leftovers>,
 }
 
 /// Where the frames of a receive queue go.
@@ -311,31 +276,31 @@ impl Router {
     }
 
     fn send(&mut self) {
-        for exit in 0..self.ways.exits.count() {
+        for exit in 0..self.ways.exits.len() {
             let mut frames = self.batch.of_exit(exit);
             let wanted = frames.clone().count() as u64;
             if wanted == 0 {
                 continue;
             }
-            let sent = self.ways.exits.send(exit, self.number, wanted, |memory| {
+            let taken = self.ways.send(exit, self.number, wanted, |memory| {
                 write_to_send(frames.next()?, memory)
             });
-            self.done.forwarded += sent.taken;
-            self.done.lost.exit_full += sent.full;
+            self.done.forwarded += taken;
+            self.done.lost.exit_full += wanted - taken;
         }
-        self.batch.clear();
+        self.batch.staged.clear();
+        self.batch.bytes.clear();
     }
 }
 
 impl PacketInput for Router {
     /// Hands the driver what it did not take yet.
     fn begin_poll(&mut self) {
-        self.ways.exits.flush(self.interface, self.number);
+        self.ways.flush(self.interface, self.number);
     }
 
     fn packet(&mut self, frame: &[u8]) {
-        let exits = &self.ways.exits;
-        let exit = place(frame).filter(|exit| exits.takes(*exit, frame.len()));
+        let exit = place(frame).filter(|exit| self.ways.takes(*exit, frame.len()));
         match (exit, &self.ways.leftovers) {
             (Some(exit), _) => self.batch.add(frame, exit),
             (None, Some(leftovers)) if leftovers.give_back(frame, &mut self.memory) => {
@@ -352,9 +317,8 @@ impl PacketInput for Router {
     }
 
     fn note_link(&mut self, state: LinkState) {
-        self.ways
-            .exits
-            .note_link(self.interface, state == LinkState::Up);
+        let is_up = state == LinkState::Up;
+        self.ways.note_link(self.interface, is_up);
     }
 }
 
@@ -453,7 +417,7 @@ mod tests {
                 assert!(!leftovers.give_back(&frame[..20], &mut Vec::new()));
                 let mut payload = [0; 4];
                 receiver.recv(&mut payload).unwrap();
-                (leftovers.name().to_owned(), payload)
+                (leftovers.name.clone(), payload)
             })
             .unwrap();
         assert_eq!(payload, [1, 2, 3, 4]);

@@ -7,17 +7,17 @@ use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::EngineFacts;
 use nicpoll_sys::xdp::XdpSocket;
 
+use crate::application::Helpers;
 use crate::device::interface::{Interface, link_of};
 use crate::device::port::AnyPort;
 use crate::device::xdp::{FRAMES_MAX, config, open_sockets};
 use crate::engine::{EngineSettings, Engines, knobs_unserved, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::forward::classifier::{Classifier, Done, TAKES};
-use crate::forward::exits::{Exits, Leftovers, Router, Ways};
+use crate::forward::exits::{Leftovers, Router, Ways};
 use crate::forward::path::{Path, PathEnd, Started, keep_fresh};
 use crate::knob_socket::KnobServer;
 use crate::runner::PortRunner;
-use crate::runner::charge::CpuAccounts;
 
 /// The engine that forwards.
 struct UserPath {
@@ -38,7 +38,7 @@ pub(super) fn start(
     interfaces: &[Interface],
     netlink: &mut NetlinkSocket,
     settings: &EngineSettings,
-    accounts: &dyn CpuAccounts,
+    helpers: &dyn Helpers,
 ) -> Result<Started, EngineError> {
     let indices: Vec<u32> = interfaces.iter().map(|it| it.ifindex).collect();
     let (mut classifiers, mut all_next_hops) = (Vec::new(), Vec::new());
@@ -57,7 +57,7 @@ pub(super) fn start(
     }
     let freshness = keep_fresh(all_next_hops)?;
     let (ways, ports) = ports(interfaces, sockets, Leftovers::open(netlink).ok())?;
-    let engines = Engines::start(settings, ports, accounts)?;
+    let engines = Engines::start(settings, ports, helpers)?;
     let knobs = engines.serve_knobs(&interfaces[0].name);
     let path = UserPath {
         knobs: Some(knobs.map_err(knobs_unserved)?),
@@ -88,8 +88,7 @@ fn ports(
         let halves = queues.iter_mut().filter_map(|queue| queue.sending.take());
         halves.collect()
     });
-    let exits = Exits::new(of_interface.collect());
-    let ways = Arc::new(Ways { exits, leftovers });
+    let ways = Arc::new(Ways::new(of_interface.collect(), leftovers));
     let mut ports = Vec::new();
     for (place, queues) in sockets.into_iter().enumerate() {
         for (queue, socket) in queues.into_iter().enumerate() {
@@ -135,7 +134,7 @@ impl Path for UserPath {
         vec![match &self.ways.leftovers {
             Some(leftovers) => format!(
                 "Frames whose exit goes away while they wait go back to the kernel by the interface {}.",
-                leftovers.name()
+                leftovers.name
             ),
             None => String::from(
                 "The kernel has no TAP interfaces (/dev/net/tun), so frames whose exit goes away while they wait are \

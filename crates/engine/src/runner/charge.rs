@@ -23,22 +23,6 @@ pub trait CpuAccount: Send {
     fn let_run(&mut self, _on: bool) {}
 }
 
-/// Where accounts come from.
-pub trait CpuAccounts {
-    /// The account of one CPU; `None` when there is none. Then only the engine's own time is charged.
-    fn of_cpu(&self, cpu: u32) -> Option<Box<dyn CpuAccount>>;
-}
-
-/// There are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NoAccounts;
-
-impl CpuAccounts for NoAccounts {
-    fn of_cpu(&self, _cpu: u32) -> Option<Box<dyn CpuAccount>> {
-        None
-    }
-}
-
 /// A reading costs as much as a wake-up, or twice that. While cycles are short the account is read so often a second, or
 /// at every cycle of a slower clock.
 const READINGS_PER_SECOND: u32 = 20;

@@ -303,20 +303,15 @@ impl<I> PortRunner<I> {
         if !self.pending.contains(&true) {
             self.await_arrivals();
         }
-        let check = self.is_status_due(now_ns);
+        let command = self.command(now_ns);
         let mut is_throttled = false;
         for index in 0..self.ports.len() {
             if !std::mem::take(&mut self.pending[index]) {
-                if check {
-                    self.poll_port(index, Command::PollAndCheckStatus, 0);
+                if command == Command::PollAndCheckStatus {
+                    self.poll_port(index, command, 0);
                 }
                 continue;
             }
-            let command = if check {
-                Command::PollAndCheckStatus
-            } else {
-                Command::PollOnly
-            };
             self.poll_port(index, command, BUDGET);
             let storm = &mut self.storms[index];
             if matches!(storm.pass(self.tallies.events.ticks), Pass::Throttle { .. }) {
@@ -337,11 +332,7 @@ impl<I> PortRunner<I> {
     fn busy_poll_turn(&mut self) {
         let now_ns = now_ns();
         self.pass_ticks(now_ns);
-        let command = if self.is_status_due(now_ns) {
-            Command::PollAndCheckStatus
-        } else {
-            Command::PollOnly
-        };
+        let command = self.command(now_ns);
         for index in 0..self.ports.len() {
             self.poll_port(index, command, BUDGET);
         }
@@ -478,18 +469,16 @@ impl<I> PortRunner<I> {
     }
 
     fn poll_port(&mut self, index: usize, command: Command, count: u32) {
-        let work = self.ports[index].poll(command, count);
-        if count > 0 {
-            self.tallies.polled(work);
-        }
+        counted(&mut self.ports, &mut self.tallies)(DeviceId(index as u32), command, count);
     }
 
-    fn is_status_due(&mut self, now_ns: u64) -> bool {
-        let is_due = now_ns >= self.next_status_ns;
-        if is_due {
-            self.next_status_ns = now_ns + ATTENTION.as_nanos() as u64;
+    /// A poll, with a check of status when one is due.
+    fn command(&mut self, now_ns: u64) -> Command {
+        if now_ns < self.next_status_ns {
+            return Command::PollOnly;
         }
-        is_due
+        self.next_status_ns = now_ns + ATTENTION.as_nanos() as u64;
+        Command::PollAndCheckStatus
     }
 
     /// Sleeps until frames wait at a port whose interrupts are on, or it is time to look at something else.
@@ -542,7 +531,9 @@ fn counted<I>(
 ) -> impl FnMut(DeviceId, Command, u32) -> u32 {
     move |id, command, count| {
         let moved = ports[id.0 as usize].poll(command, count);
-        tallies.polled(moved);
+        if count > 0 {
+            tallies.polled(moved);
+        }
         moved
     }
 }

@@ -15,7 +15,7 @@ use nicpoll_model::engine::{
 };
 
 use crate::application::{
-    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back,
+    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
 };
 use crate::device::DeviceChoice;
 use crate::device::port::{Intake, PacketInput, Reception, Take};
@@ -110,15 +110,16 @@ impl Sink {
     pub fn start(
         settings: &SinkSettings,
         origin: Origin,
-        helpers: &Helpers,
+        helpers: &dyn Helpers,
     ) -> Result<Self, EngineError> {
         let (interface, take) = (&settings.interface, &settings.take);
-        let granted = helpers.set_up(&ReceiveWish {
+        let wish = ReceiveWish {
             interface,
             side: settings.kernel_side,
             kernel_cpus: &settings.kernel_cpus,
             engine_cpus: &settings.engine.cpus,
-        })?;
+        };
+        let granted = set_up(helpers, &wish)?;
         let reception = Reception {
             interface,
             take,
@@ -126,7 +127,7 @@ impl Sink {
         };
         let opened = settings.device.receive(&reception, Counter::of(settings))?;
         let queues = opened.ports.len() as u32;
-        let engines = Engines::start(&settings.engine, opened.ports, helpers.accounts)?;
+        let engines = Engines::start(&settings.engine, opened.ports, helpers)?;
         let (knobs, knobs_refused) = engines.serve_knobs_where_allowed(interface)?;
         let idle_polling = engines.ask(|runner| runner.idle_polling().name())?;
         let engine = engines.facts(&settings.engine.runner);
