@@ -8,8 +8,8 @@
 use std::error::Error;
 use std::net::SocketAddr;
 
-use nicpoll_core::{Command, Device};
-use nicpoll_engine::{PacketInput, Port, Reception, Take, open_both_ways};
+use nicpoll_core::Command;
+use nicpoll_engine::{DeviceKind, PacketInput, Reception, Take};
 use nicpoll_sys::packet::Transmit;
 use nicpoll_wire::frame::{Frame, UdpPath};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,10 +45,11 @@ pub fn serve(interface: &str, port: u16, goes_on: impl Fn() -> bool) -> Result<(
         interface,
         take: &Take::Ports([port].into()),
         frames: 4096,
+        transmit_frames: 1024,
     };
-    let (_intake, mut queues) = open_both_ways(&reception, 1024, Replies::default)?;
+    let mut opened = DeviceKind::AfXdp.receive(&reception, Replies::default)?;
     while goes_on() {
-        for (queue, sender) in &mut queues {
+        for (queue, sender) in opened.ports.iter_mut().zip(&mut opened.senders) {
             // No more than can be sent back.
             let room = sender.room();
             queue.poll(Command::PollOnly, room.min(64));
@@ -59,8 +60,8 @@ pub fn serve(interface: &str, port: u16, goes_on: impl Fn() -> bool) -> Result<(
                 Some(reply.len())
             })?;
         }
-        if queues.iter().all(|(queue, _)| queue.waiting() == 0) {
-            let wake_ups = queues.iter().filter_map(|(queue, _)| queue.wake_up());
+        if opened.ports.iter().all(|queue| queue.waiting() == 0) {
+            let wake_ups = opened.ports.iter().filter_map(|queue| queue.wake_up());
             let mut fds: Vec<_> = wake_ups
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();

@@ -3,6 +3,7 @@
 //! Only its thread touches a runner. Others send it jobs, which it does between two turns; none of them waits. A thread ends
 //! when it is told to, or when nobody is left to tell it. Each queue has one engine. A knob is written on all CPUs or on none.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
@@ -64,9 +65,14 @@ impl<I: 'static> Engine<I> {
     /// # Errors
     /// When its thread panicked.
     pub fn end(mut self) -> Result<PortRunner<I>, EngineEnded> {
+        self.join().ok_or(EngineEnded)
+    }
+}
+
+impl<I> Engine<I> {
+    fn join(&mut self) -> Option<PortRunner<I>> {
         self.jobs = None;
-        let thread = self.thread.take().ok_or(EngineEnded)?;
-        thread.join().map_err(|_| EngineEnded)
+        self.thread.take()?.join().ok()
     }
 }
 
@@ -90,10 +96,7 @@ impl<I: 'static> Jobs<I> {
 
 impl<I> Drop for Engine<I> {
     fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 
@@ -144,13 +147,9 @@ impl<I: 'static> Engines<I> {
         ports: Vec<AnyPort<I>>,
         helpers: &dyn Helpers,
     ) -> Result<Self, EngineError> {
-        let mut engines = Vec::new();
-        let mut cpus = Vec::new();
-        for cpu in &settings.cpus {
-            if !cpus.contains(cpu) {
-                cpus.push(*cpu);
-            }
-        }
+        let (mut engines, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut cpus = settings.cpus.clone();
+        cpus.retain(|cpu| seen.insert(*cpu));
         for (cpu, ports) in shared_out(ports, &cpus) {
             let runner = PortRunner::new(settings.runner, ports)?;
             let mut runner = runner.charged(helpers.account_of(cpu));

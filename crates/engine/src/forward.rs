@@ -334,25 +334,14 @@ fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>,
 /// # Errors
 /// When that is everything.
 fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError> {
-    let forwarding: Vec<[bool; 2]> = interfaces.iter().map(|it| forwards(&it.name)).collect();
-    if forwarding.iter().all(|families| *families == [false; 2]) {
-        return Err(EngineError::Failed(String::from(
-            "the kernel forwards nothing here, so neither does nicpoll; turn it on with 'sysctl net.ipv4.ip_forward=1' \
-             and, for IPv6, 'sysctl net.ipv6.conf.all.forwarding=1'",
-        )));
-    }
-    let families = [
-        ("IPv4", "net.ipv4.ip_forward=1"),
-        ("IPv6", "net.ipv6.conf.all.forwarding=1"),
-    ];
-    let mut notes = Vec::new();
-    for (index, (family, remedy)) in families.into_iter().enumerate() {
-        let off: Vec<&str> = interfaces
-            .iter()
-            .zip(&forwarding)
-            .filter(|(_, families)| !families[index])
-            .map(|(interface, _)| interface.name.as_str())
-            .collect();
+    let (mut notes, mut forwards_some) = (Vec::new(), false);
+    for (family, folder, remedy) in [
+        ("IPv4", "ipv4", "net.ipv4.ip_forward=1"),
+        ("IPv6", "ipv6", "net.ipv6.conf.all.forwarding=1"),
+    ] {
+        let names = interfaces.iter().map(|interface| interface.name.as_str());
+        let off: Vec<&str> = names.filter(|name| !forwards(folder, name)).collect();
+        forwards_some |= off.len() < interfaces.len();
         if !off.is_empty() {
             notes.push(format!(
                 "The kernel does not forward {family} that comes to {}, so neither does this: 'sysctl {remedy}' turns \
@@ -361,15 +350,19 @@ fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError
             ));
         }
     }
-    Ok(notes)
+    match forwards_some {
+        true => Ok(notes),
+        false => Err(EngineError::Failed(String::from(
+            "the kernel forwards nothing here, so neither does nicpoll; turn it on with 'sysctl net.ipv4.ip_forward=1' \
+             and, for IPv6, 'sysctl net.ipv6.conf.all.forwarding=1'",
+        ))),
+    }
 }
 
-/// Whether the kernel forwards the IPv4 and IPv6 packets that come to an interface. A kernel without a family forwards none.
-fn forwards(interface: &str) -> [bool; 2] {
-    ["ipv4", "ipv6"].map(|family| {
-        let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
-        fs::read_to_string(path).is_ok_and(|text| text.trim() != "0")
-    })
+/// Whether the kernel forwards the packets of a family that come to an interface. A kernel without it forwards none.
+fn forwards(family: &str, interface: &str) -> bool {
+    let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
+    fs::read_to_string(path).is_ok_and(|text| text.trim() != "0")
 }
 
 /// Why frames do not leave by an interface, and what to do.

@@ -24,10 +24,9 @@ mod sink;
 pub use application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
 pub use device::DeviceChoice;
 pub use device::port::{
-    AnyPort, BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, QueuePort,
-    Reception, Take,
+    AnyPort, BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, Reception, Take,
 };
-pub use device::xdp::{FRAMES_MAX, XdpPort, open_both_ways};
+pub use device::xdp::FRAMES_MAX;
 pub use engine::{Engine, EngineSettings, Engines, knob_of_all};
 pub use error::{EngineEnded, EngineError, SetupError};
 pub use forward::{Forward, ForwardPath, ForwardSettings};

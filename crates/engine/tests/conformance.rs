@@ -107,6 +107,7 @@ impl Site {
                 interface: "em0",
                 take: &take,
                 frames: ROOM,
+                transmit_frames: 0,
             };
             kind.receive(&reception, Numbers::default)
         };
@@ -206,7 +207,7 @@ fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
         let mut wire = Wire::new(&site, kind);
         let status = |wire: &mut Wire| {
             check_status(wire);
-            (wire.port.link().state(), wire.port.link().losses())
+            (wire.port.link().state, wire.port.link().losses)
         };
         assert_eq!(status(&mut wire), (LinkState::Up, 0), "{kind:?}");
         run(site.receiver(), "ip link set em0 down");
@@ -237,7 +238,7 @@ fn a_change_of_the_mtu_is_counted_and_survived() {
         let mut wire = Wire::new(&site, kind);
         let changes = |wire: &mut Wire| {
             check_status(wire);
-            wire.port.link().mtu_changes()
+            wire.port.link().mtu_changes
         };
         assert_eq!(changes(&mut wire), 0, "{kind:?}");
         for side in [site.sender(), site.receiver()] {
@@ -283,6 +284,7 @@ fn jumbo_frames_come_whole() {
                 interface: "em0",
                 take: &Take::Ports([PORT].into()),
                 frames: ROOM,
+                transmit_frames: 0,
             };
             kind.receive(&reception, input).unwrap()
         };

@@ -59,6 +59,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
             interface: "em0",
             take: &Take::Ports([PORT].into()),
             frames: 256,
+            transmit_frames: 0,
         };
         DeviceKind::AfXdp.receive(&reception, Count::default)
     };

@@ -248,6 +248,7 @@ impl EngineReceiver {
             interface,
             take: &take,
             frames: FRAMES_MAX,
+            transmit_frames: 0,
         };
         let opened = DeviceKind::AfXdp.receive(&reception, || inlet.clone())?;
         let mut runner = PortRunner::new(settings, opened.ports)?;

@@ -89,9 +89,7 @@ pub fn policy(pid: u32) -> io::Result<Policy> {
             0,
         )
     };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(result as libc::c_int)?;
     let nice = attributes.sched_nice;
     let priority = attributes.sched_priority;
     match attributes.sched_policy as libc::c_int {
@@ -120,42 +118,29 @@ pub fn set_policy(pid: u32, policy: Policy) -> io::Result<()> {
     // SAFETY: all zeros is a valid sched_attr: it holds integers.
     let mut attributes: libc::sched_attr = unsafe { mem::zeroed() };
     attributes.size = mem::size_of::<libc::sched_attr>() as u32;
-    let class = match policy {
-        Policy::Fair { nice } => {
-            attributes.sched_nice = nice;
-            libc::SCHED_OTHER
-        }
-        Policy::Batch { nice } => {
-            attributes.sched_nice = nice;
-            libc::SCHED_BATCH
-        }
-        Policy::Idle => libc::SCHED_IDLE,
-        Policy::Fifo { priority } => {
-            attributes.sched_priority = priority;
-            libc::SCHED_FIFO
-        }
-        Policy::RoundRobin { priority } => {
-            attributes.sched_priority = priority;
-            libc::SCHED_RR
-        }
+    let (class, nice, priority, [runtime, deadline, period]) = match policy {
+        Policy::Fair { nice } => (libc::SCHED_OTHER, nice, 0, [0; 3]),
+        Policy::Batch { nice } => (libc::SCHED_BATCH, nice, 0, [0; 3]),
+        Policy::Idle => (libc::SCHED_IDLE, 0, 0, [0; 3]),
+        Policy::Fifo { priority } => (libc::SCHED_FIFO, 0, priority, [0; 3]),
+        Policy::RoundRobin { priority } => (libc::SCHED_RR, 0, priority, [0; 3]),
         Policy::Deadline {
             runtime_ns,
             deadline_ns,
             period_ns,
         } => {
-            attributes.sched_runtime = runtime_ns;
-            attributes.sched_deadline = deadline_ns;
-            attributes.sched_period = period_ns;
-            libc::SCHED_DEADLINE
+            let times = [runtime_ns, deadline_ns, period_ns];
+            (libc::SCHED_DEADLINE, 0, 0, times)
         }
     };
     attributes.sched_policy = class as u32;
+    (attributes.sched_nice, attributes.sched_priority) = (nice, priority);
+    attributes.sched_runtime = runtime;
+    attributes.sched_deadline = deadline;
+    attributes.sched_period = period;
     // SAFETY: the kernel reads `size` bytes of the structure, which outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attributes, 0) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    checked(result as libc::c_int).map(|_| ())
 }
 
 /// CPUs that a thread may use, ascending. `ESRCH` when it is gone.

@@ -456,17 +456,12 @@ impl UdpPath {
         let (head, rest) = frame.split_at_mut(headers);
         rest[..payload.len()].copy_from_slice(payload);
         let sum = self.pseudo_sum(length).bytes(payload);
-        let udp = UdpHeader {
-            source_port: self.source.port(),
-            destination_port: self.destination.port(),
-            length,
-            checksum: sum
-                .word(u32::from(self.source.port()))
-                .word(u32::from(self.destination.port()))
-                .word(u32::from(length))
-                .udp_checksum(),
-        };
-        head[headers - UdpHeader::LEN..].copy_from_slice(&udp.to_bytes());
+        let checksum = sum
+            .word(u32::from(self.source.port()))
+            .word(u32::from(self.destination.port()))
+            .word(u32::from(length))
+            .udp_checksum();
+        self.write_udp(self.source.port(), length, checksum, head);
         Ok(needed)
     }
 
@@ -481,14 +476,21 @@ impl UdpPath {
         let length = u16::try_from(needed).map_err(|_| FrameError::NoRoom { needed, room })?;
         let mut head = vec![0; headers];
         self.write_network(length, &mut head)?;
+        let checksum = self.pseudo_sum(length).folded();
+        self.write_udp(self.source.port(), length, checksum, &mut head);
+        Ok(head)
+    }
+
+    /// UDP's header, which ends the headers.
+    fn write_udp(&self, source_port: u16, length: u16, checksum: u16, frame: &mut [u8]) {
         let udp = UdpHeader {
-            source_port: self.source.port(),
+            source_port,
             destination_port: self.destination.port(),
             length,
-            checksum: self.pseudo_sum(length).folded(),
+            checksum,
         };
-        head[headers - UdpHeader::LEN..].copy_from_slice(&udp.to_bytes());
-        Ok(head)
+        let end = self.header_bytes();
+        frame[end - UdpHeader::LEN..end].copy_from_slice(&udp.to_bytes());
     }
 
     fn pseudo_sum(&self, length: u16) -> Sum {
@@ -557,23 +559,13 @@ impl UdpTemplate {
         let length = (room + UdpHeader::LEN).saturating_sub(header_bytes);
         let length = u16::try_from(length).map_err(|_| no_room)?;
         frame.fill(0);
-        for (at, byte) in frame
-            .get_mut(needed..)
-            .ok_or(no_room)?
-            .iter_mut()
-            .enumerate()
-        {
-            *byte = b'0' + (at % 10) as u8;
+        let filler = frame.get_mut(needed..).ok_or(no_room)?;
+        for (byte, digit) in filler.iter_mut().zip((b'0'..=b'9').cycle()) {
+            *byte = digit;
         }
         path.write_network(length, frame)?;
-        let udp = UdpHeader {
-            source_port: 0,
-            destination_port: path.destination.port(),
-            length,
-            checksum: 0,
-        };
-        let datagram = &mut frame[header_bytes - UdpHeader::LEN..];
-        datagram[..UdpHeader::LEN].copy_from_slice(&udp.to_bytes());
+        path.write_udp(0, length, 0, frame);
+        let datagram = &frame[header_bytes - UdpHeader::LEN..];
         Ok(UdpTemplate {
             sum: path.pseudo_sum(length).bytes(datagram),
             header_bytes,

@@ -6,6 +6,7 @@
 //!
 //! The format: draft-ietf-opsawg-pcap, "PCAP Capture File Format"; its link types are tcpdump's.
 
+use etherparse::{LaxSlicedPacket, TransportSlice, UdpHeader};
 use thiserror::Error;
 
 const HEADER_BYTES: usize = 24;
@@ -22,12 +23,8 @@ const LINK_ETHERNET: u32 = 1;
 const LINK_RAW_IP: u32 = 101;
 const LINK_LINUX_COOKED: u32 = 113;
 
-const ETHER_TYPE_IPV4: u16 = 0x0800;
-const ETHER_TYPE_IPV6: u16 = 0x86dd;
-/// Tags that stand before the type: IEEE 802.1Q and 802.1ad.
-const ETHER_TYPES_OF_TAGS: [u16; 2] = [0x8100, 0x88a8];
-const PROTOCOL_UDP: u8 = 17;
-const UDP_HEADER_BYTES: u16 = 8;
+/// Linux's own header; the type of the packet ends it.
+const COOKED_BYTES: usize = 16;
 
 /// Why a file cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -198,46 +195,20 @@ impl RecordedPacket<'_> {
     /// Bytes of payload of the UDP datagram that the packet carries, as its header says: the recording may have cut
     /// them off. `None` for what is not UDP, and for fragments.
     pub fn udp_payload_bytes(&self) -> Option<u16> {
-        let ip = match self.link_type {
-            LINK_RAW_IP => self.bytes,
-            LINK_LINUX_COOKED => after_type(self.bytes, 14)?,
-            _ => after_type(self.bytes, 12)?,
+        let packet = match self.link_type {
+            LINK_RAW_IP => LaxSlicedPacket::from_ip(self.bytes).ok()?,
+            LINK_LINUX_COOKED => {
+                let (head, packet) = self.bytes.split_at_checked(COOKED_BYTES)?;
+                let (_, ether_type) = head.split_last_chunk()?;
+                LaxSlicedPacket::from_ether_type(u16::from_be_bytes(*ether_type).into(), packet)
+            }
+            _ => LaxSlicedPacket::from_ethernet(self.bytes).ok()?,
         };
-        let udp = match ip.first()? >> 4 {
-            4 => ipv4_udp(ip),
-            6 => ipv6_udp(ip),
+        match packet.transport? {
+            TransportSlice::Udp(udp) => udp.length().checked_sub(UdpHeader::LEN_U16),
             _ => None,
-        }?;
-        half(udp, 4)?.checked_sub(UDP_HEADER_BYTES)
+        }
     }
-}
-
-/// What follows on the type of an Ethernet frame, tags left out.
-fn after_type(bytes: &[u8], mut at: usize) -> Option<&[u8]> {
-    while ETHER_TYPES_OF_TAGS.contains(&half(bytes, at)?) {
-        at += 4;
-    }
-    let is_ip = [ETHER_TYPE_IPV4, ETHER_TYPE_IPV6].contains(&half(bytes, at)?);
-    is_ip.then(|| bytes.get(at + 2..)).flatten()
-}
-
-fn ipv4_udp(ip: &[u8]) -> Option<&[u8]> {
-    let header_bytes = usize::from(ip.first()? & 0xf) * 4;
-    // The offset of a fragment, and the bit that more of them follow.
-    let is_whole = half(ip, 6)? & 0x3fff == 0;
-    let is_udp = *ip.get(9)? == PROTOCOL_UDP && is_whole && header_bytes >= 20;
-    is_udp.then(|| ip.get(header_bytes..)).flatten()
-}
-
-fn ipv6_udp(ip: &[u8]) -> Option<&[u8]> {
-    (*ip.get(6)? == PROTOCOL_UDP)
-        .then(|| ip.get(40..))
-        .flatten()
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    let two = bytes.get(at..at.checked_add(2)?)?;
-    Some(u16::from_be_bytes(two.try_into().ok()?))
 }
 
 fn word(bytes: &[u8], at: usize, is_swapped: bool) -> Option<u32> {

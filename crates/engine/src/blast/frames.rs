@@ -423,6 +423,24 @@ impl Frames {
 }
 
 #[cfg(test)]
+impl Frames {
+    /// So many frames of so many zeros, once.
+    pub(super) fn of_zeros(frames: usize, bytes: usize) -> Self {
+        let frame = || Recorded {
+            at: Duration::ZERO,
+            bytes: vec![0; bytes].into(),
+        };
+        Frames::Replay(Replay {
+            frames: (0..frames).map(|_| frame()).collect(),
+            next: 0,
+            is_endless: false,
+            mac: None,
+            cut_off_frames: 0,
+        })
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 

@@ -147,9 +147,11 @@ fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Opened
 }
 
 fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn Outlet> {
-    let mut frames = frames.clone();
-    let source = move |into: &mut [u8]| frames.write(into);
-    Box::new(DeviceOutlet::new(device, source))
+    Box::new(DeviceOutlet {
+        device,
+        frames: frames.clone(),
+        built: BlastCounts::default(),
+    })
 }
 
 /// Frames that the interface does not take would vanish, and nobody would say so.
@@ -209,41 +211,22 @@ pub(super) trait Outlet: Send {
 }
 
 /// A device, and the frames that it sends.
-pub(super) struct DeviceOutlet<T, S> {
+struct DeviceOutlet<T> {
     device: T,
-    /// Writes the next frame into memory that has room for it.
-    source: S,
+    frames: Frames,
     built: BlastCounts,
 }
 
-impl<T, S> DeviceOutlet<T, S>
-where
-    T: Transmit + Send,
-    S: FnMut(&mut [u8]) -> Option<usize> + Send,
-{
-    pub(super) fn new(device: T, source: S) -> Self {
-        DeviceOutlet {
-            device,
-            source,
-            built: BlastCounts::default(),
-        }
-    }
-}
-
-impl<T, S> Outlet for DeviceOutlet<T, S>
-where
-    T: Transmit + Send,
-    S: FnMut(&mut [u8]) -> Option<usize> + Send,
-{
+impl<T: Transmit + Send> Outlet for DeviceOutlet<T> {
     fn at_a_time(&self) -> u32 {
         FRAMES_AT_A_TIME
     }
 
     fn send(&mut self, most: u32) -> io::Result<u32> {
         let (mut written, mut bytes, mut is_at_end) = (0, 0, false);
-        let source = &mut self.source;
+        let frames = &mut self.frames;
         let outcome = self.device.transmit(most, |memory| {
-            let length = source(memory);
+            let length = frames.write(memory);
             is_at_end = length.is_none();
             written += u32::from(length.is_some());
             bytes += length.unwrap_or(0) as u64;
@@ -530,13 +513,11 @@ mod tests {
 
     #[test]
     fn what_a_device_takes_is_counted_until_there_is_no_more() {
-        let mut outlet = DeviceOutlet::new(Narrow(2, 0), {
-            let mut left = 3u8;
-            move |_: &mut [u8]| {
-                left = left.checked_sub(1)?;
-                Some(60)
-            }
-        });
+        let mut outlet = DeviceOutlet {
+            device: Narrow(2, 0),
+            frames: Frames::of_zeros(3, 60),
+            built: BlastCounts::default(),
+        };
         assert_eq!(outlet.send(5).unwrap(), 2);
         assert_eq!(outlet.send(5).unwrap(), 1);
         let ended = outlet.send(5).unwrap_err();

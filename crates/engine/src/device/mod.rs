@@ -95,6 +95,7 @@ mod tests {
             interface,
             take: &take,
             frames: 64,
+            transmit_frames: 0,
         };
         let outcome = DeviceChoice::Auto.receive(&reception, || |_: &[u8]| ());
         assert!(matches!(outcome, Err(EngineError::Failed(_))));

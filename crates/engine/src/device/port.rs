@@ -11,7 +11,7 @@ use nicpoll_core::{Command, Device};
 use nicpoll_model::engine::{RefusedDevice, SinkFates};
 use nicpoll_sys::link::{Link, LinkState};
 use nicpoll_sys::packet::Drops;
-use nicpoll_sys::xdp::AttachMode;
+use nicpoll_sys::xdp::{AttachMode, XdpSendHalf};
 use nicpoll_wire::frame::{Frame, Packet, Transport};
 
 use crate::error::EngineError;
@@ -77,6 +77,9 @@ pub struct Reception<'a> {
     pub take: &'a Take,
     /// Frames that each queue keeps until they are polled for, where that can be chosen; a power of two.
     pub frames: u32,
+    /// Frames that each queue has room for until they are sent, for a device that sends too; a power of two, or 0 to send
+    /// nothing.
+    pub transmit_frames: u32,
 }
 
 /// An interface that is open for receiving.
@@ -85,6 +88,8 @@ pub struct Opened<I> {
     pub kind: DeviceKind,
     /// Its receive queues.
     pub ports: Vec<AnyPort<I>>,
+    /// What each of them sends by, where that was asked for: the transmit queue of the same number.
+    pub senders: Vec<XdpSendHalf>,
     /// What brings their frames. It has to outlive the ports' use.
     pub intake: Box<dyn Intake>,
     /// Where the XDP program runs, if there is one.
@@ -105,6 +110,7 @@ impl<I: PacketInput + Send + 'static> Opened<I> {
         Opened {
             kind,
             ports: vec![Box::new(port)],
+            senders: Vec::new(),
             intake: Box::new(intake),
             program_mode: None,
             is_zero_copy: false,
@@ -209,11 +215,14 @@ pub trait Intake: Send {
 /// What checks of status saw of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkWatch {
-    state: LinkState,
-    losses: u64,
+    /// What the last check found.
+    pub state: LinkState,
+    /// Checks that found it no longer up.
+    pub losses: u64,
     /// As of the last check, if any.
     mtu_bytes: Option<u32>,
-    mtu_changes: u64,
+    /// Checks that found another MTU than the one before.
+    pub mtu_changes: u64,
 }
 
 impl LinkWatch {
@@ -237,25 +246,10 @@ impl LinkWatch {
         let before = self.mtu_bytes.replace(mtu_bytes);
         self.mtu_changes += u64::from(before.is_some_and(|before| before != mtu_bytes));
     }
-
-    /// What the last check found.
-    pub fn state(&self) -> LinkState {
-        self.state
-    }
-
-    /// Checks that found it no longer up.
-    pub fn losses(&self) -> u64 {
-        self.losses
-    }
-
-    /// Checks that found another MTU than the one before.
-    pub fn mtu_changes(&self) -> u64 {
-        self.mtu_changes
-    }
 }
 
 /// A receive queue of some device.
-pub trait Queue: Send {
+pub(crate) trait Queue: Send {
     /// Shows up to `most` frames that wait, oldest first, without waiting for any. Returns how many.
     fn receive(&mut self, most: u32, each: impl FnMut(&[u8])) -> u32;
 
@@ -284,7 +278,7 @@ pub trait Queue: Send {
 }
 
 /// A queue whose packets go to `I`.
-pub struct QueuePort<Q, I> {
+pub(crate) struct QueuePort<Q, I> {
     queue: Q,
     input: I,
     has_interrupts: bool,
@@ -351,7 +345,7 @@ impl<Q: Queue, I: PacketInput + Send> Port for QueuePort<Q, I> {
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.watch.state() != LinkState::Gone;
+        let can_wake = self.has_interrupts && self.watch.state != LinkState::Gone;
         can_wake.then(|| self.queue.fd())
     }
 
@@ -381,7 +375,7 @@ mod tests {
     #[test]
     fn a_link_counts_losses_and_changes_of_its_mtu_whatever_comes_with_them() {
         let mut link = LinkWatch::up();
-        let seen = |link: &LinkWatch| (link.state(), link.losses(), link.mtu_changes());
+        let seen = |link: &LinkWatch| (link.state, link.losses, link.mtu_changes);
         for (state, mtu_bytes, losses, mtu_changes) in [
             (LinkState::Up, Some(1500), 0, 0),
             (LinkState::Up, Some(1500), 0, 0),
@@ -450,6 +444,6 @@ mod tests {
         // No interface has this index.
         (port.link, port.watch) = (Link::of_index(1 << 30).unwrap(), LinkWatch::up());
         port.poll(Command::PollAndCheckStatus, 0);
-        assert_eq!(port.link().state(), LinkState::Gone);
+        assert_eq!(port.link().state, LinkState::Gone);
     }
 }

@@ -31,90 +31,57 @@ const HEADER_BYTES: u32 = 18;
 const FRAME_MEMORY_BYTES: [(u32, bool); 3] = [(2048, false), (4096, false), (4096, true)];
 
 /// A receive queue of an interface by an AF_XDP socket.
-pub struct XdpQueue {
+pub(crate) struct XdpQueue {
     socket: XdpSocket,
     busy_polling: Option<BusyPolling>,
 }
-
-/// A receive queue of an interface, whose packets go to `I`.
-pub type XdpPort<I> = QueuePort<XdpQueue, I>;
 
 /// Opens every receive queue of an interface of the calling thread's network namespace, and has their frames be taken.
 ///
 /// # Errors
 /// When there is no such interface, it has an XDP program, its MTU is too large, or a privilege is missing. An MTU above
-/// 3822 bytes takes Linux 6.6.
+/// 3822 bytes takes Linux 6.6, and is too large to send.
 pub(super) fn open<I: PacketInput + Send + 'static>(
     reception: &Reception<'_>,
-    input: impl FnMut() -> I,
+    mut input: impl FnMut() -> I,
 ) -> Result<Opened<I>, EngineError> {
-    let (program, sockets) = open_taken(reception, 0)?;
-    Ok(Opened {
-        kind: DeviceKind::AfXdp,
-        program_mode: program.mode(),
-        is_zero_copy: sockets.iter().all(XdpSocket::is_zero_copy),
-        ports: ports(reception.interface, sockets, input)?
-            .map(|port| Box::new(port) as AnyPort<I>)
-            .collect(),
-        intake: Box::new(program),
-        refused: Vec::new(),
-    })
-}
-
-/// The same, with the ports as they are, and each port also sends by what is returned with it: the transmit queue of the
-/// same number, with room for `transmit_frames`, a power of two.
-///
-/// # Errors
-/// As for [`DeviceKind::receive`]; an MTU above 3822 bytes is too large to send.
-pub fn open_both_ways<I: PacketInput>(
-    reception: &Reception<'_>,
-    transmit_frames: u32,
-    input: impl FnMut() -> I,
-) -> Result<(impl Intake, Vec<(XdpPort<I>, XdpSendHalf)>), EngineError> {
-    let (program, mut sockets) = open_taken(reception, transmit_frames)?;
-    let halves: Vec<XdpSendHalf> = sockets
-        .iter_mut()
-        .filter_map(|socket| socket.sending.take())
-        .collect();
-    let ports = ports(reception.interface, sockets, input)?;
-    Ok((program, ports.zip(halves).collect()))
-}
-
-/// The sockets of an interface, and the program there that gives them what is to be taken.
-fn open_taken(
-    reception: &Reception<'_>,
-    transmit_frames: u32,
-) -> Result<(Program, Vec<XdpSocket>), EngineError> {
     let interface = reception.interface;
-    let config = config(interface, reception.frames, transmit_frames)?;
+    let config = config(interface, reception.frames, reception.transmit_frames)?;
     let mut program = take_program(interface, reception.take, &config)?;
     let sockets = open_sockets(interface, config, |queue, socket| {
         program.serve(queue, socket)
     })?;
+    let is_zero_copy = sockets.iter().all(XdpSocket::is_zero_copy);
+    let (mut ports, mut senders) = (Vec::new(), Vec::new());
+    for mut socket in sockets {
+        senders.extend(socket.sending.take());
+        ports.push(XdpQueue::port(socket, link_of(interface)?.0, input()));
+    }
     // Last: whatever it takes finds its socket.
-    program.attach(config.ifindex)?;
-    Ok((program, sockets))
-}
-
-fn ports<I: PacketInput>(
-    interface: &str,
-    sockets: Vec<XdpSocket>,
-    mut input: impl FnMut() -> I,
-) -> Result<impl Iterator<Item = XdpPort<I>>, EngineError> {
-    let links = sockets.iter().map(|_| Ok(link_of(interface)?.0));
-    let links: Vec<Link> = links.collect::<Result<_, EngineError>>()?;
-    let ports = sockets.into_iter().zip(links);
-    Ok(ports.map(move |(socket, link)| XdpQueue::port(socket, link, input())))
+    let mode = program.attach(config.ifindex)?;
+    Ok(Opened {
+        kind: DeviceKind::AfXdp,
+        ports,
+        senders,
+        intake: Box::new(program),
+        program_mode: Some(mode),
+        is_zero_copy,
+        refused: Vec::new(),
+    })
 }
 
 impl XdpQueue {
     /// The port of a socket at an interface.
-    pub(crate) fn port<I: PacketInput>(socket: XdpSocket, link: Link, input: I) -> XdpPort<I> {
+    pub(crate) fn port<I: PacketInput + Send + 'static>(
+        socket: XdpSocket,
+        link: Link,
+        input: I,
+    ) -> AnyPort<I> {
         let queue = XdpQueue {
             socket,
             busy_polling: None,
         };
-        QueuePort::new(queue, link, input)
+        Box::new(QueuePort::new(queue, link, input))
     }
 
     /// The kernel may tell the socket its NAPI with the first frame.

@@ -272,7 +272,7 @@ impl Router {
 
     /// The port of the queue.
     pub(super) fn port(self, socket: XdpSocket, link: Link) -> AnyPort<Self> {
-        Box::new(XdpQueue::port(socket, link, self))
+        XdpQueue::port(socket, link, self)
     }
 
     fn send(&mut self) {

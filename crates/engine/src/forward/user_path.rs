@@ -150,8 +150,8 @@ impl Path for UserPath {
         }
         let ports = || self.ended.iter().flat_map(PortRunner::ports);
         PathEnd {
-            link_loss_events: Some(ports().map(|port| port.link().losses()).sum()),
-            mtu_changes: Some(ports().map(|port| port.link().mtu_changes()).sum()),
+            link_loss_events: Some(ports().map(|port| port.link().losses).sum()),
+            mtu_changes: Some(ports().map(|port| port.link().mtu_changes).sum()),
             polling: polling_of_all(&self.ended),
             polling_by_cpu: polling_by_cpu(&self.facts.cpus, &self.ended),
         }

@@ -34,7 +34,7 @@ const CYCLES_LEFT_MAX: u64 = 10;
 pub(crate) struct Charges {
     /// While cycles are short, the account is read at every so many.
     seldom: u32,
-    account: Option<Box<dyn CpuAccount>>,
+    pub(crate) account: Option<Box<dyn CpuAccount>>,
     /// CPU time of the thread when the last cycle ended, idle polling left out.
     own_ns: u64,
     /// The account when it was last read: at the end of a long cycle, or at the begin of one.
@@ -70,10 +70,6 @@ impl Charges {
             last_ns: 0,
             left_ns: 0,
         }
-    }
-
-    pub(crate) fn set_account(&mut self, account: Box<dyn CpuAccount>) {
-        self.account = Some(account);
     }
 
     /// What the account charged so far; `None` without one.
@@ -173,7 +169,7 @@ mod tests {
         assert_eq!(charges.kernel_charged_ns(), None);
         // The end of a cycle, then the begin and the end of two more.
         let readings = vec![1_000_000, 3_000_000, 9_000_000, 9_500_000, 9_500_000];
-        charges.set_account(Box::new(Script(readings)));
+        charges.account = Some(Box::new(Script(readings)));
         charges.end(true);
         let first_ns = charges.begin(u64::MAX);
         assert!(first_ns >= 2_000_000 && first_ns == charges.last_ns());
@@ -187,7 +183,7 @@ mod tests {
     #[test]
     fn between_short_cycles_the_account_is_read_now_and_then() {
         let mut charges = Charges::at(320);
-        charges.set_account(Box::new(Script(vec![1_000_000, 33_000_000, 34_600_000])));
+        charges.account = Some(Box::new(Script(vec![1_000_000, 33_000_000, 34_600_000])));
         charges.end(true);
         charges.was_long = false;
         let begin = |charges: &mut Charges| {
@@ -218,7 +214,7 @@ mod tests {
         for (hz, readings_per_second) in [(10, 10), (100, 20), (1_000, 20), (10_000, 20)] {
             let readings = Arc::default();
             let mut charges = Charges::at(hz);
-            charges.set_account(Box::new(Counted(Arc::clone(&readings))));
+            charges.account = Some(Box::new(Counted(Arc::clone(&readings))));
             for _ in 0..hz {
                 charges.begin(u64::MAX);
                 charges.end(false);
@@ -247,7 +243,7 @@ mod tests {
     fn what_is_more_than_a_cycle_can_bear_is_charged_to_those_after_it() {
         let mut charges = Charges::at(320);
         let readings = vec![0, 5_000_000, 5_000_000, 5_000_000, 5_000_000, 5_000_000];
-        charges.set_account(Box::new(Script(readings)));
+        charges.account = Some(Box::new(Script(readings)));
         charges.end(true);
         assert_eq!(charges.begin(2_000_000), 2_000_000);
         charges.end(true);
@@ -261,7 +257,7 @@ mod tests {
     #[test]
     fn to_read_the_account_when_a_cycle_ends_is_charged() {
         let mut charges = Charges::at(320);
-        charges.set_account(Box::new(Slow));
+        charges.account = Some(Box::new(Slow));
         charges.end(true);
         assert!(charges.begin(u64::MAX) >= 2_000_000);
     }

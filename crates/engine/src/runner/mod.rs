@@ -176,9 +176,7 @@ impl<I> PortRunner<I> {
     /// Has what the kernel takes of the runner's CPU be charged to polling.
     #[must_use]
     pub fn charged(mut self, account: Option<Box<dyn CpuAccount>>) -> Self {
-        if let Some(account) = account {
-            self.charges.set_account(account);
-        }
+        self.charges.account = account;
         self
     }
 
@@ -514,7 +512,7 @@ impl<I> PortRunner<I> {
     /// Sleeps until the clock ticks at `ns`.
     fn rest_until(&self, ns: u64) {
         // With nothing but interfaces that are gone there is nothing to hurry for.
-        let is_gone = |port: &AnyPort<I>| port.link().state() == LinkState::Gone;
+        let is_gone = |port: &AnyPort<I>| port.link().state == LinkState::Gone;
         // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
         if self.ports.iter().all(is_gone) {
             sleep_until(now_ns() + ATTENTION.as_nanos() as u64);

@@ -19,7 +19,7 @@ use crate::application::{
 };
 use crate::device::DeviceChoice;
 use crate::device::port::{Intake, PacketInput, Reception, Take};
-use crate::engine::{EngineSettings, Engines, polling_by_cpu};
+use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
 use crate::knobs::{is_counter, over_all_cpus};
@@ -124,6 +124,7 @@ impl Sink {
             interface,
             take,
             frames: settings.frames,
+            transmit_frames: 0,
         };
         let opened = settings.device.receive(&reception, Counter::of(settings))?;
         let queues = opened.ports.len() as u32;
@@ -183,8 +184,8 @@ impl EngineApplication for Sink {
     }
 
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {
-        let engines = self.engines.ask(|runner| OfCpu::of(runner));
-        let now = look_over(&engines?, self.intake.fates()?, self.began);
+        let engines = self.engines.ask(|runner| look_at(runner));
+        let now = look_over(engines?, self.intake.fates()?, self.began);
         let interval = since(&now, &self.last);
         self.last = now;
         Ok(interval)
@@ -203,8 +204,8 @@ impl EngineApplication for Sink {
         let runners = self.engines.end()?;
         drop(self.intake);
         put_back(self.granted, &self.start.interface, &self.start.kernel_side)?;
-        let engines: Vec<OfCpu> = runners.iter().map(OfCpu::of).collect();
-        let look = look_over(&engines, fates, self.began);
+        let engines: Vec<_> = runners.iter().map(look_at).collect();
+        let look = look_over(engines, fates, self.began);
         let ports = || runners.iter().flat_map(PortRunner::ports);
         Ok(SinkEnd {
             duration_seconds,
@@ -250,68 +251,50 @@ fn waiting(runner: &PortRunner<Counter>) -> u64 {
     ports.map(|port| u64::from(port.waiting())).sum()
 }
 
-/// What one engine has counted.
-struct OfCpu {
-    time: Instant,
-    counts: SinkCounts,
-    events: SinkEvents,
-    /// In the order of [`Knob::ALL`].
-    knobs: Vec<u32>,
-}
-
-impl OfCpu {
-    fn of(runner: &PortRunner<Counter>) -> Self {
-        let (tallies, ports) = (runner.tallies(), runner.ports());
-        let mut counts = tallies.counts;
-        counts.received_packets = 0;
-        for port in ports {
-            let (input, drops) = (port.input(), port.drops());
-            counts.received_packets += input.packets;
-            counts.received_bytes += input.bytes;
-            counts.ring_full_packets += drops.ring_full;
-            counts.no_memory_packets += drops.no_memory;
-        }
-        let links = || ports.iter().map(|port| port.link());
-        OfCpu {
-            time: Instant::now(),
-            counts,
-            events: SinkEvents {
-                link_loss_events: links().map(|link| link.losses()).sum(),
-                mtu_changes: links().map(|link| link.mtu_changes()).sum(),
-                ..tallies.events
-            },
-            knobs: Knob::ALL
-                .iter()
-                .map(|knob| runner.poller().read(*knob))
-                .collect(),
-        }
+/// What one engine has counted until now.
+fn look_at(runner: &PortRunner<Counter>) -> (Instant, SinkInterval) {
+    let tallies = runner.tallies();
+    let mut look = SinkInterval {
+        counts: tallies.counts,
+        events: tallies.events,
+        polling: polling_of_all(std::slice::from_ref(runner)),
+        ..SinkInterval::default()
+    };
+    let (counts, events) = (&mut look.counts, &mut look.events);
+    counts.received_packets = 0;
+    for port in runner.ports() {
+        let (input, drops, link) = (port.input(), port.drops(), port.link());
+        counts.received_packets += input.packets;
+        counts.received_bytes += input.bytes;
+        counts.ring_full_packets += drops.ring_full;
+        counts.no_memory_packets += drops.no_memory;
+        events.link_loss_events += link.losses;
+        events.mtu_changes += link.mtu_changes;
     }
+    (Instant::now(), look)
 }
 
 /// What engines counted, and what became of the frames, from when they began until now. The time of the look is the
 /// engines': who asks may get the CPU much later.
-fn look_over(engines: &[OfCpu], fates: SinkFates, began: Instant) -> SinkInterval {
-    let latest = engines.iter().map(|engine| engine.time).max();
+fn look_over(
+    mut engines: Vec<(Instant, SinkInterval)>,
+    fates: SinkFates,
+    began: Instant,
+) -> SinkInterval {
+    let latest = engines.iter().map(|(time, _)| *time).max();
     let mut look = SinkInterval {
         end_seconds: latest.map_or(0.0, |time| time.duration_since(began).as_secs_f64()),
         fates,
-        polling: polling(engines),
+        polling: polling(&engines),
         ..SinkInterval::default()
     };
-    look.counts.kernel_ns = Some(0);
-    for engine in engines {
-        let of_all = look.counts.kernel_ns;
-        let mut more = SinkInterval {
-            counts: engine.counts,
-            events: engine.events,
-            ..SinkInterval::default()
-        };
-        for (sum, more) in counters(&mut look).into_iter().zip(counters(&mut more)) {
+    // What one of them does not know, nobody knows of all.
+    let by_kernel = engines.iter().map(|(_, one)| one.counts.kernel_ns);
+    look.counts.kernel_ns = by_kernel.sum();
+    for (_, one) in &mut engines {
+        for (sum, more) in counters(&mut look).into_iter().zip(counters(one)) {
             *sum += *more;
         }
-        // What one of them does not know, nobody knows of all.
-        let both = of_all.zip(engine.counts.kernel_ns);
-        look.counts.kernel_ns = both.map(|(own, other)| own + other);
     }
     look
 }
@@ -355,10 +338,11 @@ fn since(now: &SinkInterval, before: &SinkInterval) -> SinkInterval {
     grown
 }
 
-/// The knobs and counters over all engines.
-fn polling(engines: &[OfCpu]) -> Vec<SinkVariable> {
+/// The knobs and counters over all engines, each of which has them in the order of [`Knob::ALL`].
+fn polling(engines: &[(Instant, SinkInterval)]) -> Vec<SinkVariable> {
     let variable = |(place, knob): (usize, &Knob)| {
-        let values: Vec<u32> = engines.iter().map(|engine| engine.knobs[place]).collect();
+        let engines = engines.iter();
+        let values: Vec<u32> = engines.map(|(_, one)| one.polling[place].value).collect();
         SinkVariable {
             name: String::from(knob.name()),
             value: over_all_cpus(*knob, &values),
@@ -388,25 +372,22 @@ fn polling_since(now: &[SinkVariable], before: &[SinkVariable]) -> Vec<SinkVaria
 mod tests {
     use super::*;
 
-    fn engine(received: u64, burst: u32, lost_polls: u32) -> OfCpu {
-        let value = |knob: &Knob| match knob {
-            Knob::Burst => burst,
-            Knob::LostPolls => lost_polls,
-            _ => 0,
+    fn engine(received_packets: u64, burst: u32, lost_polls: u32) -> (Instant, SinkInterval) {
+        let mut look = SinkInterval {
+            polling: polling_of_all::<()>(&[]),
+            ..SinkInterval::default()
         };
-        OfCpu {
-            time: Instant::now(),
-            counts: SinkCounts {
-                received_packets: received,
-                ..SinkCounts::default()
-            },
-            events: SinkEvents {
-                ticks: 10 * received,
-                mtu_changes: 1,
-                ..SinkEvents::default()
-            },
-            knobs: Knob::ALL.iter().map(value).collect(),
+        for variable in &mut look.polling {
+            variable.value = match &*variable.name {
+                "burst" => burst,
+                "lost_polls" => lost_polls,
+                _ => 0,
+            };
         }
+        look.counts.received_packets = received_packets;
+        look.events.ticks = 10 * received_packets;
+        look.events.mtu_changes = 1;
+        (Instant::now(), look)
     }
 
     #[test]
@@ -418,12 +399,12 @@ mod tests {
             ..SinkFates::default()
         };
         let first = look_over(
-            &[engine(5, 7, 1), engine(6, 9, 2)],
+            vec![engine(5, 7, 1), engine(6, 9, 2)],
             fates(12, Some(3)),
             began,
         );
         let second = look_over(
-            &[engine(8, 3, 1), engine(9, 2, 6)],
+            vec![engine(8, 3, 1), engine(9, 2, 6)],
             fates(20, Some(4)),
             began,
         );
