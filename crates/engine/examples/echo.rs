@@ -9,7 +9,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use nicpoll_core::Command;
-use nicpoll_engine::{DeviceKind, PacketInput, Reception, Take};
+use nicpoll_engine::{DeviceChoice, DeviceKind, PacketInput, Reception, Take};
 use nicpoll_sys::packet::Transmit;
 use nicpoll_wire::frame::{Frame, UdpPath};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -47,7 +47,7 @@ pub fn serve(interface: &str, port: u16, goes_on: impl Fn() -> bool) -> Result<(
         frames: 4096,
         transmit_frames: 1024,
     };
-    let mut opened = DeviceKind::AfXdp.receive(&reception, Replies::default)?;
+    let mut opened = DeviceChoice::Only(DeviceKind::AfXdp).receive(&reception, Replies::default)?;
     while goes_on() {
         for (queue, sender) in opened.ports.iter_mut().zip(&mut opened.senders) {
             // No more than can be sent back.

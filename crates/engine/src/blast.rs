@@ -20,7 +20,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::{Origin, Pace, Rate};
 use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
 
-pub use frames::{FLOW_PORTS, FrameLengths, LengthsError};
+pub use frames::{FLOW_PORTS, FrameLengths};
 pub use path::BlastPath;
 pub use target::Receiver;
 

@@ -190,17 +190,21 @@ impl<I: 'static> Engines<I> {
         }
     }
 
-    /// Serves their knobs to `nicpoll sysctl`, as those of the engine at `interface`.
+    /// Serves their knobs to `nicpoll sysctl`, as those of the engine at `interface`. Without root's rights nobody is
+    /// served, and it is said why.
     ///
     /// # Errors
-    /// When no socket can be made for it.
-    pub(crate) fn serve_knobs(&self, interface: &str) -> io::Result<KnobServer> {
+    /// When no socket can be made for another reason.
+    pub(crate) fn serve_knobs(
+        &self,
+        interface: &str,
+    ) -> Result<(Option<KnobServer>, Option<String>), EngineError> {
         let engines = self.engines.iter();
         let jobs: Vec<(u32, Jobs<I>)> = engines
             .filter_map(|(cpu, engine)| Some((*cpu, Jobs(engine.jobs.as_ref()?.0.clone()))))
             .collect();
         let ended = |ended: EngineEnded| KnobError(ended.to_string());
-        KnobServer::start(interface, move |request| {
+        let served = KnobServer::start(interface, move |request| {
             let copy = |(cpu, jobs): &(u32, Jobs<I>)| {
                 Ok((*cpu, jobs.ask(|runner| runner.poller().clone())?))
             };
@@ -216,23 +220,17 @@ impl<I: 'static> Engines<I> {
                 written.map_err(ended)?;
             }
             Ok(answer)
-        })
-    }
-
-    /// The same where this process may. Without root's rights nobody is served, and it is said why.
-    ///
-    /// # Errors
-    /// When no socket can be made for another reason.
-    pub(crate) fn serve_knobs_where_allowed(
-        &self,
-        interface: &str,
-    ) -> Result<(Option<KnobServer>, Option<String>), EngineError> {
-        match self.serve_knobs(interface) {
+        });
+        match served {
+            Ok(server) => Ok((Some(server), None)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let why = format!("only root may use {}: {error}", knob_socket::FOLDER);
                 Ok((None, Some(why)))
             }
-            served => Ok((Some(served.map_err(knobs_unserved)?), None)),
+            Err(error) => {
+                let doing = "serving the knobs to 'nicpoll sysctl'";
+                Err(EngineError::io(doing, &error))
+            }
         }
     }
 
@@ -244,11 +242,6 @@ impl<I: 'static> Engines<I> {
         let engines = self.engines.into_iter();
         engines.map(|(_, engine)| engine.end()).collect()
     }
-}
-
-/// The error of knobs that could not be served.
-pub(crate) fn knobs_unserved(source: io::Error) -> EngineError {
-    EngineError::io("serving the knobs to 'nicpoll sysctl'", &source)
 }
 
 /// The value of a knob over all CPUs.

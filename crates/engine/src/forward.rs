@@ -318,8 +318,7 @@ fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>,
     let mut interfaces: Vec<Interface> = Vec::new();
     for name in names {
         let interface = Interface::named(socket, name)?;
-        let mut others = interfaces.iter();
-        if others.any(|other| other.ifindex == interface.ifindex) {
+        if interfaces.iter().any(|it| it.ifindex == interface.ifindex) {
             return Err(EngineError::Usage(format!(
                 "interface '{name}' is named twice; a router needs two different ones at least"
             )));

@@ -205,22 +205,13 @@ impl RunningEngine {
         }
     }
 
-    /// The CPUs that it runs on.
-    ///
-    /// # Errors
-    /// When the engine does not answer.
-    pub fn cpus(&self) -> io::Result<Vec<u32>> {
-        let list = self.ask(CPUS)?.map_err(io::Error::other)?;
-        let cpus = list.split(',').map(str::parse);
-        cpus.collect::<Result<_, _>>().map_err(io::Error::other)
-    }
-
     /// The names of its knobs: of all CPUs together and, where it runs on several, of each.
     ///
     /// # Errors
     /// When the engine does not answer.
     pub fn names(&self) -> io::Result<Vec<String>> {
-        let cpus = self.cpus()?;
+        let list = self.ask(CPUS)?.map_err(io::Error::other)?;
+        let cpus: Vec<&str> = list.split(',').collect();
         let names = || Knob::ALL.iter().map(|knob| knob.name());
         let of_cpus = cpus.iter().filter(|_| cpus.len() > 1);
         let of_cpus = of_cpus.flat_map(|cpu| names().map(move |name| format!("cpu{cpu}.{name}")));

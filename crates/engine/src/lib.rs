@@ -32,7 +32,7 @@ pub use error::{EngineEnded, EngineError, SetupError};
 pub use forward::{Forward, ForwardPath, ForwardSettings};
 pub use knob_socket::RunningEngine;
 pub use knobs::{KnobError, parse_knob, parse_knob_setting, write_knob};
-pub use names::{Choice, Named, UnknownName};
+pub use names::{Choice, Named, unknown_among};
 pub use runner::charge::CpuAccount;
 pub use runner::clock::Work;
 pub use runner::idle::{IdlePolling, Scheduling};

@@ -2,8 +2,6 @@
 //!
 //! Each value has one name, and the name that is shown for it chooses it.
 
-use thiserror::Error;
-
 use crate::error::EngineError;
 
 /// A value that is chosen by name.
@@ -21,11 +19,17 @@ pub trait Named: Copy + PartialEq + 'static {
     ///
     /// # Errors
     /// When there is none, with those that there are.
-    fn by_name(name: &str) -> Result<Self, UnknownName> {
+    fn by_name(name: &str) -> Result<Self, String> {
         let row = Self::all().find(|(_, known)| *known == name);
-        let unknown = || UnknownName::among(Self::all().map(|(_, name)| name));
+        let unknown = || unknown_among(Self::all().map(|(_, name)| name));
         row.map(|(value, _)| value).ok_or_else(unknown)
     }
+}
+
+/// The error of a name that is none of these.
+pub fn unknown_among(names: impl Iterator<Item = &'static str>) -> String {
+    let known: Vec<_> = names.collect();
+    format!("one of these was expected: {}", known.join(", "))
 }
 
 /// One of several, or whichever is best.
@@ -72,22 +76,6 @@ impl<T: Named> Choice<T> {
     }
 }
 
-/// A name that is none of those that there are.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("one of these was expected: {known}")]
-pub struct UnknownName {
-    known: String,
-}
-
-impl UnknownName {
-    /// Of a name that is none of these.
-    pub fn among(names: impl Iterator<Item = &'static str>) -> Self {
-        UnknownName {
-            known: names.collect::<Vec<_>>().join(", "),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +106,7 @@ mod tests {
         for (value, name) in T::all() {
             assert_eq!((T::by_name(name), value.name()), (Ok(value), name));
         }
-        let refusal = T::by_name("no-such-name").unwrap_err().to_string();
+        let refusal = T::by_name("no-such-name").unwrap_err();
         assert_eq!(refusal, format!("one of these was expected: {names}"));
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 use nicpoll_engine::{
-    AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
+    AnyPort, DeviceChoice, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
 };
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
@@ -109,7 +109,7 @@ impl Site {
                 frames: ROOM,
                 transmit_frames: 0,
             };
-            kind.receive(&reception, Numbers::default)
+            DeviceChoice::Only(kind).receive(&reception, Numbers::default)
         };
         self.receiver().run(open).unwrap()
     }
@@ -286,7 +286,7 @@ fn jumbo_frames_come_whole() {
                 frames: ROOM,
                 transmit_frames: 0,
             };
-            kind.receive(&reception, input).unwrap()
+            DeviceChoice::Only(kind).receive(&reception, input).unwrap()
         };
         let mut opened = site.receiver().run(open).unwrap();
         site.prepare();

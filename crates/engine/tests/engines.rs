@@ -61,7 +61,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
             frames: 256,
             transmit_frames: 0,
         };
-        DeviceKind::AfXdp.receive(&reception, Count::default)
+        DeviceChoice::Only(DeviceKind::AfXdp).receive(&reception, Count::default)
     };
     let opened = pair.receiver.run(open).unwrap().unwrap();
     assert_eq!(opened.ports.len(), 2);

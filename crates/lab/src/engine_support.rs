@@ -454,10 +454,10 @@ const CHECKS: [PacketCheck; 3] = [
 ///
 /// # Errors
 /// When there is none.
-pub fn check_of(name: &str) -> Result<PacketCheck, UnknownName> {
+pub fn check_of(name: &str) -> Result<PacketCheck, String> {
     let mut checks = CHECKS.into_iter();
     let check = checks.find(|check| check.name == name);
-    check.ok_or_else(|| UnknownName::among(CHECKS.iter().map(|check| check.name)))
+    check.ok_or_else(|| unknown_among(CHECKS.iter().map(|check| check.name)))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use std::{io, thread};
 
 use nicpoll_core::{Controller, Knob, Poller};
 use nicpoll_engine::{
-    DeviceKind, Drive, Engine, FRAMES_MAX, Intake, Named, PacketInput, PortRunner, Reception,
-    RunnerSettings, Take, parse_knob, write_knob,
+    DeviceChoice, DeviceKind, Drive, Engine, FRAMES_MAX, Intake, Named, PacketInput, PortRunner,
+    Reception, RunnerSettings, Take, parse_knob, write_knob,
 };
 use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
 use nicpoll_traffic::workload::{Arrival, DatagramReceiver};
@@ -250,7 +250,7 @@ impl EngineReceiver {
             frames: FRAMES_MAX,
             transmit_frames: 0,
         };
-        let opened = DeviceKind::AfXdp.receive(&reception, || inlet.clone())?;
+        let opened = DeviceChoice::Only(DeviceKind::AfXdp).receive(&reception, || inlet.clone())?;
         let mut runner = PortRunner::new(settings, opened.ports)?;
         for (knob, value) in knobs {
             let written = write_knob(runner.poller_mut(), knob, value);

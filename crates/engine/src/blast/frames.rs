@@ -17,7 +17,6 @@ use nicpoll_sys::bpf_maps::Template;
 use nicpoll_sys::packet::Joining;
 use nicpoll_wire::frame::{FRAME_BYTES_MIN, FrameError, Mac, Mark, UdpPath, UdpTemplate};
 use nicpoll_wire::pcap::{Capture, PcapError};
-use thiserror::Error;
 
 use crate::error::EngineError;
 use crate::runner::clock::now_ns;
@@ -38,13 +37,6 @@ pub struct FrameLengths {
     is_mix: bool,
 }
 
-/// A text is no list of lengths.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "'{0}': lengths of frames with FCS were expected, 64 to 9018, {LENGTHS_MAX} at most: 64, or 64,594,1518, or imix"
-)]
-pub struct LengthsError(String);
-
 impl FrameLengths {
     /// The lengths with FCS. In a mix the shortest frame of a network takes the place of shorter ones.
     pub fn frame_bytes(&self, shortest: u32) -> Vec<u32> {
@@ -55,9 +47,9 @@ impl FrameLengths {
 }
 
 impl FromStr for FrameLengths {
-    type Err = LengthsError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, LengthsError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if text == IMIX_NAME {
             return Ok(FrameLengths {
                 frame_bytes: IMIX.to_vec(),
@@ -74,7 +66,10 @@ impl FromStr for FrameLengths {
                 frame_bytes,
                 is_mix: false,
             }),
-            _ => Err(LengthsError(text.to_owned())),
+            _ => Err(format!(
+                "'{text}': lengths of frames with FCS were expected, 64 to 9018, {LENGTHS_MAX} at most: 64, or 64,594,1518, \
+                 or imix"
+            )),
         }
     }
 }

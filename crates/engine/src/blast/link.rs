@@ -167,7 +167,7 @@ impl<'a> Sending<'a> {
         if failure.is_none() {
             self.drain();
         }
-        self.say(now_ns());
+        self.note(u64::MAX);
         let failure = failure.map(|error| match Errno::from_io_error(&error) {
             Some(Errno::NXIO | Errno::NODEV) => String::from("the interface was removed"),
             _ => error.to_string(),
@@ -231,25 +231,16 @@ impl<'a> Sending<'a> {
         thread::sleep(DOWN_PAUSE);
     }
 
+    /// Says what was written, and now and then the CPU time that it took.
     fn note(&mut self, now_ns: u64) {
-        let built = self.outlet.built();
-        self.is_down &= self.progress.frames.load(Ordering::Relaxed) == built.built_frames;
-        self.say_built(&built);
-        if now_ns >= self.said_ns + SAY_EVERY_NS {
-            self.say(now_ns);
-        }
-    }
-
-    fn say(&mut self, now_ns: u64) {
-        self.say_built(&self.outlet.built());
-        self.progress.cpu_ns.store(own_cpu_ns(), Ordering::Relaxed);
-        self.said_ns = now_ns;
-    }
-
-    fn say_built(&self, built: &BlastCounts) {
-        let progress = self.progress;
+        let (built, progress) = (self.outlet.built(), self.progress);
+        self.is_down &= progress.frames.load(Ordering::Relaxed) == built.built_frames;
         progress.frames.store(built.built_frames, Ordering::Relaxed);
         progress.bytes.store(built.built_bytes, Ordering::Relaxed);
+        if now_ns >= self.said_ns + SAY_EVERY_NS {
+            progress.cpu_ns.store(own_cpu_ns(), Ordering::Relaxed);
+            self.said_ns = now_ns;
+        }
     }
 
     /// Waits until the kernel is done with all frames, as long as it goes on.

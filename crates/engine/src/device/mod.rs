@@ -32,35 +32,30 @@ impl Named for DeviceKind {
     }
 }
 
-impl DeviceKind {
-    /// Opens an interface for receiving. Each queue's packets go to an `input` of its own.
-    ///
-    /// # Errors
-    /// When the interface cannot be had by this device. Nothing is left at it then.
-    pub fn receive<I: PacketInput + Send + 'static>(
-        self,
-        reception: &Reception<'_>,
-        mut input: impl FnMut() -> I,
-    ) -> Result<Opened<I>, EngineError> {
-        match self {
-            DeviceKind::AfXdp => xdp::open(reception, input),
-            DeviceKind::AfPacket => packet::open(reception, input()),
-            DeviceKind::Tap => tap::open(reception, input()),
-        }
+fn receive<I: PacketInput + Send + 'static>(
+    kind: DeviceKind,
+    reception: &Reception<'_>,
+    mut input: impl FnMut() -> I,
+) -> Result<Opened<I>, EngineError> {
+    match kind {
+        DeviceKind::AfXdp => xdp::open(reception, input),
+        DeviceKind::AfPacket => packet::open(reception, input()),
+        DeviceKind::Tap => tap::open(reception, input()),
     }
 }
 
 impl DeviceChoice {
-    /// Opens an interface for receiving, by the first of the chosen devices that can.
+    /// Opens an interface for receiving, by the first of the chosen devices that can. Each queue's packets go to an `input`
+    /// of its own.
     ///
     /// # Errors
-    /// When none can: the reason of the last one.
+    /// When none can: the reason of the last one. Nothing is left at the interface then.
     pub fn receive<I: PacketInput + Send + 'static>(
         self,
         reception: &Reception<'_>,
         mut input: impl FnMut() -> I,
     ) -> Result<Opened<I>, EngineError> {
-        let open = |kind: DeviceKind| kind.receive(reception, &mut input);
+        let open = |kind: DeviceKind| receive(kind, reception, &mut input);
         let (opened, refused) = self.first(automatic(), open, EngineError::is_of_device)?;
         let refused = refused.into_iter().map(|(name, why)| RefusedDevice {
             device: String::from(name),

@@ -11,7 +11,7 @@ use crate::application::Helpers;
 use crate::device::interface::{Interface, link_of};
 use crate::device::port::AnyPort;
 use crate::device::xdp::{FRAMES_MAX, config, open_sockets};
-use crate::engine::{EngineSettings, Engines, knobs_unserved, polling_by_cpu, polling_of_all};
+use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::forward::classifier::{Classifier, Done, TAKES};
 use crate::forward::exits::{Leftovers, Router, Ways};
@@ -58,9 +58,9 @@ pub(super) fn start(
     let freshness = keep_fresh(all_next_hops)?;
     let (ways, ports) = ports(interfaces, sockets, Leftovers::open(netlink).ok())?;
     let engines = Engines::start(settings, ports, helpers)?;
-    let knobs = engines.serve_knobs(&interfaces[0].name);
+    let (knobs, _) = engines.serve_knobs(&interfaces[0].name)?;
     let path = UserPath {
-        knobs: Some(knobs.map_err(knobs_unserved)?),
+        knobs,
         facts: engines.facts(&settings.runner),
         engines: Some(engines),
         ended: Vec::new(),

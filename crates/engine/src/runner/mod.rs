@@ -579,20 +579,12 @@ impl Adapt {
     pub(crate) fn observe(&mut self, ticks: u64, packets: u64) -> bool {
         self.ticks += ticks;
         self.packets += packets;
-        let changes = if self.is_polling {
-            if self.ticks < LULL_TICKS {
-                return false;
-            }
-            self.packets < self.ticks
-        } else {
-            if packets < ticks * BUSY_PACKETS {
-                (self.ticks, self.packets) = (0, 0);
-                return false;
-            }
-            if self.ticks < BUSY_TICKS {
-                return false;
-            }
-            true
+        let is_busy = packets >= ticks * BUSY_PACKETS;
+        let changes = match self.is_polling {
+            true if self.ticks < LULL_TICKS => return false,
+            true => self.packets < self.ticks,
+            false if is_busy && self.ticks < BUSY_TICKS => return false,
+            false => is_busy,
         };
         self.is_polling ^= changes;
         (self.ticks, self.packets) = (0, 0);

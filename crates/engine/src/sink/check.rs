@@ -4,7 +4,6 @@
 //! per packet.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::SocketAddr;
 
 use nicpoll_model::engine::SinkCheck;
@@ -16,27 +15,13 @@ use nicpoll_wire::frame::{Frame, Mark};
 pub const STREAMS_MAX: usize = 4096;
 
 /// How packets are numbered.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct PacketCheck {
     /// The name by which it is chosen.
     pub name: &'static str,
     /// Begins to read the ids of one stream.
     pub ids: fn() -> Box<dyn Ids>,
 }
-
-impl fmt::Debug for PacketCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for PacketCheck {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for PacketCheck {}
 
 /// Of nicpoll's own senders: a [`Mark`], which counts from 0 within its flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +41,6 @@ impl Ids for MarkIds {
 type Key = (SocketAddr, SocketAddr);
 
 /// What was seen of each stream.
-#[derive(Debug)]
 pub struct CheckedStreams {
     check: PacketCheck,
     places: HashMap<Key, usize>,
@@ -74,12 +58,6 @@ struct Stream {
     /// The id that came first; 0 before.
     first: u64,
     packets: u64,
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from {}: {:?}", self.first, self.sequence)
-    }
 }
 
 impl CheckedStreams {

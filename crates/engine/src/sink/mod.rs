@@ -32,7 +32,7 @@ use crate::sink::check::{CheckedStreams, PacketCheck};
 const DRAIN_LOOKS: u32 = 20;
 
 /// What is received, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SinkSettings {
     /// The interface, in the network namespace of the calling thread.
     pub interface: String,
@@ -55,7 +55,6 @@ pub struct SinkSettings {
 }
 
 /// Counts the packets of one queue.
-#[derive(Debug)]
 struct Counter {
     work: Work,
     packets: u64,
@@ -129,7 +128,7 @@ impl Sink {
         let opened = settings.device.receive(&reception, Counter::of(settings))?;
         let queues = opened.ports.len() as u32;
         let engines = Engines::start(&settings.engine, opened.ports, helpers)?;
-        let (knobs, knobs_refused) = engines.serve_knobs_where_allowed(interface)?;
+        let (knobs, knobs_refused) = engines.serve_knobs(interface)?;
         let idle_polling = engines.ask(|runner| runner.idle_polling().name())?;
         let engine = engines.facts(&settings.engine.runner);
         let start = SinkStart {
