@@ -84,6 +84,13 @@ impl Running {
         }
     }
 
+    /// Ends it as [`Running::interrupt`] does. Its account of packets closes.
+    pub fn end_closed(self) -> Value {
+        let end = self.interrupt();
+        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        end
+    }
+
     /// Ends it by a signal, and returns what it says of its end.
     pub fn interrupt(mut self) -> Value {
         send_signal(&self.child, Signal::INT);

@@ -84,8 +84,7 @@ fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
             }
         }
         running.await_counted("forwarded_packets", 40);
-        let end = running.interrupt();
-        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        let end = running.end_closed();
         assert!(passed(&end, "not_ip") > 0, "ARP is the kernel's: {end}");
         let link = shell(&lab.router, "ip link");
         assert!(!link.contains("xdp"), "{link}");
@@ -121,8 +120,7 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
         // A checksum that no card is there to finish.
         shell(&lab.sender, "ethtool -K em0 tx on");
         lab.await_answer(RECEIVER[0]);
-        let end = running.interrupt();
-        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        let end = running.end_closed();
         for reason in ["no_route", "ttl", "too_long", "no_neighbour", "checksum"] {
             assert!(passed(&end, reason) > 0, "{reason}: {end}");
         }
@@ -138,9 +136,8 @@ fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 20, 64, None);
         running.await_counted("forwarded_packets", 20);
-        let end = running.interrupt();
+        let end = running.end_closed();
         assert!(passed(&end, "no_neighbour") > 1, "{end}");
-        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
     });
 }
 
@@ -231,9 +228,8 @@ fn a_frame_that_its_exit_cannot_take_goes_back_to_the_kernel() {
         assert_eq!((frame.len(), frame[22]), (2542, 63));
         assert_eq!(folded(sum(&frame[14..34])), 0xFFFF);
     }
-    let end = running.interrupt();
+    let end = running.end_closed();
     assert_eq!(passed(&end, "given_back"), 3, "{end}");
-    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
     let link = shell(&lab.router, "ip link");
     assert!(!link.contains("npfwd"), "{link}");
 }
@@ -321,8 +317,7 @@ fn an_engine_on_two_cpus_forwards_both_ways() {
         }
     }
     running.await_counted("forwarded_packets", 60);
-    let end = running.interrupt();
-    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+    let end = running.end_closed();
     for from in end["interfaces"].as_array().unwrap() {
         assert!(from["forwarded_packets"].as_u64().unwrap() >= 30, "{end}");
     }
@@ -355,8 +350,7 @@ fn the_kernels_side_is_changed_at_every_interface_on_each_path_and_put_back() {
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 20, 64, None);
         running.await_counted("forwarded_packets", 20);
-        let end = running.interrupt();
-        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        let end = running.end_closed();
         assert_eq!(kernel_side(), before, "{path}");
     });
 }
@@ -419,9 +413,8 @@ fn a_veth_without_a_napi_at_its_other_end_is_left_to_the_kernel_and_named() {
     for _ in 0..2 {
         lab.await_answer(RECEIVER[0]);
     }
-    let end = running.interrupt();
+    let end = running.end_closed();
     assert!(passed(&end, "other_exit") > 0, "{end}");
-    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
 }
 
 #[test]
