@@ -7,7 +7,9 @@ use std::net::UdpSocket;
 use std::thread;
 
 use nicpoll_core::{Controller, Knob};
-use nicpoll_engine::{DeviceKind, Drive, EngineSettings, Engines, PacketInput, Reception, Take};
+use nicpoll_engine::{
+    DeviceChoice, DeviceKind, Drive, EngineSettings, Engines, PacketInput, Reception, Take,
+};
 use nicpoll_sys::schedule;
 use nicpoll_testkit::needs;
 

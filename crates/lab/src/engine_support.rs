@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nicpoll_engine::{
     CpuAccount, Drive, EngineApplication, EngineError, GrantedSetup, Helpers, KernelSide, MarkIds,
-    Named, PacketCheck, ReceiveWish, SetupError, Sink, UnknownName,
+    Named, PacketCheck, ReceiveWish, SetupError, Sink, unknown_among,
 };
 use nicpoll_iperf::udp::ClientIds;
 use nicpoll_model::engine::{KernelSideFacts, SinkEnd, SinkInterval, SinkStart};

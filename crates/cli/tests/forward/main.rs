@@ -350,7 +350,7 @@ fn the_kernels_side_is_changed_at_every_interface_on_each_path_and_put_back() {
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 20, 64, None);
         running.await_counted("forwarded_packets", 20);
-        let end = running.end_closed();
+        running.end_closed();
         assert_eq!(kernel_side(), before, "{path}");
     });
 }

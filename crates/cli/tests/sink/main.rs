@@ -276,7 +276,7 @@ fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill(
             send(&veth, 9000, 500);
             running.await_counted("received_packets", 500);
             if signal == Signal::INT {
-                let end = running.end_closed();
+                running.end_closed();
                 assert_eq!(kernel_side(&veth), before, "{side}");
                 continue;
             }

@@ -10,8 +10,7 @@ use std::time::Instant;
 use nicpoll_core::Knob;
 use nicpoll_model::Origin;
 use nicpoll_model::engine::{
-    SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkEvents, SinkFates, SinkInterval, SinkStart,
-    SinkVariable,
+    SINK_SCHEMA, SinkAccount, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
 };
 
 use crate::application::{
