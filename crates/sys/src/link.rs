@@ -85,7 +85,7 @@ impl Link {
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_ADMIN; `ENODEV` when it is gone.
-    pub fn bring_up(&self) -> io::Result<()> {
+    pub(crate) fn bring_up(&self) -> io::Result<()> {
         let mut request = ifreq(&self.name()?)?;
         // The flags of an interface are the lower 16 bits.
         request.ifr_ifru.ifru_flags = (self.flags()? | libc::IFF_UP) as libc::c_short;
