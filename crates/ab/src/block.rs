@@ -10,6 +10,7 @@ use nicpoll_model::ab::{AbBlock, AbCpu, AbDelay, AbDelayKind, AbQueue, AbStamps,
 use nicpoll_observe::{
     Account, Histogram, InterruptLine, LinkCounters, PollRhythm, TaskTimes, ThreadTimes,
 };
+use nicpoll_switch::Target;
 
 use crate::meter::{ExactReading, Instance, Queues, Reading, is_receiver};
 
@@ -85,7 +86,7 @@ const PACKETS: [&str; 5] = ["rx_packets", "packets", "pkts", "cnt", "pkt_n"];
 pub fn queues(
     first: &Reading,
     last: &Reading,
-    members: &[Member],
+    members: &[Target],
     instances: &[Instance],
 ) -> Vec<AbQueue> {
     let told = instances
@@ -93,7 +94,8 @@ pub fn queues(
         .filter_map(|instance| Some((instance.ifindex, instance.queue?)));
     let all: BTreeSet<(u32, u32)> = last.queues.keys().copied().chain(told).collect();
     let line = |(ifindex, queue): (u32, u32)| {
-        let (_, interface) = members.iter().find(|(index, _)| *index == ifindex)?;
+        let mut members = members.iter().map(|member| &member.interface);
+        let interface = members.find(|member| member.ifindex == ifindex)?;
         let instance = instances
             .iter()
             .find(|it| it.ifindex == ifindex && it.queue == Some(queue));
@@ -101,7 +103,7 @@ pub fn queues(
         let polls = own.and_then(|id| polls(first, last, |it| it.napi_id == id, instances));
         let counters = counted(&first.queues, &last.queues, (ifindex, queue));
         Some(AbQueue {
-            interface: interface.clone(),
+            interface: interface.name.clone(),
             queue,
             napi_id: own,
             rx_packets: PACKETS.iter().find_map(|name| counters.get(*name).copied()),
@@ -125,22 +127,8 @@ fn counted(first: &Queues, last: &Queues, queue: (u32, u32)) -> BTreeMap<String,
     after.iter().filter_map(grown).collect()
 }
 
-/// A member: its index and its name.
-pub type Member = (u32, String);
-
 /// The readings of one block.
 pub struct Readings<'a> {
-    /// After the part that is left out.
-    pub first: &'a Reading,
-    /// After twice that part; `None` when the block was too short.
-    pub later: Option<&'a Reading>,
-    /// At its end.
-    pub last: &'a Reading,
-}
-
-/// When and how a block ran.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
     /// From the start of the run to the write that began the block, in seconds.
     pub start_seconds: f64,
     /// Its whole length.
@@ -149,17 +137,18 @@ pub struct Times {
     pub left_out_seconds: f64,
     /// CPU time of counting, in cores.
     pub counting_cores: f64,
+    /// After the part that is left out.
+    pub first: &'a Reading,
+    /// After twice that part; `None` when the block was too short.
+    pub later: Option<&'a Reading>,
+    /// At its end.
+    pub last: &'a Reading,
 }
 
 /// Makes the block of its readings.
-pub fn block(
-    times: Times,
-    readings: &Readings<'_>,
-    members: &[Member],
-    instances: &[Instance],
-) -> AbBlock {
+pub fn block(readings: &Readings<'_>, members: &[Target], instances: &[Instance]) -> AbBlock {
     let (first, last) = (readings.first, readings.last);
-    let cores = times.counting_cores;
+    let cores = readings.counting_cores;
     let polls = polls(first, last, |_| true, instances);
     let account = Account {
         before: &first.host,
@@ -167,9 +156,9 @@ pub fn block(
     };
     let sampled = last.sampled.since(&first.sampled, &last.sampled.cores());
     AbBlock {
-        start_seconds: times.start_seconds,
-        duration_seconds: times.duration_seconds,
-        left_out_seconds: times.left_out_seconds,
+        start_seconds: readings.start_seconds,
+        duration_seconds: readings.duration_seconds,
+        left_out_seconds: readings.left_out_seconds,
         window: window(first, last, members, cores),
         later_window: readings
             .later
@@ -205,15 +194,15 @@ pub fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
 pub fn window(
     first: &Reading,
     last: &Reading,
-    members: &[Member],
+    members: &[Target],
     counting_cores: f64,
 ) -> AbWindow {
     let seconds = last.at.duration_since(first.at).as_secs_f64();
     let sum = |count: fn(&LinkCounters) -> u64| -> u64 {
-        let of = |(ifindex, _): &Member| {
+        let of = |member: &Target| {
             let counters = |reading: &Reading| {
                 let interfaces = reading.host.interfaces.as_ref()?;
-                Some(count(&interfaces.get(ifindex)?.link))
+                Some(count(&interfaces.get(&member.interface.ifindex)?.link))
             };
             grown(counters(first), counters(last)).unwrap_or(0)
         };

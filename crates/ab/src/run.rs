@@ -21,7 +21,7 @@ use nicpoll_switch::{Alternation, Arm, LinkHealth, Owner, Switch, SwitchError, T
 use nicpoll_sys::netns::NetnsThread;
 
 use crate::alarm::{GONE, Limits, Lost, disturbed, end_of, is_answered};
-use crate::block::{Member, Readings, Times, block, window};
+use crate::block::{Readings, block, window};
 use crate::meter::{Meter, unseen};
 use crate::plan::{AbRequest, Next, most_left_out, next};
 
@@ -286,23 +286,20 @@ impl Run<'_> {
         self.wait_until(began + length, Some(&before))?;
         let last = self.meter.run(Meter::read)??;
         let readings = Readings {
-            first: &first,
-            later: later.as_ref(),
-            last: &last,
-        };
-        let times = Times {
             start_seconds,
             duration_seconds: began.elapsed().as_secs_f64(),
             left_out_seconds: first.at.duration_since(began).as_secs_f64(),
             counting_cores,
+            first: &first,
+            later: later.as_ref(),
+            last: &last,
         };
         let instances = self.meter.run(|meter| meter.instances().to_vec())?;
-        let members = named(&self.members);
         let lost = before.lost_until(&Counted {
             at: last.at,
             host: last.host.clone(),
         });
-        Ok((block(times, &readings, &members, &instances), lost))
+        Ok((block(&readings, &self.members, &instances), lost))
     }
 
     fn check_echo(&mut self) -> Result<(), Halt> {
@@ -671,14 +668,7 @@ pub fn look(
         thread::sleep(NAP);
     }
     let last = meter.run(Meter::read)??;
-    Ok(Some(window(&first, &last, &named(members), counting_cores)))
-}
-
-/// Members by index, with their names.
-pub fn named(members: &[Target]) -> Vec<Member> {
-    let all = members.iter();
-    all.map(|one| (one.interface.ifindex, one.interface.name.clone()))
-        .collect()
+    Ok(Some(window(&first, &last, members, counting_cores)))
 }
 
 /// A comparison that is stored, or not.

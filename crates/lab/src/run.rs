@@ -33,18 +33,26 @@ const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
 pub struct Traffic<'a> {
     /// The traffic that is measured.
     pub request: &'a WorkloadRequest,
-    /// Version of IP, directions and background traffic; IPv4, one way and nothing else when `None`.
-    pub options: Option<&'a TrafficOptions>,
+    /// Version of IP, directions and background traffic.
+    pub options: &'a TrafficOptions,
 }
 
 impl<'a> From<&'a WorkloadRequest> for Traffic<'a> {
     fn from(request: &'a WorkloadRequest) -> Self {
         Traffic {
             request,
-            options: None,
+            options: PLAIN,
         }
     }
 }
+
+/// IPv4, one way, and nothing else.
+const PLAIN: &TrafficOptions = &TrafficOptions {
+    ip: IpVersion::V4,
+    both_ways: false,
+    background: Vec::new(),
+    spinner: false,
+};
 
 /// One sender and one receiver.
 #[derive(Clone, Copy)]
@@ -56,21 +64,15 @@ struct Stream<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    fn ip(self) -> IpVersion {
-        self.options.map_or(IpVersion::V4, |options| options.ip)
-    }
-
     /// The streams, the measured one first: one on each of so many paths, and background traffic.
     fn streams(self, paths: usize) -> Vec<Stream<'a>> {
         let of_path = |path| {
             let mut own = vec![(self.request, Side::Sender, true)];
-            if self.options.is_some_and(|options| options.both_ways) {
+            if self.options.both_ways {
                 own.push((self.request, Side::Receiver, true));
             }
-            let background = self
-                .options
-                .map_or(&[][..], |options| &options.background[..]);
-            own.extend(background.iter().map(|one| (&one.traffic, one.from, false)));
+            let background = self.options.background.iter();
+            own.extend(background.map(|one| (&one.traffic, one.from, false)));
             own.into_iter()
                 .map(move |(request, from, is_counted)| Stream {
                     request,
@@ -111,7 +113,8 @@ impl Running {
         let mut running = Vec::new();
         for (stream, port) in streams.iter().zip(port..) {
             let to = stream.from.other();
-            let receiver = SocketAddr::new(address_of(lab, to, stream.path, traffic.ip())?, port);
+            let receiver =
+                SocketAddr::new(address_of(lab, to, stream.path, traffic.options.ip)?, port);
             let terms = End {
                 side: Side::Receiver,
                 receiver,

@@ -28,7 +28,7 @@ impl<'a> From<&'a NamedWorkload> for Traffic<'a> {
     fn from(workload: &'a NamedWorkload) -> Self {
         Traffic {
             request: &workload.request,
-            options: Some(&workload.options),
+            options: &workload.options,
         }
     }
 }

@@ -183,7 +183,7 @@ pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let store = Store::to_write(args.file.place()?)?;
     let which = args.resume.unwrap_or(Which::Last);
-    end(args, Session::resumed(store, which, &identity)?, &stop)
+    end(args, Session::resumed(store, which, identity)?, &stop)
 }
 
 fn require(what: &str, command: &str) -> Result<(), Failure> {

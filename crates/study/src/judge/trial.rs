@@ -9,8 +9,7 @@ use nicpoll_lab::{Changes, CoreTime, Edge, Lab, Polls, watched};
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
     Calibration, CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence,
-    RoundTrip, SpinnerShare, Trial, TrialCpu, TrialFigures, TrialSeries, Validity, Warmup,
-    WorkUnit,
+    SpinnerShare, Trial, TrialCpu, TrialFigures, TrialSeries, Validity, Warmup, WorkUnit,
 };
 use nicpoll_observe::{
     Account, CountedDatagrams, CpuDelta, HostSnapshot, Hosts, packet_ledger, tcp_ledger,
@@ -248,20 +247,6 @@ fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
     with_polls.map(|(cpu, _)| cpu as u32).collect()
 }
 
-/// Divisor of CPU time: datagrams delivered, or transactions. `None` for TCP, and without any.
-pub fn worked_for(
-    unit: WorkUnit,
-    packets: Option<(u64, u64)>,
-    round_trip: Option<RoundTrip>,
-) -> Option<u64> {
-    let count = match unit {
-        WorkUnit::Bytes => None,
-        WorkUnit::Transactions => round_trip.map(|trips| trips.transactions),
-        WorkUnit::Datagrams => packets.map(|(_, delivered)| delivered),
-    };
-    count.filter(|&count| count > 0)
-}
-
 /// Share of the line that a one-way workload's datagrams take.
 fn line_ratio(
     line: Option<Line>,
@@ -402,15 +387,12 @@ pub fn rhythm_deviation(period_ns: u64, rounds_per_second: f64) -> f64 {
 }
 
 fn residual(ledger: &Ledger) -> Option<String> {
-    let ratio = match ledger.residual_ratio() {
-        Some(ratio) => ratio,
-        None => return Some(String::from("nothing was offered")),
+    let Some(ratio) = ledger.residual_ratio() else {
+        return Some(String::from("nothing was offered"));
     };
-    let residual = ledger.residual_packets.or(ledger.residual_bytes)?;
-    let unit = if ledger.residual_packets.is_some() {
-        "packets"
-    } else {
-        "bytes"
+    let (residual, unit) = match ledger.residual_packets {
+        Some(packets) => (packets, "packets"),
+        None => (ledger.residual_bytes?, "bytes"),
     };
     (ratio > RESIDUAL_MAX).then(|| {
         format!(
@@ -489,7 +471,12 @@ fn cpu_of(
     busy_ns: f64,
     (unit, books): (WorkUnit, &Books),
 ) -> TrialCpu {
-    let count = worked_for(unit, books.packets, books.round_trip);
+    let count = match unit {
+        WorkUnit::Bytes => None,
+        WorkUnit::Transactions => books.round_trip.map(|trips| trips.transactions),
+        WorkUnit::Datagrams => books.packets.map(|(_, delivered)| delivered),
+    };
+    let count = count.filter(|&count| count > 0);
     TrialCpu {
         source,
         seconds,

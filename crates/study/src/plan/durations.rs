@@ -103,14 +103,11 @@ fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
     let longest = streams
         .map(|request| stream_seconds(request, topology, run))
         .fold(run, f64::max);
-    let is_crowded = !workload.options.background.is_empty();
-    // Next to other traffic the last answers are waited for in vain.
-    longest
-        + if is_crowded {
-            nicpoll_traffic::rr::RESPONSE_TIMEOUT.as_secs_f64()
-        } else {
-            0.0
-        }
+    match workload.options.background.is_empty() {
+        true => longest,
+        // Next to other traffic the last answers are waited for in vain.
+        false => longest + nicpoll_traffic::rr::RESPONSE_TIMEOUT.as_secs_f64(),
+    }
 }
 
 fn stream_seconds(request: &WorkloadRequest, topology: &Topology, run: f64) -> f64 {
@@ -192,10 +189,7 @@ impl<'a> Schedule<'a> {
 
     /// Whether a trial belongs to a comparison that is kept.
     pub fn is_needed(&self, workload: &str, setting: &str) -> bool {
-        let mut kept = self.kept.iter();
-        kept.any(|one| {
-            one.workload == workload && (one.setting == setting || one.reference == setting)
-        })
+        self.kept.iter().any(|one| is_with(one, workload, setting))
     }
 
     /// Records the time of a trial.
@@ -223,10 +217,7 @@ impl<'a> Schedule<'a> {
 
     /// Ends the comparisons with a setting under a workload: it will not be measured.
     pub fn give_up(&mut self, workload: &str, setting: &str) {
-        let is_with = |one: &ComparisonName| {
-            one.workload == workload && (one.setting == setting || one.reference == setting)
-        };
-        self.kept.retain(|one| !is_with(one));
+        self.kept.retain(|one| !is_with(one, workload, setting));
     }
 
     /// Whether a workload's block that starts now ends in time.
@@ -271,6 +262,11 @@ impl<'a> Schedule<'a> {
             .collect();
         settings.len() as f64 * self.slowness * trial_seconds(self.plan, workload)
     }
+}
+
+/// Whether a comparison is with a setting under a workload.
+fn is_with(one: &ComparisonName, workload: &str, setting: &str) -> bool {
+    one.workload == workload && (one.setting == setting || one.reference == setting)
 }
 
 /// Warm-ups of a rehearsal.

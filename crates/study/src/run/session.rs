@@ -103,65 +103,21 @@ impl Identity {
 /// A study that is about to begin or to resume.
 pub struct Session {
     design: Design,
-    begin: Instant,
-    start: Start,
+    plan: Plan,
+    identity: Identity,
+    /// Where a study that begins is to be stored, and as which kind.
+    store: Option<(Store, StudyKind)>,
+    earlier: Option<Earlier>,
 }
 
-enum Start {
-    New {
-        plan: Box<Plan>,
-        identity: Identity,
-        store: Option<(Store, StudyKind)>,
-    },
-    Resumed {
-        /// The document without its trials.
-        head: Box<Study>,
-        done: Vec<Trial>,
-        /// How long each of them took with all that belongs to it.
-        taken: Vec<Duration>,
-        recording: Recording,
-    },
-}
-
-impl Start {
-    /// The document without its trials, the trials that are done and the time of each. From here on `recording` is where
-    /// the study is stored.
-    fn open(
-        self,
-        lab: &mut Lab,
-        design: &mut Design,
-        recording: &mut Option<Recording>,
-        cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(Study, Vec<Trial>, Vec<Duration>), StudyError> {
-        match self {
-            Start::New {
-                plan,
-                identity,
-                store,
-            } => {
-                if searches(design) > 0 {
-                    progress(Progress::SeekingKnee);
-                    *design = resolved(lab, design.clone(), cancel)?;
-                }
-                let head = head_of(lab, design, *plan, identity)?;
-                *recording = store
-                    .map(|store| record(store, design, &head))
-                    .transpose()?;
-                Ok((head, Vec::new(), Vec::new()))
-            }
-            Start::Resumed {
-                mut head,
-                done,
-                taken,
-                recording: stored,
-            } => {
-                *recording = Some(stored);
-                look_at(lab, &mut head)?;
-                Ok((*head, done, taken))
-            }
-        }
-    }
+/// What was done of a study that resumes.
+struct Earlier {
+    /// The document without its trials.
+    head: Study,
+    done: Vec<Trial>,
+    /// How long each of them took with all that belongs to it.
+    taken: Vec<Duration>,
+    recording: Recording,
 }
 
 impl Session {
@@ -174,12 +130,10 @@ impl Session {
     ) -> Self {
         Session {
             design,
-            begin: identity.begin,
-            start: Start::New {
-                plan: Box::new(plan),
-                identity,
-                store,
-            },
+            plan,
+            identity,
+            store,
+            earlier: None,
         }
     }
 
@@ -187,48 +141,44 @@ impl Session {
     ///
     /// # Errors
     /// When there is none that could resume, or another version began it.
-    pub fn resumed(store: Store, which: Which, identity: &Identity) -> Result<Self, StudyError> {
+    pub fn resumed(store: Store, which: Which, identity: Identity) -> Result<Self, StudyError> {
         let runner = this_runner().map_err(LabError::from)?;
         let (mut recording, kept) = store.resume::<Study>(which, &runner, still_runs)?;
         let (then, now) = (
             &kept.document.nicpoll_version,
             &identity.origin.nicpoll_version,
         );
-        let design = match then == now {
-            true => design_of(&kept),
-            false => {
-                let what = format!("it was begun by nicpoll {then}, and this is {now}");
-                design_of(&kept).and(Err(StudyError::Elsewhere(what)))
-            }
-        };
+        let design = design_of(&kept).and_then(|design| match then == now {
+            true => Ok(design),
+            false => Err(StudyError::Elsewhere(format!(
+                "it was begun by nicpoll {then}, and this is {now}"
+            ))),
+        });
         let design = design.inspect_err(|error| {
             let _ = recording.end_early(&error.to_string());
         })?;
-        let mut head = Box::new(kept.document);
+        let mut head = kept.document;
         let done = std::mem::take(&mut head.trials);
-        head.warnings.extend(interrupted(
-            &done,
-            design.settings.len(),
-            &identity.origin.started_at,
-        ));
+        let resumed_at = &identity.origin.started_at;
+        head.warnings
+            .extend(interrupted(&done, design.settings.len(), resumed_at));
         Ok(Session {
             design,
-            begin: identity.begin,
-            start: Start::Resumed {
+            plan: head.plan.clone(),
+            identity,
+            store: None,
+            earlier: Some(Earlier {
                 head,
                 done,
                 taken: kept.taken,
                 recording,
-            },
+            }),
         })
     }
 
     /// What was planned.
     pub fn plan(&self) -> &Plan {
-        match &self.start {
-            Start::New { plan, .. } => plan,
-            Start::Resumed { head, .. } => &head.plan,
-        }
+        &self.plan
     }
 
     /// Runs it to its end in namespaces of this machine, which stay under names if `is_kept`. `guard` calls
@@ -271,6 +221,30 @@ impl Session {
         Ended::of(outcome, recording)
     }
 
+    /// The design, the document without its trials, the trials that are done and the time of each. From here on
+    /// `recording` is where the study is stored.
+    fn open(
+        mut self,
+        lab: &mut Lab,
+        recording: &mut Option<Recording>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(Design, Study, Vec<Trial>, Vec<Duration>), StudyError> {
+        if let Some(mut earlier) = self.earlier {
+            *recording = Some(earlier.recording);
+            look_at(lab, &mut earlier.head)?;
+            return Ok((self.design, earlier.head, earlier.done, earlier.taken));
+        }
+        if searches(&self.design) > 0 {
+            progress(Progress::SeekingKnee);
+            self.design = resolved(lab, self.design, cancel)?;
+        }
+        let head = head_of(lab, &self.design, self.plan, self.identity)?;
+        let store = self.store.map(|store| record(store, &self.design, &head));
+        *recording = store.transpose()?;
+        Ok((self.design, head, Vec::new(), Vec::new()))
+    }
+
     fn carry_out(
         self,
         lab: &mut Lab,
@@ -278,13 +252,8 @@ impl Session {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Study, StudyError> {
-        let Session {
-            mut design,
-            begin,
-            start,
-        } = self;
-        let (mut head, done, taken) = start.open(lab, &mut design, recording, cancel, progress)?;
-        let plan = head.plan.clone();
+        let (begin, plan) = (self.identity.begin, self.plan.clone());
+        let (design, mut head, done, taken) = self.open(lab, recording, cancel, progress)?;
         let is_resumed = !done.is_empty();
         if !is_resumed {
             lab.deadline = Some(begin + traffic_ends(&plan));

@@ -329,16 +329,9 @@ impl<'a> Trials<'a> {
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         // From here on: on a busy machine preparing both ends takes long, and no time would be left to calibrate in.
         let traffic_ends = Instant::now() + duration;
-        let calibration = match subject.setting.period_ns() {
-            Some(period_ns) => Some(calibrate(
-                self.lab,
-                subject.setting,
-                period_ns,
-                memory,
-                traffic_ends,
-            )?),
-            None => None,
-        };
+        let setting = subject.setting;
+        let calibrate = |period_ns| calibrate(self.lab, setting, period_ns, memory, traffic_ends);
+        let calibration = setting.period_ns().map(calibrate).transpose()?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let closed = self.lab.studied().polls()?;
         let books = running.drain(self.lab, self.quiet_time())?;
@@ -398,12 +391,10 @@ impl<'a> Trials<'a> {
         Ok(HostReadings {
             sender: self.lab.sender.counters()?,
             receiver: self.lab.receiver.counters()?,
-            router: self
-                .lab
-                .router
-                .as_mut()
-                .map(HostClient::counters)
-                .transpose()?,
+            router: {
+                let router = self.lab.router.as_mut();
+                router.map(HostClient::counters).transpose()?
+            },
             settings: self.lab.settings()?,
             napis: self.lab.studied().napis()?,
         })
