@@ -108,59 +108,35 @@ fn sysctls_features_and_cores_are_in_force_under_their_setting_alone() {
 #[test]
 fn what_this_kernel_or_a_namespace_has_not_is_refused_with_its_line() {
     needs!(Root);
-    let cases = [
-        (
-            "receiver = { sysctl = { \"net.ipv4.tcp_ecn\" = 1 } }",
-            "receiver = { sysctl = { \"net.core.busy_read\" = 50 } }",
-            9,
-            "machine = { sysctl = { \"net.core.busy_read\" = ... } }",
-        ),
-        (
-            "net.core.message_burst",
-            "net.ipv4.tcp_ecn",
-            15,
-            "has its own",
-        ),
-        (
-            "net.core.message_burst",
-            "net.core.no_such",
-            15,
-            "sysctl -a",
-        ),
-        (
-            "tx-checksum-ip-generic",
-            "tx-checksum-ip-genric",
-            9,
-            "did you mean 'tx-checksum-ip-generic'?",
-        ),
-    ];
-    for (find, replace, line, wanted) in cases {
+    // The line where the machine refuses it (0: the file itself is refused), words of the refusal, a text and what is
+    // put in its place.
+    let cases = r#"
+    9 | machine = { sysctl = { "net.core.busy_read" = ... } } | "net.ipv4.tcp_ecn" = 1 | "net.core.busy_read" = 50
+    15 | has its own | net.core.message_burst | net.ipv4.tcp_ecn
+    15 | sysctl -a | net.core.message_burst | net.core.no_such
+    9 | did you mean 'tx-checksum-ip-generic'? | tx-checksum-ip-generic | tx-checksum-ip-genric
+    0 | a card's | sender = { feature | sender = { rx-ring = 64, feature
+    0 | an interface's | machine = { sysctl | machine = { threaded = 1, sysctl
+    0 | named as sysctl(8) does | net.core.message_burst | net.core..burst
+    0 | by its own name, gro | tx-checksum-ip-generic | rx-gro
+    "#;
+    for case in cases.lines().filter(|case| case.contains('|')) {
+        let parts: Vec<&str> = case.split('|').map(str::trim).collect();
+        let [line, wanted, find, replace] = parts[..] else {
+            panic!("{case}");
+        };
         let text = FILE.replacen(find, replace, 1);
         assert_ne!(text, FILE);
-        let file = StudyFile::parse(&text).unwrap();
-        let error = file.check(&text, &file.look().unwrap()).unwrap_err();
-        assert!(error.message.contains(wanted), "{replace}: {error}");
-        assert_eq!(error.line, line, "{replace}: {error}");
-    }
-    for (find, replace, wanted) in [
-        (
-            "sender = { feature",
-            "sender = { rx-ring = 64, feature",
-            "a card's",
-        ),
-        (
-            "machine = { sysctl",
-            "machine = { threaded = 1, sysctl",
-            "an interface's",
-        ),
-        (
-            "net.core.message_burst",
-            "net.core..burst",
-            "named as sysctl(8) does",
-        ),
-        ("tx-checksum-ip-generic", "rx-gro", "by its own name, gro"),
-    ] {
-        let error = StudyFile::parse(&FILE.replacen(find, replace, 1)).unwrap_err();
+        let file = StudyFile::parse(&text);
+        assert_eq!(file.is_err(), line == "0", "{replace}");
+        let refused = file.and_then(|file| {
+            let here = file.look().unwrap();
+            file.check(&text, &here).map_err(|error| {
+                assert_eq!(error.line.to_string(), line, "{replace}: {error}");
+                error
+            })
+        });
+        let error = refused.unwrap_err();
         assert!(error.message.contains(wanted), "{replace}: {error}");
     }
 }

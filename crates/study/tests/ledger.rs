@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
@@ -34,24 +35,51 @@ fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
 /// Runs traffic and returns what the programs counted and the ledger.
 fn run(test: &mut TestLab, workload: &WorkloadRequest) -> (Books, Ledger) {
     thread::sleep(QUIET);
+    let mut books = None;
+    let ledger = account(test, |test| {
+        let counted = books.insert(test.traffic(workload, TRAFFIC, QUIET));
+        let (offered, delivered) = counted.packets.unwrap();
+        CountedDatagrams {
+            offered,
+            delivered,
+            duplicates: counted.duplicate_packets,
+            control: counted.control.clone(),
+        }
+    });
+    (books.unwrap(), ledger)
+}
+
+/// The ledger of what `work` sends.
+fn account(test: &mut TestLab, work: impl FnOnce(&mut TestLab) -> CountedDatagrams) -> Ledger {
     let sides = [Side::Sender, Side::Receiver];
     let before = sides.map(|side| test.counters(side));
-    let books = test.traffic(workload, TRAFFIC, QUIET);
+    let counted = work(test);
     thread::sleep(QUIET);
     let after = sides.map(|side| test.counters(side));
     let account = |index: usize| Account {
         before: &before[index],
         after: &after[index],
     };
-    let (offered, delivered) = books.packets.unwrap();
-    let datagrams = CountedDatagrams {
-        offered,
-        delivered,
-        duplicates: books.duplicate_packets,
-        control: books.control.clone(),
+    packet_ledger(counted, Hosts::pair(account(0), account(1)))
+}
+
+/// Has the sender send `times` with a socket of its own to a port where nobody is.
+fn send(test: &TestLab, times: u64, prepare: fn(&UdpSocket), payload: &'static [u8]) {
+    let send = move |(): &mut ()| {
+        let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+        prepare(&socket);
+        for _ in 0..times {
+            // What its own queue drops it is not told.
+            let _ = socket.send_to(payload, ("198.18.0.2", 5002));
+        }
     };
-    let ledger = packet_ledger(datagrams, Hosts::pair(account(0), account(1)));
-    (books, ledger)
+    test.veth.inside(Side::Sender).run(send).unwrap();
+}
+
+/// Gives the sender a queue that is emptied far more slowly than it is filled.
+fn shape(test: &TestLab, burst_and_limit: &'static str) {
+    let shaper = format!("qdisc add dev em0 root tbf rate 10mbit {burst_and_limit}");
+    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
 }
 
 fn lost_at(ledger: &Ledger, place: LossPlace) -> u64 {
@@ -156,50 +184,35 @@ fn a_datagram_that_arrives_twice_is_a_duplicate_and_leaves_no_residual() {
 }
 
 #[test]
-fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
-    needs!(Root, PerNapi);
-    let mut test = TestLab::build();
-    let (run, ledger) = udp(&mut test, 2304);
-    let (offered, delivered) = run.packets.unwrap();
-    assert!(
-        delivered < offered,
-        "a buffer for two or three datagrams lost nothing"
-    );
-    assert_all_lost_at(&ledger, LossPlace::SocketBuffer);
-    assert!(lost_at(&ledger, LossPlace::SocketBuffer) >= offered - delivered);
-}
-
-#[test]
-fn a_ring_that_is_polled_too_seldom_loses_in_the_ring_to_the_packet() {
-    needs!(Root, PerNapi);
-    let mut test = TestLab::build();
-    // 256 slots every 20 ms pass 12,800 packets a second.
-    test.put(POLLING, 20_000_000);
-    let (run, ledger) = udp(&mut test, 8 << 20);
-    let (offered, delivered) = run.packets.unwrap();
-    assert!(
-        delivered < offered,
-        "the ring never overflowed: {offered} offered"
-    );
-    assert_all_lost_at(&ledger, LossPlace::RxRing);
-    // The link says where it counts what it loses itself.
-    for (place, counter) in test.veth.losses() {
-        let mut lines = ledger.lines.iter();
-        assert!(lines.any(|line| line.place == *place && line.counter == *counter));
-    }
-}
-
-#[test]
-fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
+fn what_a_buffer_a_ring_or_a_queue_loses_is_found_there_to_the_packet() {
     needs!(Root, PerNapi, Tc);
     let mut test = TestLab::build();
-    // A queue of some 20 datagrams that is emptied far more slowly than it is filled.
-    let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
-    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
-    let (run, ledger) = udp(&mut test, 8 << 20);
-    let (offered, delivered) = run.packets.unwrap();
-    assert!(delivered < offered);
-    assert_all_lost_at(&ledger, LossPlace::SendQueue);
+    // A buffer for two or three datagrams; 256 slots every 20 ms, which pass 12,800 packets a second; a queue of some
+    // 20 datagrams.
+    for (place, buffer_bytes) in [
+        (LossPlace::SocketBuffer, 2304),
+        (LossPlace::RxRing, 8 << 20),
+        (LossPlace::SendQueue, 8 << 20),
+    ] {
+        match place {
+            LossPlace::RxRing => {
+                test.put(POLLING, 20_000_000);
+            }
+            LossPlace::SendQueue => shape(&test, "burst 4kb limit 2000"),
+            _ => {}
+        }
+        let (run, ledger) = udp(&mut test, buffer_bytes);
+        let (offered, delivered) = run.packets.unwrap();
+        assert!(delivered < offered, "nothing was lost at {place:?}");
+        assert_all_lost_at(&ledger, place);
+        assert!(lost_at(&ledger, place) >= offered - delivered, "{place:?}");
+        // The link says where it counts what it loses itself.
+        for (place, counter) in test.veth.losses() {
+            let mut lines = ledger.lines.iter();
+            assert!(lines.any(|line| line.place == *place && line.counter == *counter));
+        }
+        test.lab.restore().unwrap();
+    }
 }
 
 /// netblast does not count them as sent, but the kernel counts each where it was lost.
@@ -219,8 +232,7 @@ fn sends_that_a_queue_or_a_ring_refused_to_netblast_are_in_the_account() {
         assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
     };
     assert_closed(&run(&mut test, &workload).1, LossPlace::RxRing);
-    let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
-    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
+    shape(&test, "burst 4kb limit 2000");
     assert_closed(&run(&mut test, &workload).1, LossPlace::SendQueue);
 }
 
@@ -250,33 +262,16 @@ fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
     const IN_A_BATCH: usize = 8;
     needs!(Root, PerNapi, Tc);
     let mut test = TestLab::build();
-    let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 8kb limit 4000";
-    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
-    let sides = [Side::Sender, Side::Receiver];
-    let before = sides.map(|side| test.counters(side));
-    let send = || {
-        let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).unwrap();
-        nicpoll_sys::socket::set_segment(&socket, 64).unwrap();
-        for _ in 0..BATCHES {
-            // What its own queue drops it is not told.
-            let _ = socket.send_to(&[0; 64 * IN_A_BATCH], ("198.18.0.2", 5002));
+    shape(&test, "burst 8kb limit 4000");
+    let ledger = account(&mut test, |test| {
+        let segmented = |socket: &UdpSocket| nicpoll_sys::socket::set_segment(socket, 64).unwrap();
+        send(test, BATCHES, segmented, &[0; 64 * IN_A_BATCH]);
+        thread::sleep(10 * QUIET);
+        CountedDatagrams {
+            offered: BATCHES * IN_A_BATCH as u64,
+            ..CountedDatagrams::default()
         }
-    };
-    test.veth
-        .inside(Side::Sender)
-        .run(move |()| send())
-        .unwrap();
-    thread::sleep(10 * QUIET);
-    let after = sides.map(|side| test.counters(side));
-    let account = |index: usize| Account {
-        before: &before[index],
-        after: &after[index],
-    };
-    let counted = CountedDatagrams {
-        offered: BATCHES * IN_A_BATCH as u64,
-        ..CountedDatagrams::default()
-    };
-    let ledger = packet_ledger(counted, Hosts::pair(account(0), account(1)));
+    });
     let at_queue = || {
         ledger
             .lines
@@ -295,34 +290,14 @@ fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
 fn a_closed_port_is_a_place_too() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let before = test.counters(Side::Receiver);
     let datagrams = 10;
-    test.veth
-        .inside(Side::Sender)
-        .run(move |()| {
-            let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).unwrap();
-            for _ in 0..datagrams {
-                socket
-                    .send_to(b"nobody is here", ("198.18.0.2", 5002))
-                    .unwrap();
-            }
-        })
-        .unwrap();
-    thread::sleep(QUIET);
-    let after = test.counters(Side::Receiver);
-    let receiver = Account {
-        before: &before,
-        after: &after,
-    };
-    let idle = Account {
-        before: &before,
-        after: &before,
-    };
-    let counted = CountedDatagrams {
-        offered: datagrams,
-        ..CountedDatagrams::default()
-    };
-    let ledger = packet_ledger(counted, Hosts::pair(idle, receiver));
+    let ledger = account(&mut test, |test| {
+        send(test, datagrams, |_| (), b"nobody is here");
+        CountedDatagrams {
+            offered: datagrams,
+            ..CountedDatagrams::default()
+        }
+    });
     assert_eq!(lost_at(&ledger, LossPlace::NoSocket), datagrams);
     assert_eq!(ledger.residual_packets, Some(0));
 }

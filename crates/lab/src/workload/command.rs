@@ -299,21 +299,18 @@ fn wrong_parser(command: &CommandWorkload) -> Option<String> {
 
 /// A figure that was read.
 struct Figure {
-    /// Payload.
-    bits_per_second: f64,
-    packets_per_second: Option<f64>,
+    number: f64,
+    unit: FigureUnit,
     /// Whether it is what was sent.
     is_sent: bool,
     jitter_seconds: Option<f64>,
-    /// Answered requests a second, with what is known of their round trips.
-    transactions: Option<(f64, RoundTripQuantiles)>,
+    /// What is known of the round trips of transactions.
+    round_trip: RoundTripQuantiles,
 }
 
 impl CommandWorkload {
     /// What an output says, or what is not in it.
     fn figure(&self, output: &str) -> Result<Figure, String> {
-        let payload_bits = 8.0 * f64::from(self.payload_bytes.unwrap_or(0));
-        let of_packets = |rate: f64| (rate * payload_bits, Some(rate));
         if let (Some(pattern), Some(unit)) = (&self.pattern, self.unit) {
             let pattern_of = Regex::new(pattern).map_err(|error| error.to_string())?;
             let found = pattern_of.captures(output).and_then(|found| found.get(1));
@@ -321,24 +318,13 @@ impl CommandWorkload {
             let found = found.as_str();
             let number = found.parse().ok();
             let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
-            let number = number.ok_or_else(|| {
-                format!("the pattern '{pattern}' found '{found}', which is no rate")
-            })?;
-            let (bits_per_second, packets_per_second) = match unit {
-                FigureUnit::Bits => (number, None),
-                FigureUnit::Kilobits => (1e3 * number, None),
-                FigureUnit::Megabits => (1e6 * number, None),
-                FigureUnit::Gigabits => (1e9 * number, None),
-                FigureUnit::Packets => of_packets(number),
-                FigureUnit::Transactions => (number * payload_bits, None),
-            };
-            let has_transactions = unit == FigureUnit::Transactions;
+            let no_rate = || format!("the pattern '{pattern}' found '{found}', which is no rate");
             return Ok(Figure {
-                bits_per_second,
-                packets_per_second,
+                number: number.ok_or_else(no_rate)?,
+                unit,
                 is_sent: false,
                 jitter_seconds: None,
-                transactions: has_transactions.then(|| (number, RoundTripQuantiles::default())),
+                round_trip: RoundTripQuantiles::default(),
             });
         }
         let format = ResultFormat::named(&self.parser).ok_or("there is no such parser")?;
@@ -346,33 +332,33 @@ impl CommandWorkload {
             .read(output, 1)
             .map_err(|error| format!("read as {}: {error}", format.name))?;
         let run = runs.last().ok_or("there is no result in it")?;
-        let value = run
-            .value
-            .ok_or_else(|| format!("its run at line {} was cut off", run.line))?;
-        let has_transactions = run.quantity == Quantity::TransactionsPerSecond;
-        if has_transactions != (self.unit == Some(FigureUnit::Transactions)) {
-            let why = match has_transactions {
-                true => "it counts transactions: give unit = \"transactions/s\" and payload_bytes",
-                false => {
-                    "it counts no transactions: leave out unit, or have the program ask and answer"
-                }
-            };
-            return Err(why.into());
-        }
-        let (bits_per_second, packets_per_second) = match run.quantity {
+        let cut_off = || format!("its run at line {} was cut off", run.line);
+        let number = run.value.ok_or_else(cut_off)?;
+        let is_asked = self.unit == Some(FigureUnit::Transactions);
+        let unit = match run.quantity {
+            Quantity::TransactionsPerSecond if !is_asked => {
+                let why =
+                    "it counts transactions: give unit = \"transactions/s\" and payload_bytes";
+                return Err(why.into());
+            }
+            Quantity::TransactionsPerSecond => FigureUnit::Transactions,
+            _ if is_asked => {
+                let why =
+                    "it counts no transactions: leave out unit, or have the program ask and answer";
+                return Err(why.into());
+            }
             Quantity::PacketsPerSecond if self.payload_bytes.is_none() => {
                 return Err("it counts datagrams: give payload_bytes".into());
             }
-            Quantity::PacketsPerSecond => of_packets(value),
-            Quantity::TransactionsPerSecond => (value * payload_bits, None),
-            Quantity::BitsPerSecond | Quantity::Number => (value, None),
+            Quantity::PacketsPerSecond => FigureUnit::Packets,
+            Quantity::BitsPerSecond | Quantity::Number => FigureUnit::Bits,
         };
         Ok(Figure {
-            bits_per_second,
-            packets_per_second,
+            number,
+            unit,
             is_sent: run.is_sent,
             jitter_seconds: run.jitter_seconds,
-            transactions: has_transactions.then_some((value, run.round_trip)),
+            round_trip: run.round_trip,
         })
     }
 }
@@ -454,28 +440,35 @@ impl Prepared {
                 "{why}; the output of '{program}', {bytes} bytes, begins with: {shown}"
             ))
         })?;
-        let seconds = self.seconds as f64;
-        let payload = Payload {
-            packets: figure
-                .packets_per_second
-                .map(|rate| (rate * seconds) as u64),
-            bytes: (figure.bits_per_second / 8.0 * seconds) as u64,
+        let (number, seconds) = (figure.number, self.seconds as f64);
+        let payload_bits = 8.0 * f64::from(self.workload.payload_bytes.unwrap_or(0));
+        let bits_per_second = match figure.unit {
+            FigureUnit::Bits => number,
+            FigureUnit::Kilobits => 1e3 * number,
+            FigureUnit::Megabits => 1e6 * number,
+            FigureUnit::Gigabits => 1e9 * number,
+            FigureUnit::Packets | FigureUnit::Transactions => number * payload_bits,
         };
-        let rates = WindowRates::new(payload.packets, payload.bytes, seconds);
+        let count = (number * seconds) as u64;
+        let payload = Payload {
+            packets: (figure.unit == FigureUnit::Packets).then_some(count),
+            bytes: (bits_per_second / 8.0 * seconds) as u64,
+        };
         let why = match figure.is_sent {
             true => format!("{NO_ACCOUNT}; its figure is what it sent"),
             false => String::from(NO_ACCOUNT),
         };
+        let round_trip = RoundTrip {
+            transactions: count,
+            transactions_per_second: number,
+            timeouts: 0,
+            quantiles: figure.round_trip,
+        };
         Ok(EndBooks {
             received: payload,
-            receiver_rates: Some(rates),
+            receiver_rates: Some(WindowRates::new(payload.packets, payload.bytes, seconds)),
             jitter_seconds: figure.jitter_seconds,
-            round_trip: figure.transactions.map(|(rate, quantiles)| RoundTrip {
-                transactions: (rate * seconds) as u64,
-                transactions_per_second: rate,
-                timeouts: 0,
-                quantiles,
-            }),
+            round_trip: (figure.unit == FigureUnit::Transactions).then_some(round_trip),
             undrained: Some(why),
             ..self.empty()
         })

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_inspect::is_read_in_user_mode;
 use nicpoll_model::{Confounder, HostFacts, Side, Warning, WarningName};
+use nicpoll_switch::Value;
 use nicpoll_switch::knob::{KnobRow, table};
-use nicpoll_switch::{Request, Value};
 
 use crate::design::{Design, NamedSetting, Versus};
 use crate::judge::warnings::warning;
@@ -27,12 +27,25 @@ pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
         ) else {
             return Vec::new();
         };
-        let mut found = asked(setting, reference);
-        found.extend(not_asked(setting, reference, seen));
-        found
+        let asked = asked(setting, reference).into_iter();
+        let not_asked = not_asked(setting, reference, seen).into_iter();
+        let found = asked.map(|it| (it, true));
+        let found = found.chain(not_asked.map(|it| (it, false)));
+        let of = |((name, [value, reference_value]), is_asked): (Difference, bool)| Confounder {
+            setting: versus.setting.clone(),
+            reference: versus.reference.clone(),
+            name,
+            value,
+            reference_value,
+            is_asked,
+        };
+        found.map(of).collect()
     };
     design.contrasts.iter().flat_map(of).collect()
 }
+
+/// What differs, with its value under the setting and under the reference.
+type Difference = (String, [Option<String>; 2]);
 
 /// The knobs in which two settings differ, with the host and both values.
 fn differences<'a>(
@@ -41,13 +54,10 @@ fn differences<'a>(
 ) -> Vec<(&'a str, &'static KnobRow, [Option<&'a Value>; 2])> {
     let of = |one: &'a NamedSetting, host: &str| one.setting.hosts.get(host).map(|own| &own.set);
     let hosts = [setting, reference].map(|one| one.setting.hosts.iter());
-    let hosts: BTreeMap<&str, &Request> = hosts
-        .into_iter()
-        .flatten()
-        .map(|(host, request)| (host.as_str(), request))
-        .collect();
+    let hosts = hosts.into_iter().flatten();
+    let hosts: BTreeSet<&str> = hosts.map(|(host, _)| host.as_str()).collect();
     let mut found = Vec::new();
-    for host in hosts.into_keys() {
+    for host in hosts {
         let sets = [of(setting, host), of(reference, host)];
         let mut rows: Vec<&'static KnobRow> = Vec::new();
         for (row, _) in sets.iter().flatten().flat_map(|set| set.iter()) {
@@ -66,7 +76,7 @@ fn differences<'a>(
 }
 
 /// Offloads, rings and cores that two settings were asked to differ in, along with how packets are received.
-fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
+fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Difference> {
     let all = differences(setting, reference);
     let is_along = |row: &KnobRow| row.is_offload() || row.is_of_card();
     if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_along(row)) {
@@ -76,23 +86,21 @@ fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
     for (host, row, values) in all {
         if is_along(row) {
             let values = values.map(|value| value.map(|value| row.show(value)));
-            let name = format!("{host}: {}", row.full_name());
-            found.push(confounder(setting, reference, name, values, true));
+            found.push((format!("{host}: {}", row.full_name()), values));
         }
     }
     for side in [Side::Sender, Side::Receiver] {
         let cpus = [setting, reference].map(|one| one.cpus.of(side));
         if cpus[0] != cpus[1] {
             let values = cpus.map(|cpu| cpu.map(|cpu| cpu.to_string()));
-            let name = format!("{side}: CPU of the traffic");
-            found.push(confounder(setting, reference, name, values, true));
+            found.push((format!("{side}: CPU of the traffic"), values));
         }
     }
     found
 }
 
 /// Values that differed although neither setting writes them.
-fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> Vec<Confounder> {
+fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> Vec<Difference> {
     let (Some(own), Some(others)) = (seen.get(setting.name()), seen.get(reference.name())) else {
         return Vec::new();
     };
@@ -110,13 +118,9 @@ fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> V
         let is_meant = values[0] != values[1] && !is_instance(name) && !is_written(name);
         is_meant.then_some((name.as_str(), values))
     });
-    let found = with_tso_as_one(differing)
-        .into_iter()
-        .map(|(name, values)| {
-            let values = values.map(|value| value.cloned());
-            confounder(setting, reference, name, values, false)
-        });
-    found.collect()
+    let found = with_tso_as_one(differing).into_iter();
+    let cloned = found.map(|(name, values)| (name, values.map(|value| value.cloned())));
+    cloned.collect()
 }
 
 /// Under the setting, and under the reference.
@@ -184,23 +188,6 @@ fn is_of(name: &str, host: &str, row: &KnobRow) -> bool {
         let name = name.strip_prefix("sysfs ").or(name.strip_prefix("sysctl "));
         name == Some(row.name)
     })
-}
-
-fn confounder(
-    setting: &NamedSetting,
-    reference: &NamedSetting,
-    name: String,
-    [value, reference_value]: [Option<String>; 2],
-    is_asked: bool,
-) -> Confounder {
-    Confounder {
-        setting: String::from(setting.name()),
-        reference: String::from(reference.name()),
-        name,
-        value,
-        reference_value,
-        is_asked,
-    }
 }
 
 /// Properties of this machine that disturb measurements, with the remedy.

@@ -75,6 +75,9 @@ fn of_trials(
         below.count() as f64 / values.len() as f64
     });
     let findings = || trials.iter().map(|trial| &trial.findings);
+    let foreign = findings().filter(|it| !it.foreign_cpu.is_empty());
+    let foreign = foreign.map(|it| it.foreign_cpu.iter().map(|core| core.busy_ratio).sum());
+    let loads: Vec<f64> = findings().filter_map(|it| it.load_average_1min).collect();
     SettingFindings {
         workload: String::from(workload),
         setting: String::from(setting),
@@ -89,23 +92,11 @@ fn of_trials(
             .map(|trial| trial.proof_attempts.saturating_sub(1))
             .sum(),
         steal: shares(findings().filter_map(|it| it.steal_ratio)),
-        foreign_cpu: shares(
-            findings()
-                .filter(|it| !it.foreign_cpu.is_empty())
-                .map(|it| {
-                    let cores = it.foreign_cpu.iter();
-                    cores.map(|core| core.busy_ratio).sum()
-                }),
-        ),
+        foreign_cpu: shares(foreign),
         rhythm_deviation: shares(
             findings().filter_map(|it| it.rhythm_deviation_ratio.map(f64::abs)),
         ),
-        load_average_1min: Summary::of(
-            &findings()
-                .filter_map(|it| it.load_average_1min)
-                .collect::<Vec<_>>(),
-        )
-        .map(|loads| loads.median),
+        load_average_1min: median(&loads),
         metric,
         median_per_second: summary.map(|it| it.median),
         // The primary metrics are rates, of which less is worse.

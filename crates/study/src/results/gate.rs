@@ -64,13 +64,8 @@ impl FromStr for FailOn {
     }
 }
 
-/// A verdict with its interval of ratios, turned so that more is better.
-#[derive(Clone, Copy)]
-struct Judged {
-    verdict: Verdict,
-    low: Option<f64>,
-    high: Option<f64>,
-}
+/// A verdict with its interval of ratios, and whether more is better.
+type Judged = (Verdict, [Option<f64>; 2], bool);
 
 impl FailOn {
     /// What the verdicts of a study come to.
@@ -78,12 +73,8 @@ impl FailOn {
         let primary = study.comparisons.iter().filter(|one| one.primary);
         self.of(primary.map(|one| {
             let verdict = one.verdict.unwrap_or(Verdict::Inconclusive);
-            judged(
-                verdict,
-                one.ratio_low,
-                one.ratio_high,
-                one.metric.more_is_better(),
-            )
+            let ends = [one.ratio_low, one.ratio_high];
+            (verdict, ends, one.metric.more_is_better())
         }))
     }
 
@@ -91,8 +82,8 @@ impl FailOn {
     pub fn of_results(&self, compared: &Compared) -> Gate {
         let sets = compared.comparisons.iter();
         self.of(sets.map(|one| {
-            let (low, high) = (one.interval.low, one.interval.high);
-            judged(one.verdict, low, high, one.more_is_better)
+            let ends = [one.interval.low, one.interval.high];
+            (one.verdict, ends, one.more_is_better)
         }))
     }
 
@@ -100,15 +91,19 @@ impl FailOn {
         let all: Vec<Judged> = judged.collect();
         if all.iter().any(|one| self.is_met(*one)) {
             Gate::Shut
-        } else if all.is_empty() || all.iter().any(|one| one.verdict == Verdict::Inconclusive) {
+        } else if all.is_empty() || all.iter().any(|one| one.0 == Verdict::Inconclusive) {
             Gate::Blind
         } else {
             Gate::Open
         }
     }
 
-    fn is_met(&self, Judged { verdict, low, high }: Judged) -> bool {
+    fn is_met(&self, (verdict, [low, high], more_is_better): Judged) -> bool {
         let limit = 1.0 + self.from;
+        let [low, high] = match more_is_better {
+            true => [low, high],
+            false => [high, low].map(|end| end.map(f64::recip)),
+        };
         match verdict {
             Verdict::Worse | Verdict::WorseAndItMatters => {
                 high.is_some_and(|high| high <= 1.0 / limit)
@@ -121,21 +116,13 @@ impl FailOn {
     }
 }
 
-fn judged(verdict: Verdict, low: Option<f64>, high: Option<f64>, more_is_better: bool) -> Judged {
-    let (low, high) = match more_is_better {
-        true => (low, high),
-        false => (high.map(f64::recip), low.map(f64::recip)),
-    };
-    Judged { verdict, low, high }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn gate(limit: &str, verdict: Verdict, low: f64, high: f64) -> Gate {
         let limit: FailOn = limit.parse().unwrap();
-        limit.of([judged(verdict, Some(low), Some(high), true)].into_iter())
+        limit.of([(verdict, [Some(low), Some(high)], true)].into_iter())
     }
 
     #[test]
@@ -152,12 +139,12 @@ mod tests {
             gate("different:30%", BetterAndItMatters, 1.2, 1.5),
             Gate::Open
         );
-        let blind = judged(Inconclusive, None, None, true);
+        let blind = (Inconclusive, [None, None], true);
         let limit: FailOn = "worse".parse().unwrap();
         assert_eq!(limit.of([blind].into_iter()), Gate::Blind);
         assert_eq!(limit.of(std::iter::empty()), Gate::Blind);
         // Twice the latency is worse.
-        let slow = judged(WorseAndItMatters, Some(1.9), Some(2.1), false);
+        let slow = (WorseAndItMatters, [Some(1.9), Some(2.1)], false);
         assert_eq!(limit.of([slow, blind].into_iter()), Gate::Shut);
     }
 
