@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use nicpoll_inspect::bpf_cpu_ratio;
-use nicpoll_lab::{KERNEL_RECEIVERS, LabError, own_process};
+use nicpoll_lab::{KERNEL_RECEIVERS, LabError, Refused, own_process};
 use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
@@ -409,7 +409,9 @@ impl Stamps {
                     return Ok(*place);
                 }
                 let clock = CardClock::open(number);
-                clocks.push(clock.map_err(|error| format!("{member} stamps them, but {error}"))?);
+                clocks.push(
+                    clock.map_err(|error| Refused(format!("{member} stamps them, but {error}")))?,
+                );
                 places.insert(number, clocks.len() - 1);
                 Ok(clocks.len() - 1)
             });
@@ -440,7 +442,7 @@ impl Stamps {
 }
 
 /// The number of the clock by which every packet of a member is stamped, or why there is none.
-fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, String> {
+fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, Refused> {
     match stamps {
         Some(ReceiveStamps {
             clock: Some(clock),
@@ -451,11 +453,13 @@ fn clock_of(member: &str, stamps: Option<ReceiveStamps>) -> Result<u32, String> 
             clock: Some(_),
             can_stamp_all: true,
             ..
-        }) => Err(format!(
+        }) => Err(Refused(format!(
             "{member} could stamp them and does not (`hwstamp_ctl -i {member} -r 1` has it do so, and begins the \
              queues of some cards again)"
-        )),
-        _ => Err(format!("{member} has no time stamps for all of them")),
+        ))),
+        _ => Err(Refused(format!(
+            "{member} has no time stamps for all of them"
+        ))),
     }
 }
 
@@ -575,7 +579,7 @@ mod stamps_tests {
             stamps_all: false,
             ..all
         };
-        let why = clock_of("eth0", Some(off)).unwrap_err();
+        let why = clock_of("eth0", Some(off)).unwrap_err().to_string();
         assert!(why.contains("`hwstamp_ctl -i eth0 -r 1`"), "{why}");
         let of_none = ReceiveStamps { clock: None, ..all };
         let of_some = ReceiveStamps {

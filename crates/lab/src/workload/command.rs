@@ -310,15 +310,20 @@ struct Figure {
 
 impl CommandWorkload {
     /// What an output says, or what is not in it.
-    fn figure(&self, output: &str) -> Result<Figure, String> {
+    fn figure(&self, output: &str) -> Result<Figure, Refused> {
+        let absent = |why: &str| Refused(String::from(why));
         if let (Some(pattern), Some(unit)) = (&self.pattern, self.unit) {
-            let pattern_of = Regex::new(pattern).map_err(|error| error.to_string())?;
+            let pattern_of = Regex::new(pattern).map_err(|error| Refused(error.to_string()))?;
             let found = pattern_of.captures(output).and_then(|found| found.get(1));
-            let found = found.ok_or_else(|| format!("the pattern '{pattern}' is nowhere in it"))?;
+            let found = found
+                .ok_or_else(|| Refused(format!("the pattern '{pattern}' is nowhere in it")))?;
             let found = found.as_str();
             let number = found.parse().ok();
             let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
-            let no_rate = || format!("the pattern '{pattern}' found '{found}', which is no rate");
+            let no_rate = || {
+                let why = format!("the pattern '{pattern}' found '{found}', which is no rate");
+                Refused(why)
+            };
             return Ok(Figure {
                 number: number.ok_or_else(no_rate)?,
                 unit,
@@ -327,28 +332,31 @@ impl CommandWorkload {
                 round_trip: RoundTripQuantiles::default(),
             });
         }
-        let format = ResultFormat::named(&self.parser).ok_or("there is no such parser")?;
+        let format =
+            ResultFormat::named(&self.parser).ok_or_else(|| absent("there is no such parser"))?;
         let runs = format
             .read(output, 1)
-            .map_err(|error| format!("read as {}: {error}", format.name))?;
-        let run = runs.last().ok_or("there is no result in it")?;
-        let cut_off = || format!("its run at line {} was cut off", run.line);
+            .map_err(|error| Refused(format!("read as {}: {error}", format.name)))?;
+        let run = runs
+            .last()
+            .ok_or_else(|| absent("there is no result in it"))?;
+        let cut_off = || Refused(format!("its run at line {} was cut off", run.line));
         let number = run.value.ok_or_else(cut_off)?;
         let is_asked = self.unit == Some(FigureUnit::Transactions);
         let unit = match run.quantity {
             Quantity::TransactionsPerSecond if !is_asked => {
                 let why =
                     "it counts transactions: give unit = \"transactions/s\" and payload_bytes";
-                return Err(why.into());
+                return Err(absent(why));
             }
             Quantity::TransactionsPerSecond => FigureUnit::Transactions,
             _ if is_asked => {
                 let why =
                     "it counts no transactions: leave out unit, or have the program ask and answer";
-                return Err(why.into());
+                return Err(absent(why));
             }
             Quantity::PacketsPerSecond if self.payload_bytes.is_none() => {
-                return Err("it counts datagrams: give payload_bytes".into());
+                return Err(absent("it counts datagrams: give payload_bytes"));
             }
             Quantity::PacketsPerSecond => FigureUnit::Packets,
             Quantity::BitsPerSecond | Quantity::Number => FigureUnit::Bits,
