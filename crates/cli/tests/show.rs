@@ -46,10 +46,9 @@ fn variable<'a>(interface: &'a Value, name: &str) -> &'a Value {
     &all.find(|one| one["name"] == name).unwrap()["value"]
 }
 
-/// Runs `look` while UDP traffic runs for longer.
-fn under_traffic<T>(lab: &mut Studied, look: impl FnOnce(&Studied) -> T) -> T {
-    let mut running = Running::start(&mut lab.lab, &nicpoll_lab::udp(64), TRAFFIC).unwrap();
-    thread::sleep(Duration::from_millis(100));
+/// Runs `look` after the beginning of UDP traffic of so long.
+fn under_traffic<T>(lab: &mut Studied, traffic: Duration, look: impl FnOnce(&Studied) -> T) -> T {
+    let mut running = Running::start(&mut lab.lab, &nicpoll_lab::udp(64), traffic).unwrap();
     let seen = look(lab);
     let cancel = AtomicBool::new(false);
     running.wait_for_sender(&mut lab.lab, &cancel).unwrap();
@@ -59,14 +58,12 @@ fn under_traffic<T>(lab: &mut Studied, look: impl FnOnce(&Studied) -> T) -> T {
     seen
 }
 
-fn a_few_packets(lab: &mut Studied) {
-    let short = Duration::from_millis(10);
-    let mut running = Running::start(&mut lab.lab, &nicpoll_lab::udp(64), short).unwrap();
-    let cancel = AtomicBool::new(false);
-    running.wait_for_sender(&mut lab.lab, &cancel).unwrap();
-    running
-        .drain(&mut lab.lab, Duration::from_millis(20))
-        .unwrap();
+/// What is seen of the receiver while UDP traffic runs.
+fn seen_under_traffic(lab: &mut Studied) -> Value {
+    under_traffic(lab, TRAFFIC, |lab| {
+        thread::sleep(Duration::from_millis(100));
+        receiver(lab, &["--for", "0.3"])
+    })
 }
 
 #[test]
@@ -75,7 +72,7 @@ fn interrupts_are_seen_as_such() {
     let stage = Stage::new();
     let mut lab = lab(&stage);
     lab.put("interrupt", 0);
-    let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
+    let seen = seen_under_traffic(&mut lab);
     assert_eq!(seen["evidence"]["discipline"], "interrupt", "{seen:#}");
     assert_eq!(seen["setting"]["discipline"], "interrupt");
     assert_eq!(seen["driver"], "veth");
@@ -101,7 +98,7 @@ fn polling_is_seen_with_the_period_that_is_set() {
         let mut lab = lab(&stage);
         lab.put("polling", period_ns);
         // The first packet starts the timer.
-        a_few_packets(&mut lab);
+        under_traffic(&mut lab, Duration::from_millis(10), |_| ());
         let seen = receiver(&lab, &["--for", "0.5"]);
         assert_eq!(seen["evidence"]["discipline"], "polling", "{seen:#}");
         assert_eq!(seen["setting"]["discipline"], "polling");
@@ -165,7 +162,7 @@ fn packets_that_go_past_napi_are_seen_in_the_backlog() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let mut lab = lab(&stage);
-    let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
+    let seen = seen_under_traffic(&mut lab);
     assert_eq!(seen["evidence"]["discipline"], "backlog", "{seen:#}");
     assert_eq!(seen["setting"]["discipline"], "backlog");
     assert_eq!(seen["napis"], Value::Array(Vec::new()));

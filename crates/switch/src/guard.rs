@@ -104,14 +104,6 @@ impl Guard {
     }
 }
 
-/// How the client ended its part.
-enum Client {
-    /// Everything has been changed.
-    HasFinished,
-    /// It is gone.
-    IsGone,
-}
-
 /// The whole program of a guard: watches over the changes that the calling process owns.
 /// Returns when nothing is left to undo. `stop` asks it to undo them at once.
 pub fn watch_over(
@@ -123,17 +115,13 @@ pub fn watch_over(
     rustix::process::setsid().map_err(|error| failed(error.into()))?;
     let owner = Owner::this_process().map_err(&failed)?;
     say_ready().map_err(&failed)?;
-    let (client, ended) = mpsc::channel();
+    let (client, has_finished) = mpsc::channel();
     thread::spawn(move || {
         let mut said = String::new();
         let _ = io::stdin().lock().read_to_string(&mut said);
-        let end = match said.trim_end() {
-            STAY => Client::HasFinished,
-            _ => Client::IsGone,
-        };
-        let _ = client.send(end);
+        let _ = client.send(said.trim_end() == STAY);
     });
-    wait(journal, owner, until_boottime_ns, &ended, stop)?;
+    wait(journal, owner, until_boottime_ns, &has_finished, stop)?;
     undo(journal, owner)
 }
 
@@ -148,19 +136,20 @@ fn wait(
     journal: &Journal,
     owner: Owner,
     until_boottime_ns: Option<u64>,
-    ended: &mpsc::Receiver<Client>,
+    has_finished: &mpsc::Receiver<bool>,
     stop: &AtomicBool,
 ) -> Result<(), SwitchError> {
     let until = until_boottime_ns.unwrap_or(u64::MAX);
-    let mut has_finished = false;
+    let mut is_left = false;
     while boottime_ns() < until && !stop.load(Ordering::Relaxed) {
-        if has_finished && attempts_of(journal, owner)?.is_empty() {
+        if is_left && attempts_of(journal, owner)?.is_empty() {
             return Ok(());
         }
         let left = Duration::from_nanos(until.saturating_sub(boottime_ns())).min(LOOK);
-        match ended.recv_timeout(left) {
-            Ok(Client::HasFinished) => has_finished = true,
-            Ok(Client::IsGone) => return Ok(()),
+        match has_finished.recv_timeout(left) {
+            Ok(true) => is_left = true,
+            // The client is gone.
+            Ok(false) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
             // After the client's last word.
             Err(RecvTimeoutError::Disconnected) => thread::sleep(left),

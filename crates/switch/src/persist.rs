@@ -19,7 +19,6 @@ use crate::journal::files;
 
 mod udev;
 
-use udev::{BEFORE, SET};
 pub use udev::{Deferral, EarlyChange, take_over};
 
 /// The first line of every file that is written here, by which it is known again.
@@ -290,27 +289,7 @@ fn read(path: &Path, is_link: bool) -> Result<Option<String>, SwitchError> {
 
 /// It may start before the interface is up, so it is tried again.
 fn template_text(program: &Path) -> String {
-    let program = program.display();
-    format!(
-        "{MARK}
-[Unit]
-Description=Polling settings of %I (nicpoll)
-BindsTo=sys-subsystem-net-devices-%i.device
-After=sys-subsystem-net-devices-%i.device network-online.target
-Wants=network-online.target
-StartLimitIntervalSec=120
-StartLimitBurst=60
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-EnvironmentFile=/{OPTIONS_DIRECTORY}/%I.conf
-ExecStart={program} set %I $NICPOLL_OPTIONS
-ExecStop={program} restore %I
-Restart=on-failure
-RestartSec=1
-"
-    )
+    include_str!("persist/nicpoll@.service").replace("PROGRAM", &program.display().to_string())
 }
 
 fn options_text(options: &[String]) -> String {
@@ -327,24 +306,10 @@ fn has_plain_name(interface: &str) -> bool {
 /// event makes udev forget what is not imported.
 fn rule_text(interface: &str, deferral: Deferral) -> String {
     let Deferral { count, timeout_ns } = deferral;
-    format!(
-        "{MARK}
-SUBSYSTEM!=\"net\", GOTO=\"nicpoll_end\"
-IMPORT{{db}}=\"{BEFORE}\"
-IMPORT{{db}}=\"{SET}\"
-ACTION!=\"add\", GOTO=\"nicpoll_end\"
-NAME==\"{interface}\", GOTO=\"nicpoll_named\"
-NAME==\"\", KERNEL==\"{interface}\", GOTO=\"nicpoll_named\"
-GOTO=\"nicpoll_end\"
-LABEL=\"nicpoll_named\"
-ENV{{{BEFORE}}}==\"?*\", GOTO=\"nicpoll_end\"
-ENV{{{BEFORE}}}=\"$attr{{napi_defer_hard_irqs}} $attr{{gro_flush_timeout}}\"
-ENV{{{SET}}}=\"{count} {timeout_ns}\"
-ATTR{{gro_flush_timeout}}=\"{timeout_ns}\"
-ATTR{{napi_defer_hard_irqs}}=\"{count}\"
-LABEL=\"nicpoll_end\"
-"
-    )
+    include_str!("persist/nicpoll.rules")
+        .replace("COUNT", &count.to_string())
+        .replace("TIMEOUT_NS", &timeout_ns.to_string())
+        .replace("INTERFACE", interface)
 }
 
 /// As systemd-escape(1) does: what is not a letter, a digit, `:`, `_` or `.` is written as `\xNN`.

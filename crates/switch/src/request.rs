@@ -364,45 +364,21 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_refused_by_name() {
-        for (from, to, said) in [
-            (
-                "gro = true",
-                "gro_flush = 1",
-                "there is no knob 'gro_flush'",
-            ),
-            (
-                "\"200us\"",
-                "200",
-                "gro_flush_timeout: a unit is needed, such as '200us'",
-            ),
-            (
-                "gro = true",
-                "gro = \"yes\"",
-                "gro: 'yes' is neither on nor off",
-            ),
-            (
-                "threaded = 1",
-                "threaded = 3",
-                "threaded: 3 is not in 0..=2",
-            ),
-            (
-                "threaded = 1",
-                "threaded = -1",
-                "threaded: '-1' is not a number",
-            ),
-            (
-                "threaded = 1",
-                "threaded = 1.5",
-                "threaded: '1.5' is not a number",
-            ),
-            (
-                "share 50%",
-                "share",
-                "thread_policy: 'share' is no scheduling",
-            ),
-            ("veth0:rx0-1", "veth0:tx0", "after the colon comes a part"),
-            ("name =", "nom =", "nom"),
-        ] {
+        let cases = r#"
+            gro = true | gro_flush = 1 | there is no knob 'gro_flush'
+            "200us" | 200 | gro_flush_timeout: a unit is needed, such as '200us'
+            gro = true | gro = "yes" | gro: 'yes' is neither on nor off
+            threaded = 1 | threaded = 3 | threaded: 3 is not in 0..=2
+            threaded = 1 | threaded = -1 | threaded: '-1' is not a number
+            threaded = 1 | threaded = 1.5 | threaded: '1.5' is not a number
+            share 50% | share | thread_policy: 'share' is no scheduling
+            veth0:rx0-1 | veth0:tx0 | after the colon comes a part
+            name = | nom = | nom"#;
+        for case in cases.trim().lines() {
+            let case: Vec<&str> = case.trim().split(" | ").collect();
+            let [from, to, said] = case[..] else {
+                panic!("{case:?}");
+            };
             let text = POLLING.replacen(from, to, 1);
             assert_ne!(text, POLLING);
             let error = toml::from_str::<Setting>(&text).unwrap_err();

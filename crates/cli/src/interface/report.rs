@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{
-    Origin, SET_SCHEMA, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchWrite,
-};
+use nicpoll_model::{SET_SCHEMA, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchWrite};
 use nicpoll_report::{render_document, render_switch_proofs, render_switch_writes};
 use nicpoll_switch::persist::FileChange;
 use nicpoll_switch::{Preview, Restored, label};
@@ -24,16 +22,12 @@ pub struct Report {
 impl Report {
     /// Nothing was done yet.
     pub fn new(is_json: bool, netns: Option<&str>, is_dry_run: bool) -> Self {
-        let Origin {
-            nicpoll_version,
-            argv,
-            started_at,
-        } = origin();
+        let origin = origin();
         let json = is_json.then(|| SwitchRun {
             schema: String::from(SET_SCHEMA),
-            nicpoll_version,
-            argv,
-            started_at,
+            nicpoll_version: origin.nicpoll_version,
+            argv: origin.argv,
+            started_at: origin.started_at,
             netns: netns.map(String::from),
             is_dry_run,
             writes: Vec::new(),
@@ -48,15 +42,32 @@ impl Report {
 
     /// What was written, or would be, as seen from a namespace.
     pub fn wrote(&mut self, preview: &Preview, netns_inode: u64) -> Result<(), Failure> {
-        let writes: Vec<SwitchWrite> = preview.writes.iter().map(SwitchWrite::from).collect();
-        let Some(json) = &mut self.json else {
-            let label =
-                |write: &SwitchWrite| label(&write.interface, write.netns_inode, netns_inode);
-            let text = render_switch_writes(&writes, preview.is_open_ended, label);
-            return Ok(print(&text)?);
-        };
-        json.writes.extend(writes);
-        json.is_open_ended |= preview.is_open_ended;
+        let writes = preview.writes.iter().map(SwitchWrite::from).collect();
+        self.show(writes, preview.is_open_ended, netns_inode)
+    }
+
+    /// Values that would be put back, or are kept, as seen from a namespace.
+    pub fn values(&mut self, writes: Vec<SwitchWrite>, netns_inode: u64) -> Result<(), Failure> {
+        match writes.is_empty() {
+            true => Ok(()),
+            false => self.show(writes, false, netns_inode),
+        }
+    }
+
+    fn show(
+        &mut self,
+        writes: Vec<SwitchWrite>,
+        is_open_ended: bool,
+        netns_inode: u64,
+    ) -> Result<(), Failure> {
+        let label = |write: &SwitchWrite| label(&write.interface, write.netns_inode, netns_inode);
+        match &mut self.json {
+            Some(json) => {
+                json.writes.extend(writes);
+                json.is_open_ended |= is_open_ended;
+            }
+            None => print(&render_switch_writes(&writes, is_open_ended, label))?,
+        }
         Ok(())
     }
 
@@ -114,17 +125,6 @@ impl Report {
                 notes: vec![failure.to_string()],
             });
         }
-    }
-
-    /// Values that would be put back, or are kept, as seen from a namespace.
-    pub fn values(&mut self, writes: Vec<SwitchWrite>, netns_inode: u64) -> Result<(), Failure> {
-        let label = |write: &SwitchWrite| label(&write.interface, write.netns_inode, netns_inode);
-        match &mut self.json {
-            Some(json) => json.writes.extend(writes),
-            None if writes.is_empty() => {}
-            None => print(&render_switch_writes(&writes, false, label))?,
-        }
-        Ok(())
     }
 
     /// What was seen afterwards.

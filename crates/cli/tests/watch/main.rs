@@ -85,6 +85,22 @@ impl Watching {
         panic!("not seen in {INTERVALS_MAX} intervals: {samples:#?}");
     }
 
+    /// A watch after its first interval: the first round of a NAPI instance only makes it known.
+    fn begun(stage: &Stage, lab: &Studied) -> Self {
+        let mut watching = Self::begin(stage, lab);
+        watching.event("start");
+        watching.sample();
+        watching
+    }
+
+    /// The sample by which exactly so many packets were dropped at a place.
+    fn until_dropped(&mut self, place: LossPlace, packets: u64) -> WatchSample {
+        let mut samples = self.samples_until(|sample| dropped(sample, place) >= Some(packets));
+        let last = samples.pop().unwrap();
+        assert_eq!(dropped(&last, place), Some(packets));
+        last
+    }
+
     /// Asks it to end, and returns its last words and its exit code.
     fn end(mut self) -> (WatchEnd, Option<i32>) {
         send_signal(&self.child, Signal::TERM);
@@ -131,23 +147,15 @@ fn rates_agree_with_the_interfaces_own_counters() {
     let greatest = rates.filter_map(|sample| em0(sample).rx.packets_per_second);
     assert_eq!(peak, greatest.reduce(f64::max));
     // Each packet was polled for, by arrivals.
-    let polled: f64 = samples
+    let histograms = samples
         .iter()
-        .map(|sample| {
-            let histogram = em0(sample).packets_histogram.unwrap();
-            histogram
-                .iter()
-                .map(|(packets, polls)| f64::from(*packets) * *polls as f64)
-                .sum::<f64>()
-        })
+        .flat_map(|sample| em0(sample).packets_histogram.unwrap());
+    let polled: f64 = histograms
+        .map(|(packets, polls)| f64::from(packets) * polls as f64)
         .sum();
     assert!(polled >= PACKETS as f64, "{polled}");
-    let disciplines = samples.iter().filter_map(|sample| em0(sample).discipline);
-    assert!(
-        disciplines
-            .map(|one| one.to_string())
-            .any(|one| one == "interrupt")
-    );
+    let mut disciplines = samples.iter().filter_map(|sample| em0(sample).discipline);
+    assert!(disciplines.any(|one| one.to_string() == "interrupt"));
 }
 
 /// Packets dropped at a place since the watch began.
@@ -161,15 +169,10 @@ fn drops_appear_where_they_are_made() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
-    let mut watching = Watching::begin(&stage, &lab);
-    watching.event("start");
-    watching.sample();
+    let mut watching = Watching::begun(&stage, &lab);
     send(&lab);
-    let samples =
-        watching.samples_until(|sample| dropped(sample, LossPlace::NoSocket) >= Some(PACKETS));
-    let last = samples.last().unwrap();
-    assert_eq!(dropped(last, LossPlace::NoSocket), Some(PACKETS));
-    assert_eq!(dropped(last, LossPlace::Nftables), Some(0));
+    let last = watching.until_dropped(LossPlace::NoSocket, PACKETS);
+    assert_eq!(dropped(&last, LossPlace::Nftables), Some(0));
     let rule = format!(
         "table inet t {{ chain c {{ type filter hook input priority 0; udp dport {PORT} counter drop; }}; }}"
     );
@@ -182,11 +185,8 @@ fn drops_appear_where_they_are_made() {
         return;
     }
     send(&lab);
-    let samples =
-        watching.samples_until(|sample| dropped(sample, LossPlace::Nftables) >= Some(PACKETS));
-    let last = samples.last().unwrap();
-    assert_eq!(dropped(last, LossPlace::Nftables), Some(PACKETS));
-    assert_eq!(dropped(last, LossPlace::NoSocket), Some(PACKETS));
+    let last = watching.until_dropped(LossPlace::Nftables, PACKETS);
+    assert_eq!(dropped(&last, LossPlace::NoSocket), Some(PACKETS));
     watching.end();
 }
 
@@ -206,9 +206,7 @@ fn what_a_full_ring_loses_is_the_receivers() {
         dropped.sum::<u64>()
     };
     let before = tx_dropped(&lab);
-    let mut watching = Watching::begin(&stage, &lab);
-    watching.event("start");
-    watching.sample();
+    let mut watching = Watching::begun(&stage, &lab);
     let burst = lab.sender().run(|_| {
         let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
         for _ in 0..1000 {
@@ -218,9 +216,7 @@ fn what_a_full_ring_loses_is_the_receivers() {
     burst.unwrap();
     let lost = tx_dropped(&lab) - before;
     assert!((300..1000).contains(&lost), "{lost}");
-    let samples = watching.samples_until(|sample| dropped(sample, LossPlace::RxRing) >= Some(lost));
-    let last = samples.last().unwrap();
-    assert_eq!(dropped(last, LossPlace::RxRing), Some(lost));
+    watching.until_dropped(LossPlace::RxRing, lost);
     watching.end();
 }
 
@@ -250,9 +246,7 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
         skip(test_name!(), Need::Tc, "tc(8) makes no bucket here");
         return;
     }
-    let mut watching = Watching::begin(&stage, &lab);
-    watching.event("start");
-    watching.sample();
+    let mut watching = Watching::begun(&stage, &lab);
     let overflow = || {
         let sent = lab.receiver().run(|_| {
             let socket = UdpSocket::bind(("198.18.0.2", 0)).unwrap();
@@ -265,12 +259,9 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
     overflow();
     let by_tc = dropped_by_tc(&lab);
     assert!((1..=PACKETS).contains(&by_tc), "{by_tc}");
-    let samples =
-        watching.samples_until(|sample| dropped(sample, LossPlace::SendQueue) >= Some(by_tc));
-    let last = samples.last().unwrap();
-    assert_eq!(dropped(last, LossPlace::SendQueue), Some(by_tc));
+    let last = watching.until_dropped(LossPlace::SendQueue, by_tc);
     // The kernel counts them as discards of IP, too; each packet is dropped in one place.
-    assert_eq!(dropped(last, LossPlace::IpOutput), Some(0));
+    assert_eq!(dropped(&last, LossPlace::IpOutput), Some(0));
     watching.end();
     let netns = netns(&lab);
     let plain = "watch --plain --count 1 --interval 0.5 --netns";
@@ -326,16 +317,8 @@ fn the_count_ends_it_and_text_has_a_block_an_interval() {
     let stage = Stage::new();
     let lab = lab(&stage);
     let netns = netns(&lab);
-    let base = [
-        "watch",
-        INTERFACE,
-        "--interval",
-        "0.1",
-        "--count",
-        "2",
-        "--netns",
-        &netns,
-    ];
+    let base = format!("watch {INTERFACE} --interval 0.1 --count 2 --netns {netns}");
+    let base = words(&base);
     let text = stage.run(&base);
     assert_eq!(text.status.code(), Some(0), "{text:?}");
     let text = stdout(&text);
@@ -393,14 +376,7 @@ fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
     let program = copy_for_anybody(stage.home.path());
     let run = move |_: &mut _| {
         let mut command = as_nobody(&program);
-        command.args([
-            "watch",
-            "--json-stream",
-            "--interval",
-            "0.1",
-            "--count",
-            "1",
-        ]);
+        command.args(words("watch --json-stream --interval 0.1 --count 1"));
         command.stdin(Stdio::null()).output().unwrap()
     };
     let output = lab.receiver().run(run).unwrap();

@@ -196,13 +196,17 @@ impl Switch {
         let Some(address) = own_address() else {
             return Ok(false);
         };
-        let holders = self
+        let all = self
             .machine()
-            .run(netns_inode, move |control| control.interfaces_with(address))??;
+            .run(netns_inode, |control| control.addresses())??;
+        let has_address = |link: &&LinkInfo| {
+            let mut own = all.iter();
+            own.any(|(ifindex, own, _)| *ifindex == link.interface.ifindex && *own == address)
+        };
         let links = self.links(netns_inode)?;
         let carriers: Vec<u32> = links
             .iter()
-            .filter(|link| holders.contains(&link.interface.ifindex))
+            .filter(has_address)
             .flat_map(|link| lowest(&links, link))
             .map(|link| link.interface.ifindex)
             .collect();

@@ -94,7 +94,9 @@ pub trait Kernel {
     fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError>;
 
     /// Lets time pass for the timers of the interface.
-    fn wait(&mut self, time: Duration);
+    fn wait(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
 }
 
 /// A control is the kernel for its own namespace. The calling thread must see that namespace
@@ -180,10 +182,6 @@ impl Kernel for Control {
             }
             _ => Err(refused()),
         }
-    }
-
-    fn wait(&mut self, time: Duration) {
-        thread::sleep(time);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Interfaces as rtnetlink shows them: identity, state, stacking and addresses.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -181,16 +180,6 @@ impl Control {
             Ok(own.map(|own| (header.ifa_index, own, header.ifa_prefixlen)))
         })?;
         Ok(entries.into_iter().flatten().collect())
-    }
-
-    /// Indices of the interfaces that have an address.
-    pub(crate) fn interfaces_with(
-        &mut self,
-        address: IpAddr,
-    ) -> Result<BTreeSet<u32>, SwitchError> {
-        let all = self.addresses()?.into_iter();
-        let having = all.filter(|(_, own, _)| *own == address);
-        Ok(having.map(|(ifindex, ..)| ifindex).collect())
     }
 
     /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);

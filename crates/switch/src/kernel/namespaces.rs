@@ -9,8 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
 
@@ -218,10 +216,6 @@ impl Kernel for Machine {
         self.run(target.netns_inode, move |control| {
             control.write(&own, &knob, &value)
         })?
-    }
-
-    fn wait(&mut self, time: Duration) {
-        thread::sleep(time);
     }
 }
 

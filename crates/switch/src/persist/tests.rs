@@ -10,8 +10,16 @@ const POLLING: Option<Deferral> = Some(Deferral {
     timeout_ns: 200_000,
 });
 
+const PROGRAM: &str = "/usr/bin/nicpoll";
+
 fn options(text: &str) -> Vec<String> {
     text.split(' ').map(String::from).collect()
+}
+
+/// The files for an interface under polling.
+fn install(files: &Persistence, interface: &str, asked: &str) -> Vec<FileChange> {
+    let changes = files.install(Path::new(PROGRAM), interface, &options(asked), POLLING);
+    changes.unwrap()
 }
 
 fn tree(directory: &Path) -> BTreeMap<PathBuf, String> {
@@ -32,13 +40,11 @@ fn tree(directory: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// The files of `eth0` under `polling`, and the program that they name.
-fn installed(root: &Path) -> (Persistence, &'static Path) {
+/// The files of `eth0` under `polling`.
+fn installed(root: &Path) -> Persistence {
     let files = Persistence::at(root);
-    let program = Path::new("/usr/bin/nicpoll");
-    let changes = files.install(program, "eth0", &options("polling"), POLLING);
-    carry_out(&changes.unwrap()).unwrap();
-    (files, program)
+    carry_out(&install(&files, "eth0", "polling")).unwrap();
+    files
 }
 
 #[test]
@@ -50,16 +56,11 @@ fn what_was_written_is_removed_and_nothing_else() {
     fs::create_dir_all(home.path().join(RULES_DIRECTORY)).unwrap();
     let before = tree(home.path());
     let files = Persistence::at(home.path());
-    let program = Path::new("/usr/bin/nicpoll");
     for (interface, asked) in [("eth0", "polling"), ("br-lan", "polling --period 50us")] {
-        let changes = files
-            .install(program, interface, &options(asked), POLLING)
-            .unwrap();
+        let changes = install(&files, interface, asked);
         assert!(changes[0].diff().contains("--- /dev/null"), "{changes:?}");
         carry_out(&changes).unwrap();
-        let again = files
-            .install(program, interface, &options(asked), POLLING)
-            .unwrap();
+        let again = install(&files, interface, asked);
         assert!(again.is_empty(), "{again:?}");
     }
     let during = tree(home.path());
@@ -73,10 +74,10 @@ fn what_was_written_is_removed_and_nothing_else() {
     assert!(during[&rule].contains("NAME==\"br-lan\""));
     assert!(during[&rule].contains("ATTR{gro_flush_timeout}=\"200000\""));
     // Without deferral there is nothing for udev to do, and odd names are the unit's alone.
+    let program = Path::new(PROGRAM);
     let other = files.install(program, "eth0", &options("--threaded"), None);
     assert!(other.unwrap().iter().any(|change| change.after.is_none()));
-    let odd = files.install(program, "eth*", &options("polling"), POLLING);
-    assert_eq!(odd.unwrap().len(), 2);
+    assert_eq!(install(&files, "eth*", "polling").len(), 2);
 
     carry_out(&files.remove("eth0").unwrap()).unwrap();
     assert!(units.join("nicpoll@.service").exists());
@@ -88,10 +89,8 @@ fn what_was_written_is_removed_and_nothing_else() {
 #[test]
 fn other_options_show_as_a_difference() {
     let home = tempfile::tempdir().unwrap();
-    let (files, program) = installed(home.path());
-    let changes = files
-        .install(program, "eth0", &options("polling --period 50us"), POLLING)
-        .unwrap();
+    let files = installed(home.path());
+    let changes = install(&files, "eth0", "polling --period 50us");
     assert_eq!(changes.len(), 1);
     let diff = changes[0].diff();
     assert!(diff.contains("-NICPOLL_OPTIONS=polling\n"), "{diff}");
@@ -104,10 +103,8 @@ fn when_one_file_cannot_be_written_none_is() {
     let home = tempfile::tempdir().unwrap();
     let units = home.path().join("etc/systemd/system");
     fs::create_dir_all(&units).unwrap();
-    let (files, program) = installed(home.path());
-    let mut changes = files
-        .install(program, "eth1", &options("polling"), POLLING)
-        .unwrap();
+    let files = installed(home.path());
+    let mut changes = install(&files, "eth1", "polling");
     let other = Path::new("/opt/nicpoll");
     let template = files.install(other, "eth0", &options("polling"), POLLING);
     changes.splice(0..0, template.unwrap());
@@ -124,24 +121,17 @@ fn when_one_file_cannot_be_written_none_is() {
 fn what_a_killed_command_left_aside_is_not_in_the_way() {
     let home = tempfile::tempdir().unwrap();
     let files = Persistence::at(home.path());
-    let program = Path::new("/usr/bin/nicpoll");
-    let install = || files.install(program, "eth0", &options("polling"), POLLING);
-    let changes = install().unwrap();
+    let changes = install(&files, "eth0", "polling");
     for change in &changes {
         fs::create_dir_all(change.path.parent().unwrap()).unwrap();
         symlink("x", format!("{}.nicpoll-new", change.path.display())).unwrap();
     }
     carry_out(&changes).unwrap();
-    assert!(install().unwrap().is_empty());
+    assert!(install(&files, "eth0", "polling").is_empty());
     assert!(!tree(home.path()).values().any(|text| text == "x"));
     // Nor is one that no command will finish a reason to keep the template.
-    fs::write(
-        home.path()
-            .join(OPTIONS_DIRECTORY)
-            .join("eth1.conf.nicpoll-new"),
-        "",
-    )
-    .unwrap();
+    let other = home.path().join(OPTIONS_DIRECTORY);
+    fs::write(other.join("eth1.conf.nicpoll-new"), "").unwrap();
     carry_out(&files.remove("eth0").unwrap()).unwrap();
     assert!(!home.path().join(TEMPLATE).exists());
 }
@@ -153,7 +143,7 @@ fn somebody_elses_file_is_left_alone() {
     let path = home.path().join(TEMPLATE);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "[Unit]\n").unwrap();
-    let install = files.install(Path::new("/usr/bin/nicpoll"), "eth0", &[], POLLING);
+    let install = files.install(Path::new(PROGRAM), "eth0", &[], POLLING);
     let refused = install.unwrap_err().to_string();
     assert!(refused.contains("not written by nicpoll"), "{refused}");
     assert!(files.remove("eth0").is_err());
@@ -170,7 +160,7 @@ fn names_are_escaped_as_systemd_does() {
 #[test]
 fn what_runs_at_boot_can_be_read_by_all_and_written_by_root_alone() {
     let home = tempfile::tempdir().unwrap();
-    let (_, _) = installed(home.path());
+    let files = installed(home.path());
     let modes: BTreeMap<PathBuf, u32> = tree(home.path())
         .into_keys()
         .map(|path| (path.clone(), fs::symlink_metadata(path).unwrap()))
@@ -184,8 +174,7 @@ fn what_runs_at_boot_can_be_read_by_all_and_written_by_root_alone() {
     // Somebody else may put a link there.
     let rules = home.path().join(RULES_DIRECTORY);
     fs::set_permissions(&rules, Permissions::from_mode(0o777)).unwrap();
-    let (files, program) = (Persistence::at(home.path()), Path::new("/usr/bin/nicpoll"));
-    let changes = files.install(program, "eth1", &options("polling"), POLLING);
+    let changes = files.install(Path::new(PROGRAM), "eth1", &options("polling"), POLLING);
     let refused = changes.and_then(|changes| carry_out(&changes)).unwrap_err();
     assert!(refused.to_string().contains("chmod go-w"), "{refused}");
 }

@@ -17,9 +17,9 @@ use crate::knob::{Knob, Value, table};
 use crate::request::Values;
 
 /// udev's property with count and timeout as they were.
-pub const BEFORE: &str = "NICPOLL_BEFORE";
+const BEFORE: &str = "NICPOLL_BEFORE";
 /// udev's property with count and timeout as the rule set them.
-pub const SET: &str = "NICPOLL_SET";
+const SET: &str = "NICPOLL_SET";
 /// udev's database of devices: `nIFINDEX` for an interface.
 const DATABASE: &str = "/run/udev/data";
 /// The first process is in the namespace whose devices udev sees.
