@@ -13,10 +13,10 @@ use crate::interval::{
     Confidence, Interval, NoInterval, Pair, log_differences, mean_interval, none_seen_at_most,
     point_differences, ratio_of, trimmed_interval,
 };
-use crate::method::{Power, estimate_by, interval_by, p_values_by, planned_method};
+use crate::method::{Power, estimate_by, interval_by, p_by, planned_method};
 use crate::order::Seed;
-use crate::series::{DEPENDENT_BELOW_P, lag_one_p};
-use crate::verdict::{InvalidMargin, Margin, PValues, verdict};
+use crate::series::lag_one_p;
+use crate::verdict::{InvalidMargin, Margin, verdict};
 
 /// What is compared, and how strictly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,20 +73,12 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let pairs = &comparable(contrast.pairs, kind)[..];
     let found = rule.apply(pairs);
     let lag_one_p = lag_one_p(&found.differences, contrast.seed);
-    let are_blocks_dependent = lag_one_p.is_some_and(|p| p < DEPENDENT_BELOW_P);
-    // Whether a difference is sure enough to matter is asked of the pairs that were measured, once: a missing one that
-    // counts as the worst has the utmost rank, and no study of 16 blocks would be sure.
-    let says = |of: &Found| {
-        let word = rule.word(of, &found.p_values)?;
-        Some(match are_blocks_dependent {
-            true => word.without_weight(),
-            false => word,
-        })
-    };
+    // Its level is shared out as that of the verdicts.
+    let are_blocks_dependent = lag_one_p.is_some_and(|p| p < 2.0 * contrast.confidence.tail());
     let sensitivity = contrast
         .proofs
         .filter(|_| margin.is_some())
-        .map(|proofs| sensitivity(&rule, pairs, proofs, says));
+        .map(|proofs| sensitivity(&rule, pairs, proofs));
     let power = Power::of(
         &found.differences,
         rule.method,
@@ -119,8 +111,10 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         share_difference_high: of_points.ends.high,
         confidence_ratio: contrast.confidence.level(),
         no_verdict: margin.and(found.interval.err()).map(|why| why.to_string()),
-        verdict: says(&found).map(|word| settled(word, sensitivity.as_ref())),
-        difference_p: found.p_values.deciding,
+        verdict: rule
+            .word(&found)
+            .map(|word| settled(word, sensitivity.as_ref())),
+        difference_p: found.difference_p,
         holm_p: None,
         paired_t: ends(mean_interval(&found.differences, contrast.confidence).ok()),
         trimmed_t: ends(trimmed_interval(&found.differences, contrast.confidence)),
@@ -173,7 +167,7 @@ pub(crate) struct Found {
     differences: Vec<f64>,
     estimate: Option<f64>,
     interval: Result<Interval, NoInterval>,
-    p_values: PValues,
+    difference_p: Option<f64>,
 }
 
 /// An estimate with its ends on the scale that is reported.
@@ -200,19 +194,19 @@ impl Rule {
         });
         Found {
             estimate: estimate_by(self.method, &differences),
-            p_values: p_values_by(self.method, &differences),
+            difference_p: p_by(self.method, &differences),
             differences,
             interval,
         }
     }
 
     /// What an interval says; `None` of metrics that get no verdict.
-    pub fn word(&self, found: &Found, p_values: &PValues) -> Option<Verdict> {
+    pub fn word(&self, found: &Found) -> Option<Verdict> {
         let oriented = found
             .interval
             .ok()
             .map(|interval| oriented(self.metric, interval));
-        Some(verdict(oriented.as_ref(), p_values, &self.margin?))
+        Some(verdict(oriented.as_ref(), &self.margin?))
     }
 
     /// Where no event was seen at all: how far the shares can lie apart even so.
@@ -290,12 +284,7 @@ pub struct Proofs<'a> {
 }
 
 /// What other rules of what counts come to; `says` gives the word for what pairs come to.
-pub(crate) fn sensitivity(
-    rule: &Rule,
-    pairs: &[Pair],
-    proofs: Proofs<'_>,
-    says: impl Fn(&Found) -> Option<Verdict>,
-) -> Sensitivity {
+pub(crate) fn sensitivity(rule: &Rule, pairs: &[Pair], proofs: Proofs<'_>) -> Sensitivity {
     let scenario = |pairs: &[Pair]| {
         let found = rule.apply(pairs);
         let shown = found.shown(rule.metric.kind());
@@ -303,7 +292,7 @@ pub(crate) fn sensitivity(
             blocks: pairs.iter().filter(|pair| !pair.is_missing()).count() as u32,
             estimate: shown.estimate,
             interval: shown.ends,
-            verdict: says(&found).unwrap_or(Verdict::Inconclusive),
+            verdict: rule.word(&found).unwrap_or(Verdict::Inconclusive),
         }
     };
     let proven = pairs.iter().zip(proofs.is_proven);

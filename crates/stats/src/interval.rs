@@ -165,6 +165,18 @@ impl Interval {
         }
     }
 
+    /// With ends so many times as far from the estimate. One without a finite estimate stays as it is.
+    pub(crate) fn widened(&self, factor: f64) -> Interval {
+        if factor <= 1.0 || !self.estimate.is_finite() {
+            return *self;
+        }
+        Interval {
+            low: self.estimate - (self.estimate - self.low) * factor,
+            high: self.estimate + (self.high - self.estimate) * factor,
+            ..*self
+        }
+    }
+
     /// From differences of logs to ratios; `None` when a ratio cannot be represented.
     pub fn exponentiated(&self) -> Option<Interval> {
         Some(Interval {

@@ -27,14 +27,14 @@ pub use interval::{
     log_differences, mean_interval, points_interval, ratio_interval, student_quantile,
 };
 pub use latencies::Latencies;
-pub use method::{Power, p_values_by, planned_method};
+pub use method::{Power, interval_by, planned_method};
 pub use rank::{
     hodges_lehmann, mann_whitney_p, shift_interval, signed_rank_blocks_min, signed_rank_interval,
 };
-pub use series::{ChangePoint, DEPENDENT_BELOW_P, SERIES_BELOW_P, Series, lag_one_p};
+pub use series::{ChangePoint, SERIES_BELOW_P, Series, lag_one_p};
 pub use summary::{Summary, mean, outliers, standard_deviation};
 pub use unpaired::{Unpaired, compare_unpaired, welch_interval, welch_p};
-pub use verdict::{InvalidMargin, Margin, PValues, holm, verdict};
+pub use verdict::{InvalidMargin, Margin, holm, verdict};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -15,10 +15,10 @@ use crate::interval::{
 use crate::order::{Seed, index_up_to};
 use crate::rank::{
     hodges_lehmann, left_out, lower_end, signed_rank_blocks_min, signed_rank_interval,
-    signed_rank_p, signed_rank_p_least,
+    signed_rank_p,
 };
+use crate::series::widening;
 use crate::summary;
-use crate::verdict::PValues;
 
 /// The method for a plan of so many blocks.
 pub fn planned_method(blocks: usize, confidence: Confidence) -> IntervalMethod {
@@ -37,19 +37,20 @@ fn blocks_min(method: IntervalMethod, confidence: Confidence) -> usize {
     }
 }
 
-/// The interval by a method.
+/// The interval by a method, as much wider as the differences depend on each other.
 ///
 /// # Errors
 /// What [`signed_rank_interval`] and [`mean_interval`] return.
-pub(crate) fn interval_by(
+pub fn interval_by(
     method: IntervalMethod,
     differences: &[f64],
     confidence: Confidence,
 ) -> Result<Interval, NoInterval> {
-    match method {
+    let interval = match method {
         IntervalMethod::HodgesLehmann => signed_rank_interval(differences, confidence),
         IntervalMethod::PairedT => mean_interval(differences, confidence),
-    }
+    };
+    Ok(interval?.widened(widening(differences, confidence)))
 }
 
 /// The estimate by a method; it needs fewer blocks than the interval.
@@ -61,22 +62,10 @@ pub(crate) fn estimate_by(method: IntervalMethod, differences: &[f64]) -> Option
 }
 
 /// The two-sided p value of no difference by a method; `None` where there is no interval at any level.
-fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
+pub(crate) fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
     match method {
         IntervalMethod::HodgesLehmann => signed_rank_p(differences),
         IntervalMethod::PairedT => mean_p(differences),
-    }
-}
-
-/// The p values of no difference behind the interval by a method.
-pub fn p_values_by(method: IntervalMethod, differences: &[f64]) -> PValues {
-    PValues {
-        deciding: p_by(method, differences),
-        deciding_least: match method {
-            IntervalMethod::HodgesLehmann => signed_rank_p_least(differences.len()),
-            IntervalMethod::PairedT => 0.0,
-        },
-        by_means: mean_p(differences),
     }
 }
 
@@ -99,14 +88,15 @@ impl LowerEnds {
 
     /// The lower end of one set's interval; `None` when the values are not finite.
     pub fn of(&self, differences: &[f64]) -> Option<f64> {
-        match self.method {
-            IntervalMethod::HodgesLehmann => Some(lower_end(differences, self.left_out)),
+        let middle = estimate_by(self.method, differences)?;
+        let low = match self.method {
+            IntervalMethod::HodgesLehmann => lower_end(differences, self.left_out),
             IntervalMethod::PairedT => {
                 let deviation = summary::standard_deviation(differences)?;
-                let half = half_width(deviation, differences.len(), self.confidence);
-                Some(summary::mean(differences)? - half)
+                middle - half_width(deviation, differences.len(), self.confidence)
             }
-        }
+        };
+        Some(middle - (middle - low) * widening(differences, self.confidence))
     }
 }
 
@@ -273,11 +263,12 @@ mod power_tests {
     #[test]
     fn students_power_is_the_textbooks() {
         // The noncentral t: with 16 differences at 95 %, 0.87 standard deviations are found nine times in
-        // ten (J. Cohen, "Statistical Power Analysis", 1988: d = 0.87 for n = 16, one sample).
+        // ten (J. Cohen, "Statistical Power Analysis", 1988: d = 0.87 for n = 16, one sample). Making sure
+        // that neighbours are not alike takes a fifth more.
         let found = power(&even(0.0, 1.0), IntervalMethod::PairedT).found_in(16);
-        assert!((0.74..1.0).contains(&found.unwrap()), "{found:?}");
+        assert!((0.87..1.15).contains(&found.unwrap()), "{found:?}");
         let ranks = power(&even(0.0, 1.0), IntervalMethod::HodgesLehmann).found_in(16);
-        assert!((0.74..1.05).contains(&ranks.unwrap()), "{ranks:?}");
+        assert!((0.87..1.15).contains(&ranks.unwrap()), "{ranks:?}");
     }
 
     #[test]

@@ -98,11 +98,6 @@ pub(crate) fn signed_rank_p(differences: &[f64]) -> Option<f64> {
     Some((2.0 * tail_at(differences.len(), fewest)).min(1.0))
 }
 
-/// The least that [`signed_rank_p`] can be of so many differences: all of them lie on one side.
-pub(crate) fn signed_rank_p_least(n: usize) -> f64 {
-    (2.0 * least_tail(n)).min(1.0)
-}
-
 /// The probability of a rank sum of at most so much.
 fn tail_at(n: usize, rank_sum: usize) -> f64 {
     if n > EXACT_MAX {
@@ -310,12 +305,6 @@ pub fn mann_whitney_p(one: &[f64], other: &[f64]) -> Option<f64> {
         normal_tail(&all, one.len(), seen as f64)
     };
     Some((2.0 * tail).min(1.0))
-}
-
-/// The least that [`mann_whitney_p`] can be of two sets of these sizes: each value of one lies beyond all of the other.
-pub(crate) fn mann_whitney_p_least([one, other]: [usize; 2]) -> f64 {
-    let chosen = (1..=one.min(other)).map(|k| k as f64 / (one.max(other) + k) as f64);
-    (2.0 * chosen.product::<f64>()).min(1.0)
 }
 
 /// The probability of a rank sum at least as far out as `seen`, on the nearer side.

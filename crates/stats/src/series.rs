@@ -8,15 +8,16 @@
 //! Carlo p-Values", Biometrika 78 (1991). Of series whose values are alike and independent, all three together call at
 //! most 5 % uneven, however short the series and whatever the distribution.
 //!
-//! *Independence of blocks*: a setting that stays in one of two regimes for several blocks breaks every interval (false
-//! alarms of 20 to 90 % where 5 % were promised), and no wider interval repairs it. [`lag_one_p`] notices it. The same
-//! values and seed give the same p values.
+//! *Independence of blocks*: a setting that stays in one of two regimes for several blocks makes intervals too narrow.
+//! [`widening`] makes up for it as far as so few blocks can show it, and [`lag_one_p`] tells of it. The same values and
+//! seed give the same p values.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::interval::FAMILY_ALPHA;
+use crate::interval::{Confidence, FAMILY_ALPHA, student_quantile};
 use crate::order::{Seed, shuffle};
 use crate::rank::{doubled_ranks, ties};
+use crate::summary;
 
 /// Below this p value one of the three tests calls a series uneven: Bonferroni's third of 5 %. Where several series
 /// are tested, it is shared among them.
@@ -287,9 +288,6 @@ impl Ranked {
     }
 }
 
-/// Below this p value the blocks of a comparison count as dependent.
-pub const DEPENDENT_BELOW_P: f64 = 0.05;
-
 /// Orders that are drawn for the p value.
 const SHUFFLES: u32 = 2_000;
 /// Fewer differences cannot reach a p value of 5 %: there are too few orders.
@@ -319,6 +317,34 @@ pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
         .count();
     // The order seen is one of those that could have been drawn.
     Some((as_alike + 1) as f64 / f64::from(SHUFFLES + 1))
+}
+
+/// Correlation from block to block that is believed at most: of few blocks no more can be told.
+const CORRELATION_MAX: f64 = 0.6;
+/// Degrees of freedom that an interval keeps at least.
+const DEGREES_MIN: usize = 3;
+
+/// How many times as wide an interval of these differences has to be, 1 or more, because neighbours are alike: `n` of
+/// them are worth `n (1 - r) / (1 + r)` independent ones, with `r` the lag-1 correlation, corrected for its bias of
+/// about `-(1 + 3 r) / n` (M. G. Kendall, Biometrika 41, 1954). Never less than 1: what neighbours differ more than by
+/// chance is chance. 1 of fewer than five differences, and where they are not finite or all equal.
+pub(crate) fn widening(differences: &[f64], confidence: Confidence) -> f64 {
+    let n = differences.len() as f64;
+    let is_told = differences.len() >= BLOCKS_MIN && differences.iter().all(|it| it.is_finite());
+    let Some(mean) = summary::mean(differences).filter(|_| is_told) else {
+        return 1.0;
+    };
+    let from_mean: Vec<f64> = differences.iter().map(|it| it - mean).collect();
+    let squares: f64 = from_mean.iter().map(|it| it * it).sum();
+    let products: f64 = from_mean.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let r = ((products / squares * n + 1.0) / (n - 3.0)).min(CORRELATION_MAX);
+    if r.is_nan() || r <= 0.0 {
+        return 1.0;
+    }
+    let worth = n * (1.0 - r) / (1.0 + r);
+    let quantile = |degrees: usize| student_quantile(degrees, confidence);
+    let degrees = ((worth - 1.0) as usize).max(DEGREES_MIN);
+    (n / worth).sqrt() * quantile(degrees) / quantile(differences.len() - 1)
 }
 
 /// Twice the ranks less their mean, so that ties stay whole numbers.

@@ -1,8 +1,6 @@
 //! Verdicts from intervals, and Holm's correction of p values.
 //!
-//! A verdict follows from the interval and the margin alone. "And it matters" needs an interval of a tenth of the level
-//! that excludes no difference as well: where values scatter widely, an interval that misses no difference by chance
-//! misses it by more than any margin. Intervals are oriented with more as better.
+//! A verdict follows from the interval and the margin alone. Intervals are oriented with more as better.
 //!
 //! S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6 (1979). It
 //! rejects at least what Bonferroni does and cannot be read off intervals, so it is shown next to them. A family is as
@@ -10,12 +8,7 @@
 
 use nicpoll_model::{MetricKind, Verdict};
 
-use crate::interval::{Confidence, Interval};
-
-/// The share of an interval's level at which "and it matters" must still exclude no difference.
-const SHARE_OF_LEVEL: f64 = 0.1;
-/// What ties in exact arithmetic must not be told apart by rounding.
-const ROUNDING: f64 = 1.0 + 1e-9;
+use crate::interval::Interval;
 
 /// The least difference that matters, declared before the study.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,60 +86,28 @@ impl Margin {
     }
 }
 
-/// Two-sided p values of no difference: how surely the values behind an interval exclude it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PValues {
-    /// By the method that made the interval; `None` where it has none.
-    pub deciding: Option<f64>,
-    /// The least that this method can reach with so many values, whatever they are: 0 for means.
-    pub deciding_least: f64,
-    /// By means. It speaks where ranks of so few values cannot reach a tenth of the level: that all values lie on one
-    /// side is then all that ranks can tell. `None` where there is no mean, because trials failed.
-    pub by_means: Option<f64>,
-}
-
-impl PValues {
-    /// Whether the interval of a tenth of the level excludes no difference as well. Where so few values cannot reach
-    /// that by ranks, they must reach the least p value that they can, and a tenth of the level by means.
-    fn have_weight(&self, confidence: Confidence) -> bool {
-        let level = SHARE_OF_LEVEL * 2.0 * confidence.tail() * ROUNDING;
-        let Some(p) = self.deciding else {
-            return false;
-        };
-        let is_least = p <= self.deciding_least * ROUNDING;
-        p <= level || (is_least && self.by_means.is_none_or(|p| p <= level))
-    }
-}
-
 /// What `interval` says, of ratios for a ratio margin and of points for a points margin, oriented so
-/// that more is better. `None` is the lack of an interval: inconclusive. `p_values` are of the values that the interval
-/// is made of.
+/// that more is better. `None` is the lack of an interval: inconclusive.
 ///
-/// The first that holds of: better (entirely above no difference), worse (entirely below),
-/// equivalent (within the margin both ways), no difference proven. An interval may lie within the
-/// margin and still exclude no difference, like `[1.01, 1.03]` with a margin of 1.05: that is
-/// `better`, and that it does not say `and it matters` tells the rest.
-pub fn verdict(interval: Option<&Interval>, p_values: &PValues, margin: &Margin) -> Verdict {
-    let Some(interval) = interval else {
+/// The first that holds of: equivalent (entirely within the margin both ways, whether or not it excludes no
+/// difference), better or worse and it matters (entirely beyond the margin), better or worse (entirely on one side of no
+/// difference), no difference proven.
+pub fn verdict(interval: Option<&Interval>, margin: &Margin) -> Verdict {
+    let Some(&Interval { low, high, .. }) = interval else {
         return Verdict::Inconclusive;
     };
-    let (low, high) = (interval.low, interval.high);
-    let word = if low >= margin.better {
+    if margin.worse <= low && high <= margin.better {
+        Verdict::Equivalent
+    } else if low >= margin.better {
         Verdict::BetterAndItMatters
-    } else if low > margin.none {
-        Verdict::Better
     } else if high <= margin.worse {
         Verdict::WorseAndItMatters
+    } else if low > margin.none {
+        Verdict::Better
     } else if high < margin.none {
         Verdict::Worse
-    } else if margin.worse <= low && high <= margin.better {
-        Verdict::Equivalent
     } else {
         Verdict::NoDifferenceProven
-    };
-    match p_values.have_weight(interval.confidence) {
-        true => word,
-        false => word.without_weight(),
     }
 }
 
@@ -170,19 +131,9 @@ pub fn holm(p_values: &[Option<f64>], family: usize) -> Vec<Option<f64>> {
 #[cfg(test)]
 mod verdict_tests {
     use super::*;
-
-    /// No difference is out of the question.
-    const SURE: PValues = PValues {
-        deciding: Some(0.0),
-        deciding_least: 0.0,
-        by_means: Some(0.0),
-    };
+    use crate::interval::Confidence;
 
     fn says(margin: Margin, low: f64, high: f64) -> Verdict {
-        says_of(margin, low, high, SURE)
-    }
-
-    fn says_of(margin: Margin, low: f64, high: f64, p_values: PValues) -> Verdict {
         let interval = Interval {
             estimate: f64::midpoint(low, high),
             low,
@@ -190,7 +141,7 @@ mod verdict_tests {
             confidence: Confidence::PERCENT_95,
             blocks: 5,
         };
-        verdict(Some(&interval), &p_values, &margin)
+        verdict(Some(&interval), &margin)
     }
 
     #[test]
@@ -227,55 +178,16 @@ mod verdict_tests {
     }
 
     #[test]
-    fn a_difference_within_the_margin_is_still_a_difference() {
+    fn a_difference_within_the_margin_is_the_same_for_whoever_asks() {
         let margin = Margin::ratio(1.05).unwrap();
-        assert_eq!(says(margin, 1.01, 1.03), Verdict::Better);
-        assert_eq!(says(margin, 0.97, 0.99), Verdict::Worse);
-    }
-
-    #[test]
-    fn what_matters_is_excluded_at_a_tenth_of_the_level() {
-        let ratio = |low, high, p_values| {
-            let margin = Margin::ratio(1.05).unwrap();
-            says_of(margin, low, high, p_values)
-        };
-        let many = |p| PValues {
-            deciding: Some(p),
-            deciding_least: 1e-4,
-            by_means: Some(1.0),
-        };
-        assert_eq!(ratio(1.2, 2.0, many(0.005)), Verdict::BetterAndItMatters);
-        assert_eq!(ratio(1.2, 2.0, many(0.006)), Verdict::Better);
-        assert_eq!(ratio(0.5, 0.8, many(0.005)), Verdict::WorseAndItMatters);
-        assert_eq!(ratio(0.5, 0.8, many(0.006)), Verdict::Worse);
-        // The other words do not hang on it.
-        assert_eq!(ratio(1.01, 1.2, many(0.04)), Verdict::Better);
-        assert_eq!(ratio(0.99, 1.04, many(0.5)), Verdict::Equivalent);
-        assert_eq!(ratio(0.9, 1.2, many(0.5)), Verdict::NoDifferenceProven);
-    }
-
-    #[test]
-    fn where_ranks_cannot_reach_a_tenth_means_must() {
-        // Six values: all on one side, 2 / 2^6.
-        let six = |p, by_means| {
-            let p_values = PValues {
-                deciding: Some(p),
-                deciding_least: 0.03125,
-                by_means,
-            };
-            says_of(Margin::ratio(1.05).unwrap(), 1.2, 2.0, p_values)
-        };
-        assert_eq!(six(0.03125, Some(0.005)), Verdict::BetterAndItMatters);
-        assert_eq!(six(0.03125, Some(0.006)), Verdict::Better);
-        assert_eq!(six(0.0625, Some(0.001)), Verdict::Better);
-        // A failed trial has no mean, and is far out.
-        assert_eq!(six(0.03125, None), Verdict::BetterAndItMatters);
+        assert_eq!(says(margin, 1.01, 1.03), Verdict::Equivalent);
+        assert_eq!(says(margin, 0.97, 0.99), Verdict::Equivalent);
     }
 
     #[test]
     fn without_an_interval_nothing_is_concluded() {
         let margin = Margin::ratio(1.05).unwrap();
-        assert_eq!(verdict(None, &SURE, &margin), Verdict::Inconclusive);
+        assert_eq!(verdict(None, &margin), Verdict::Inconclusive);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use draws::{normal, share, uniform};
 use nicpoll_model::{IntervalMethod, Verdict};
 use nicpoll_stats::order::{Pcg64, Seed};
 use nicpoll_stats::{
-    Confidence, Margin, lag_one_p, mean_interval, p_values_by, planned_method,
+    Confidence, Interval, Margin, interval_by, lag_one_p, mean_interval, planned_method,
     signed_rank_interval, verdict,
 };
 
@@ -212,32 +212,95 @@ fn regimes_are_noticed_and_independent_blocks_are_left_alone() {
     assert!(long > 0.6, "{long}");
 }
 
-/// The word of one comparison.
+/// The interval of one comparison, as a ratio.
+fn interval(differences: &[f64], level: Confidence) -> Interval {
+    let method = planned_method(differences.len(), level);
+    let interval = interval_by(method, differences, level).unwrap();
+    interval.exponentiated().unwrap()
+}
+
 fn word(differences: &[f64], level: Confidence) -> Verdict {
-    let interval = signed_rank_interval(differences, level).unwrap();
-    let p_values = p_values_by(IntervalMethod::HodgesLehmann, differences);
     let margin = Margin::ratio(1.05).unwrap();
-    verdict(interval.exponentiated().as_ref(), &p_values, &margin)
+    verdict(Some(&interval(differences, level)), &margin)
 }
 
-fn matters(word: Verdict) -> bool {
-    word != word.without_weight()
+fn is_difference(word: Verdict) -> bool {
+    !matches!(word, Verdict::Equivalent | Verdict::NoDifferenceProven)
 }
 
-/// The share of studies without any difference in which a word says that one matters.
-fn false_weight(noise: Noise, blocks: usize, family: u32) -> f64 {
+/// Noise of which each value is `r` times the one before, and even noise.
+fn autoregressive(r: f64, blocks: usize, generator: &mut Pcg64) -> Vec<f64> {
+    let mut value = 0.1 * normal(generator);
+    let mut next = || {
+        let seen = value;
+        value = r * value + (1.0 - r * r).sqrt() * 0.1 * normal(generator);
+        seen
+    };
+    (0..blocks).map(|_| next()).collect()
+}
+
+/// Percent of intervals of 95 % that hold the truth, and of words for a difference where there is none: printed, for
+/// the table in docs/method-evidence.md.
+#[test]
+fn dependent_blocks_widen_the_interval() {
+    type Draw = fn(usize, &mut Pcg64) -> Vec<f64>;
+    let kinds: [(&str, Draw, [u32; 4]); 4] = [
+        (
+            "independent",
+            |n, it| autoregressive(0.0, n, it),
+            [93, 93, 93, 93],
+        ),
+        (
+            "AR(1) 0.3",
+            |n, it| autoregressive(0.3, n, it),
+            [91, 92, 92, 92],
+        ),
+        (
+            "AR(1) 0.6",
+            |n, it| autoregressive(0.6, n, it),
+            [84, 87, 89, 90],
+        ),
+        ("two states", regime, [68, 82, 88, 92]),
+    ];
+    for (name, draw, least) in kinds {
+        for (blocks, least) in [5, 9, 16, 30].into_iter().zip(least) {
+            let mut generator = Seed(8).generator();
+            let (mut holds, mut words) = (0, 0);
+            for _ in 0..2_000 {
+                let differences = draw(blocks, &mut generator);
+                let found = interval(&differences, Confidence::PERCENT_95);
+                holds += u32::from((found.low..=found.high).contains(&1.0));
+                let said = word(&differences, Confidence::PERCENT_95);
+                words += u32::from(is_difference(said));
+            }
+            let percent = |count: u32| f64::from(count) / 20.0;
+            println!(
+                "{name}, {blocks} blocks: {} {}",
+                percent(holds),
+                percent(words)
+            );
+            assert!(
+                percent(holds) >= f64::from(least),
+                "{name}, {blocks} blocks"
+            );
+        }
+    }
+}
+
+/// The share of studies without any difference in which a word says that there is one.
+fn false_words(noise: Noise, blocks: usize, family: u32) -> f64 {
     let level = Confidence::for_family(family);
     share(2_000, 6, |generator| {
         let all = (0..family.div_ceil(2))
             .flat_map(|_| workload(noise, blocks, 0.0, generator))
             .collect::<Vec<_>>();
         let mut all = all.iter().take(family as usize);
-        all.any(|differences| matters(word(differences, level)))
+        all.any(|differences| is_difference(word(differences, level)))
     })
 }
 
 #[test]
-fn what_is_not_there_hardly_ever_matters() {
+fn what_is_not_there_is_found_no_more_often_than_it_says() {
     for (name, noise) in [
         ("even", even as Noise),
         ("wide", wide),
@@ -245,10 +308,9 @@ fn what_is_not_there_hardly_ever_matters() {
         ("spikes", spikes),
     ] {
         for (blocks, family) in [(6, 1), (8, 1), (10, 2), (9, 8), (16, 8)] {
-            // An interval at the margin was enough before: 2 % of studies with wide scatter.
-            let share = false_weight(noise, blocks, family);
+            let share = false_words(noise, blocks, family);
             assert!(
-                share < 0.01,
+                share <= 0.055,
                 "{name}, {blocks} blocks, {family} comparisons: {share}"
             );
         }
@@ -266,13 +328,12 @@ fn found_weight(blocks: usize, family: u32) -> f64 {
 
 #[test]
 fn what_is_there_still_matters() {
-    // The demo and the quick demo; ten blocks would find it in seven studies of ten.
-    for (blocks, family, least) in [(16, 8, 0.95), (11, 2, 0.84)] {
+    // The demo and the quick demo.
+    for (blocks, family, least) in [(16, 8, 0.82), (11, 2, 0.7)] {
         let share = found_weight(blocks, family);
         assert!(
             share > least,
             "{blocks} blocks, {family} comparisons: {share}"
         );
     }
-    assert!(found_weight(10, 2) < 0.8);
 }

@@ -6,20 +6,19 @@
 //! never below 0: where counting cost more than all that was counted, 0 stands in, and where that happens often there is
 //! no verdict.
 
+use nicpoll_model::Verdict;
 use nicpoll_model::ab::{
     AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
     AbRatio, AbTimeNeeded, AbWindow,
 };
-use nicpoll_model::{IntervalMethod, Verdict};
 
 use crate::ab::fit::{LoadFit, LoadedDifference};
 use crate::ab::load::{delays, load, mean_of, typical_ratio};
 use crate::ab::plan::CARRY_OVER_SHARE;
 use crate::interval::{
-    Confidence, Interval, Pair, log_differences, mean_interval, student_p, student_quantile,
+    Confidence, Interval, Pair, log_differences, mean_interval, student_quantile,
 };
-use crate::method::p_values_by;
-use crate::verdict::{Margin, PValues, verdict};
+use crate::verdict::{Margin, verdict};
 
 /// Degrees of freedom that the fit takes.
 const FITTED: usize = 3;
@@ -46,7 +45,7 @@ pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAns
     };
     let both = load.as_ref().zip(cpu.as_ref());
     let both = both.filter(|_| no_verdict.is_empty());
-    let verdict = both.map(|(load, cpu)| judge.word(load, cpu, &counting));
+    let verdict = both.map(|(load, cpu)| judge.word(load, cpu));
     AbAnswer {
         pairs: length(counting.len()),
         set_aside_pairs: length(pairs.len() - counting.len()),
@@ -264,19 +263,14 @@ struct Judge {
 }
 
 impl Judge {
-    fn word(self, load: &AbLoad, cpu: &AbCpuCost, pairs: &[&AbPair]) -> Verdict {
-        let reference_cores = cpu.reference_cores;
-        let of_cores = |cores: &AbCores, fitted: usize| {
-            let degrees = (cpu.pairs as usize).saturating_sub(fitted).max(1);
-            self.of_cores(cores, degrees, reference_cores)
-        };
-        let equal_load = of_cores(&cpu.equal_load, FITTED);
+    fn word(self, load: &AbLoad, cpu: &AbCpuCost) -> Verdict {
+        let of_cores = |cores: &AbCores| self.of_cores(cores, cpu.reference_cores);
+        let equal_load = of_cores(&cpu.equal_load);
         if load.is_equal {
             return equal_load;
         }
-        let total = of_cores(&cpu.total, 1);
-        let by_byte = self.of_ratio(cpu.per_byte, &per_byte(pairs));
-        let all = [equal_load, total, by_byte];
+        let total = of_cores(&cpu.total);
+        let all = [equal_load, total, self.of_ratio(cpu.per_byte)];
         let direction = equal_load.without_weight();
         if all.iter().all(|it| *it == equal_load) {
             equal_load
@@ -288,31 +282,22 @@ impl Judge {
     }
 
     /// The word for a difference of cores by Student's t, as a share of what the reference used.
-    fn of_cores(self, cores: &AbCores, degrees: usize, reference_cores: f64) -> Verdict {
+    fn of_cores(self, cores: &AbCores, reference_cores: f64) -> Verdict {
         let share = |cores: f64| cores / reference_cores;
         let saved = self
             .interval(-share(cores.cores_high), -share(cores.cores_low))
             .filter(|it| it.low.is_finite() && it.high.is_finite());
-        let half = (cores.cores_high - cores.cores_low) / 2.0;
-        let error = half / student_quantile(degrees, self.confidence);
-        let p = Some(student_p(cores.cores, error, degrees));
-        let p_values = PValues {
-            deciding: p,
-            deciding_least: 0.0,
-            by_means: p,
-        };
         Margin::points(self.margin).map_or(Verdict::Inconclusive, |margin| {
-            verdict(saved.as_ref(), &p_values, &margin)
+            verdict(saved.as_ref(), &margin)
         })
     }
 
-    /// The word for a typical ratio of these differences of logs.
-    fn of_ratio(self, ratio: Option<AbRatio>, differences: &[f64]) -> Verdict {
+    /// The word for a typical ratio.
+    fn of_ratio(self, ratio: Option<AbRatio>) -> Verdict {
         let inverted =
             ratio.and_then(|it| self.interval(it.ratio_high?.recip(), it.ratio_low?.recip()));
-        let p_values = p_values_by(IntervalMethod::HodgesLehmann, differences);
         Margin::ratio(1.0 + self.margin).map_or(Verdict::Inconclusive, |margin| {
-            verdict(inverted.as_ref(), &p_values, &margin)
+            verdict(inverted.as_ref(), &margin)
         })
     }
 
