@@ -266,9 +266,9 @@ mod power_tests {
         // ten (J. Cohen, "Statistical Power Analysis", 1988: d = 0.87 for n = 16, one sample). Making sure
         // that neighbours are not alike takes a fifth more.
         let found = power(&even(0.0, 1.0), IntervalMethod::PairedT).found_in(16);
-        assert!((0.87..1.15).contains(&found.unwrap()), "{found:?}");
+        assert!((0.87..1.2).contains(&found.unwrap()), "{found:?}");
         let ranks = power(&even(0.0, 1.0), IntervalMethod::HodgesLehmann).found_in(16);
-        assert!((0.87..1.15).contains(&ranks.unwrap()), "{ranks:?}");
+        assert!((0.87..1.2).contains(&ranks.unwrap()), "{ranks:?}");
     }
 
     #[test]

@@ -68,10 +68,9 @@ impl Metric {
 named! {
     /// The word for what an interval says, oriented so that more is better.
     ///
-    /// With the ratio's interval `[L, U]` and a margin `m` of 1.05: `better` when L > 1, and it matters
-    /// when L >= m; `worse` when U < 1, and it matters when U <= 1/m; `equivalent` when the interval
-    /// lies within `[1/m, m]`; otherwise no difference is proven. "And it matters" also takes that the interval
-    /// of a tenth of the level leaves no difference out, and is withheld where blocks are not independent.
+    /// With the ratio's interval `[L, U]` and a margin `m` of 1.05, the first that holds of: `equivalent` when the
+    /// interval lies within `[1/m, m]`; `better, and it matters` when L >= m; `worse, and it matters` when U <= 1/m;
+    /// `better` when L > 1; `worse` when U < 1; otherwise no difference is proven.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict {
@@ -79,7 +78,7 @@ named! {
         BetterAndItMatters = "better, and it matters",
         /// Better, but not surely by the margin.
         Better = "better",
-        /// Within the margin both ways.
+        /// Within the margin both ways, whether or not there is a difference.
         Equivalent = "equivalent",
         /// The interval allows for more than one of the others.
         NoDifferenceProven = "no difference proven",
@@ -219,8 +218,8 @@ pub struct Comparison {
     /// Why there is no verdict; null when there is one, and for metrics that are not primary.
     #[serde(default)]
     pub no_verdict: Option<String>,
-    /// Two-sided p value of no difference, by the same method: at most 1 - `confidence_ratio` exactly when the
-    /// interval leaves no difference out. Null below three pairs.
+    /// Two-sided p value of no difference, by the same method, of blocks taken as independent: at most
+    /// 1 - `confidence_ratio` wherever the interval leaves no difference out. Null below three pairs.
     pub difference_p: Option<f64>,
     /// The p value after Holm's correction for the study's family: below 0.05 where Holm finds a difference,
     /// which he does at least where the verdict has a word for one. Null for metrics that are not primary.
@@ -231,8 +230,8 @@ pub struct Comparison {
     pub trimmed_t: Ends,
     /// One-sided p value of a positive lag-1 correlation of the differences' ranks; null below five pairs.
     pub lag_one_p: Option<f64>,
-    /// Whether `lag_one_p` is below 0.05: a setting seems to have stayed in one state for several blocks,
-    /// and every interval is then too narrow. "And it matters" is withheld.
+    /// Whether `lag_one_p` is below 1 - `confidence_ratio`: a setting seems to have stayed in one state for several
+    /// blocks. Whether or not it is, intervals are as wide as the correlation from block to block asks for.
     pub are_blocks_dependent: bool,
     /// The least effect that such a plan finds nine times in ten, from the scatter and by the method: a
     /// ratio above 1, or a difference of shares. Null for metrics that are not primary.
@@ -295,7 +294,7 @@ pub struct ComparedSide {
     pub standard_deviation: Option<f64>,
     /// Positions of the values that lie far from the others, from 1. They count like all.
     pub outliers: Vec<u32>,
-    /// Whether the values are alike from first to last. Where they are not, "and it matters" is withheld.
+    /// Whether the values are alike from first to last.
     #[serde(flatten)]
     pub order: SeriesTests,
 }

@@ -243,8 +243,7 @@ fn of_side(side: &ComparedSide) -> Vec<String> {
     let found = listed(found.into_iter().flatten());
     if !found.is_empty() {
         notes.push(format!(
-            "{name}: the values are not alike from first to last ({found}): the interval may be too narrow, and 'and it \
-             matters' is withheld."
+            "{name}: the values are not alike from first to last ({found}): the interval may be too narrow."
         ));
     }
     notes

@@ -105,21 +105,6 @@ fn why_there_is_no_verdict_comes_first() {
 }
 
 #[test]
-fn what_dependent_blocks_withhold_is_not_called_small() {
-    let mut study = fixture::study();
-    study.comparisons.retain(|one| one.workload == "udp64");
-    for comparison in &mut study.comparisons {
-        comparison.verdict = Some(Verdict::Better);
-    }
-    let small = "not surely one of 5 %";
-    assert!(flat(&plain(&study)).contains(small));
-    for comparison in &mut study.comparisons {
-        comparison.are_blocks_dependent = true;
-    }
-    assert!(!flat(&plain(&study)).contains(small));
-}
-
-#[test]
 fn a_setting_against_itself_asks_another_question() {
     let mut study = fixture::study();
     let polling = study.settings[2].clone();

@@ -284,7 +284,7 @@ fn every_verdict_has_its_sentence() {
     }
     let text = flat(&plain(&fixture::study()));
     assert!(text.contains(
-        "no difference proven. Nine times in ten such a run finds a difference of 19 %; 5 % would take about 150 blocks."
+        "no difference proven. Nine times in ten such a run finds a difference of 26 %; 5 % would take about 207 blocks."
     ));
     assert!(text.contains("inconclusive, as 7 blocks leave no interval."));
 }

@@ -7,7 +7,6 @@ use nicpoll_model::{
     Comparison, ComparisonName, Confounder, Plan, SettingFindings, Study, Trial, Verdict, Warning,
     WarningName,
 };
-use nicpoll_stats::DEPENDENT_BELOW_P;
 
 use crate::design::{Design, NamedSetting, Versus};
 
@@ -109,8 +108,8 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
         .map(|one| format!("{} against {}", one.workload, one.reference));
     let of = listed(of, ", ")?;
     Some(format!(
-        "blocks are not independent ({of}; p below {DEPENDENT_BELOW_P}): a setting seems to stay in one state for \
-         several blocks. Its interval is too narrow, and \"it matters\" is withheld"
+        "blocks are not independent ({of}): a setting seems to stay in one state for several blocks. Its interval is \
+         as wide as the fewer independent blocks allow"
     ))
 }
 

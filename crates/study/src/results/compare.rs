@@ -222,8 +222,6 @@ pub fn unpaired(
         side(judged_name.into(), judged),
         side(reference_name.into(), reference),
     );
-    let word = word(&found, less_is_better);
-    let is_uneven = judged.order.is_uneven || reference.order.is_uneven;
     let finite = |end: f64| Some(end).filter(|it| it.is_finite());
     Ok(ComparedSets {
         workload,
@@ -236,12 +234,8 @@ pub fn unpaired(
             high: finite(it.high),
         }),
         confidence_ratio: confidence.level(),
-        verdict: if is_uneven {
-            word.without_weight()
-        } else {
-            word
-        },
-        difference_p: found.p_values.deciding,
+        verdict: word(&found, less_is_better),
+        difference_p: found.difference_p,
         holm_p: None,
         welch: found.welch,
         welch_p: found.welch_p,
@@ -256,7 +250,7 @@ fn word(found: &Unpaired, less_is_better: bool) -> Verdict {
     let margin = Margin::ratio(MARGIN).expect("the margin is above 1");
     let oriented = |it: Interval| if less_is_better { it.inverted() } else { it };
     let oriented = found.interval.map(oriented);
-    verdict(oriented.as_ref(), &found.p_values, &margin)
+    verdict(oriented.as_ref(), &margin)
 }
 
 fn side(name: String, values: Values) -> ComparedSide {

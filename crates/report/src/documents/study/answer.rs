@@ -350,11 +350,9 @@ fn unproven(study: &Study) -> Option<String> {
     ))
 }
 
-/// What `better` and `worse` hold back, where they stand. What dependent blocks hold back is said with them.
+/// What `better` and `worse` hold back, where they stand.
 fn weak_words(study: &Study) -> Option<String> {
-    let independent = study.comparisons.iter();
-    let independent = independent.filter(|one| !one.are_blocks_dependent);
-    let mut judged = independent.filter_map(|one| one.verdict);
+    let mut judged = study.comparisons.iter().filter_map(|one| one.verdict);
     let is_weak = judged.any(|word| matches!(word, Verdict::Better | Verdict::Worse));
     let margin = margin_percent(study);
     is_weak.then(|| {

@@ -99,9 +99,6 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
     let margin = margin_percent(study);
     match comparison.verdict {
         None => String::from("not judged."),
-        Some(verdict @ (Verdict::Better | Verdict::Worse)) if comparison.are_blocks_dependent => {
-            format!("{verdict}; whether it matters cannot be said, as blocks are not independent.")
-        }
         Some(verdict @ (Verdict::Better | Verdict::Worse))
             if is_beyond_margin(study, comparison) =>
         {
