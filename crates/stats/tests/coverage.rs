@@ -8,9 +8,7 @@ mod draws;
 use draws::{normal, share};
 use nicpoll_model::IntervalMethod;
 use nicpoll_stats::order::{Pcg64, Seed};
-use nicpoll_stats::{
-    Confidence, Pair, Power, log_differences, mean_interval, ratio_interval, signed_rank_interval,
-};
+use nicpoll_stats::{Confidence, Pair, Power, interval_by, log_differences, ratio_interval};
 
 const TRUE_RATIO: f64 = 1.1;
 
@@ -74,11 +72,7 @@ fn what_a_plan_is_said_to_find_is_found_nine_times_in_ten() {
                 .iter()
                 .map(|it| it - TRUE_RATIO.ln() + effect)
                 .collect();
-            let interval = match method {
-                IntervalMethod::HodgesLehmann => signed_rank_interval(&differences, level),
-                IntervalMethod::PairedT => mean_interval(&differences, level),
-            };
-            interval.unwrap().low > 0.0
+            interval_by(method, &differences, level).unwrap().low > 0.0
         });
         assert!((0.84..0.96).contains(&found), "{method}: {effect} {found}");
     }
