@@ -1,8 +1,8 @@
 //! What a router forwarded, as text, line by line as it runs.
 
 use nicpoll_model::engine::{
-    FORWARD_SCHEMA, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart,
-    LOST, PASSED,
+    FORWARD_SCHEMA, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST,
+    PASSED,
 };
 use nicpoll_model::numbers::{count, per_second};
 

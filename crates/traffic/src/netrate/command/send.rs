@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::traffic::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
 use nicpoll_model::traffic::{
     NETBLAST_SCHEMA, NETSEND_SCHEMA, Netblast, NetrateSender, Netsend, SendErrors,
 };
-use nicpoll_model::traffic::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
 use nicpoll_model::{HostDelta, Rate, RateUnit, Side, Way};
 use nicpoll_sys::stdio::{print, print_error};
 use nicpoll_sys::{schedule, tell};
