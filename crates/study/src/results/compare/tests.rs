@@ -59,7 +59,7 @@ fn unpaired_files_are_judged_by_ranks_and_by_which_way_is_better() {
 }
 
 #[test]
-fn an_outlier_counts_and_is_named_and_a_step_withholds_weight() {
+fn an_outlier_and_a_step_are_named_and_the_word_is_the_intervals() {
     let one = lines(SCATTER.iter().map(|it| 100.0 * it));
     let spiked = lines(SCATTER.iter().map(|it| 80.0 * it).chain([8.0]));
     let found = compared([&one, &spiked], false).unwrap();
@@ -77,7 +77,7 @@ fn an_outlier_counts_and_is_named_and_a_step_withholds_weight() {
         sets.judged.order.is_uneven && sets.judged.order.step_at == Some(7),
         "{sets:?}"
     );
-    assert_eq!(sets.verdict, Verdict::Worse);
+    assert_eq!(sets.verdict, Verdict::WorseAndItMatters);
 }
 
 #[test]
