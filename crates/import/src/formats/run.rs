@@ -3,7 +3,7 @@
 use nicpoll_model::{FileError, RoundTripQuantiles};
 
 /// What a figure of a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantity {
     /// Payload, bits a second.
     BitsPerSecond,
@@ -12,6 +12,7 @@ pub enum Quantity {
     /// Requests that were answered, a second.
     TransactionsPerSecond,
     /// A number of which the text does not say what it is.
+    #[default]
     Number,
 }
 
@@ -36,7 +37,7 @@ impl Quantity {
 }
 
 /// One run of a tool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRun {
     /// The line of the text at which it begins, from 1.
     pub line: usize,
@@ -61,12 +62,7 @@ impl ToolRun {
         ToolRun {
             line,
             quantity,
-            value: None,
-            series: Vec::new(),
-            is_sent: false,
-            loss_ratio: None,
-            jitter_seconds: None,
-            round_trip: RoundTripQuantiles::default(),
+            ..ToolRun::default()
         }
     }
 }

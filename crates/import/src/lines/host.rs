@@ -4,6 +4,7 @@
 
 use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Seen};
+use crate::lines::statistics::reading;
 
 /// The bit of polling among an interface's options (`IFCAP_POLLING` of FreeBSD).
 const POLLING_BIT: u64 = 0x40;
@@ -36,11 +37,7 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         was = Some(Seen::Was(name.clone(), String::from(value)));
         value = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
     }
-    let reading = Seen::Reading {
-        name,
-        value: String::from(value),
-        is_cumulative: false,
-    };
+    let reading = reading(name, value, false);
     let anchor = |seen| Anchor {
         at: began..cursor.at,
         seen,
@@ -124,12 +121,8 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     let ends = next.into_iter().flatten().filter(|it| *it > 0);
     let end = ends.chain(release).min().unwrap_or(line.len());
     cursor.at -= line.len() - end;
-    let seen = Seen::Reading {
-        name: String::from(name),
-        value: line[..end].trim().replace(|it: char| it.is_control(), "?"),
-        is_cumulative: false,
-    };
-    Some(seen)
+    let value = line[..end].trim().replace(|it: char| it.is_control(), "?");
+    Some(reading(String::from(name), value, false))
 }
 
 /// Names of states, and where each belongs: user, nice, system, interrupt, idle. Longer ones come first.

@@ -10,7 +10,8 @@ const ROWS_MAX: usize = 200;
 /// Words of the name of an interrupt.
 const NAME_MAX: usize = 6;
 
-fn reading(name: String, value: impl ToString, is_cumulative: bool) -> Seen {
+/// A value that a command prints.
+pub fn reading(name: String, value: impl ToString, is_cumulative: bool) -> Seen {
     Seen::Reading {
         name,
         value: value.to_string(),

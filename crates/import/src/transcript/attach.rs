@@ -8,7 +8,7 @@ use nicpoll_model::{
 };
 
 use crate::transcript::found;
-use crate::transcript::found::{CpuLine, HostNames, Read, figure};
+use crate::transcript::found::{CpuLine, HostNames, Read, said};
 use crate::transcript::setting::Settings;
 
 /// What stands further behind a test than this, and nearer to the next one, is of the next.
@@ -60,9 +60,9 @@ pub fn cpu(
     unplaced: &mut Vec<UnplacedFigure>,
 ) {
     for line in lines {
-        let mut fails =
-            |reason: &str| unplaced.push(found::unplaced(&line.printed, reason, line.place));
-        let Some(nearest) = near.to(&line.place) else {
+        let (printed, place) = (&line.states.printed, line.states.place);
+        let mut fails = |reason: &str| unplaced.push(found::unplaced(printed, reason, place));
+        let Some(nearest) = near.to(&place) else {
             fails("no test stands near it under the same setting");
             continue;
         };
@@ -220,11 +220,11 @@ pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
         "cpu_interrupt_ratio",
         "cpu_idle_ratio",
     ];
-    for (name, value) in NAMES.into_iter().zip(line.states) {
+    for (name, value) in NAMES.into_iter().zip(line.states.value) {
         trial.figures.push(ImportedFigure {
             // Nothing but its place ties a line of top to a test.
             basis: ImportedBasis::Inferred,
-            ..figure(Some(side), name, value, &line.printed, line.place)
+            ..said(Some(side), name, value, &line.states)
         });
     }
 }

@@ -10,31 +10,34 @@ use nicpoll_model::{
 use crate::cursor::Unit;
 use crate::lines::seen::{Banner, BlastField, Command, Connected, Id, IperfLine, Lines};
 
-/// One run of netblast or netsend.
+/// A value, the text that says it, and where that stands.
 #[derive(Clone, Debug)]
-pub struct Blast {
+pub struct Printed<T> {
+    pub value: T,
+    pub printed: String,
+    pub place: SourcePlace,
+}
+
+/// Lines that one run of a tool printed.
+#[derive(Clone, Debug)]
+pub struct Run<T> {
     pub place: SourcePlace,
     pub host: Host,
     pub command: Option<Rc<Command>>,
-    pub fields: Vec<(BlastField, Counted)>,
+    pub lines: Vec<T>,
 }
 
-/// Lines of netreceive between two of silence.
-#[derive(Clone, Debug)]
-pub struct Stretch {
-    pub place: SourcePlace,
-    pub host: Host,
-    /// Packets and seconds of each line, and where it stands.
-    pub lines: Vec<(f64, f64, Counted)>,
-}
+/// One run of netblast or netsend.
+pub type Blast = Run<(BlastField, Printed<f64>)>;
+
+/// Lines of netreceive between two of silence: packets and seconds of each.
+pub type Stretch = Run<(f64, f64, Printed<f64>)>;
 
 /// A line of CPU states.
 #[derive(Clone, Debug)]
 pub struct CpuLine {
     pub host: Host,
-    pub states: [f64; 5],
-    pub printed: String,
-    pub place: SourcePlace,
+    pub states: Printed<[f64; 5]>,
     /// The words between it and what was found before it.
     pub before: String,
 }
@@ -74,13 +77,7 @@ pub struct Knob {
 }
 
 /// A figure in prose or in a table.
-#[derive(Clone, Debug)]
-pub struct Loose {
-    pub place: SourcePlace,
-    pub printed: String,
-    pub value: f64,
-    pub unit: Unit,
-}
+pub type Loose = Printed<(f64, Unit)>;
 
 /// All that was found.
 #[derive(Debug, Default)]
@@ -151,25 +148,14 @@ pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
 }
 
 /// A figure that the text states.
-pub fn said(side: Option<Side>, name: &str, value: f64, of: &Counted) -> ImportedFigure {
-    figure(side, name, value, &of.printed, of.place)
-}
-
-/// A figure that the text states at a place.
-pub fn figure(
-    side: Option<Side>,
-    name: &str,
-    value: f64,
-    printed: &str,
-    place: SourcePlace,
-) -> ImportedFigure {
+pub fn said<T>(side: Option<Side>, name: &str, value: f64, of: &Printed<T>) -> ImportedFigure {
     ImportedFigure {
         name: String::from(name),
         side,
         value,
-        printed: String::from(printed),
+        printed: of.printed.clone(),
         basis: ImportedBasis::Said,
-        place,
+        place: of.place,
         since: None,
     }
 }
@@ -192,44 +178,23 @@ const SIZES_MAX: usize = 16;
 /// Lines of a stream, from its last, among which one is looked for that tells the same.
 const TOLD_AGAIN_WITHIN: usize = 64;
 
-/// A line of figures, and where it stands.
-#[derive(Clone, Debug)]
-pub struct Line {
-    pub figures: IperfLine,
-    pub printed: String,
-    pub place: SourcePlace,
-}
+/// A line of figures.
+pub type Line = Printed<IperfLine>;
 
 impl AsRef<IperfLine> for Line {
     fn as_ref(&self) -> &IperfLine {
-        &self.figures
+        &self.value
     }
 }
 
-/// A figure that stands alone.
-#[derive(Clone, Debug)]
-pub struct Counted {
-    pub name: &'static str,
-    pub value: f64,
-    pub printed: String,
-    pub place: SourcePlace,
-}
+/// A figure that stands alone, by its name.
+pub type Counted = Printed<(&'static str, f64)>;
 
-/// The host of a terminal, and why it is taken for that.
-#[derive(Clone, Debug, PartialEq)]
+/// The host of a terminal, and why it is taken for that; by default none is named.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
     pub name: Option<String>,
     pub basis: ImportedBasis,
-}
-
-impl Host {
-    /// No host is named.
-    pub fn unknown() -> Self {
-        Host {
-            name: None,
-            basis: ImportedBasis::Unknown,
-        }
-    }
 }
 
 /// The lines with one number in brackets.
@@ -251,7 +216,8 @@ pub struct Block {
     pub host: Host,
     pub command: Option<Rc<Command>>,
     pub banners: Vec<Banner>,
-    sizes: Vec<Counted>,
+    /// What its banners told.
+    pub sizes: Vec<Counted>,
     pub streams: Vec<Stream>,
     pub is_server: Option<bool>,
     awaits_report: Option<Id>,
@@ -276,7 +242,7 @@ impl Stream {
         let total = self.total().map(|line| line.place);
         let others = self.lines.iter().filter(|line| Some(line.place) != total);
         let mut others: Vec<&Line> = others.collect();
-        others.sort_by(|one, other| one.figures.start.total_cmp(&other.figures.start));
+        others.sort_by(|one, other| one.value.start.total_cmp(&other.value.start));
         others
     }
 
@@ -293,7 +259,7 @@ impl Stream {
         let [first] = &self.lines[..] else {
             return false;
         };
-        let (first, whole) = (&first.figures, &line.figures);
+        let (first, whole) = (&first.value, &line.value);
         let is_alike = (first.bits_per_second / whole.bits_per_second - 1.0).abs() < 0.02;
         first.end < 0.9 * whole.end
             || (is_alike && first.end <= whole.end && self.connected.is_some())
@@ -363,11 +329,6 @@ impl Block {
         }
     }
 
-    /// The sizes that its banners told.
-    pub fn sizes(&self) -> &[Counted] {
-        &self.sizes
-    }
-
     pub fn size(&mut self, size: Counted) {
         if self.sizes.len() < SIZES_MAX {
             self.sizes.push(size);
@@ -379,7 +340,7 @@ impl Block {
         self.streams.len() < STREAMS_MAX || self.streams.iter().any(|it| it.id == *id)
     }
 
-    fn stream(&mut self, id: &Id) -> &mut Stream {
+    pub fn stream(&mut self, id: &Id) -> &mut Stream {
         let known = self.streams.iter().rposition(|it| it.id == *id);
         let index = known.unwrap_or_else(|| self.another(id));
         &mut self.streams[index]
@@ -417,12 +378,8 @@ impl Block {
         }
     }
 
-    pub fn count(&mut self, id: &Id, counted: Counted) {
-        self.stream(id).counted.push(counted);
-    }
-
     pub fn line(&mut self, line: Line) -> Taken {
-        let id = line.figures.id.clone();
+        let id = line.value.id.clone();
         if self
             .awaits_report
             .as_ref()
@@ -434,13 +391,13 @@ impl Block {
         }
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
-            let is_same = |it: &Line| it.figures.is_same_as(&line.figures);
+            let is_same = |it: &Line| it.value.is_same_as(&line.value);
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
             if last.any(is_same) || stream.report.as_ref().is_some_and(is_same) {
                 stream.again.push(line.place);
                 return Taken::Yes;
             }
-            if line.figures.start == 0.0 && stream.is_over() && !stream.goes_on_with(&line) {
+            if line.value.start == 0.0 && stream.is_over() && !stream.goes_on_with(&line) {
                 return Taken::No(line);
             }
         } else if id.is_empty() && !self.is_bare() && self.is_over() {
@@ -478,7 +435,7 @@ impl Block {
         if stream.report.is_some() {
             return Some(true);
         }
-        if stream.lines.iter().any(|it| it.figures.datagrams.is_some()) {
+        if stream.lines.iter().any(|it| it.value.datagrams.is_some()) {
             return Some(false);
         }
         self.is_server.map(|is_server| !is_server)
@@ -487,7 +444,7 @@ impl Block {
     pub fn is_udp(&self) -> bool {
         let is_asked = self.command.as_ref().is_some_and(|it| it.has('u'));
         let has_loss = |it: &Stream| {
-            it.report.is_some() || it.lines.iter().any(|it| it.figures.datagrams.is_some())
+            it.report.is_some() || it.lines.iter().any(|it| it.value.datagrams.is_some())
         };
         is_asked || self.banners.iter().any(|it| it.is_udp) || self.streams.iter().any(has_loss)
     }

@@ -30,7 +30,7 @@ use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::found::{Found, Host};
 use crate::transcript::runs::of_netrate;
-use crate::transcript::setting::{Map, MapKey, Settings};
+use crate::transcript::setting::{Map, Settings};
 use crate::transcript::table::Table;
 use crate::transcript::walk::Walk;
 
@@ -64,9 +64,12 @@ pub fn read_transcripts(
     origin: &Origin,
 ) -> Result<Imported, TranscriptError> {
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let is_of_none = |it: &&Correction| it.file().is_some_and(|file| !names.contains(&file));
+    let is_of_none = |it: &&Correction| {
+        let file = it.file.as_deref();
+        file.is_some_and(|file| !names.contains(&file))
+    };
     if let Some(wrong) = corrections.iter().find(is_of_none) {
-        return Err(TranscriptError::NoFile(String::from(wrong.text())));
+        return Err(TranscriptError::NoFile(wrong.text.clone()));
     }
     let map = Map {
         corrections,
@@ -94,10 +97,7 @@ pub fn read_transcripts(
         schema: String::from(IMPORTED_SCHEMA),
         origin: origin.clone(),
         files: facts,
-        map: corrections
-            .iter()
-            .map(|it| String::from(it.text()))
-            .collect(),
+        map: corrections.iter().map(|it| it.text.clone()).collect(),
         margin_ratio: 1.0,
         ..Imported::default()
     };
@@ -163,22 +163,17 @@ fn put_together(
 
 /// Under which setting a trial ran, by the text and by `--map`.
 fn set(trial: &mut ImportedTrial, settings: &Settings, map: &Map) {
-    let (sender, receiver) = (trial.sender.as_deref(), trial.receiver.as_deref());
-    let said = settings.of_trial(sender, receiver, &trial.place);
+    let ends = [trial.sender.as_deref(), trial.receiver.as_deref()];
+    let said = settings.of_trial(ends, &trial.place);
     (trial.setting, trial.setting_basis, trial.setting_place) = said;
-    correct(trial, map);
-}
-
-/// What `--map` says of a trial.
-fn correct(trial: &mut ImportedTrial, map: &Map) {
-    let said = |key| map.at(key, &trial.place).map(String::from);
-    if let Some(setting) = said(MapKey::Setting) {
+    let said = |key: &str| map.at(key, &trial.place).map(String::from);
+    if let Some(setting) = said("setting") {
         trial.setting = setting;
         trial.setting_basis = ImportedBasis::Mapped;
         trial.setting_place = None;
     }
-    trial.sender = said(MapKey::Sender).or(trial.sender.take());
-    trial.receiver = said(MapKey::Receiver).or(trial.receiver.take());
+    trial.sender = said("sender").or(trial.sender.take());
+    trial.receiver = said("receiver").or(trial.receiver.take());
 }
 
 /// Numbers trials and tests by the order of the text.
@@ -201,7 +196,7 @@ fn name_by_sender(trials: &mut [ImportedTrial], map: &Map) {
             .insert(trial.sender.clone());
     }
     for trial in trials {
-        if let Some(name) = map.at(MapKey::Workload, &trial.place) {
+        if let Some(name) = map.at("workload", &trial.place) {
             trial.workload = String::from(name);
         } else if senders[&trial.workload].len() > 1 {
             let sender = trial.sender.as_deref().unwrap_or("unknown");

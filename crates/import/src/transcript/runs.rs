@@ -30,7 +30,7 @@ pub fn of_netrate(
         of_blast(&mut trial, blast);
         if trial.value.is_none() {
             let why = "the run of netblast that it is of has neither counts nor a rate";
-            let fields = blast.fields.iter();
+            let fields = blast.lines.iter();
             unplaced.extend(fields.map(|(_, it)| found::unplaced(&it.printed, why, it.place)));
             continue;
         }
@@ -105,7 +105,7 @@ fn trial_of_blast(
     let to = words.first().map(String::as_str);
     let mut trial = blank("netblast", blast.place);
     trial.sender = name_of(&blast.host, None);
-    trial.receiver = to.and_then(|to| name_of(&Host::unknown(), Some(to)));
+    trial.receiver = to.and_then(|to| name_of(&Host::default(), Some(to)));
     let kind = TrafficKind {
         tool: "netblast",
         payload_bytes: words.get(2).map(String::as_str),
@@ -120,11 +120,8 @@ fn trial_of_blast(
 /// Fills a trial with what netblast printed.
 pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
     let field = |which: BlastField| {
-        blast
-            .fields
-            .iter()
-            .find(|(field, _)| *field == which)
-            .map(|(_, it)| it)
+        let mut lines = blast.lines.iter();
+        lines.find(|(field, _)| *field == which).map(|(_, it)| it)
     };
     let side = Some(Side::Sender);
     let (calls, errors) = (field(BlastField::Calls), field(BlastField::Errors));

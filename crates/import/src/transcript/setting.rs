@@ -11,6 +11,16 @@ use crate::transcript::found::{Knob, Switch};
 /// A setting, why it is taken for that, and where it is said.
 pub type Said = (String, ImportedBasis, Option<SourcePlace>);
 
+/// The hosts that send and receive in a trial, as far as they are known.
+pub type Ends<'e> = [Option<&'e str>; 2];
+
+fn basis(is_said: bool) -> ImportedBasis {
+    match is_said {
+        true => ImportedBasis::Said,
+        false => ImportedBasis::Inferred,
+    }
+}
+
 /// The name of trials of which nothing says how hosts received.
 pub const NOT_SAID: &str = "not-said";
 
@@ -60,15 +70,10 @@ impl<'a> Settings<'a> {
         [own, all].into_iter().flatten().max_by_key(|it| it.place)
     }
 
-    /// The setting of a trial at a place, between two hosts: how they receive, and what else was set.
-    pub fn of_trial(
-        &self,
-        sender: Option<&str>,
-        receiver: Option<&str>,
-        place: &SourcePlace,
-    ) -> Said {
-        let (mut name, mut basis, mut said) = self.receiving(sender, receiver, place);
-        for (words, of, at) in self.other_knobs(sender, receiver, place) {
+    /// The setting of a trial at a place, between a sender and a receiver: how they receive, and what else was set.
+    pub fn of_trial(&self, ends: Ends, place: &SourcePlace) -> Said {
+        let (mut name, mut basis, mut said) = self.receiving(ends, place);
+        for (words, of, at) in self.other_knobs(ends, place) {
             match name.as_str() {
                 NOT_SAID => (name, basis) = (words, of),
                 _ => name += &format!("+{words}"),
@@ -85,8 +90,7 @@ impl<'a> Settings<'a> {
     /// held before the first command that sets it is known where that command tells it.
     fn other_knobs(
         &self,
-        sender: Option<&str>,
-        receiver: Option<&str>,
+        ends: Ends,
         place: &SourcePlace,
     ) -> Vec<(String, ImportedBasis, SourcePlace)> {
         let of = |((host, name), all): (&(Option<&str>, &str), &Vec<&'a Knob>)| {
@@ -100,67 +104,43 @@ impl<'a> Settings<'a> {
                     (next.before.as_ref()?, next.place, false)
                 }
             };
-            let is = |end: Option<&str>| end.is_some() && end == *host;
-            let (whose, is_of_end) = match (is(sender), is(receiver), host) {
-                (true, _, _) => (String::from("sender-"), true),
-                (_, true, _) => (String::from("receiver-"), true),
-                (.., Some(host)) => (format!("{host}-"), false),
-                (.., None) => (String::new(), false),
+            let end = ends.iter().position(|end| host.is_some() && end == host);
+            let whose = match (end, host) {
+                (Some(0), _) => String::from("sender-"),
+                (Some(_), _) => String::from("receiver-"),
+                (None, Some(host)) => format!("{host}-"),
+                (None, None) => String::new(),
             };
-            let basis = match is_said && is_of_end {
-                true => ImportedBasis::Said,
-                false => ImportedBasis::Inferred,
-            };
+            let basis = basis(is_said && end.is_some());
             Some((format!("{whose}{name}={value}"), basis, at))
         };
         self.knobs.iter().filter_map(of).collect()
     }
 
     /// How the hosts of a trial receive.
-    fn receiving(&self, sender: Option<&str>, receiver: Option<&str>, place: &SourcePlace) -> Said {
-        let name = |is_polling| String::from(if is_polling { "polling" } else { "interrupt" });
-        let ends =
-            [sender, receiver].map(|host| host.and_then(|host| self.of_host(Some(host), place)));
-        match ends {
+    fn receiving(&self, ends: Ends, place: &SourcePlace) -> Said {
+        let name = |is_polling| if is_polling { "polling" } else { "interrupt" };
+        let said = |name: &str, is_said, at| (String::from(name), basis(is_said), Some(at));
+        match ends.map(|host| self.of_host(Some(host?), place)) {
             [Some(one), Some(other)] => {
-                let basis = match [one, other]
+                let is_said = [one, other]
                     .iter()
-                    .all(|it| it.basis == ImportedBasis::Said)
-                {
-                    true => ImportedBasis::Said,
-                    false => ImportedBasis::Inferred,
-                };
-                let last = one.place.max(other.place);
+                    .all(|it| it.basis == ImportedBasis::Said);
                 let name = match (one.is_polling, other.is_polling) {
-                    (true, false) => String::from("polling-sender-only"),
-                    (false, true) => String::from("polling-receiver-only"),
+                    (true, false) => "polling-sender-only",
+                    (false, true) => "polling-receiver-only",
                     (both, _) => name(both),
                 };
-                (name, basis, Some(last))
+                said(name, is_said, one.place.max(other.place))
             }
-            [Some(one), None] | [None, Some(one)] => (
-                name(one.is_polling),
-                ImportedBasis::Inferred,
-                Some(one.place),
-            ),
+            [Some(one), None] | [None, Some(one)] => said(name(one.is_polling), false, one.place),
             [None, None] => {
-                let nameless = || self.of_host(None, place);
-                let any = || {
-                    Self::last(&self.all, place).filter(|_| sender.is_none() && receiver.is_none())
-                };
-                if let Some(one) = nameless().or_else(any) {
-                    return (
-                        name(one.is_polling),
-                        ImportedBasis::Inferred,
-                        Some(one.place),
-                    );
+                let any = || Self::last(&self.all, place).filter(|_| ends == [None; 2]);
+                if let Some(one) = self.of_host(None, place).or_else(any) {
+                    return said(name(one.is_polling), false, one.place);
                 }
-                match self.next_command(sender, receiver, place) {
-                    Some(next) => (
-                        name(!next.is_polling),
-                        ImportedBasis::Inferred,
-                        Some(next.place),
-                    ),
+                match self.next_command(ends, place) {
+                    Some(next) => said(name(!next.is_polling), false, next.place),
                     None => (String::from(NOT_SAID), ImportedBasis::Unknown, None),
                 }
             }
@@ -168,19 +148,11 @@ impl<'a> Settings<'a> {
     }
 
     /// The first command behind a place that changes the setting, when nothing was said of it in between.
-    fn next_command(
-        &self,
-        sender: Option<&str>,
-        receiver: Option<&str>,
-        place: &SourcePlace,
-    ) -> Option<&'a Switch> {
+    fn next_command(&self, ends: Ends, place: &SourcePlace) -> Option<&'a Switch> {
         let after = self.all.partition_point(|it| it.place < *place);
         let is_of = |it: &&&Switch| {
             let host = it.host.as_deref();
-            host.is_none()
-                || (sender.is_none() && receiver.is_none())
-                || host == sender
-                || host == receiver
+            host.is_none() || ends == [None; 2] || ends.contains(&host)
         };
         let next = self.all.get(after..)?.iter().take(64).find(is_of)?;
         (next.is_command && next.place.file == place.file).then_some(*next)
@@ -194,39 +166,19 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// What is said of lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MapKey {
-    /// The host whose terminal the lines show.
-    Host,
-    /// The setting of trials that begin there.
-    Setting,
-    /// The host that sends in trials that begin there.
-    Sender,
-    /// The host that receives in trials that begin there.
-    Receiver,
-    /// The workload of trials that begin there.
-    Workload,
-    /// The lines are not read.
-    Skip,
-}
-
-const KEYS: [(&str, MapKey); 6] = [
-    ("host", MapKey::Host),
-    ("setting", MapKey::Setting),
-    ("sender", MapKey::Sender),
-    ("receiver", MapKey::Receiver),
-    ("workload", MapKey::Workload),
-    ("skip", MapKey::Skip),
-];
+/// What is said of lines: the host whose terminal they show; setting, sender, receiver and workload of trials that begin
+/// there; or that they are not read.
+const KEYS: [&str; 6] = ["host", "setting", "sender", "receiver", "workload", "skip"];
 
 /// One correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
-    text: String,
-    file: Option<String>,
+    /// As it was given.
+    pub(crate) text: String,
+    /// The file that it names.
+    pub(crate) file: Option<String>,
     lines: Option<(u32, u32)>,
-    key: MapKey,
+    key: &'static str,
     value: String,
 }
 
@@ -245,8 +197,8 @@ impl FromStr for Correction {
         let read = || {
             let (before, value) = text.split_once('=').unwrap_or((text, ""));
             let (place, key) = before.rsplit_once(':').unwrap_or(("", before));
-            let (_, key) = *KEYS.iter().find(|(name, _)| *name == key)?;
-            let is_skip = key == MapKey::Skip;
+            let key = KEYS.into_iter().find(|it| *it == key)?;
+            let is_skip = key == "skip";
             let is_plain = value.bytes().all(|it| it.is_ascii_graphic() && it != b':');
             let is_whole =
                 is_skip == value.is_empty() && is_plain && !(is_skip && place.is_empty());
@@ -286,7 +238,7 @@ pub struct Map<'a> {
 
 impl Map<'_> {
     /// What is said of a place; the last word counts.
-    pub fn at(&self, key: MapKey, place: &SourcePlace) -> Option<&str> {
+    pub fn at(&self, key: &str, place: &SourcePlace) -> Option<&str> {
         let file = self.files.get(place.file as usize)?;
         let said = self.corrections.iter().rev().find(|it| {
             it.key == key
@@ -296,18 +248,6 @@ impl Map<'_> {
                     .is_none_or(|(first, last)| (first..=last).contains(&place.line))
         });
         said.map(|it| it.value.as_str())
-    }
-}
-
-impl Correction {
-    /// As it was given.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The file that it names.
-    pub fn file(&self) -> Option<&str> {
-        self.file.as_deref()
     }
 }
 
@@ -402,7 +342,7 @@ mod map_tests {
             corrections: &corrections,
             files: vec!["a.txt"],
         };
-        let setting = |line| map.at(MapKey::Setting, &place(line));
+        let setting = |line| map.at("setting", &place(line));
         assert_eq!(
             [setting(4), setting(6), setting(8)],
             [Some("interrupt"), Some("polling"), Some("interrupt")]

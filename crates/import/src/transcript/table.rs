@@ -188,7 +188,7 @@ pub fn place(
         if cells.is_some_and(|cells| cells.iter().any(|cell| cell.contains(&start))) {
             continue;
         }
-        match known.find(trials, figure.value, None) {
+        match known.find(trials, figure.value.0, None) {
             Some(same) => trials[same].quoted_again.push(figure.place),
             None => unplaced.push(of_prose(&figure)),
         }
@@ -197,7 +197,7 @@ pub fn place(
 }
 
 fn of_prose(figure: &Loose) -> UnplacedFigure {
-    let why = match figure.unit {
+    let why = match figure.value.1 {
         Unit::PacketsPerSecond => {
             "a rate of packets in a sentence: nothing says of which test it is"
         }

@@ -6,7 +6,7 @@ use nicpoll_model::{
     ImportedBasis, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
 };
 
-use crate::transcript::found::{Block, Host, Line, Stream, blank, figure, said};
+use crate::transcript::found::{Block, Host, Line, Printed, Stream, blank, said};
 
 /// One way of a test, as one end printed it.
 pub struct End<'a> {
@@ -41,7 +41,7 @@ impl End<'_> {
     /// Lost and total datagrams, by whoever tells them.
     fn datagrams(&self) -> Option<[f64; 2]> {
         let line = self.stream.report.as_ref().or(self.stream.total())?;
-        line.figures.datagrams.filter(|[_, total]| *total > 0.0)
+        line.value.datagrams.filter(|[_, total]| *total > 0.0)
     }
 
     fn print(&self) -> Option<[u64; 4]> {
@@ -49,7 +49,7 @@ impl End<'_> {
             return Some([u64::MAX, lost.to_bits(), total.to_bits(), 0]);
         }
         let total: &Line = self.stream.total()?;
-        let figures = &total.figures;
+        let figures = &total.value;
         let rate = figures.bits_per_second.to_bits();
         Some([
             figures.end.to_bits(),
@@ -285,8 +285,8 @@ fn agree(one: &End, other: &End) -> bool {
     let (Some(a), Some(b)) = (one.stream.total(), other.stream.total()) else {
         return false;
     };
-    let is_as_long = (a.figures.end - b.figures.end).abs() <= 2.0;
-    let ratio = a.figures.bits_per_second / b.figures.bits_per_second;
+    let is_as_long = (a.value.end - b.value.end).abs() <= 2.0;
+    let ratio = a.value.bits_per_second / b.value.bits_per_second;
     let is_near = one.is_udp || (0.95..1.05).contains(&ratio);
     let is_one_kind =
         one.is_udp == other.is_udp && one.stream.report.is_none() && other.stream.report.is_none();
@@ -308,7 +308,7 @@ pub fn trial(
                 .and_then(|it| it.block.banners.iter().find_map(|it| it.peer.as_deref())),
         ],
     };
-    let nobody = Host::unknown();
+    let nobody = Host::default();
     let host = |end: &Option<End>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
     let mut place = pair.place();
     let same_file = pair
@@ -343,12 +343,10 @@ fn workload(pair: &Pair) -> String {
             .find_map(|it| it.block.command.as_ref()?.option(letter))
     };
     let told = pair.ends().find_map(|it| {
-        it.block
-            .sizes()
-            .iter()
-            .find(|it| it.name == "datagram_bytes")
+        let mut sizes = it.block.sizes.iter();
+        sizes.find(|it| it.value.0 == "datagram_bytes")
     });
-    let told = told.map(|it| it.value.to_string());
+    let told = told.map(|it| it.value.1.to_string());
     let size = told.or_else(|| option('l').map(String::from));
     let has_colon = |address: &str| address.contains(':');
     let is_ipv6 = pair
@@ -376,7 +374,7 @@ pub fn side(end: &End) -> Option<Side> {
 
 /// The figures of a line of iperf: the name of each, what a sentence calls it, and its value.
 fn figures_of(line: &Line) -> [(&'static str, &'static str, Option<f64>); 5] {
-    let it = &line.figures;
+    let it = &line.value;
     let [lost, total] = it.datagrams.map_or([None; 2], |both| both.map(Some));
     let (rate, bytes) = (Some(it.bits_per_second), Some(it.bytes));
     [
@@ -394,7 +392,7 @@ fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
             "payload_bytes" => value.map(f64::round),
             _ => value,
         };
-        let figure = |value| figure(side, name, value, &line.printed, line.place);
+        let figure = |value| said(side, name, value, line);
         trial.figures.extend(value.map(figure));
     }
 }
@@ -406,12 +404,13 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
         if let Some(total) = end.stream.total() {
             of_line(trial, side, total);
         }
-        for counted in end.stream.counted.iter().chain(end.block.sizes()) {
+        for counted in end.stream.counted.iter().chain(&end.block.sizes) {
             // What a client copies of its server's report was counted there.
-            let is_copied = counted.name == "out_of_order_datagrams" && side == Some(Side::Sender);
+            let (name, value) = counted.value;
+            let is_copied = name == "out_of_order_datagrams" && side == Some(Side::Sender);
             let side = side.map(|side| if is_copied { side.other() } else { side });
             if !is_copied || pair.receiver.is_none() {
-                let figure = said(side, counted.name, counted.value, counted);
+                let figure = said(side, name, value, counted);
                 trial.figures.push(figure);
             }
         }
@@ -434,8 +433,8 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
     }
     let sent = pair.sender.as_ref().and_then(|it| it.stream.total());
     let decides = own.or(copy).or(sent);
-    trial.value = decides.map(|line| line.figures.bits_per_second);
-    trial.duration_seconds = decides.map(|line| line.figures.end - line.figures.start);
+    trial.value = decides.map(|line| line.value.bits_per_second);
+    trial.duration_seconds = decides.map(|line| line.value.end - line.value.start);
     let is_udp = pair.ends().any(|it| it.is_udp);
     trial.is_sent = own.is_none() && copy.is_none() && is_udp;
     // The receiver's intervals where it has any.
@@ -463,9 +462,9 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
 
 fn interval(line: &Line) -> ImportedInterval {
     ImportedInterval {
-        start_seconds: line.figures.start,
-        end_seconds: line.figures.end,
-        value: line.figures.bits_per_second,
+        start_seconds: line.value.start,
+        end_seconds: line.value.end,
+        value: line.value.bits_per_second,
         place: line.place,
     }
 }
@@ -483,15 +482,14 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
         _ => 1.0,
     };
     let value = digits.parse::<f64>().ok().filter(|it| it.is_finite());
-    let (name, printed) = ("asked_bits_per_second", format!("-b {word}"));
     let asked = |value| {
-        figure(
-            Some(Side::Sender),
-            name,
-            value * power,
-            &printed,
-            end.block.place,
-        )
+        let printed = Printed {
+            value: (),
+            printed: format!("-b {word}"),
+            place: end.block.place,
+        };
+        let name = "asked_bits_per_second";
+        said(Some(Side::Sender), name, value * power, &printed)
     };
     trial.figures.extend(value.map(asked));
 }

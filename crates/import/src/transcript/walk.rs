@@ -11,10 +11,10 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Command, Connected, Seen, T
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, Block, Counted, CpuLine, Found, Host, Knob, Line, Loose, Read, Stretch, Switch, Taken,
+    Blast, Block, CpuLine, Found, Host, Knob, Line, Printed, Read, Run, Stretch, Switch, Taken,
     unplaced,
 };
-use crate::transcript::setting::{Map, MapKey};
+use crate::transcript::setting::Map;
 
 /// Things that are set other than polling: each trial is compared with all of them.
 const KNOBS_MAX: usize = 32;
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
             file,
             map,
             out,
-            host: Host::unknown(),
+            host: Host::default(),
             interface: None,
             polls: HashMap::new(),
             block: None,
@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
-            if walk.map.at(MapKey::Skip, &place).is_none() {
+            if walk.map.at("skip", &place).is_none() {
                 walk.step(&anchor, place);
             }
             walk.last_end = anchor.at.end;
@@ -87,9 +87,17 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn printed<T>(&self, anchor: &Anchor, value: T) -> Printed<T> {
+        Printed {
+            value,
+            printed: Cursor::shown(&self.plain.bytes, anchor.at.clone()),
+            place: self.place(anchor),
+        }
+    }
+
     /// The host of a place.
     fn host(&self, place: &SourcePlace) -> Host {
-        match self.map.at(MapKey::Host, place) {
+        match self.map.at("host", place) {
             Some(name) => Host {
                 name: Some(String::from(name)),
                 basis: ImportedBasis::Mapped,
@@ -99,58 +107,42 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, anchor: &Anchor, place: SourcePlace) {
-        let printed = Cursor::shown(&self.plain.bytes, anchor.at.clone());
-        let counted = |name, value| Counted {
-            name,
-            value,
-            printed: printed.clone(),
-            place,
-        };
         match &anchor.seen {
             Seen::Command(command) => self.command(command, place),
             Seen::Banner(banner) => self.banner(banner, place),
             Seen::Size(name, value) => {
                 if self.block.is_some() {
-                    let size = counted(name, *value);
+                    let size = self.printed(anchor, (*name, *value));
                     self.open(place).size(size);
                 }
             }
             Seen::Connected(connected) => self.connected(connected, place),
             Seen::Report(id) => self.open(place).report(id.clone()),
             Seen::Counted(id, name, value) => {
-                let figure = counted(name, *value);
+                let figure = self.printed(anchor, (*name, *value));
                 if self.block.as_ref().is_some_and(|it| !it.takes(id)) {
                     self.end_block();
                 }
-                self.open(place).count(id, figure);
+                self.open(place).stream(id).counted.push(figure);
             }
-            Seen::Interval(interval) => self.line(Line {
-                figures: (**interval).clone(),
-                printed,
-                place,
-            }),
-            Seen::Blast(field, value) => {
-                let figure = counted("", *value);
-                self.blast(*field, figure);
-            }
+            Seen::Interval(interval) => self.line(self.printed(anchor, (**interval).clone())),
+            Seen::Blast(field, value) => self.blast(*field, self.printed(anchor, *value)),
             Seen::Receive(packets, seconds) => {
-                let figure = counted("", *packets);
-                self.receive(*packets, *seconds, figure);
+                self.receive(*seconds, self.printed(anchor, *packets));
             }
             Seen::Cpu(states) => self.out.cpu.push(CpuLine {
                 host: self.host(&place),
-                states: *states,
+                states: self.printed(anchor, *states),
                 before: self.words_before(anchor),
-                printed,
-                place,
             }),
-            Seen::Loose(value, unit) => self.out.loose.push(Loose {
-                place,
-                printed,
-                value: *value,
-                unit: *unit,
-            }),
-            Seen::Spoilt(why) => self.out.unplaced.push(unplaced(&printed, why, place)),
+            Seen::Loose(value, unit) => {
+                let figure = self.printed(anchor, (*value, *unit));
+                self.out.loose.push(figure);
+            }
+            Seen::Spoilt(why) => {
+                let printed = self.printed(anchor, ()).printed;
+                self.out.unplaced.push(unplaced(&printed, why, place));
+            }
             of_host => self.of_host(of_host, place),
         }
     }
@@ -408,45 +400,47 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn blast(&mut self, field: BlastField, figure: Counted) {
-        let is_new = self
-            .blast
-            .as_ref()
-            .is_none_or(|it| it.fields.iter().any(|(known, _)| *known == field));
-        if is_new {
+    fn blast(&mut self, field: BlastField, figure: Printed<f64>) {
+        let is_again = |it: &Blast| it.lines.iter().any(|(known, _)| *known == field);
+        if self.blast.as_ref().is_some_and(is_again) {
             self.end_blast();
-            self.blast = Some(Blast {
-                place: figure.place,
-                host: self.host(&figure.place),
-                command: self.blast_command.clone(),
-                fields: Vec::new(),
-            });
         }
-        if let Some(blast) = &mut self.blast {
-            blast.place.end_byte = figure.place.end_byte;
-            blast.fields.push((field, figure));
-        }
+        let (host, place) = (self.host(&figure.place), figure.place);
+        let command = self.blast_command.clone();
+        add_to(&mut self.blast, (host, command), place, (field, figure));
     }
 
     fn end_blast(&mut self) {
         self.out.blasts.extend(self.blast.take());
     }
 
-    fn receive(&mut self, packets: f64, seconds: f64, figure: Counted) {
-        if packets == 0.0 {
+    fn receive(&mut self, seconds: f64, figure: Printed<f64>) {
+        if figure.value == 0.0 {
             return self.end_stretch();
         }
-        let host = self.host(&figure.place);
-        let stretch = self.stretch.get_or_insert_with(|| Stretch {
-            place: figure.place,
-            host,
-            lines: Vec::new(),
-        });
-        stretch.place.end_byte = figure.place.end_byte;
-        stretch.lines.push((packets, seconds, figure));
+        let (host, place) = (self.host(&figure.place), figure.place);
+        let line = (figure.value, seconds, figure);
+        add_to(&mut self.stretch, (host, None), place, line);
     }
 
     fn end_stretch(&mut self) {
         self.out.stretches.extend(self.stretch.take());
     }
+}
+
+/// Adds a line to a run, or begins one with it.
+fn add_to<T>(
+    run: &mut Option<Run<T>>,
+    (host, command): (Host, Option<Rc<Command>>),
+    place: SourcePlace,
+    line: T,
+) {
+    let run = run.get_or_insert_with(|| Run {
+        place,
+        host,
+        command,
+        lines: Vec::new(),
+    });
+    run.place.end_byte = place.end_byte;
+    run.lines.push(line);
 }
