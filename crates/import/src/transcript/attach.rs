@@ -8,7 +8,7 @@ use nicpoll_model::{
 };
 
 use crate::transcript::found;
-use crate::transcript::found::{CpuLine, HostNames, Read, said};
+use crate::transcript::found::{CpuLine, HostNames, said};
 use crate::transcript::setting::Settings;
 
 /// What stands further behind a test than this, and nearer to the next one, is of the next.
@@ -120,10 +120,10 @@ const TRIALS_OF_TEST: usize = 64;
 
 /// Counters that count from a host's start, read before a test and after it: by how much they grew is a figure of that
 /// test. Nothing where another test lies between the readings as well, or a counter has fallen.
-pub fn differences(trials: &mut [ImportedTrial], read: &[Read]) {
-    let mut counters: BTreeMap<(Option<&str>, &str), Vec<&Read>> = BTreeMap::new();
+pub fn differences(trials: &mut [ImportedTrial], read: &[ImportedReading]) {
+    let mut counters: BTreeMap<(Option<&str>, &str), Vec<&ImportedReading>> = BTreeMap::new();
     for one in read.iter().filter(|it| it.is_cumulative) {
-        let key = (one.host.name.as_deref(), one.name.as_str());
+        let key = (one.host.as_deref(), one.name.as_str());
         counters.entry(key).or_default().push(one);
     }
     for ((host, name), readings) in counters {
@@ -153,8 +153,8 @@ pub fn differences(trials: &mut [ImportedTrial], read: &[Read]) {
 /// The trial that alone lies between two readings on a host, and the side that the host is.
 fn test_between(
     trials: &[ImportedTrial],
-    before: &Read,
-    after: &Read,
+    before: &ImportedReading,
+    after: &ImportedReading,
     host: Option<&str>,
 ) -> Option<(usize, Option<Side>)> {
     let (before, after) = (before.place, after.place);
@@ -193,22 +193,6 @@ fn test_between(
 fn count(value: &str) -> Option<f64> {
     let digits = value.split(' ').next()?;
     digits.parse().ok()
-}
-
-/// Readings of hosts, each with the trial that it is next to.
-pub fn readings(trials: &[ImportedTrial], read: Vec<Read>, near: &Near) -> Vec<ImportedReading> {
-    let readings = read.into_iter().map(|it| ImportedReading {
-        near_trial: near.to(&it.place).map(|index| trials[index].sequence),
-        host: it
-            .host
-            .name
-            .filter(|_| it.host.basis != ImportedBasis::Unknown),
-        name: it.name,
-        value: it.value,
-        is_cumulative: it.is_cumulative,
-        place: it.place,
-    });
-    readings.collect()
 }
 
 /// Adds a line of CPU states.

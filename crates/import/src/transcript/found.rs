@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use nicpoll_model::{
-    ImportedBasis, ImportedFigure, ImportedTrial, Side, SourcePlace, UnplacedFigure,
+    ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, Side, SourcePlace,
+    UnplacedFigure,
 };
 
 use crate::cursor::Unit;
@@ -42,16 +43,6 @@ pub struct CpuLine {
     pub before: String,
 }
 
-/// Something that a host prints of itself.
-#[derive(Clone, Debug)]
-pub struct Read {
-    pub host: Host,
-    pub name: String,
-    pub value: String,
-    pub is_cumulative: bool,
-    pub place: SourcePlace,
-}
-
 /// What says that a host polls from here on, or does not.
 #[derive(Clone, Debug)]
 pub struct Switch {
@@ -86,7 +77,8 @@ pub struct Found {
     pub blasts: Vec<Blast>,
     pub stretches: Vec<Stretch>,
     pub cpu: Vec<CpuLine>,
-    pub readings: Vec<Read>,
+    /// Values that hosts print of themselves, each next to no trial as yet.
+    pub readings: Vec<ImportedReading>,
     pub switches: Vec<Switch>,
     pub knobs: Vec<Knob>,
     /// Host and name of each of them.

@@ -155,7 +155,11 @@ fn put_together(
     let unplaced = &mut imported.unplaced;
     attach::cpu(&mut trials, &walked.cpu, &walked.hosts, &near, unplaced);
     attach::differences(&mut trials, &walked.readings);
-    imported.readings = attach::readings(&trials, walked.readings, &near);
+    for reading in &mut walked.readings {
+        let index = near.to(&reading.place);
+        reading.near_trial = index.map(|index| trials[index].sequence);
+    }
+    imported.readings = walked.readings;
     imported.trials = trials;
     imported.unplaced.sort_by_key(|it| it.place);
     Ok(())

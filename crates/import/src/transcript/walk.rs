@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use nicpoll_model::{ImportedBasis, SourcePlace};
+use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
@@ -11,8 +11,7 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Command, Connected, Seen, T
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, Block, CpuLine, Found, Host, Knob, Line, Printed, Read, Run, Stretch, Switch, Taken,
-    unplaced,
+    Blast, Block, CpuLine, Found, Host, Knob, Line, Printed, Run, Stretch, Switch, Taken, unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -388,8 +387,9 @@ impl<'a> Walk<'a> {
                     let (host, polls) = (host.name.clone(), value != "0");
                     self.switch(host, polls, false, ImportedBasis::Said, place);
                 }
-                self.out.readings.push(Read {
-                    host,
+                self.out.readings.push(ImportedReading {
+                    near_trial: None,
+                    host: host.name,
                     name: name.clone(),
                     value: value.clone(),
                     is_cumulative: *is_cumulative,
