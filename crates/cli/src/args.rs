@@ -11,16 +11,16 @@ use crate::engine::forward::ForwardArgs;
 use crate::engine::sink::SinkArgs;
 use crate::engine::sysctl::SysctlArgs;
 use crate::interface::ab::AbArgs;
-use crate::interface::doctor::{self, DoctorArgs};
-use crate::interface::restore::{GuardArgs, RESTORE_ABOUT, RestoreArgs};
-use crate::interface::set::{SET_ABOUT, SetArgs};
-use crate::interface::show::{self, ShowArgs};
-use crate::interface::watch::{self, WatchArgs};
-use crate::man::{self, ManArgs};
+use crate::interface::doctor::DoctorArgs;
+use crate::interface::restore::{GuardArgs, RestoreArgs};
+use crate::interface::set::SetArgs;
+use crate::interface::show::ShowArgs;
+use crate::interface::watch::WatchArgs;
+use crate::man::ManArgs;
 use crate::sim::SimArgs;
+use crate::study::StudyArgs;
 use crate::study::demo::DemoArgs;
 use crate::study::serve::ServeArgs;
-use crate::study::{self, StudyArgs};
 use crate::traffic::linerate::LinerateArgs;
 use crate::traffic::rr::RrArgs;
 
@@ -48,25 +48,25 @@ pub enum Command {
     #[command(long_about = nicpoll_ab::ABOUT)]
     Ab(Box<AbArgs>),
     /// Run studies of your own, and list, show, compare and export stored ones
-    #[command(long_about = study::ABOUT)]
+    #[command(long_about = include_str!("help/study-about.txt"))]
     Study(StudyArgs),
     /// Show stored studies in a browser
     #[command(long_about = include_str!("help/serve-about.txt"))]
     Serve(ServeArgs),
     /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
-    #[command(long_about = show::ABOUT)]
+    #[command(long_about = include_str!("help/show-about.txt"))]
     Show(ShowArgs),
     /// Watch rates, CPU time, interrupts, polls and drops live
-    #[command(long_about = watch::ABOUT)]
+    #[command(long_about = include_str!("help/watch-about.txt"))]
     Watch(WatchArgs),
     /// Check what this machine supports, and what would disturb measurements on it
-    #[command(long_about = doctor::ABOUT)]
+    #[command(long_about = include_str!("help/doctor-about.txt"))]
     Doctor(DoctorArgs),
     /// Switch interfaces to polling and back
-    #[command(long_about = SET_ABOUT)]
+    #[command(long_about = include_str!("help/set-about.txt"))]
     Set(Box<SetArgs>),
     /// Restore everything that nicpoll changed
-    #[command(long_about = RESTORE_ABOUT)]
+    #[command(long_about = include_str!("help/restore-about.txt"))]
     Restore(RestoreArgs),
     /// Undo a change that is not confirmed in time
     #[command(hide = true)]
@@ -105,7 +105,7 @@ pub enum Command {
         shell: Shell,
     },
     /// Print the manual page of a command, or write those of all
-    #[command(after_help = man::EXAMPLES)]
+    #[command(after_help = include_str!("help/man-examples.txt"))]
     Man(ManArgs),
 }
 

@@ -1,12 +1,12 @@
 //! How a command can fail, and its exit code.
 
+use std::error::Error;
 use std::fmt;
 
 use nicpoll_ab::AbError;
 use nicpoll_engine::EngineError;
 use nicpoll_inspect::InspectError;
 use nicpoll_lab::{LabError, Refused};
-use nicpoll_store::StoreError;
 use nicpoll_study::{Gate, ResultError, StudyError};
 use nicpoll_switch::{SwitchError, ValueError};
 use nicpoll_sys::stdio;
@@ -73,98 +73,40 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Self {
-        match error {
-            EngineError::Usage(what) => Failure::Usage(what),
-            EngineError::Privileges { .. } => Failure::Missing(error.to_string()),
-            error => Failure::Failed(error.into()),
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        match error.chain().next() {
+            _ if error.chain().any(stdio::reader_is_gone) => Failure::Unread,
+            Some(first) if is_usage(first) => Failure::Usage(error.to_string()),
+            Some(first) if is_missing(first) => Failure::Missing(error.to_string()),
+            _ => Failure::Failed(error),
         }
     }
 }
 
-impl From<InspectError> for Failure {
-    fn from(error: InspectError) -> Self {
-        if error.is_missing() {
-            Failure::Missing(error.to_string())
-        } else {
-            Failure::Failed(error.into())
-        }
-    }
+/// Whether what was asked for is wrong.
+fn is_usage(error: &(dyn Error + 'static)) -> bool {
+    error.is::<Refused>()
+        || error.is::<ValueError>()
+        || matches!(error.downcast_ref(), Some(ResultError::Named(_)))
+        || matches!(error.downcast_ref(), Some(EngineError::Usage(_)))
 }
 
-impl From<LabError> for Failure {
-    fn from(error: LabError) -> Self {
-        match error {
-            LabError::Missing(what) => Failure::Missing(what),
-            LabError::Switch(error) => error.into(),
-            other => Failure::Failed(other.into()),
-        }
-    }
-}
-
-impl From<StudyError> for Failure {
-    fn from(error: StudyError) -> Self {
-        match error {
-            StudyError::Lab(error) => error.into(),
-            other => Failure::Failed(other.into()),
-        }
-    }
-}
-
-impl From<AbError> for Failure {
-    fn from(error: AbError) -> Self {
-        match error {
-            AbError::Lab(error) => error.into(),
-            AbError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<Refused> for Failure {
-    fn from(error: Refused) -> Self {
-        Failure::Usage(error.to_string())
-    }
-}
-
-impl From<ResultError> for Failure {
-    fn from(error: ResultError) -> Self {
-        match error {
-            ResultError::Named(why) => Failure::Usage(why),
-            other => Failure::Failed(other.into()),
-        }
-    }
-}
-
-impl From<SwitchError> for Failure {
-    fn from(error: SwitchError) -> Self {
-        match error.is_missing() {
-            true => Failure::Missing(error.to_string()),
-            false => Failure::Failed(error.into()),
-        }
-    }
-}
-
-impl From<ValueError> for Failure {
-    fn from(error: ValueError) -> Self {
-        Failure::Usage(error.to_string())
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Failure::Failed(error.into())
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        if error.chain().any(stdio::reader_is_gone) {
-            Failure::Unread
-        } else {
-            Failure::Failed(error)
-        }
-    }
+/// Whether a privilege or a kernel feature is missing.
+fn is_missing(error: &(dyn Error + 'static)) -> bool {
+    let lab = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(StudyError::Lab(lab)), _) | (_, Some(AbError::Lab(lab))) => Some(lab),
+        _ => error.downcast_ref(),
+    };
+    let switch = match lab {
+        Some(LabError::Missing(_)) => return true,
+        Some(LabError::Switch(switch)) => Some(switch),
+        _ => error.downcast_ref(),
+    };
+    switch.is_some_and(SwitchError::is_missing)
+        || error.downcast_ref().is_some_and(InspectError::is_missing)
+        || matches!(error.downcast_ref(), Some(EngineError::Privileges { .. }))
 }
 
 /// An error with its causes. Many tell their cause themselves, before what to do about it: it is not told again.

@@ -13,8 +13,6 @@ use clap_mangen::Man;
 use crate::failure::Failure;
 use crate::output;
 
-pub const EXAMPLES: &str = include_str!("help/man-examples.txt");
-
 /// Options of `nicpoll man`.
 #[derive(Args, Debug)]
 pub struct ManArgs {

@@ -7,7 +7,8 @@ use std::{env, fs};
 use anyhow::Context;
 use nicpoll_model::{Origin, Study};
 use nicpoll_report::{
-    Document, TextOptions, brief_page, render_document, render_json, render_text, with_micros,
+    Document, Page, TextOptions, brief_page, render_document, render_html, render_json,
+    render_text, with_micros,
 };
 use nicpoll_sys::{stdio, tell};
 use ratatui::crossterm::terminal;
@@ -40,9 +41,19 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints a document as JSON or as its page.
 pub fn print_document<T: Document + Serialize>(document: &T, json: bool) -> Result<(), Failure> {
+    let text = |document: &T| render_text(document, &text_options());
+    print_either(document, json, text)
+}
+
+/// Prints a document as JSON, or as the text that is made of it.
+pub fn print_either<T: Serialize>(
+    document: &T,
+    json: bool,
+    text: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
     Ok(print(&match json {
         true => render_document(document),
-        false => render_text(document, &text_options()),
+        false => text(document),
     })?)
 }
 
@@ -68,6 +79,23 @@ pub fn require_place_for(report: Option<&Path>) -> Result<(), Failure> {
             "--report {file}: a file in a folder that is there is needed"
         ))
     })
+}
+
+/// Writes the page of a document to the file that was asked for.
+pub fn write_page(
+    file: Option<&Path>,
+    page: impl FnOnce(&[String]) -> Page,
+) -> Result<(), Failure> {
+    file.map_or(Ok(()), |file| {
+        write_report(file, &render_html(&page(&origin().argv)))
+    })
+}
+
+/// Writes a plot to the file that was asked for.
+pub fn write_plot(file: Option<&Path>, plot: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    let written = fs::write(file, plot());
+    Ok(written.with_context(|| format!("cannot write the plot to {}", file.display()))?)
 }
 
 /// Writes a report to a file, and says where it is.

@@ -20,12 +20,9 @@ use super::options::RunningArgs;
 use crate::failure::{EXIT_FAILED, Failure, over};
 use crate::output::origin;
 
-const ABOUT: &str = include_str!("../help/blast-about.txt");
-const EXAMPLES: &str = include_str!("../help/blast-examples.txt");
-
 /// Options of `nicpoll blast`.
 #[derive(Args, Clone, Debug)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(long_about = include_str!("../help/blast-about.txt"), after_help = include_str!("../help/blast-examples.txt"))]
 pub struct BlastArgs {
     /// The interface; several send at the same time
     #[arg(value_name = "IF", required = true)]

@@ -13,12 +13,9 @@ use super::options::RunningArgs;
 use crate::failure::{Failure, over};
 use crate::output::origin;
 
-const ABOUT: &str = include_str!("../help/forward-about.txt");
-const EXAMPLES: &str = include_str!("../help/forward-examples.txt");
-
 /// Options of `nicpoll forward`.
 #[derive(Args, Clone, Debug)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(long_about = include_str!("../help/forward-about.txt"), after_help = include_str!("../help/forward-examples.txt"))]
 pub struct ForwardArgs {
     /// The interfaces, two at least
     #[arg(value_name = "IF", num_args = 2.., required = true)]

@@ -15,12 +15,9 @@ use super::options::RunningArgs;
 use crate::failure::{Failure, over};
 use crate::output::origin;
 
-const ABOUT: &str = include_str!("../help/sink-about.txt");
-const EXAMPLES: &str = include_str!("../help/sink-examples.txt");
-
 /// Options of `nicpoll sink`.
 #[derive(Args, Clone, Debug)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(long_about = include_str!("../help/sink-about.txt"), after_help = include_str!("../help/sink-examples.txt"))]
 pub struct SinkArgs {
     /// The interface
     #[arg(value_name = "IF")]

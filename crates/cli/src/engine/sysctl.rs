@@ -13,15 +13,12 @@ use nicpoll_sys::tell;
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output::{origin, print};
 
-const ABOUT: &str = include_str!("../help/sysctl-about.txt");
-const EXAMPLES: &str = include_str!("../help/sysctl-examples.txt");
-
 /// How long the kernel's polls are watched.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Options of `nicpoll sysctl`.
 #[derive(Args, Clone, Debug)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(long_about = include_str!("../help/sysctl-about.txt"), after_help = include_str!("../help/sysctl-examples.txt"))]
 pub struct SysctlArgs {
     /// Names to read, or NAME=VALUE to write; with or without 'kern.polling.' before them; cpu1.NAME is that of one CPU
     /// [default: all]
@@ -48,7 +45,7 @@ pub fn run(args: &SysctlArgs) -> Result<u8, Failure> {
     if engines.is_empty() && !is_all {
         let written = args.knobs.iter().filter_map(|word| word.split_once('='));
         for (name, _) in written {
-            parse_knob(name).map_err(|error| Failure::Failed(error.into()))?;
+            parse_knob(name)?;
         }
     }
     let Some(engine) = one_of(&engines)? else {
@@ -101,7 +98,7 @@ fn of_kernel(args: &SysctlArgs, is_all: bool) -> Result<u8, Failure> {
         true => &[String::from("kern.polling")][..],
         false => &args.knobs,
     };
-    let asked = asked_variables(named).map_err(|error| Failure::Failed(error.into()))?;
+    let asked = asked_variables(named)?;
     let options = ShowOptions {
         interfaces: vec![interface],
         look: LOOK,

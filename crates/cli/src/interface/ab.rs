@@ -9,7 +9,7 @@ use nicpoll_ab::{AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty,
 use nicpoll_lab::draw_seed;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::units::parse_seconds;
-use nicpoll_report::{render_ab_plan, render_document, render_html};
+use nicpoll_report::{render_ab_plan, render_html};
 use nicpoll_store::Store;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
@@ -18,7 +18,7 @@ use nicpoll_traffic::signals::Stop;
 
 use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, POLLING};
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
-use crate::options::StoreFile;
+use crate::options::{StoreFile, usage};
 use crate::output::{self, origin};
 use crate::progress::Spinner;
 
@@ -86,11 +86,7 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     }
     if args.dry_run {
         let plan = prepared.document(origin())?;
-        let text = match args.json {
-            true => render_document(&plan),
-            false => render_ab_plan(&plan),
-        };
-        output::print(&text)?;
+        output::print_either(&plan, args.json, render_ab_plan)?;
         return Ok(0);
     }
     let stop = Stop::on_signals().context("catching signals")?;
@@ -137,14 +133,14 @@ impl AbArgs {
     fn request(&self) -> Result<AbRequest, Failure> {
         let (values, words) = self.setting()?;
         if self.duty.is_some_and(|duty| duty.every >= self.duration) {
-            return Err(Failure::Usage(String::from(
+            return Err(usage(
                 "--duty has no second period within --for: give a longer --for, as in --for 3d",
-            )));
+            ));
         }
         let name = self.words.first().map(String::as_str).unwrap_or_default();
         let seed = self.seed.unwrap_or_else(draw_seed);
         Ok(AbRequest {
-            name: Name::parse(name).map_err(|error| Failure::Usage(error.to_string()))?,
+            name: Name::parse(name).map_err(usage)?,
             values,
             words,
             netns: self.netns.clone(),
@@ -156,14 +152,14 @@ impl AbArgs {
 
     /// What is judged, and the words of `nicpoll set` for it.
     fn setting(&self) -> Result<(Values, String), Failure> {
-        let usage = |text: &str| Err(Failure::Usage(String::from(text)));
+        let wrong = |text: &str| Err(usage(text));
         let second = self.words.get(1).map(String::as_str);
         if second.is_some_and(|word| word != POLLING) {
-            return usage("after the interface comes 'polling', '-polling' or nothing");
+            return wrong("after the interface comes 'polling', '-polling' or nothing");
         }
         if self.no_polling {
             if second.is_some() {
-                return usage("'polling' does not go with -polling");
+                return wrong("'polling' does not go with -polling");
             }
             let off = Values::new().with(&DEFER_HARD_IRQS, 0);
             return Ok((off.with(&GRO_FLUSH_TIMEOUT, 0), String::from(MINUS_POLLING)));

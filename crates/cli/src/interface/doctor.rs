@@ -5,13 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::TruthVerdict;
 use nicpoll_model::units::parse_time;
-use nicpoll_report::{render_document, render_json, render_text};
 
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
-use crate::output::{origin, print, text_options};
-
-const EXAMPLES: &str = include_str!("../help/doctor-examples.txt");
-pub const ABOUT: &str = include_str!("../help/doctor-about.txt");
+use crate::output::{origin, print_document};
 
 /// Runs the checks, or the test of the CPU account with --cpu-truth, and returns the exit code.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
@@ -19,12 +15,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         return cpu_truth(args);
     }
     let doctor = nicpoll_inspect::doctor(origin())?;
-    let text = if args.json {
-        render_document(&doctor)
-    } else {
-        render_text(&doctor, &text_options())
-    };
-    print(&text)?;
+    print_document(&doctor, args.json)?;
     Ok(if doctor.is_well() {
         0
     } else {
@@ -35,12 +26,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 /// Holds both accounts of CPU time against a load that measures itself.
 fn cpu_truth(args: &DoctorArgs) -> Result<u8, Failure> {
     let truth = nicpoll_inspect::cpu_truth(args.fold)?;
-    let text = if args.json {
-        render_json(&truth)
-    } else {
-        render_text(&truth, &text_options())
-    };
-    print(&text)?;
+    print_document(&truth, args.json)?;
     Ok(match truth.verdict {
         TruthVerdict::Holds => 0,
         TruthVerdict::Fails => EXIT_FAILED,
@@ -50,7 +36,7 @@ fn cpu_truth(args: &DoctorArgs) -> Result<u8, Failure> {
 
 /// Options of `nicpoll doctor`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/doctor-examples.txt"))]
 pub struct DoctorArgs {
     /// Instead, check the exact CPU time and /proc/stat against a load that measures itself
     #[arg(long)]

@@ -10,6 +10,7 @@ use nicpoll_switch::knob::{KnobOption, KnobRow, Unit, Value, ValueError, options
 use nicpoll_switch::{Name, POLLING_PERIOD_NS, Values};
 
 use crate::failure::Failure;
+use crate::options::usage;
 
 /// The word that switches polling on.
 pub const POLLING: &str = "polling";
@@ -39,9 +40,7 @@ const LISTS: [(&str, &str, Takes); 2] = [
 /// Names of interfaces, as the command line has them.
 pub fn parse_names(words: &[String]) -> Result<Vec<Name>, Failure> {
     let names = words.iter().map(|word| Name::parse(word));
-    names
-        .collect::<Result<_, _>>()
-        .map_err(|error| Failure::Usage(error.to_string()))
+    names.collect::<Result<_, _>>().map_err(usage)
 }
 
 /// What the options of knobs say.

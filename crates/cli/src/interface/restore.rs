@@ -19,8 +19,6 @@ use super::knobs::parse_names;
 use super::report::Report;
 use crate::failure::Failure;
 
-pub const RESTORE_ABOUT: &str = include_str!("../help/restore-about.txt");
-
 /// Options of `nicpoll restore`.
 #[derive(Args, Debug)]
 #[command(

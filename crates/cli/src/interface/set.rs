@@ -29,9 +29,6 @@ use super::report::Report;
 use super::restore::put_back_named;
 use crate::failure::Failure;
 
-const EXAMPLES: &str = include_str!("../help/set-examples.txt");
-pub const SET_ABOUT: &str = include_str!("../help/set-about.txt");
-
 /// The command line of `set` or `ab` with `-polling`, as ifconfig(8) has it, written as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
@@ -427,7 +424,7 @@ const LOOK_MAX: Duration = Duration::from_secs(10);
 /// Options of `nicpoll set`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = EXAMPLES,
+    after_help = include_str!("../help/set-examples.txt"),
     override_usage = "nicpoll set IF... [polling | -polling] [OPTIONS]"
 )]
 pub struct SetArgs {

@@ -8,28 +8,26 @@ use nicpoll_inspect::{
 };
 use nicpoll_model::Show;
 use nicpoll_model::units::parse_seconds;
-use nicpoll_report::{render_document, render_polling_values, render_text};
+use nicpoll_report::render_polling_values;
 use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_sys::tell;
 
 use super::freebsd;
 use crate::failure::Failure;
-use crate::output::{origin, print, text_options};
-
-const EXAMPLES: &str = include_str!("../help/show-examples.txt");
-pub const ABOUT: &str = include_str!("../help/show-about.txt");
+use crate::options::usage;
+use crate::output::{origin, print, print_document};
 
 /// Runs the command and returns its exit code.
 pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
     if let Some(target) = FreebsdTarget::among(&args.interfaces)? {
         if args.json || args.netns.is_some() {
-            return Err(Failure::Usage(String::from(
+            return Err(usage(
                 "--json and --netns are for interfaces of this machine",
-            )));
+            ));
         }
         return freebsd::show(&args.values, &target);
     }
-    let asked = asked_variables(&args.values).map_err(|error| Failure::Usage(error.to_string()))?;
+    let asked = asked_variables(&args.values).map_err(usage)?;
     let (options, origin) = (args.options(), origin());
     let show = match args.netns.clone() {
         None => nicpoll_inspect::show(&options, origin, None),
@@ -40,12 +38,7 @@ pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
     if let Some(asked) = asked {
         return print_values(&show, &asked);
     }
-    let text = if args.json {
-        render_document(&show)
-    } else {
-        render_text(&show, &text_options())
-    };
-    print(&text)?;
+    print_document(&show, args.json)?;
     Ok(0)
 }
 
@@ -69,7 +62,7 @@ fn print_values(show: &Show, asked: &AskedVariables) -> Result<u8, Failure> {
 
 /// Options of `nicpoll show`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/show-examples.txt"))]
 pub struct ShowArgs {
     /// Interfaces [default: all but the loopback]
     #[arg(value_name = "IF")]

@@ -27,9 +27,6 @@ use ratatui::crossterm::execute;
 use crate::failure::{Failure, over};
 use crate::output::{self, in_locale, origin, print};
 
-const EXAMPLES: &str = include_str!("../help/watch-examples.txt");
-pub const ABOUT: &str = include_str!("../help/watch-about.txt");
-
 /// How often it is looked whether a signal came.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -250,7 +247,7 @@ fn names(sample: Option<&WatchSample>) -> impl Iterator<Item = &str> {
 
 /// Options of `nicpoll watch`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/watch-examples.txt"))]
 pub struct WatchArgs {
     /// Interfaces [default: all but the loopback]
     #[arg(value_name = "IF")]

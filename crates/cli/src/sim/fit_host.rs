@@ -18,7 +18,7 @@ use nicpoll_calibrate::{
 use nicpoll_inspect::host_facts;
 use nicpoll_lab::{Lab, LabError, Veth, require_lab};
 use nicpoll_model::sim::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
-use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
+use nicpoll_report::{render_host_file, render_sim_fit_host};
 use nicpoll_sim::HostModel;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::{INTERRUPT, POLLING};
@@ -29,8 +29,6 @@ use nicpoll_traffic::signals::Stop;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
-
-pub const EXAMPLES: &str = include_str!("../help/sim-fit-host-examples.txt");
 
 /// Trials of each row of the check.
 const CHECKS: u32 = 10;
@@ -68,12 +66,9 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.out {
         write_new(path, &file)?;
     }
-    output::print(&if args.json {
-        render_document(&fit)
-    } else if args.out.is_some() {
-        render_sim_fit_host(&fit)
-    } else {
-        format!("{}\n{file}", render_sim_fit_host(&fit))
+    output::print_either(&fit, args.json, |fit| match args.out {
+        Some(_) => render_sim_fit_host(fit),
+        None => format!("{}\n{file}", render_sim_fit_host(fit)),
     })?;
     Ok(0)
 }

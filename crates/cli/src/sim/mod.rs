@@ -15,13 +15,9 @@ use self::sweep::{MergeArgs, SweepArgs};
 use self::ticks::TicksArgs;
 use crate::failure::Failure;
 
-const ABOUT: &str = include_str!("../help/sim-about.txt");
-const RUN_EXAMPLES: &str = include_str!("../help/sim-run-examples.txt");
-const SWEEP_EXAMPLES: &str = include_str!("../help/sim-sweep-examples.txt");
-
 /// Options of `nicpoll sim`.
 #[derive(Args, Debug)]
-#[command(long_about = ABOUT)]
+#[command(long_about = include_str!("../help/sim-about.txt"))]
 pub struct SimArgs {
     /// What to do.
     #[command(subcommand)]
@@ -32,10 +28,10 @@ pub struct SimArgs {
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
     /// Run one load under one discipline, and say what held it back
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = include_str!("../help/sim-run-examples.txt"))]
     Run(Box<RunArgs>),
     /// Run a range of loads, or of any number of the host, under several disciplines
-    #[command(after_help = SWEEP_EXAMPLES)]
+    #[command(after_help = include_str!("../help/sim-sweep-examples.txt"))]
     Sweep(Box<SweepArgs>),
     /// List the hosts that the program carries and the presets of host files, or print one
     #[command(after_help = include_str!("../help/sim-hosts-examples.txt"))]
@@ -44,13 +40,13 @@ pub enum SimCommand {
     #[command(after_help = include_str!("../help/sim-merge-examples.txt"))]
     Merge(MergeArgs),
     /// Sample pulses of work at clock ticks, next to the exact figure
-    #[command(after_help = ticks::EXAMPLES)]
+    #[command(after_help = include_str!("../help/sim-ticks-examples.txt"))]
     Ticks(TicksArgs),
     /// Simulate published measurements, and show both side by side
-    #[command(after_help = published::PUBLISHED_EXAMPLES)]
+    #[command(after_help = include_str!("../help/sim-published-examples.txt"))]
     Published(PublishedArgs),
     /// Fit the costs of published hosts to what was measured under interrupts; or measure those of this machine
-    #[command(after_help = format!("{}\nWith --host:\n{}", published::FIT_EXAMPLES, fit_host::EXAMPLES))]
+    #[command(after_help = format!("{}\nWith --host:\n{}", include_str!("../help/sim-fit-examples.txt"), include_str!("../help/sim-fit-host-examples.txt")))]
     Fit(FitArgs),
 }
 

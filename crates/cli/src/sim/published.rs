@@ -12,16 +12,13 @@ use nicpoll_calibrate::{
 };
 use nicpoll_model::FileError;
 use nicpoll_model::sim::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
-use nicpoll_report::{render_document, render_sim_published};
+use nicpoll_report::render_sim_published;
 use nicpoll_sim::workers;
 
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::options::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::output;
 use crate::progress::Spinner;
-
-pub const FIT_EXAMPLES: &str = include_str!("../help/sim-fit-examples.txt");
-pub const PUBLISHED_EXAMPLES: &str = include_str!("../help/sim-published-examples.txt");
 
 /// Options of `nicpoll sim published`.
 #[derive(Args, Debug)]
@@ -86,11 +83,7 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
         score: score_of(&rows),
         rows,
     };
-    output::print(&if args.json {
-        render_document(&published)
-    } else {
-        render_sim_published(&published)
-    })?;
+    output::print_either(&published, args.json, render_sim_published)?;
     Ok(0)
 }
 

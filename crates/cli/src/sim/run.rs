@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_model::units::parse_seconds;
-use nicpoll_report::{render_document, render_html, render_sim_run, sim_run_page};
+use nicpoll_report::{render_sim_run, sim_run_page};
 use nicpoll_sim::{
     EmbeddedHost, Need, PathHost, ReceiveDiscipline, Simulation, TRACE_LINE_BYTES_MAX, Trace,
     TraceReader, TrafficModel, bottleneck, explain, explain_work, list_presets, simulate,
@@ -134,17 +134,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         },
         figures,
     };
-    if let Some(file) = &args.report {
-        output::write_report(
-            file,
-            &render_html(&sim_run_page(&run, &output::origin().argv)),
-        )?;
-    }
-    output::print(&if args.json {
-        render_document(&run)
-    } else {
-        render_sim_run(&run)
-    })?;
+    output::write_page(args.report.as_deref(), |argv| sim_run_page(&run, argv))?;
+    output::print_either(&run, args.json, render_sim_run)?;
     Ok(0)
 }
 

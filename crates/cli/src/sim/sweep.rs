@@ -1,17 +1,13 @@
 //! `nicpoll sim sweep`: many runs, on all cores; `nicpoll sim merge`: the parts of a sweep as one.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use nicpoll_model::sim::join;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
-use nicpoll_report::{
-    plot_sweep, render_document, render_html, render_sim_sweep, sim_sweep_page, sweep_as_csv,
-};
+use nicpoll_report::{plot_sweep, render_sim_sweep, sim_sweep_page, sweep_as_csv};
 use nicpoll_sim::{
     HostModel, Need, PathHost, ReceiveDiscipline, SimError, Simulation, TrafficModel, simulate,
     workers,
@@ -203,24 +199,14 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
 
 /// Prints a sweep in the form that is asked for, and draws it when that is.
 pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
-    if let Some(path) = &form.svg {
-        let written = fs::write(path, plot_sweep(sweep));
-        written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
-    }
-    if let Some(file) = &form.report {
-        output::write_report(
-            file,
-            &render_html(&sim_sweep_page(sweep, &output::origin().argv)),
-        )?;
-    }
-    output::print(&if form.json {
-        render_document(sweep)
-    } else if form.csv {
-        sweep_as_csv(sweep)
+    output::write_plot(form.svg.as_deref(), || plot_sweep(sweep))?;
+    output::write_page(form.report.as_deref(), |argv| sim_sweep_page(sweep, argv))?;
+    let text = if form.csv {
+        sweep_as_csv
     } else {
-        render_sim_sweep(sweep)
-    })?;
-    Ok(())
+        render_sim_sweep
+    };
+    output::print_either(sweep, form.json, text)
 }
 
 /// Every run of the sweep. All are seen to be possible first.

@@ -1,20 +1,16 @@
 //! `nicpoll sim ticks`: samples pulses of work at clock ticks, as top and vmstat do.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use nicpoll_model::units::parse_seconds;
-use nicpoll_report::{plot_ticks, render_document, render_html, render_sim_ticks, sim_ticks_page};
+use nicpoll_report::{plot_ticks, render_sim_ticks, sim_ticks_page};
 use nicpoll_sim::{Ticks, sample_ticks};
 
 use crate::failure::Failure;
 use crate::options::{nanos, usage};
 use crate::output;
-
-pub const EXAMPLES: &str = include_str!("../help/sim-ticks-examples.txt");
 
 /// Options of `nicpoll sim ticks`.
 #[derive(Args, Debug)]
@@ -62,21 +58,9 @@ pub fn run(args: &TicksArgs) -> Result<u8, Failure> {
         duration_ns: args.duration.map(nanos),
     })
     .map_err(usage)?;
-    if let Some(path) = &args.svg {
-        let written = fs::write(path, plot_ticks(&ticks));
-        written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
-    }
-    if let Some(file) = &args.report {
-        output::write_report(
-            file,
-            &render_html(&sim_ticks_page(&ticks, &output::origin().argv)),
-        )?;
-    }
-    output::print(&if args.json {
-        render_document(&ticks)
-    } else {
-        render_sim_ticks(&ticks)
-    })?;
+    output::write_plot(args.svg.as_deref(), || plot_ticks(&ticks))?;
+    output::write_page(args.report.as_deref(), |argv| sim_ticks_page(&ticks, argv))?;
+    output::print_either(&ticks, args.json, render_sim_ticks)?;
     Ok(0)
 }
 

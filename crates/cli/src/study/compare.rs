@@ -10,8 +10,6 @@ use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::StoreFile;
 use crate::output;
 
-const COMPARE_EXAMPLES: &str = include_str!("../help/study-compare-examples.txt");
-
 /// Whose figures `--ministat` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MinistatEdition {
@@ -23,7 +21,7 @@ pub enum MinistatEdition {
 
 /// Options of `nicpoll study compare`.
 #[derive(Args, Debug)]
-#[command(after_help = COMPARE_EXAMPLES)]
+#[command(after_help = include_str!("../help/study-compare-examples.txt"))]
 pub struct CompareArgs {
     /// What it is held against: a file, or a study as in 7, last, 7:polling or 7:polling:udp64
     #[arg(value_name = "REFERENCE")]

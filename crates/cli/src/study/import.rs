@@ -14,11 +14,9 @@ use crate::failure::Failure;
 use crate::options::StoreFile;
 use crate::output;
 
-const IMPORT_EXAMPLES: &str = include_str!("../help/study-import-examples.txt");
-
 /// Options of `nicpoll study import`.
 #[derive(Args, Debug)]
-#[command(after_help = IMPORT_EXAMPLES)]
+#[command(after_help = include_str!("../help/study-import-examples.txt"))]
 pub struct ImportArgs {
     /// Texts: what a web page, a mail or a terminal shows. Those of one experiment make one study
     #[arg(value_name = "FILE", required = true)]
@@ -65,7 +63,7 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
 /// Stores it, and returns its number.
 fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
     let store = Store::to_write(args.file.place()?)?;
-    let owner = this_runner().map_err(anyhow::Error::from)?;
+    let owner = this_runner()?;
     let trials = std::mem::take(&mut imported.trials);
     // The document is written at each step: its long lists follow with the last one.
     let long = (

@@ -15,12 +15,9 @@ use self::run::RunArgs;
 use self::stored::{DeleteArgs, ExportArgs, ListArgs, ReportArgs, ShowStudyArgs};
 use crate::failure::Failure;
 
-const EXAMPLES: &str = include_str!("../help/study-examples.txt");
-pub const ABOUT: &str = include_str!("../help/study-about.txt");
-
 /// Options of `nicpoll study`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/study-examples.txt"))]
 pub struct StudyArgs {
     /// What to do.
     #[command(subcommand)]

@@ -24,11 +24,9 @@ use crate::options::{StoreFile, read_host};
 use crate::output;
 use crate::progress::Line;
 
-const RUN_EXAMPLES: &str = include_str!("../help/study-run-examples.txt");
-
 /// Options of `nicpoll study run`.
 #[derive(Args, Debug)]
-#[command(after_help = RUN_EXAMPLES)]
+#[command(after_help = include_str!("../help/study-run-examples.txt"))]
 pub struct RunArgs {
     /// The study: a file with settings, workloads and comparisons (docs/studies.md), or the name of a
     /// ready one, which 'nicpoll study list' lists

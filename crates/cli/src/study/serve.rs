@@ -12,14 +12,12 @@ use crate::failure::{Failure, over};
 use crate::options::StoreFile;
 use crate::output;
 
-const EXAMPLES: &str = include_str!("../help/serve-examples.txt");
-
 /// Where a browser finds the pages unless told otherwise.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8077);
 
 /// Options of `nicpoll serve`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/serve-examples.txt"))]
 pub struct ServeArgs {
     /// Address and port of the pages. Other machines can read them where this is not a loopback address
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LISTEN)]

@@ -18,8 +18,6 @@ use crate::failure::Failure;
 use crate::options::StoreFile;
 use crate::output;
 
-const REPORT_EXAMPLES: &str = include_str!("../help/study-report-examples.txt");
-
 /// Options of `nicpoll study list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  nicpoll study list\n  nicpoll study list --json")]
@@ -32,6 +30,17 @@ pub struct ListArgs {
     pub json: bool,
 }
 
+/// One study of a store.
+#[derive(Args, Debug)]
+pub struct StoredStudy {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+}
+
 /// Options of `nicpoll study show`.
 #[derive(Args, Debug)]
 #[command(
@@ -39,12 +48,8 @@ pub struct ListArgs {
     A study that is not finished is shown with what follows from its trials so far."
 )]
 pub struct ShowStudyArgs {
-    /// Number of the study, or 'last'
-    #[arg(value_name = "STUDY")]
-    pub study: Which,
-    /// Where the studies are.
     #[command(flatten)]
-    pub file: StoreFile,
+    pub stored: StoredStudy,
     /// Print the answer alone: one screen of 24 lines
     #[arg(long, conflicts_with = "json")]
     pub brief: bool,
@@ -85,14 +90,10 @@ impl Format {
 
 /// Options of `nicpoll study report`.
 #[derive(Args, Debug)]
-#[command(after_help = REPORT_EXAMPLES)]
+#[command(after_help = include_str!("../help/study-report-examples.txt"))]
 pub struct ReportArgs {
-    /// Number of the study, or 'last'
-    #[arg(value_name = "STUDY")]
-    pub study: Which,
-    /// Where the studies are.
     #[command(flatten)]
-    pub file: StoreFile,
+    pub stored: StoredStudy,
     /// File to write; what it holds is replaced. '-' is standard output [default: study-ID.html, or as the
     /// format is called]
     #[arg(long, short, value_name = "FILE")]
@@ -107,12 +108,8 @@ pub struct ReportArgs {
 #[command(after_help = "Examples:\n  nicpoll study export last > study.json\n  \
     nicpoll study export 7 --format csv > trials.csv")]
 pub struct ExportArgs {
-    /// Number of the study, or 'last'
-    #[arg(value_name = "STUDY")]
-    pub study: Which,
-    /// Where the studies are.
     #[command(flatten)]
-    pub file: StoreFile,
+    pub stored: StoredStudy,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub format: Format,
@@ -168,17 +165,12 @@ fn is_missing(error: &anyhow::Error) -> bool {
 }
 
 fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
-    let text = if json {
-        render_document(studies)
-    } else {
-        render_studies_text(studies)
-    };
-    Ok(output::print(&text)?)
+    output::print_either(studies, json, render_studies_text)
 }
 
 /// Runs `nicpoll study show`.
 pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
-    let (store, which) = (open(&args.file)?, args.study);
+    let (store, which) = (open(&args.stored.file)?, args.stored.study);
     match store.entry(which, still_runs)?.kind {
         StudyKind::Ab => {
             let compared: LiveAb = store.read(which, still_runs)?.document;
@@ -224,14 +216,14 @@ fn confirmed(would: &Studies) -> Result<bool, Failure> {
         stderr.flush()?;
         io::stdin().read_line(&mut answer)
     })();
-    asked.map_err(anyhow::Error::from)?;
+    asked?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Writes the page of a study to a file.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
-    let store = open(&args.file)?;
-    let id = store.entry(args.study, still_runs)?.id;
+    let store = open(&args.stored.file)?;
+    let id = store.entry(args.stored.study, still_runs)?.id;
     let text = written(&store, Which::Id(id), args.format)?;
     match &args.output {
         Some(file) if file == Path::new("-") => Ok(output::print(&text)?),
@@ -245,7 +237,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
 
 /// Prints a study for another program.
 pub fn export(args: &ExportArgs) -> Result<(), Failure> {
-    let text = written(&open(&args.file)?, args.study, args.format)?;
+    let text = written(&open(&args.stored.file)?, args.stored.study, args.format)?;
     Ok(output::print(&text)?)
 }
 

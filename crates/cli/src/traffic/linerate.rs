@@ -9,21 +9,19 @@ use nicpoll_model::line::{
     IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet,
 };
 use nicpoll_model::units::{parse_rate, parse_speed};
-use nicpoll_report::{render_document, render_line_rates};
+use nicpoll_report::render_line_rates;
 use nicpoll_sys::ethtool;
 
 use crate::failure::Failure;
+use crate::options::usage;
 use crate::output;
-
-const ABOUT: &str = include_str!("../help/linerate-about.txt");
-const EXAMPLES: &str = include_str!("../help/linerate-examples.txt");
 
 /// The frame sizes of RFC 2544, section 9.1.
 const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
 /// Options of `nicpoll linerate`.
 #[derive(Args, Debug)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(long_about = include_str!("../help/linerate-about.txt"), after_help = include_str!("../help/linerate-examples.txt"))]
 #[command(group = ArgGroup::new("line").required(true).args(["speed", "interface"]))]
 pub struct LinerateArgs {
     /// Speed of the line in bit/s, such as 100m, 1g, 2.5g or 10g
@@ -76,19 +74,14 @@ pub fn run(args: &LinerateArgs) -> Result<u8, Failure> {
         .into_iter()
         .map(|packet| LineRow::new(&line, packet, args.rate))
         .collect::<Result<_, _>>()
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+        .map_err(usage)?;
     let rates = LineRates {
         schema: String::from(LINE_RATES_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         line: facts,
         rows,
     };
-    let text = if args.json {
-        render_document(&rates)
-    } else {
-        render_line_rates(&rates)
-    };
-    output::print(&text)?;
+    output::print_either(&rates, args.json, render_line_rates)?;
     Ok(0)
 }
 

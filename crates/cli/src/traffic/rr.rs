@@ -24,9 +24,6 @@ use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 use crate::failure::Failure;
 use crate::output::{now, print};
 
-const ABOUT: &str = include_str!("../help/rr-about.txt");
-const EXAMPLES: &str = include_str!("../help/rr-examples.txt");
-
 /// How long a client sends when nothing else ends it.
 const DURATION: Duration = Duration::from_secs(10);
 
@@ -155,7 +152,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// Options of `nicpoll rr`.
 #[derive(Args, Debug)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(long_about = include_str!("../help/rr-about.txt"), after_help = include_str!("../help/rr-examples.txt"))]
 #[command(group = ArgGroup::new("end").required(true).args(["server", "client"]))]
 pub struct RrArgs {
     /// Serve, over UDP and TCP
