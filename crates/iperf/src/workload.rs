@@ -32,10 +32,6 @@ pub struct UdpWorkload {
 }
 
 impl Workload for UdpWorkload {
-    fn unit(&self) -> WorkUnit {
-        WorkUnit::Datagrams
-    }
-
     fn datagram_bytes(&self) -> Option<u32> {
         Some(self.payload_bytes.into())
     }
@@ -98,10 +94,6 @@ pub struct TcpWorkload {}
 impl Workload for TcpWorkload {
     fn unit(&self) -> WorkUnit {
         WorkUnit::Bytes
-    }
-
-    fn datagram_bytes(&self) -> Option<u32> {
-        None
     }
 
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::{
-    ClientHeader, DatagramHeader, Dialect, Directions, HeaderError, ServerReport, Version,
-    fill_payload,
+    ClientHeader, DatagramHeader, Dialect, Directions, ServerReport, Version, fill_payload,
 };
 use nicpoll_iperf::wire::{HeaderAck, header_length, is_acknowledged};
 use nicpoll_iperf::wire::{PAYLOAD_BYTES_MIN, Reply};
@@ -214,23 +213,18 @@ fn tcp_header_lengths_follow_the_flags() {
     assert_eq!(length(0x4000_0000), Ok(60));
     assert_eq!(length(0x0400_0000), Ok(60));
     assert_eq!(length(0x4001_01fe), Ok(255));
-    let too_short = HeaderError::Length {
-        announced_bytes: 23,
-    };
-    assert_eq!(length(0x4001_002e), Err(too_short));
+    let too_short = length(0x4001_002e).unwrap_err();
+    assert!(too_short.contains("a length of 23 bytes"), "{too_short}");
 }
 
 #[test]
 fn torn_tcp_header_says_how_much_is_missing() {
     let header = hex(TCP_256K);
-    let truncated = |needed_bytes, found_bytes| {
-        Err(HeaderError::Truncated {
-            needed_bytes,
-            found_bytes,
-        })
-    };
-    assert_eq!(ClientHeader::parse_tcp(&header[..3]), truncated(4, 3));
-    assert_eq!(ClientHeader::parse_tcp(&header[..59]), truncated(60, 59));
+    for (needed, found) in [(4, 3), (60, 59)] {
+        let torn = ClientHeader::parse_tcp(&header[..found]).unwrap_err();
+        let words = format!("needs {needed} bytes and {found} are there");
+        assert!(torn.contains(&words), "{torn}");
+    }
 }
 
 #[test]

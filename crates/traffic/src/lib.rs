@@ -22,9 +22,10 @@ pub mod workload;
 
 pub use admission::{AddressShares, Caller, ClientRefusal, Notices, Spare, is_exhausted};
 pub use losses::CloseAccount;
-pub use signals::{LOOK_EVERY, Signals};
+pub use signals::{Cancelled, LOOK_EVERY, Signals};
 pub use sockets::{RefusedSends, SocketBuffer};
 pub use timing::{OneWayDelays, Shortfall, WallClock};
+pub use workload::Because;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Side, WorkUnit};
+use nicpoll_model::Side;
 use nicpoll_wire::pcap::{Capture, PcapError};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -111,9 +111,7 @@ impl PreparedEnd for Sender {
         if let Ok(slack) = slack {
             let _ = set_current_timer_slack(NonZeroU64::new(slack));
         }
-        if signals.is_cancelled() {
-            return Err(WorkloadError::Cancelled);
-        }
+        signals.check()?;
         let sent = Payload {
             packets: Some(packets),
             bytes,
@@ -143,10 +141,6 @@ pub struct PulseWorkload {
 }
 
 impl Workload for PulseWorkload {
-    fn unit(&self) -> WorkUnit {
-        WorkUnit::Datagrams
-    }
-
     fn datagram_bytes(&self) -> Option<u32> {
         Some(self.payload_bytes.into())
     }
@@ -234,14 +228,6 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 impl Workload for ReplayWorkload {
-    fn unit(&self) -> WorkUnit {
-        WorkUnit::Datagrams
-    }
-
-    fn datagram_bytes(&self) -> Option<u32> {
-        None
-    }
-
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => {

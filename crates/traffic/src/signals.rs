@@ -33,10 +33,25 @@ pub struct Signals {
     pub sender_done: AtomicBool,
 }
 
+/// [`Signals::cancel`] was set.
+#[derive(Debug)]
+pub struct Cancelled;
+
 impl Signals {
     /// Whether to give up.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Goes on unless it is to give up.
+    ///
+    /// # Errors
+    /// When it is.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.is_cancelled() {
+            return Err(Cancelled);
+        }
+        Ok(())
     }
 
     /// Whether to end well.

@@ -17,7 +17,7 @@ use nicpoll_model::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::signals::Signals;
+use crate::signals::{Cancelled, Signals};
 use crate::sockets::SocketBuffer;
 
 /// How long a receiver waits in silence before it gives up.
@@ -25,11 +25,15 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A kind of traffic between a sender and a receiver.
 pub trait Workload {
-    /// What its work is counted in.
-    fn unit(&self) -> WorkUnit;
+    /// What its work is counted in: datagrams unless it says otherwise.
+    fn unit(&self) -> WorkUnit {
+        WorkUnit::Datagrams
+    }
 
     /// Bytes of UDP payload in each datagram; `None` without datagrams.
-    fn datagram_bytes(&self) -> Option<u32>;
+    fn datagram_bytes(&self) -> Option<u32> {
+        None
+    }
 
     /// Makes one end ready: a receiver has its socket from now on.
     ///
@@ -89,11 +93,26 @@ impl WorkloadError {
     }
 }
 
+/// What the kernel refused for good.
 #[derive(Debug, Error)]
 #[error("{what}")]
-struct Because {
-    what: String,
-    source: io::Error,
+pub struct Because {
+    /// What was tried, and what to look at.
+    pub what: String,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl From<Because> for WorkloadError {
+    fn from(failed: Because) -> Self {
+        WorkloadError::failed(failed)
+    }
+}
+
+impl From<Cancelled> for WorkloadError {
+    fn from(_: Cancelled) -> Self {
+        WorkloadError::Cancelled
+    }
 }
 
 /// Two figures together, either of which may be unknown.

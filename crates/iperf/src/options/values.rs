@@ -330,7 +330,7 @@ impl Given<'_> {
             Some(match patch {
                 ..=7 => Dialect::V2_0_2,
                 8 | 9 => Dialect::V2_0_8,
-                ..=12 => Dialect::V2_0_10,
+                10..=12 => Dialect::V2_0_10,
                 _ => Dialect::V2_0_13,
             })
         };

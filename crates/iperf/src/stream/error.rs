@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use nicpoll_traffic::udp_server::ServerError;
+use nicpoll_traffic::{Because, Cancelled};
 use thiserror::Error;
 
 /// How every message begins that is none of the original's.
@@ -90,15 +90,14 @@ impl Error {
     }
 }
 
-impl From<ServerError> for Error {
-    fn from(error: ServerError) -> Self {
-        let what = error.to_string();
-        match error {
-            ServerError::Cancelled => Error::Cancelled,
-            ServerError::Bind { source, .. } => Error::Bind { what, source },
-            ServerError::Setup { source, .. }
-            | ServerError::Receive { source, .. }
-            | ServerError::Answer { source, .. } => Error::Io { what, source },
-        }
+impl From<Because> for Error {
+    fn from(Because { what, source }: Because) -> Self {
+        Error::Io { what, source }
+    }
+}
+
+impl From<Cancelled> for Error {
+    fn from(_: Cancelled) -> Self {
+        Error::Cancelled
     }
 }

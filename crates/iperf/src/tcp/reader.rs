@@ -171,9 +171,7 @@ impl<'a> Reader<'a> {
     fn read(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<Progress, Error> {
         let mut silent_since = None;
         loop {
-            if self.signals.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.signals.check()?;
             let is_sender_done = self.signals.is_sender_done();
             if is_sender_done && self.has_drained() {
                 return Ok(Progress::Ended(End::SenderDone));

@@ -180,7 +180,7 @@ impl Sender<'_> {
             }
             let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(bytes_sent, elapsed));
             if !ahead.is_zero() {
-                self.stop_if_cancelled()?;
+                self.signals.check()?;
                 let left = (duration - elapsed).min(self.intervals.left(elapsed));
                 thread::sleep(ahead.min(left).min(LOOK_EVERY));
                 continue;
@@ -195,7 +195,7 @@ impl Sender<'_> {
                 .map_err(Error::input(self.connection.peer))?
             {
                 Block::Ready(block) => self.write_all(block)?,
-                Block::NotYet => self.stop_if_cancelled()?,
+                Block::NotYet => self.signals.check()?,
                 Block::End => return Ok(elapsed),
             }
         }
@@ -222,7 +222,7 @@ impl Sender<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let mut stalled_since = None;
         loop {
-            self.stop_if_cancelled()?;
+            self.signals.check()?;
             match (&*self.connection.socket).write(bytes) {
                 Ok(written) => {
                     self.counted.bytes += written as u64;
@@ -270,7 +270,7 @@ impl Sender<'_> {
         shut_down.map_err(|source| self.broken(source))?;
         let deadline = Instant::now() + sending.max(CLOSE_LIMIT_MIN);
         while is_awaited && Instant::now() < deadline {
-            self.stop_if_cancelled()?;
+            self.signals.check()?;
             match socket.read(buffer) {
                 Ok(0) => return Ok(true),
                 Ok(_) => {}
@@ -279,13 +279,6 @@ impl Sender<'_> {
             }
         }
         Ok(false)
-    }
-
-    fn stop_if_cancelled(&self) -> Result<(), Error> {
-        if self.signals.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        Ok(())
     }
 
     fn broken(&self, source: io::Error) -> Error {

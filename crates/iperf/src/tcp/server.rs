@@ -32,8 +32,7 @@ use crate::slots::{Slots, Ticket};
 use crate::stream::Error;
 use crate::stream::{Back, Listen, Run, Streams, Taken, check_port};
 use crate::wire::{
-    ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
-    is_acknowledged,
+    ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, Version, header_length, is_acknowledged,
 };
 
 /// The longest that a server sends to a client, whatever that asks for.
@@ -167,9 +166,7 @@ impl Listen for Listener {
         };
         let begun = Instant::now();
         loop {
-            if signals.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            signals.check()?;
             let is_full = self.slots.are_taken();
             if !is_full
                 && let Some((socket, peer)) = self.accept_one().map_err(failed)?
@@ -367,7 +364,7 @@ impl Accepted {
     }
 }
 
-fn bad_header(peer: SocketAddr) -> impl Fn(HeaderError) -> Error + Copy {
+fn bad_header(peer: SocketAddr) -> impl Fn(String) -> Error + Copy {
     move |source| {
         Error::Because(format!(
             "the stream of {peer} has no good header ({source})"

@@ -230,9 +230,7 @@ impl Receiver<'_> {
         let mut room = Room::new(ticket, begun).map_err(failed)?;
         let mut least_rate = LeastRate::new(begun);
         loop {
-            if signals.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            signals.check()?;
             // Read before the receive: a socket that is empty afterwards stays empty.
             let is_draining = signals.is_sender_done();
             let wait = if is_draining {

@@ -180,7 +180,7 @@ impl Sender<'_> {
             if is_over || self.signals.is_finishing() {
                 return Ok(elapsed);
             }
-            self.stop_if_cancelled()?;
+            self.signals.check()?;
             let due = match pace {
                 None => u64::MAX,
                 Some(pace) => {
@@ -361,13 +361,6 @@ impl Sender<'_> {
         }
     }
 
-    fn stop_if_cancelled(&self) -> Result<(), Error> {
-        if self.signals.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        Ok(())
-    }
-
     /// Ends the stream. A server that never answers is no error.
     fn close(&mut self) -> Result<(), Error> {
         self.closing.has_begun = true;
@@ -376,7 +369,7 @@ impl Sender<'_> {
         let mut server = self.batch.dialect;
         let mut tries = 0;
         while tries <= retries(server) {
-            self.stop_if_cancelled()?;
+            self.signals.check()?;
             self.send_fin()?;
             if self.await_ack(server.fin_every())? {
                 return self.await_late_acks();
@@ -398,7 +391,7 @@ impl Sender<'_> {
     fn close_unanswered(&mut self) -> Result<(), Error> {
         self.closing.has_begun = true;
         for repetition in 0..FINS_UNANSWERED {
-            self.stop_if_cancelled()?;
+            self.signals.check()?;
             if repetition > 0 {
                 thread::sleep(Dialect::V2_1.fin_every());
             }
@@ -461,7 +454,7 @@ impl Sender<'_> {
         let deadline = Instant::now() + timeout;
         let mut buffer = [0; 2048];
         loop {
-            self.stop_if_cancelled()?;
+            self.signals.check()?;
             if let Some(length) = self.receive(&mut buffer)? {
                 let batch = &self.batch;
                 let is_ack = match classify(&buffer[..length], batch.payload(), batch.dialect) {

@@ -216,9 +216,7 @@ impl Listen for Listener {
     fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
         let begun = Instant::now();
         loop {
-            if signals.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            signals.check()?;
             let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
             while let Some(first) = self.pending.pop_front() {
                 if let Some(answer) = self.answer(&first)

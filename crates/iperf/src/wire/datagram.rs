@@ -261,12 +261,8 @@ impl Dialect {
     /// 1, and a first datagram with id 0 shows that it is 0.
     pub fn first_id(self) -> u64 {
         match self {
-            Dialect::V2_0_2
-            | Dialect::V2_0_8
-            | Dialect::V2_0_10
-            | Dialect::V2_0_13
-            | Dialect::HeaderlessV2_0 => 0,
             Dialect::V2_1 | Dialect::HeaderlessLater | Dialect::Unknown => 1,
+            _ => 0,
         }
     }
 
@@ -292,11 +288,7 @@ impl Dialect {
         match self {
             Dialect::V2_0_10 => -1,
             Dialect::V2_0_13 | Dialect::V2_1 => 1,
-            Dialect::V2_0_2
-            | Dialect::V2_0_8
-            | Dialect::HeaderlessV2_0
-            | Dialect::HeaderlessLater
-            | Dialect::Unknown => 0,
+            _ => 0,
         }
     }
 

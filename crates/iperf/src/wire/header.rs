@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use thiserror::Error;
-
 /// The port that both ends use unless told otherwise, TCP and UDP.
 pub const DEFAULT_PORT: u16 = 5001;
 
@@ -403,19 +401,21 @@ impl ClientHeader {
     /// are data already. Bytes behind the header are not looked at.
     ///
     /// # Errors
-    /// [`HeaderError::Truncated`] when `bytes` ends before the header does, [`HeaderError::Length`]
-    /// when the header states a length that cannot be.
-    pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, HeaderError> {
-        let truncated = |needed_bytes| HeaderError::Truncated {
-            needed_bytes,
-            found_bytes: bytes.len(),
+    /// When `bytes` ends before the header does, and when the header states a length that cannot be.
+    pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, String> {
+        let truncated = |needed_bytes| {
+            let found_bytes = bytes.len();
+            format!(
+                "the client's header needs {needed_bytes} bytes and {found_bytes} are there; \
+                 read more before parsing it"
+            )
         };
-        let length = header_length(*bytes.first_chunk().ok_or(truncated(4))?)?;
+        let length = header_length(*bytes.first_chunk().ok_or_else(|| truncated(4))?)?;
         if length == 0 {
             return Ok(None);
         }
-        let header = bytes.get(..length).ok_or(truncated(length))?;
-        let header = Self::from_prefix(header).ok_or(truncated(BASE_BYTES))?;
+        let header = bytes.get(..length).ok_or_else(|| truncated(length))?;
+        let header = Self::from_prefix(header).ok_or_else(|| truncated(BASE_BYTES))?;
         Ok(Some(header))
     }
 
@@ -470,8 +470,8 @@ impl ClientHeader {
     /// Which way the client asks for.
     ///
     /// # Errors
-    /// [`HeaderError::Port`] when it asks for a stream to a port that cannot be.
-    pub fn directions(&self) -> Result<Directions, HeaderError> {
+    /// When it asks for a stream to a port that no socket can have.
+    pub fn directions(&self) -> Result<Directions, String> {
         let has = |flag| self.flags & flag != 0;
         if has(flags::VERSION2) {
             if self.asks_for(upper_flags::FULL_DUPLEX) {
@@ -490,7 +490,11 @@ impl ClientHeader {
                 port,
                 is_at_once: has(flags::RUN_NOW),
             }),
-            _ => Err(HeaderError::Port { port: self.port }),
+            _ => Err(format!(
+                "the client asks for a stream to its port {}, 1 to 65535 are possible; \
+                 see that it is an iperf 2 client",
+                self.port
+            )),
         }
     }
 
@@ -523,8 +527,8 @@ impl ClientHeader {
 /// included; 0 when the stream has no header.
 ///
 /// # Errors
-/// [`HeaderError::Length`] when the stated length is below 24.
-pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
+/// When the stated length is below 24 and cannot hold the first part.
+pub fn header_length(first_word: [u8; 4]) -> Result<usize, String> {
     let word = u32::from_be_bytes(first_word);
     if word & (flags::DUAL | flags::VERSION2 | flags::EXTEND) == 0 {
         return Ok(0);
@@ -532,7 +536,10 @@ pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
     if word & flags::HAS_LENGTH != 0 {
         let announced_bytes = ((word & flags::LENGTH_MASK) >> 1) as usize;
         return match announced_bytes {
-            ..BASE_BYTES => Err(HeaderError::Length { announced_bytes }),
+            ..BASE_BYTES => Err(format!(
+                "the client's header states a length of {announced_bytes} bytes, 24 is the least; \
+                 the peer is not an iperf 2 client"
+            )),
             _ => Ok(announced_bytes),
         };
     }
@@ -540,41 +547,6 @@ pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
         0 => Ok(BASE_BYTES),
         _ => Ok(ClientHeader::BYTES),
     }
-}
-
-/// Why a client header could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum HeaderError {
-    /// The bytes end before the header does.
-    #[error(
-        "the client's header needs {needed_bytes} bytes and {found_bytes} are there; \
-         read more before parsing it"
-    )]
-    Truncated {
-        /// Length that the header has.
-        needed_bytes: usize,
-        /// Bytes that were given.
-        found_bytes: usize,
-    },
-    /// The header states a length that cannot hold its own first part.
-    #[error(
-        "the client's header states a length of {announced_bytes} bytes, 24 is the least; \
-         the peer is not an iperf 2 client"
-    )]
-    Length {
-        /// What it states.
-        announced_bytes: usize,
-    },
-    /// The client wants a stream to a port that no socket can have.
-    #[error(
-        "the client asks for a stream to its port {port}, 1 to 65535 are possible; \
-         see that it is an iperf 2 client"
-    )]
-    Port {
-        /// What it states.
-        port: u32,
-    },
 }
 
 /// Whether a 2.1.8 server acknowledges this header. It does not when data in the other direction

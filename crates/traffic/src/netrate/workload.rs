@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Side, WorkUnit};
+use nicpoll_model::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::netrate::blast::Blaster;
@@ -25,10 +25,6 @@ pub struct NetrateWorkload {
 }
 
 impl Workload for NetrateWorkload {
-    fn unit(&self) -> WorkUnit {
-        WorkUnit::Datagrams
-    }
-
     fn datagram_bytes(&self) -> Option<u32> {
         Some(self.payload_bytes.into())
     }
@@ -84,9 +80,7 @@ impl PreparedEnd for Sender {
             });
             self.blaster.run(&own)
         });
-        if signals.is_cancelled() {
-            return Err(WorkloadError::Cancelled);
-        }
+        signals.check()?;
         let sent = Payload::datagrams(count.successes(), self.payload_bytes.into());
         let seconds = begun.elapsed().as_secs_f64();
         Ok(EndBooks {
@@ -127,9 +121,7 @@ impl PreparedEnd for Receiver {
         let count = ReceiveCount::default();
         receive::receive(&self.socket, &count, signals, Instant::now())
             .map_err(WorkloadError::failed)?;
-        if signals.is_cancelled() {
-            return Err(WorkloadError::Cancelled);
-        }
+        signals.check()?;
         let count = count.look();
         let received = Payload {
             packets: Some(count.datagrams),

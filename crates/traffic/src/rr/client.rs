@@ -159,9 +159,7 @@ impl Client<'_> {
     fn run(&mut self) -> Result<(), WorkloadError> {
         let mut now = self.now();
         loop {
-            if self.signals.is_cancelled() {
-                return Err(WorkloadError::Cancelled);
-            }
+            self.signals.check()?;
             self.requests.give_up(now);
             self.close_intervals(now);
             if self.sending_ended.is_none() {
@@ -292,9 +290,7 @@ impl Client<'_> {
         let is_awaited =
             |client: &Self| !client.requests.given_up.is_empty() && client.report.broken.is_none();
         while is_awaited(self) && now < deadline {
-            if self.signals.is_cancelled() {
-                return Err(WorkloadError::Cancelled);
-            }
+            self.signals.check()?;
             if self.signals.is_finishing() {
                 break;
             }

@@ -116,9 +116,7 @@ impl Responder {
         let (mut first, mut last) = (None, Instant::now());
         let mut drained_by = None;
         let is_idle = loop {
-            if signals.is_cancelled() {
-                return Err(WorkloadError::Cancelled);
-            }
+            signals.check()?;
             // Looked at before the receive, so that an empty socket afterwards is empty for good.
             if signals.is_sender_done() && drained_by.is_none() {
                 self.0.socket.set_nonblocking(true).map_err(failed)?;

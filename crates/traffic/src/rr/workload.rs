@@ -138,9 +138,7 @@ impl PreparedEnd for Sessions {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let served = Served::default();
         let seconds = self.0.run(signals, &served)?.as_secs_f64();
-        if signals.is_cancelled() {
-            return Err(WorkloadError::Cancelled);
-        }
+        signals.check()?;
         let served = served.tcp();
         let received = messages(Protocol::Tcp, served.requests_received);
         Ok(EndBooks {

@@ -97,10 +97,7 @@ fn receive_all(counted: &[Counted], start: Instant, json: bool, stop: &Stop) -> 
         });
         signals.finish.store(true, Ordering::Relaxed);
         for thread in threads {
-            match thread.join() {
-                Ok(result) => result?,
-                Err(panic) => resume_unwind(panic),
-            }
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         told
     })
