@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_inspect::host_facts;
 use nicpoll_lab::{LabError, this_runner};
-use nicpoll_model::ab::{AB_SCHEMA, AbAnswer, AbEnd, AbEndCause, AbSetting, AbValue, LiveAb};
+use nicpoll_model::ab::{
+    AB_SCHEMA, AbAnswer, AbBracket, AbEnd, AbEndCause, AbSetting, AbValue, AbWindow, LiveAb,
+};
 use nicpoll_model::units::show_time;
 use nicpoll_model::{Origin, SwitchRestored, SwitchWrite, Unseen};
 use nicpoll_store::{Ended, Store, StoreError};
@@ -25,7 +27,7 @@ use thiserror::Error;
 
 use crate::meter::{Meter, unseen};
 use crate::plan::AbRequest;
-use crate::run::{AS_IT_IS, AbProgress, Bracket, PairRecording, Run, look};
+use crate::run::{AS_IT_IS, AbProgress, PairRecording, Run, look};
 
 /// Why a comparison cannot begin.
 #[derive(Debug, Error)]
@@ -145,10 +147,10 @@ impl Prepared {
         let indices: Vec<u32> = members.iter().map(|it| it.interface.ifindex).collect();
         let meter = NetnsThread::enter(self.namespace()?, move || Meter::begin(&indices))?;
         let plan = self.request.plan;
-        let mut bracket = Bracket::default();
+        // A run that ends early has no result of it.
+        let mut without = Vec::new();
         if !self.turns.once.is_empty() {
-            let look = look(&meter, &members, &plan, cancel)?;
-            bracket.without.extend(look);
+            without.extend(look(&meter, &members, &plan, cancel)?);
         }
         let disruptive = self.request.is_disruptive;
         let alternation = self
@@ -165,7 +167,7 @@ impl Prepared {
             client,
             cancel,
             meter: &meter,
-            bracket: &mut bracket,
+            with: Vec::new(),
             recording,
             left_out: Duration::from_secs_f64(plan.left_out_seconds),
             health: Vec::new(),
@@ -173,7 +175,7 @@ impl Prepared {
             begin: Instant::now(),
         };
         let outcome = run.measure(&mut document, progress);
-        let targets = run.alternation.targets();
+        let (with, targets) = (std::mem::take(&mut run.with), run.alternation.targets());
         let restored = run.alternation.restore(&mut self.switch);
         document.end = outcome.map_err(|error| match restored {
             Ok(()) => error,
@@ -182,10 +184,12 @@ impl Prepared {
             )),
         })?;
         document.restored = self.restored(&targets, restored.as_ref().err());
-        if !bracket.without.is_empty() && document.end.cause == AbEndCause::Planned {
-            let look = look(&meter, &members, &plan, cancel)?;
-            bracket.without.extend(look);
-            document.prerequisites_cost = bracket.closed();
+        if !without.is_empty() && document.end.cause == AbEndCause::Planned {
+            without.extend(look(&meter, &members, &plan, cancel)?);
+            let both = <[AbWindow; 2]>::try_from(without)
+                .ok()
+                .zip(with.try_into().ok());
+            document.prerequisites_cost = both.map(|(without, with)| AbBracket { without, with });
         }
         document.answer =
             nicpoll_stats::ab::answer(&document.pairs, &document.plan, Some(document.end.cause));

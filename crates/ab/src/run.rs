@@ -10,8 +10,8 @@ use std::{fmt, thread};
 
 use nicpoll_lab::LabError;
 use nicpoll_model::ab::{
-    AbAnswer, AbBlock, AbBracket, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan, AbTimeNeeded,
-    AbWindow, LiveAb,
+    AbAnswer, AbBlock, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan, AbTimeNeeded, AbWindow,
+    LiveAb,
 };
 use nicpoll_model::{StudyKind, Unseen};
 use nicpoll_observe::HostSnapshot;
@@ -103,8 +103,8 @@ pub struct Run<'a> {
     pub cancel: &'a AtomicBool,
     /// Reads every counter, in the interfaces' namespace.
     pub meter: &'a NetnsThread<Meter>,
-    /// Traffic without and with the changes that both settings need.
-    pub bracket: &'a mut Bracket,
+    /// Looks at the traffic with the changes that both settings need.
+    pub with: Vec<AbWindow>,
     /// Where pairs are stored.
     pub recording: &'a mut PairRecording,
     /// The part at the beginning of each block that is in no figure.
@@ -503,7 +503,7 @@ impl Run<'_> {
         self.wait_until(Instant::now() + self.left_out, None)?;
         let plan = self.plan();
         match look(self.meter, &self.members, &plan, self.cancel)? {
-            Some(look) => self.bracket.with.push(look),
+            Some(look) => self.with.push(look),
             None => self.wait_until(Instant::now(), None)?,
         }
         Ok(())
@@ -629,26 +629,6 @@ impl Run<'_> {
 
 /// Time for timing the counting programs.
 const TIMED: Duration = Duration::from_millis(100);
-
-/// Measurements without and with the changes that both settings need, under the reference. A run that ends early has no
-/// result of it.
-#[derive(Debug, Default)]
-pub struct Bracket {
-    /// Looks at the traffic without what both settings need.
-    pub without: Vec<AbWindow>,
-    /// Looks with it.
-    pub with: Vec<AbWindow>,
-}
-
-impl Bracket {
-    /// The result, once there are two of each.
-    pub fn closed(&self) -> Option<AbBracket> {
-        Some(AbBracket {
-            without: self.without.as_slice().try_into().ok()?,
-            with: self.with.as_slice().try_into().ok()?,
-        })
-    }
-}
 
 /// Measures traffic and CPU time of the members for the length of a mean block. `None` if the user stops it.
 pub fn look(

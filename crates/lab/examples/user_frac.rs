@@ -21,7 +21,7 @@ use nicpoll_engine::{
     DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, KernelSide, Named,
     RunnerSettings, Sink, SinkSettings, Take,
 };
-use nicpoll_lab::{EngineSupport, KernelTime, Veth};
+use nicpoll_lab::{EngineSupport, Veth};
 use nicpoll_model::{Origin, Side};
 use nicpoll_switch::{GUARD_COMMAND, Journal, watch_over};
 use nicpoll_sys::schedule::{self, Policy};
@@ -232,10 +232,9 @@ impl Bench {
         };
         let is_charged = case.is_charged;
         let start = move |(): &mut ()| {
-            let accounts = KernelTime::of(&["em0"], settings.kernel_side);
-            let helpers = EngineSupport {
-                accounts: is_charged.then_some(accounts),
-            };
+            let drive = settings.engine.runner.drive;
+            let mut helpers = EngineSupport::of(&["em0"], drive, settings.kernel_side);
+            helpers.is_charged = is_charged;
             Sink::start(&settings, origin(), &helpers)
         };
         let mut sink = self.veth.inside(Side::Receiver).run(start)??;

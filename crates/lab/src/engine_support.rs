@@ -4,7 +4,6 @@
 //! Nothing is changed on an interface that carries the caller's own ssh connection.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nicpoll_engine::{
@@ -34,7 +33,7 @@ struct Granted {
 
 impl Helpers for EngineSupport {
     fn account_of(&self, cpu: u32) -> Option<Box<dyn CpuAccount>> {
-        self.accounts.as_ref()?.of_cpu(cpu)
+        self.is_charged.then(|| self.of_cpu(cpu)).flatten()
     }
 
     fn set_up(&self, wish: &ReceiveWish) -> Result<Box<dyn GrantedSetup>, SetupError> {
@@ -172,28 +171,43 @@ fn thread_cpus(allowed: &[u32], engine_cpus: &[u32]) -> Vec<u32> {
 /// How NAPI threads are scheduled in the network's part of a tick: before ordinary programs, after the engine.
 const RECEIVING: Policy = Policy::Fifo { priority: 2 };
 
-/// Kernel time on an engine's CPUs, at interfaces of the calling thread's network namespace: interrupts and network
-/// soft interrupts by events, NAPI threads by their clocks. A thread counts on a CPU only if it can run nowhere else.
-/// Without BPF soft interrupts are unknown, and [`KernelTime::gap`] says so.
-pub struct KernelTime {
+/// Support of an engine of a program that has a guard.
+///
+/// An engine may be charged for kernel time on its CPUs: interrupts and network soft interrupts by events, NAPI threads by
+/// their clocks. A thread counts on a CPU only if it can run nowhere else. Without BPF soft interrupts are unknown, and
+/// [`EngineSupport::gap`] says so.
+pub struct EngineSupport {
     interfaces: Vec<String>,
+    /// Whether the kernel's CPU time is charged.
+    pub is_charged: bool,
     /// Loaded for the first engine: each event costs the CPUs something.
     events: OnceCell<Option<Arc<ExactCpu>>>,
     holds_back: bool,
     gap: RefCell<Option<String>>,
 }
 
-impl KernelTime {
-    /// Counts from when the first engine asks: by programs that see interrupts and soft interrupts; where those cannot be
-    /// had, NAPI threads alone. With `side` threaded, threads that were bound to an engine's CPU for it are told when to
-    /// run.
-    pub fn of(interfaces: &[&str], side: KernelSide) -> Self {
-        KernelTime {
+impl EngineSupport {
+    /// For an engine at interfaces of the calling thread's network namespace. Only one that polls by the clock is
+    /// charged for the kernel's work. With `side` threaded, threads that were bound to an engine's CPU for it are told
+    /// when to run. What an engine left that was killed together with its guard is put back first.
+    pub fn of(interfaces: &[&str], drive: Drive, side: KernelSide) -> Self {
+        // Without the privilege nothing can be put back; whoever has it tries again.
+        let _ = recover(&Journal::of_this_machine());
+        EngineSupport {
             interfaces: interfaces.iter().map(|name| String::from(*name)).collect(),
+            is_charged: drive.polls(),
             events: OnceCell::new(),
             holds_back: side == KernelSide::Threaded,
             gap: RefCell::new(None),
         }
+    }
+
+    /// A sentence about what is not counted; `None` if nothing is missing.
+    pub fn gap(&self) -> Option<String> {
+        let why = self.gap.borrow().clone()?;
+        Some(format!(
+            "the kernel's soft interrupts on the engine's CPUs are not counted, nor charged to polling: {why}"
+        ))
     }
 
     fn events(&self) -> Option<Arc<ExactCpu>> {
@@ -206,37 +220,6 @@ impl KernelTime {
         };
         self.events.get_or_init(load).clone()
     }
-
-    /// Why not everything is counted; `None` if it is, or there is no engine.
-    pub fn gap(&self) -> Option<String> {
-        self.gap.borrow().clone()
-    }
-}
-
-/// Support of an engine of a program that has a guard.
-pub struct EngineSupport {
-    /// The account of the kernel's CPU time, if it is to be charged.
-    pub accounts: Option<KernelTime>,
-}
-
-impl EngineSupport {
-    /// For an engine at interfaces of the calling thread's network namespace. Only one that polls by the clock is
-    /// charged for the kernel's work. What an engine left that was killed together with its guard is put back first.
-    pub fn of(interfaces: &[&str], drive: Drive, side: KernelSide) -> Self {
-        // Without the privilege nothing can be put back; whoever has it tries again.
-        let _ = recover(&Journal::of_this_machine());
-        EngineSupport {
-            accounts: drive.polls().then(|| KernelTime::of(interfaces, side)),
-        }
-    }
-
-    /// A sentence about what is not counted; `None` if nothing is missing.
-    pub fn gap(&self) -> Option<String> {
-        let why = self.accounts.as_ref()?.gap()?;
-        Some(format!(
-            "the kernel's soft interrupts on the engine's CPUs are not counted, nor charged to polling: {why}"
-        ))
-    }
 }
 
 fn attached() -> Result<ExactCpu, BpfError> {
@@ -248,7 +231,7 @@ fn attached() -> Result<ExactCpu, BpfError> {
     Ok(exact)
 }
 
-impl KernelTime {
+impl EngineSupport {
     fn of_cpu(&self, cpu: u32) -> Option<Box<dyn CpuAccount>> {
         let threads = self.interfaces.iter().map(|it| napi_threads(it));
         let threads: Vec<u32> = match threads.collect::<Result<Vec<_>, _>>() {
@@ -325,15 +308,7 @@ impl CpuAccount for KernelTimeOfCpu {
 /// offloads off there and lowers the greatest MTU; both return when it leaves.
 pub struct OtherEnd {
     interface: String,
-    before: Option<State>,
-}
-
-/// What such a program may change.
-#[derive(Debug, PartialEq, Eq)]
-struct State {
-    interface: String,
-    features_on: BTreeSet<String>,
-    max_mtu_bytes: Option<u32>,
+    before: Option<Peer>,
 }
 
 impl OtherEnd {
@@ -342,7 +317,7 @@ impl OtherEnd {
     pub fn of(interface: &str) -> Self {
         OtherEnd {
             interface: interface.to_owned(),
-            before: State::of(interface),
+            before: peer_of(interface),
         }
     }
 
@@ -361,8 +336,8 @@ impl OtherEnd {
 
     /// The differences now, one value each.
     fn changes(&self) -> Vec<String> {
-        match (&self.before, State::of(&self.interface)) {
-            (Some(before), Some(now)) => before.until(&now),
+        match (&self.before, peer_of(&self.interface)) {
+            (Some(before), Some(now)) => differences(before, &now),
             _ => Vec::new(),
         }
     }
@@ -398,41 +373,28 @@ impl EngineApplication for SinkWithOtherEnd<'_> {
     }
 }
 
-impl State {
-    fn of(interface: &str) -> Option<Self> {
-        let facts = facts_of(interface).ok()?;
-        let Peer {
-            target: Some(target),
-            features_on,
-            max_mtu_bytes,
-            ..
-        } = facts.into_iter().next()?.peer?
-        else {
-            return None;
-        };
-        Some(State {
-            interface: target.interface.name,
-            features_on,
-            max_mtu_bytes,
-        })
-    }
+fn peer_of(interface: &str) -> Option<Peer> {
+    facts_of(interface).ok()?.into_iter().next()?.peer
+}
 
-    /// The differences to a later state.
-    fn until(&self, now: &State) -> Vec<String> {
-        let name = &self.interface;
-        let became = |feature: &String| match now.features_on.contains(feature) {
-            true => format!("{name} {feature} off -> on"),
-            false => format!("{name} {feature} on -> off"),
-        };
-        let features = self.features_on.symmetric_difference(&now.features_on);
-        let mut changes: Vec<String> = features.map(became).collect();
-        if let (Some(before), Some(now)) = (self.max_mtu_bytes, now.max_mtu_bytes)
-            && before != now
-        {
-            changes.push(format!("{name} greatest MTU {before} -> {now}"));
-        }
-        changes
+/// What such a program may have changed between two states. Nothing is known of an end that cannot be found.
+fn differences(before: &Peer, now: &Peer) -> Vec<String> {
+    let (Some(target), Some(_)) = (&before.target, &now.target) else {
+        return Vec::new();
+    };
+    let name = &target.interface.name;
+    let became = |feature: &String| match now.features_on.contains(feature) {
+        true => format!("{name} {feature} off -> on"),
+        false => format!("{name} {feature} on -> off"),
+    };
+    let features = before.features_on.symmetric_difference(&now.features_on);
+    let mut changes: Vec<String> = features.map(became).collect();
+    if let (Some(before), Some(now)) = (before.max_mtu_bytes, now.max_mtu_bytes)
+        && before != now
+    {
+        changes.push(format!("{name} greatest MTU {before} -> {now}"));
     }
+    changes
 }
 
 const CHECKS: [PacketCheck; 3] = [
@@ -474,24 +436,31 @@ mod kernel_side_tests {
 #[cfg(test)]
 mod other_end_tests {
     use super::*;
+    use nicpoll_switch::{Interface, Target};
 
     #[test]
     fn what_is_otherwise_is_named_and_nothing_else() {
-        let state = |features: &[&str], max_mtu_bytes| State {
-            interface: String::from("em0"),
-            features_on: features.iter().map(|name| String::from(*name)).collect(),
-            max_mtu_bytes: Some(max_mtu_bytes),
+        let state = |features: &[&str], max_mtu_bytes| {
+            let interface = Interface {
+                name: String::from("em0"),
+                ..Interface::default()
+            };
+            let mut peer = Peer::default();
+            peer.target = Some(Target::new(0, interface));
+            peer.features_on = features.iter().map(|name| String::from(*name)).collect();
+            peer.max_mtu_bytes = Some(max_mtu_bytes);
+            peer
         };
         let before = state(&["rx-gro", "tx-udp-segmentation"], 65_535);
         let with_program = state(&["rx-gro"], 3506);
         assert_eq!(
-            before.until(&with_program),
+            differences(&before, &with_program),
             [
                 "em0 tx-udp-segmentation on -> off",
                 "em0 greatest MTU 65535 -> 3506"
             ]
         );
-        assert!(with_program.until(&with_program).is_empty());
+        assert!(differences(&with_program, &with_program).is_empty());
     }
 }
 

@@ -61,7 +61,7 @@ impl Lab {
         recover(journal)?;
         let host = |end: &LinkEnd| -> Result<Box<dyn Host>, LabError> {
             let (namespace, interfaces) = (end.namespace.try_clone()?, end.interfaces.clone());
-            let host = LocalHost::of(namespace, interfaces, journal, owner)
+            let host = LocalHost::new(namespace, interfaces, journal, owner)
                 .doing(|| format!("entering the {}'s namespace", end.host))?;
             Ok(Box::new(host))
         };
@@ -71,8 +71,13 @@ impl Lab {
         let router = router.map(|router| HostClient::new(ROUTER, router));
         let mut lab = Lab::build(sender, router, receiver, link)?;
         let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
-        let machine = LocalHost::new(namespace, MACHINE_INTERFACE, journal, owner)
-            .doing(|| "entering the network namespace")?;
+        let machine = LocalHost::new(
+            namespace,
+            vec![String::from(MACHINE_INTERFACE)],
+            journal,
+            owner,
+        )
+        .doing(|| "entering the network namespace")?;
         lab.machine = Some(HostClient::new(MACHINE, Box::new(machine)));
         Ok(lab)
     }

@@ -18,7 +18,7 @@ mod receive;
 mod run;
 mod workload;
 
-pub use engine_support::{EngineSupport, KernelTime, OtherEnd, SinkWithOtherEnd, check_of};
+pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
@@ -36,7 +36,7 @@ pub use link::{
     TopologyKind,
 };
 pub use machine::{draw_seed, require_lab, require_state, still_runs, this_runner};
-pub use receive::{EngineRequest, HZ_DEFAULT, XdpProgram};
+pub use receive::{EngineEntry, EngineRequest, HZ_DEFAULT, XdpProgram};
 pub use run::{Running, Traffic};
 pub use workload::command::{CommandWorkload, FigureUnit, whole_seconds};
 pub use workload::{BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadRequest, udp};

@@ -48,18 +48,30 @@ pub const HZ_DEFAULT: u32 = 1000;
 
 /// How the engine receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Entry")]
+#[serde(deny_unknown_fields)]
 pub struct EngineRequest {
     /// How it learns of packets, by its name.
     pub discipline: String,
     /// Ticks a second.
+    #[serde(default = "hz_default")]
     pub hz: u32,
     /// How the burst follows the load, by its name.
+    #[serde(default = "controller_default")]
     pub controller: String,
     /// Passes back to back after which an interrupt is throttled; 0: never.
+    #[serde(default)]
     pub storm_threshold: u32,
     /// Knobs of `kern.polling` that are written before it begins.
+    #[serde(default)]
     pub knobs: BTreeMap<String, u32>,
+}
+
+fn hz_default() -> u32 {
+    HZ_DEFAULT
+}
+
+fn controller_default() -> String {
+    String::from(Controller::default().name())
 }
 
 /// A file's entry: a discipline, or a table with all options.
@@ -69,41 +81,24 @@ pub struct EngineRequest {
     expecting = "a discipline such as \"polling\", or { discipline = \"polling\" } with any of hz, controller, \
                  storm_threshold and knobs = { burst_max = 1000 }"
 )]
-enum Entry {
+pub enum EngineEntry {
+    /// The discipline alone.
     Name(String),
-    Table(Table),
+    /// All options.
+    Table(EngineRequest),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    discipline: String,
-    hz: Option<u32>,
-    controller: Option<String>,
-    storm_threshold: Option<u32>,
-    #[serde(default)]
-    knobs: BTreeMap<String, u32>,
-}
-
-impl From<Entry> for EngineRequest {
-    fn from(entry: Entry) -> Self {
-        let table = match entry {
-            Entry::Table(table) => table,
-            Entry::Name(discipline) => Table {
+impl From<EngineEntry> for EngineRequest {
+    fn from(entry: EngineEntry) -> Self {
+        match entry {
+            EngineEntry::Table(request) => request,
+            EngineEntry::Name(discipline) => EngineRequest {
                 discipline,
-                hz: None,
-                controller: None,
-                storm_threshold: None,
+                hz: HZ_DEFAULT,
+                controller: controller_default(),
+                storm_threshold: 0,
                 knobs: BTreeMap::new(),
             },
-        };
-        let controller = || String::from(Controller::default().name());
-        EngineRequest {
-            discipline: table.discipline,
-            hz: table.hz.unwrap_or(HZ_DEFAULT),
-            controller: table.controller.unwrap_or_else(controller),
-            storm_threshold: table.storm_threshold.unwrap_or(0),
-            knobs: table.knobs,
         }
     }
 }
@@ -385,10 +380,10 @@ mod engine_tests {
     fn parsed(text: &str) -> EngineRequest {
         #[derive(Deserialize)]
         struct File {
-            engine: EngineRequest,
+            engine: EngineEntry,
         }
         let file: File = toml::from_str(&format!("engine = {text}")).unwrap();
-        file.engine
+        file.engine.into()
     }
 
     #[test]

@@ -51,7 +51,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let steps = Steps::default();
     let host = |side| -> Result<Box<dyn Host>, Box<dyn std::error::Error>> {
         let namespace = veth.namespace(side).try_clone()?;
-        let host = LocalHost::new(namespace, INTERFACE, &journal, Owner::this_process()?)?;
+        let host = LocalHost::new(
+            namespace,
+            vec![String::from(INTERFACE)],
+            &journal,
+            Owner::this_process()?,
+        )?;
         let steps = steps.clone();
         Ok(Box::new(Timed { host, steps }))
     };

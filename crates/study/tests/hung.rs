@@ -53,7 +53,13 @@ fn study() -> Study {
     let host = |side| {
         let namespace = test.veth.namespace(side).try_clone().unwrap();
         let owner = Owner::this_process().unwrap();
-        LocalHost::new(namespace, INTERFACE, &test.journal, owner).unwrap()
+        LocalHost::new(
+            namespace,
+            vec![String::from(INTERFACE)],
+            &test.journal,
+            owner,
+        )
+        .unwrap()
     };
     let sender = Hanging {
         host: host(Side::Sender),

@@ -91,7 +91,13 @@ impl Host for Written {
 /// A host that is a namespace.
 fn local(test: &TestLab, namespace: NetNamespace) -> LocalHost {
     let owner = Owner::this_process().unwrap();
-    LocalHost::new(namespace, INTERFACE, &test.journal, owner).unwrap()
+    LocalHost::new(
+        namespace,
+        vec![String::from(INTERFACE)],
+        &test.journal,
+        owner,
+    )
+    .unwrap()
 }
 
 /// Runs one trial, as a study does.

@@ -44,25 +44,12 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// A host in `namespace` with one studied interface. See [`LocalHost::of`].
-    ///
-    /// # Errors
-    /// `EPERM` without CAP_SYS_ADMIN.
-    pub fn new(
-        namespace: NetNamespace,
-        interface: &str,
-        journal: &Journal,
-        owner: Owner,
-    ) -> io::Result<Self> {
-        LocalHost::of(namespace, vec![String::from(interface)], journal, owner)
-    }
-
     /// A host in `namespace`. Settings apply to each of `interfaces`; polls and NAPI instances are read of the first.
     /// Changes are recorded in `journal` for `owner`: this process or its guard.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
-    pub fn of(
+    pub fn new(
         namespace: NetNamespace,
         interfaces: Vec<String>,
         journal: &Journal,

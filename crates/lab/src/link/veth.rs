@@ -19,8 +19,8 @@ use netlink_bindings::tc::{self, TcNetemQopt, TcRatespec, TcTbfQopt, Tcmsg};
 use netlink_bindings::traits::{NetlinkRequest, Pusher};
 use netlink_bindings::{rt_addr, rt_link};
 use netlink_socket2::NetlinkSocket;
+use nicpoll_model::Side;
 use nicpoll_model::line::Line;
-use nicpoll_model::{LossPlace, Side};
 use nicpoll_switch::{Control, VETH_RING_SLOTS};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
@@ -182,17 +182,6 @@ impl Veth {
                 .doing(|| format!("turning off {UDP_SEGMENTATION} of the {side}"))?;
         }
         Ok(())
-    }
-
-    /// Where the link itself loses packets and counts them: the place, and the counter.
-    pub fn losses(&self) -> &'static [(LossPlace, &'static str)] {
-        &[
-            (
-                LossPlace::RxRing,
-                "tx_dropped of both ends less softnet_stat's dropped",
-            ),
-            (LossPlace::Backlog, "softnet_stat dropped"),
-        ]
     }
 }
 

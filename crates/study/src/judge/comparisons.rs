@@ -324,72 +324,45 @@ fn is_in_force(trial: &Trial) -> bool {
 /// A trial's value of a metric; `None` when it was not measured. A trial that failed, was disturbed from outside, or ran
 /// without its setting in force has no figure. One that delivered nothing was measured: its rate is 0, all is lost.
 pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
-    let measure = MEASURES.iter().find(|row| row.metric == metric)?;
     let figures = trial.figures.as_deref();
     let figures = figures.filter(|_| trial.validity.is_kept())?;
     if figures.delivered_bits_per_second == 0.0 {
-        return measure.of_nothing;
+        return of_nothing(metric);
     }
     if trial.validity.failure.is_some() || !is_in_force(trial) {
         return None;
     }
-    (measure.of)(trial, figures)
+    measured(metric, trial, figures)
 }
 
-/// A measure that settings are compared by.
-struct Measure {
-    metric: Metric,
-    /// Its value in a trial that delivered nothing.
-    of_nothing: Option<f64>,
-    /// Its value in any other trial; `None` when it was not measured.
-    of: fn(&Trial, &TrialFigures) -> Option<f64>,
-}
-
-const fn measure(
-    metric: Metric,
-    of_nothing: Option<f64>,
-    of: fn(&Trial, &TrialFigures) -> Option<f64>,
-) -> Measure {
-    Measure {
-        metric,
-        of_nothing,
-        of,
+/// The value of a metric in a trial that delivered nothing.
+fn of_nothing(metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond => Some(0.0),
+        Metric::LossRatio => Some(1.0),
+        _ => None,
     }
 }
 
-/// Every measure: a row for each metric.
-const MEASURES: [Measure; 11] = [
-    measure(Metric::DeliveredBitsPerSecond, Some(0.0), |_, it| {
-        Some(it.delivered_bits_per_second)
-    }),
-    measure(Metric::TransactionsPerSecond, Some(0.0), |_, it| {
-        Some(it.round_trip?.transactions_per_second)
-    }),
-    measure(Metric::RoundTripP50Ns, None, |_, it| {
-        Some(it.round_trip?.quantiles.p50_ns? as f64)
-    }),
-    measure(Metric::RoundTripP99Ns, None, |_, it| {
-        Some(it.round_trip?.quantiles.p99_ns? as f64)
-    }),
-    measure(Metric::RoundTripP999Ns, None, |_, it| {
-        Some(it.round_trip?.quantiles.p999_ns? as f64)
-    }),
-    measure(Metric::LossRatio, Some(1.0), |trial, _| trial.loss_ratio()),
-    measure(Metric::JitterSeconds, None, |_, it| it.jitter_seconds),
-    measure(Metric::CpuBusy, None, |_, it| Some(cpu(it)?.busy())),
-    measure(Metric::CpuNsPerPacket, None, |_, it| {
-        cpu(it)?.busy_ns_per_packet
-    }),
-    measure(Metric::CpuNsPerByte, None, |_, it| {
-        cpu(it)?.busy_ns_per_byte
-    }),
-    measure(Metric::ContextSwitchesPerSecond, None, |_, it| {
-        Some(it.context_switches_per_second)
-    }),
-];
+/// Its value in any other trial; `None` when it was not measured.
+fn measured(metric: Metric, trial: &Trial, it: &TrialFigures) -> Option<f64> {
+    match metric {
+        Metric::DeliveredBitsPerSecond => Some(it.delivered_bits_per_second),
+        Metric::TransactionsPerSecond => Some(it.round_trip?.transactions_per_second),
+        Metric::RoundTripP50Ns => Some(it.round_trip?.quantiles.p50_ns? as f64),
+        Metric::RoundTripP99Ns => Some(it.round_trip?.quantiles.p99_ns? as f64),
+        Metric::RoundTripP999Ns => Some(it.round_trip?.quantiles.p999_ns? as f64),
+        Metric::LossRatio => trial.loss_ratio(),
+        Metric::JitterSeconds => it.jitter_seconds,
+        Metric::CpuBusy => Some(cpu(it)?.busy()),
+        Metric::CpuNsPerPacket => cpu(it)?.busy_ns_per_packet,
+        Metric::CpuNsPerByte => cpu(it)?.busy_ns_per_byte,
+        Metric::ContextSwitchesPerSecond => Some(it.context_switches_per_second),
+    }
+}
 
 /// The run in which CPU time was accounted for is judged by itself.
-fn cpu(figures: &TrialFigures) -> Option<&TrialCpu> {
+pub(crate) fn cpu(figures: &TrialFigures) -> Option<&TrialCpu> {
     let cpu = figures.cpu.as_ref()?;
     (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)
 }

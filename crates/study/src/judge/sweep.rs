@@ -10,6 +10,7 @@ use nicpoll_stats::Summary;
 
 use crate::design::sweep::HELD_SHARE;
 use crate::design::{Design, NamedWorkload};
+use crate::judge::comparisons::cpu;
 
 /// Limit of the fixed load, as a share of the lowest rate that any setting sustains.
 const FIXED_SHARE: f64 = 0.5;
@@ -112,11 +113,7 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
             .iter()
             .filter_map(|it| rates_of(unit, it.sender, it.receiver, it.round_trip))
     };
-    let cpu = results.iter().filter_map(|figures| {
-        let cpu = figures.cpu.as_ref()?;
-        cpu.busy_ns_per_packet
-            .filter(|_| cpu.validity.is_kept() && cpu.validity.failure.is_none())
-    });
+    let busy_ns = results.iter().filter_map(|it| cpu(it)?.busy_ns_per_packet);
     let delay = |share: f64| {
         let delays = results.iter().filter_map(|it| it.one_way_delays.as_ref());
         let quantiles = delays.filter_map(|delays| delays.quantile_ns(share));
@@ -134,7 +131,7 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
         offered_per_second: median(rates().map(|rates| rates.offered)),
         delivered_per_second: median(rates().map(|rates| rates.delivered)),
         delivered_ratio: median(ratios.chain(std::iter::repeat_n(0.0, failed))),
-        busy_ns_per_packet: median(cpu),
+        busy_ns_per_packet: median(busy_ns),
         one_way_p50_ns: delay(0.5),
         one_way_p99_ns: delay(0.99),
         spinner_ratio: median(spinner),

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use nicpoll_lab::{Changes, CoreTime, Edge, Lab, Polls, watched};
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
-    Calibration, CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence,
-    SpinnerShare, Trial, TrialCpu, TrialFigures, TrialSeries, Validity, Warmup, WorkUnit,
+    CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence, Trial, TrialCpu,
+    TrialFigures, Validity, Warmup, WorkUnit,
 };
 use nicpoll_observe::{
     Account, CountedDatagrams, CpuDelta, HostSnapshot, Hosts, packet_ledger, tcp_ledger,
@@ -82,10 +82,8 @@ pub struct Window {
     pub changes: Changes,
 }
 
-/// Everything that was measured of one trial.
+/// What a trial is judged by.
 pub struct Measured<'a> {
-    /// Its place in the study.
-    pub place: TrialPlace,
     /// The traffic.
     pub workload: &'a NamedWorkload,
     /// The setting.
@@ -96,28 +94,18 @@ pub struct Measured<'a> {
     pub netns_inode: u64,
     /// NAPI instances that the receiver had as the setting was applied.
     pub napis: Vec<u32>,
-    /// The warm-up.
-    pub warmup: Warmup,
-    /// Attempts to prove the setting before the traffic counted.
-    pub proof_attempts: u32,
-    /// How the timer was tuned.
-    pub calibration: Option<Calibration>,
     /// The run that counts.
     pub window: Window,
     /// Where CPU time went in a run of its own; `None` when that cannot be accounted for exactly.
     pub cpu_window: Option<CpuWindow>,
-    /// What a program next to the receiver got in a run of its own; `None` without one.
-    pub spinner: Option<SpinnerShare>,
-    /// What passed meanwhile, step by step.
-    pub series: Option<TrialSeries>,
 }
 
-/// Makes the trial.
-pub fn judge(measured: Measured<'_>) -> Trial {
-    let Measured { lab, window, .. } = &measured;
+/// Judges what was measured of `trial`. What the caller knows of its figures is in them already.
+pub fn judge(mut trial: Trial, known: TrialFigures, measured: &Measured<'_>) -> Trial {
+    let Measured { lab, window, .. } = measured;
     let workload = measured.workload.request.workload();
     let unit = workload.unit();
-    let ledger = ledger(&measured);
+    let ledger = ledger(measured);
     let Window { books, edges, .. } = window;
     let [opened, closed] = edges;
     let seconds = (closed.polls.at_ns - opened.polls.at_ns) as f64 / 1e9;
@@ -126,14 +114,14 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         Some(window) => exact(window, unit, &sampled),
         None => tick_sampled(&sampled, seconds, unit, books),
     };
-    let polls = poll_evidence(&measured, seconds);
+    let polls = poll_evidence(measured, seconds);
     let rate = |count: u64| count as f64 / seconds;
     let rhythm = (rate(polls.polls), rate(polls.rounds));
     let evidence = measured.setting.evidence;
-    let validity = validity(evidence, &measured.napis, window, Some(&ledger));
-    let findings = findings(&measured, &sampled, rhythm);
-    let poll_cpus = cpus_with_polls(&polls.polls_by_cpu);
-    let figures = TrialFigures {
+    trial.validity = validity(evidence, &measured.napis, window, Some(&ledger));
+    trial.findings = findings(measured, &sampled, rhythm);
+    trial.placement.poll_cpus = cpus_with_polls(&polls.polls_by_cpu);
+    trial.figures = Some(Box::new(TrialFigures {
         offered_packets: books.packets.map(|(offered, _)| offered),
         delivered_packets: books.packets.map(|(_, delivered)| delivered),
         delivered_bits_per_second: books.receiver.bits_per_second,
@@ -157,26 +145,15 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         rounds_per_second: Some(rhythm.1),
         packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
         polls: Some(polls),
-        calibration: measured.calibration.clone(),
         cpu: Some(cpu),
         cpu_tick_sampled: sampled.states,
-        spinner: measured.spinner,
         context_switches_per_second: rate(sampled.context_switches),
         interrupts_per_second: sampled.interrupts.map(rate),
-        series: measured.series.clone(),
         socket_buffers: books.socket_buffers,
         ledger,
-    };
-    let mut trial = measured.place.clone().trial(lab);
-    trial.placement.poll_cpus = poll_cpus;
-    Trial {
-        validity,
-        proof_attempts: measured.proof_attempts,
-        findings,
-        warmup: measured.warmup,
-        figures: Some(Box::new(figures)),
-        ..trial
-    }
+        ..known
+    }));
+    trial
 }
 
 fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> Findings {

@@ -406,11 +406,7 @@ impl Values {
 /// out, as in the study's own comparisons.
 fn values_of_study(trials: &[&Trial], unit: WorkUnit) -> Values {
     let metric = metrics(unit)[0];
-    // A trial without a result delivered nothing.
-    let rate = |trial: &&Trial| match trial.result() {
-        Some(figures) => figures.delivered_packets_per_second,
-        None => trial.validity.is_kept().then_some(0.0),
-    };
+    let rate = |it: &&Trial| it.result()?.delivered_packets_per_second;
     Values {
         quantity: metric.name().to_owned(),
         read_as: String::from("study"),

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, Running};
-use nicpoll_model::{Calibration, Plan, SettingChanges, SpinnerShare, Trial, Validity, Warmup};
+use nicpoll_model::{
+    Calibration, Plan, SettingChanges, SpinnerShare, Trial, TrialFigures, Validity, Warmup,
+};
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::Seen;
@@ -218,21 +220,27 @@ impl<'a> Trials<'a> {
             false => self.cpu_window(subject)?,
         };
         let spinner = self.spinner_run(subject)?;
-        Ok(judge(Measured {
-            place,
+        let known = TrialFigures {
+            calibration: warmed.calibration,
+            spinner,
+            series,
+            ..TrialFigures::default()
+        };
+        let trial = Trial {
+            warmup: warmed.warmup,
+            proof_attempts,
+            ..place.trial(self.lab)
+        };
+        let measured = Measured {
             workload: subject.workload,
             setting: subject.setting,
             lab: self.lab,
             netns_inode: self.netns_inode,
             napis,
-            warmup: warmed.warmup,
-            proof_attempts,
-            calibration: warmed.calibration,
             window,
             cpu_window,
-            spinner,
-            series,
-        }))
+        };
+        Ok(judge(trial, known, &measured))
     }
 
     /// Warms up until the setting is proven to be in force, or attempts run out. The measurement itself is never

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    BackgroundTraffic, Cpus, EngineRequest, Refused, Topology, TopologyKind, WorkloadRequest,
-    XdpProgram,
+    BackgroundTraffic, Cpus, EngineEntry, EngineRequest, Refused, Topology, TopologyKind,
+    WorkloadRequest, XdpProgram,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
@@ -144,7 +144,7 @@ pub(crate) struct Parts {
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
     pub xdp: Option<Spanned<XdpEntry>>,
-    pub engine: Option<Spanned<EngineRequest>>,
+    pub engine: Option<Spanned<EngineEntry>>,
 }
 
 /// The XDP programs of an entry, by host.
@@ -172,7 +172,7 @@ pub(crate) struct SettingEntry {
     pub xdp: Option<Spanned<XdpEntry>>,
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
-    pub engine: Option<Spanned<EngineRequest>>,
+    pub engine: Option<Spanned<EngineEntry>>,
 }
 
 /// One thing that differs between settings.
@@ -315,16 +315,21 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Refuses what no engine does.
-    pub(crate) fn engine_possible(&self, engine: &Spanned<EngineRequest>) -> Result<(), FileError> {
+    /// What an entry asks of the engine. Refuses what no engine does.
+    pub(crate) fn engine_possible(
+        &self,
+        engine: Spanned<EngineEntry>,
+    ) -> Result<EngineRequest, FileError> {
+        let span = engine.span();
         if self.is_routed() {
             let message = "the engine receives datagrams at the receiver, and here the router's receiving is what is studied; \
                  leave out topology.kind = \"router\"";
-            return Err(self.error(engine.span(), message));
+            return Err(self.error(span, message));
         }
-        let settings = engine.get_ref().settings();
-        let refused = |error: Refused| self.error(engine.span(), error.to_string());
-        settings.map(drop).map_err(refused)
+        let request = EngineRequest::from(engine.into_inner());
+        let refused = |error: Refused| self.error(span, error.to_string());
+        request.settings().map_err(refused)?;
+        Ok(request)
     }
 
     /// Refuses traffic that needs sockets at the receiver under a setting that has none.

@@ -147,8 +147,7 @@ impl Reader<'_> {
             piece.xdp = self.xdp(xdp)?;
         }
         if let Some(engine) = parts.engine {
-            self.engine_possible(&engine)?;
-            piece.engine = Some(engine.into_inner());
+            piece.engine = Some(self.engine_possible(engine)?);
         }
         Ok(piece)
     }
