@@ -1,10 +1,9 @@
 //! `nicpoll show`: what interfaces can do and what they do, read at one moment and over a short look.
 //!
 //! [`show`] makes the document. [`Look`] reads the interfaces, watches their polls for a time and says the rest;
-//! [`PollWitness`] uses it to prove settings. `variables` reads FreeBSD's `kern.polling` off the result.
+//! [`watch_polls`] uses it to prove settings. `variables` reads FreeBSD's `kern.polling` off the result.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::io;
 use std::thread;
@@ -19,8 +18,8 @@ use nicpoll_observe::{
     thread as observed_thread,
 };
 use nicpoll_switch::{
-    Abilities, Control, GRO_FEATURE, Journal, LinkInfo, Machine, Napi, Queue, SwitchError, Target,
-    VETH_RING_SLOTS, Witness, drift_of, is_stacked, lowest, pending_of, supported,
+    Abilities, Control, GRO_FEATURE, Journal, LinkInfo, Machine, Napi, Queue, Sightings,
+    SwitchError, Target, VETH_RING_SLOTS, drift_of, is_stacked, lowest, pending_of, supported,
 };
 use nicpoll_sys::ethtool;
 
@@ -73,34 +72,31 @@ pub fn show(
     })
 }
 
-/// Watches the polls of interfaces by BPF, to prove that a setting is in force.
-#[derive(Clone, Copy, Debug)]
-pub struct PollWitness;
-
-impl Witness for PollWitness {
-    fn watch(
-        &self,
-        interfaces: &[String],
-        time: Duration,
-    ) -> Result<Vec<(SwitchProof, u64)>, Box<dyn Error + Send + Sync>> {
+/// Watches the polls of interfaces of the calling thread's network namespace by BPF, to prove that a setting is in force.
+///
+/// # Errors
+/// Why nothing can be seen.
+pub fn watch_polls(interfaces: &[String], time: Duration) -> Result<Sightings, String> {
+    let watch = || {
         // Storms prove nothing about a setting.
         let mut look = Look::new(interfaces, 0)?;
-        let seconds = look.watch(time)?;
-        let (interfaces, unseen) = look.finish();
-        let seen = interfaces.into_iter().map(|interface| {
-            let rounds = rounds_of(&interface);
-            let proof = SwitchProof {
-                interface: interface.name,
-                look_seconds: seconds,
-                setting: interface.setting,
-                evidence: interface.evidence,
-                is_proven: None,
-                unseen: unseen.clone(),
-            };
-            (proof, rounds)
-        });
-        Ok(seen.collect())
-    }
+        Ok((look.watch(time)?, look.finish()))
+    };
+    let (seconds, (interfaces, unseen)) =
+        watch().map_err(|error: InspectError| error.to_string())?;
+    let seen = interfaces.into_iter().map(|interface| {
+        let rounds = rounds_of(&interface);
+        let proof = SwitchProof {
+            interface: interface.name,
+            look_seconds: seconds,
+            setting: interface.setting,
+            evidence: interface.evidence,
+            is_proven: None,
+            unseen: unseen.clone(),
+        };
+        (proof, rounds)
+    });
+    Ok(seen.collect())
 }
 
 /// Rounds of all instances, or polls where no round ended.

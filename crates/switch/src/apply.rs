@@ -12,5 +12,5 @@ mod warnings;
 
 pub use alternate::{Alternation, Arm, Turns};
 pub use change::{Switch, require_privileges};
-pub use proof::{Witness, prove, watch_time};
+pub use proof::{Sightings, prove, watch_time};
 pub use resolve::{Resolved, client_address, is_all, namespace_named};

@@ -17,6 +17,6 @@ pub use change::{
 };
 pub use host::{FreebsdHost, HZ_ADVISED, Survey};
 pub use output::{Polling, parse_hz, parse_interface, parse_polling, parse_uname};
-pub use rc_conf::{LineChange, no_persist, persist, with_polling, would_no_persist, would_persist};
-pub use record::HostRecord;
+pub use rc_conf::{diff, no_persist, persist, with_polling, would_no_persist, would_persist};
+pub use record::{Changed, HostRecord};
 pub use target::FreebsdTarget;

@@ -21,7 +21,7 @@ mod request;
 mod transaction;
 
 pub use apply::{
-    Alternation, Arm, Resolved, Switch, Turns, Witness, client_address, is_all, namespace_named,
+    Alternation, Arm, Resolved, Sightings, Switch, Turns, client_address, is_all, namespace_named,
     prove, require_privileges, watch_time,
 };
 pub use error::SwitchError;

@@ -17,25 +17,6 @@ use crate::plan::Write;
 
 pub(crate) mod undo;
 
-/// The owner of changes, and how long they last.
-#[derive(Clone, Copy, Debug)]
-pub struct Terms {
-    /// The process whose end undoes unconfirmed changes.
-    pub owner: Owner,
-    /// When they are undone unless confirmed, in ns of CLOCK_BOOTTIME.
-    pub until_boottime_ns: Option<u64>,
-}
-
-impl Terms {
-    /// Until the owner ends.
-    pub fn held_by(owner: Owner) -> Self {
-        Terms {
-            owner,
-            until_boottime_ns: None,
-        }
-    }
-}
-
 /// The locked interfaces of a command, and the changes made on them. Nobody else can change the interfaces meanwhile.
 ///
 /// Dropping it does *not* put anything back, since that needs the [`crate::Switch`]: `restore` does. If it is
@@ -55,7 +36,8 @@ impl Held {
     /// When somebody else has one of them, or an earlier change of one waits to be confirmed.
     pub fn begin(
         journal: &Journal,
-        terms: Terms,
+        owner: Owner,
+        until_boottime_ns: Option<u64>,
         targets: &[Target],
         companions: &[(Target, Target)],
     ) -> Result<Self, SwitchError> {
@@ -68,10 +50,18 @@ impl Held {
         }
         // The same order everywhere: of two commands, one gets all.
         wanted.sort_by_key(|(target, _)| Journal::file_name(target));
+        let group = wanted.iter().map(|(target, _)| Journal::file_name(target));
+        let attempt = Attempt {
+            owner,
+            transaction: transaction_id(owner),
+            group: group.collect(),
+            until_boottime_ns,
+            changes: Vec::new(),
+        };
         let mut transaction = Held {
             entries: Vec::new(),
         };
-        match transaction.take(journal, terms, &wanted) {
+        match transaction.take(journal, &attempt, &wanted) {
             Ok(()) => Ok(transaction),
             Err(error) => {
                 transaction.entries.into_iter().try_for_each(end_attempt)?;
@@ -83,20 +73,9 @@ impl Held {
     fn take(
         &mut self,
         journal: &Journal,
-        terms: Terms,
+        attempt: &Attempt,
         wanted: &[(&Target, Option<&Target>)],
     ) -> Result<(), SwitchError> {
-        let group: Vec<String> = wanted
-            .iter()
-            .map(|(target, _)| Journal::file_name(target))
-            .collect();
-        let attempt = Attempt {
-            owner: terms.owner,
-            transaction: transaction_id(terms.owner),
-            group,
-            until_boottime_ns: terms.until_boottime_ns,
-            changes: Vec::new(),
-        };
         for (target, companion_of) in wanted {
             let companion_of = companion_of.map(Journal::file_name);
             let begin = |record: &mut Record| {
@@ -108,7 +87,7 @@ impl Held {
             // A new record names its owner from the first moment: a guard looks for its own.
             let mut entry = journal.take(target, begin)?;
             let taken = match &entry.record().attempt {
-                Some(own) if *own == attempt => Ok(()),
+                Some(own) if own == attempt => Ok(()),
                 Some(_) => return Err(unconfirmed(target)),
                 None => entry.update(begin),
             };
@@ -303,12 +282,9 @@ fn not_found(entry: &Entry) -> SwitchError {
 
 impl From<&Write> for SwitchWrite {
     fn from(write: &Write) -> Self {
-        let Change {
-            knob,
-            before,
-            written,
-        } = &write.change;
-        document(&write.target, knob, [before, written], write.is_implied)
+        let (target, change) = (&write.target, &write.change);
+        let values = [&change.before, &change.written];
+        document(target, &change.knob, values, write.is_implied)
     }
 }
 
@@ -348,8 +324,7 @@ pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
                      before,
                      written,
                  }: &Change| {
-        let is_implied = knob.of_device().is_some();
-        document(target, knob, [before, written], is_implied)
+        document(target, knob, [before, written], knob.of_device().is_some())
     };
     changed.map(write).collect()
 }
@@ -357,12 +332,8 @@ pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
 /// The writes that would put changes back.
 pub fn writes_back(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
     let changed = changes.iter().filter(|change| change.is_any());
-    let write = |Change {
-                     knob,
-                     before,
-                     written,
-                 }: &Change| { document(target, knob, [written, before], false) };
-    changed.map(write).collect()
+    let back = |one: &Change| document(target, &one.knob, [&one.written, &one.before], false);
+    changed.map(back).collect()
 }
 
 /// An idle NAPI goes on counting down the old number, so a smaller one has to start from rest.

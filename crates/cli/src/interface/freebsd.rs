@@ -4,7 +4,7 @@ use nicpoll_core::Knob;
 use nicpoll_switch::Journal;
 use nicpoll_switch::freebsd::{
     self as freebsd, FreebsdChange, FreebsdHost, FreebsdRestored, FreebsdTarget, FreebsdWrite,
-    HZ_ADVISED, LineChange, Survey,
+    HZ_ADVISED, Survey,
 };
 use nicpoll_sys::tell;
 
@@ -28,7 +28,9 @@ pub fn switch(
         true => freebsd::would_persist(&host, target)?,
         false => None,
     };
-    let shown = line.as_ref().map_or_else(String::new, LineChange::diff);
+    let shown = line
+        .as_ref()
+        .map_or_else(String::new, |line| freebsd::diff(target, line));
     if dry_run {
         print(&format!("{}{shown}", commands(target, &writes)))?;
         return Ok(0);
@@ -109,7 +111,7 @@ pub fn no_persist(journal: &Journal, target: &FreebsdTarget, dry_run: bool) -> R
         tell!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
         return Ok(0);
     };
-    print(&line.diff())?;
+    print(&freebsd::diff(target, &line))?;
     if !dry_run {
         let host = FreebsdHost::reach(target)?;
         freebsd::no_persist(journal, &host, target, &line)?;

@@ -5,20 +5,19 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_inspect::PollWitness;
+use nicpoll_inspect::watch_polls;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
 use nicpoll_switch::{
-    Deferral, Guard, Journal, Name, Needs, Order, Part, Preview, Recovered, Resolved, Switch,
-    Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi, preview,
-    prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
+    Deferral, Guard, Journal, Name, Needs, Order, Owner, Part, Preview, Recovered, Resolved,
+    Switch, Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi,
+    preview, prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
 };
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
@@ -210,10 +209,7 @@ impl Setting<'_> {
             );
         }
         self.put_files(&files)?;
-        let writes = match trial {
-            None => self.switch.set(&orders, needs).map_err(Failure::from),
-            Some(time) => change_for(&mut self.switch, &orders, needs, time),
-        };
+        let writes = change(&mut self.switch, &orders, needs, trial);
         let done = Preview {
             writes: writes.inspect_err(|_| take_back(&files))?,
             is_open_ended: false,
@@ -247,7 +243,7 @@ impl Setting<'_> {
         }
         let inode = orders.first().map_or(0, |order| order.target.netns_inode);
         let machine = self.switch.machine();
-        let proofs = prove(machine, Arc::new(PollWitness), inode, &names, time);
+        let proofs = prove(machine, watch_polls, inode, &names, time);
         self.report.proved(proofs, self.args.netns.as_deref())
     }
 
@@ -361,17 +357,24 @@ impl Setting<'_> {
     }
 }
 
-/// Makes a change that a guard undoes unless it is confirmed.
-fn change_for(
+/// Makes a change. One with a time is undone then by a guard unless it is confirmed.
+fn change(
     switch: &mut Switch,
     orders: &[Order],
     needs: Needs,
-    time: Duration,
+    trial: Option<Duration>,
 ) -> Result<Vec<nicpoll_switch::Write>, Failure> {
+    let Some(time) = trial else {
+        let owner = Owner::this_process().context("finding this process in /proc")?;
+        let (held, writes) = switch.write(orders, needs, owner, None)?;
+        held.settle()?;
+        return Ok(writes);
+    };
     let until = boottime_ns() + time.as_nanos() as u64;
     let program = guard_of_this_program().context("finding this program")?;
     let guard = Guard::start(program, switch.journal(), Some(until))?;
-    let writes = switch.try_until(orders, needs, guard.owner(), until)?;
+    let (held, writes) = switch.write(orders, needs, guard.owner(), Some(until))?;
+    held.leave();
     guard.leave().context("leaving the change to its guard")?;
     Ok(writes)
 }

@@ -1,49 +1,66 @@
-//! Checks of one group, by their status.
+//! The outcome of a check.
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
 
-/// Makes checks of a group, about no interface.
-#[derive(Clone, Copy)]
-pub struct Checks(pub CheckGroup);
+/// The finding of a check, and what to do about it.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: CheckStatus,
+    pub finding: String,
+    pub remedy: Option<String>,
+}
 
-impl Checks {
-    pub fn of(self, name: &str, status: CheckStatus, finding: impl Into<String>) -> Check {
-        Check {
-            group: self.0,
-            name: String::from(name),
-            interface: None,
-            status,
-            finding: finding.into(),
-            remedy: None,
+impl Outcome {
+    /// The same with a remedy.
+    pub fn with(self, remedy: impl Into<String>) -> Self {
+        Outcome {
+            remedy: Some(remedy.into()),
+            ..self
         }
-    }
-
-    pub fn good(self, name: &str, finding: impl Into<String>) -> Check {
-        self.of(name, CheckStatus::Good, finding)
-    }
-
-    pub fn absent(self, name: &str, finding: impl Into<String>) -> Check {
-        self.of(name, CheckStatus::Absent, finding)
-    }
-
-    pub fn unknown(self, name: &str, finding: impl Into<String>) -> Check {
-        self.of(name, CheckStatus::Unknown, finding)
-    }
-
-    pub fn missing(
-        self,
-        name: &str,
-        finding: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Check {
-        with_remedy(self.of(name, CheckStatus::Missing, finding), remedy)
     }
 }
 
-/// The same check with a remedy.
-pub fn with_remedy(check: Check, remedy: impl Into<String>) -> Check {
-    Check {
-        remedy: Some(remedy.into()),
-        ..check
+fn outcome(status: CheckStatus, finding: impl Into<String>) -> Outcome {
+    Outcome {
+        status,
+        finding: finding.into(),
+        remedy: None,
     }
+}
+
+pub fn good(finding: impl Into<String>) -> Outcome {
+    outcome(CheckStatus::Good, finding)
+}
+
+pub fn absent(finding: impl Into<String>) -> Outcome {
+    outcome(CheckStatus::Absent, finding)
+}
+
+pub fn unknown(finding: impl Into<String>) -> Outcome {
+    outcome(CheckStatus::Unknown, finding)
+}
+
+pub fn missing(finding: impl Into<String>, remedy: impl Into<String>) -> Outcome {
+    outcome(CheckStatus::Missing, finding).with(remedy)
+}
+
+pub fn disturbs(finding: impl Into<String>, remedy: impl Into<String>) -> Outcome {
+    outcome(CheckStatus::Confounds, finding).with(remedy)
+}
+
+/// The checks of a group, by name.
+pub fn group(
+    group: CheckGroup,
+    interface: Option<&str>,
+    outcomes: impl IntoIterator<Item = (&'static str, Outcome)>,
+) -> Vec<Check> {
+    let check = |(name, outcome): (&str, Outcome)| Check {
+        group,
+        name: String::from(name),
+        interface: interface.map(String::from),
+        status: outcome.status,
+        finding: outcome.finding,
+        remedy: outcome.remedy,
+    };
+    outcomes.into_iter().map(check).collect()
 }

@@ -10,10 +10,8 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::ethtool::{self, Driver};
 
-use super::check::{Checks, with_remedy};
+use super::check::{Outcome, absent, good, group, unknown};
 use crate::error::InspectError;
-
-const INTERFACE: Checks = Checks(CheckGroup::Interface);
 
 /// An interface, as far as it can be read.
 pub struct Found {
@@ -87,85 +85,76 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }
 }
 
+/// What is asked of an interface that is up.
+const CHECKS: [(&str, fn(&Found) -> Outcome); 6] = [
+    ("driver", of_driver),
+    ("polling", of_polling),
+    ("NAPI ids", of_napi),
+    ("moderation", of_moderation),
+    ("offloads", of_offloads),
+    ("XDP", of_xdp),
+];
+
 pub fn checks(found: &[Found]) -> Vec<Check> {
     let of = |one: &Found| {
-        let checks = match one.link.is_up {
-            true => vec![
-                of_driver(one),
-                of_polling(one),
-                of_napi(one),
-                of_moderation(one),
-                of_offloads(one),
-                of_xdp(one),
-            ],
-            false => {
-                let finding = "down: what it can do shows when it is up";
-                vec![INTERFACE.unknown("link", finding)]
-            }
+        let outcomes = match one.link.is_up {
+            true => CHECKS.map(|(name, look)| (name, look(one))).into(),
+            false => vec![("link", unknown("down: what it can do shows when it is up"))],
         };
-        let name = one.link.interface.name.clone();
-        checks.into_iter().map(move |check| Check {
-            interface: Some(name.clone()),
-            ..check
-        })
+        group(
+            CheckGroup::Interface,
+            Some(&one.link.interface.name),
+            outcomes,
+        )
     };
     found.iter().flat_map(of).collect()
 }
 
-fn of_driver(found: &Found) -> Check {
-    let name = "driver";
+fn of_driver(found: &Found) -> Outcome {
     let Some(driver) = &found.driver else {
-        return INTERFACE.unknown(name, "it does not tell its name");
+        return unknown("it does not tell its name");
     };
     match &driver.bus_address {
-        Some(address) => INTERFACE.good(name, format!("{}, at {address}", driver.name)),
-        None => INTERFACE.good(name, driver.name.clone()),
+        Some(address) => good(format!("{}, at {address}", driver.name)),
+        None => good(driver.name.clone()),
     }
 }
 
-fn of_polling(found: &Found) -> Check {
-    let name = "polling";
+fn of_polling(found: &Found) -> Outcome {
     let command = format!("'nicpoll set {} polling'", found.link.interface.name);
     match &found.polling {
-        Polling::Works => INTERFACE.good(name, format!("{command} can switch it on")),
+        Polling::Works => good(format!("{command} can switch it on")),
         Polling::Refused { reason, remedy } => {
-            let check = INTERFACE.absent(name, format!("{command} refuses: {reason}"));
-            with_remedy(check, remedy.as_str())
+            absent(format!("{command} refuses: {reason}")).with(remedy)
         }
-        Polling::Unknown(why) => INTERFACE.unknown(name, why.as_str()),
+        Polling::Unknown(why) => unknown(why.as_str()),
     }
 }
 
-fn of_napi(found: &Found) -> Check {
-    let name = "NAPI ids";
-    let Interface {
-        name: own, driver, ..
-    } = &found.link.interface;
+fn of_napi(found: &Found) -> Outcome {
+    let Interface { name, driver, .. } = &found.link.interface;
     match found.napis {
-        None => INTERFACE.unknown(name, "this kernel does not list NAPI instances"),
-        Some(0) if driver == "veth" => with_remedy(
-            INTERFACE.absent(name, "none: packets go through a CPU's backlog"),
-            format!("ethtool -K {own} gro on, and tso off at the other end"),
+        None => unknown("this kernel does not list NAPI instances"),
+        Some(0) if driver == "veth" => absent("none: packets go through a CPU's backlog").with(
+            format!("ethtool -K {name} gro on, and tso off at the other end"),
         ),
-        Some(0) => INTERFACE.absent(name, "none: this driver cannot be polled by a timer"),
-        Some(count) => INTERFACE.good(name, format!("{count} to receive")),
+        Some(0) => absent("none: this driver cannot be polled by a timer"),
+        Some(count) => good(format!("{count} to receive")),
     }
 }
 
-fn of_moderation(found: &Found) -> Check {
-    let name = "moderation";
+fn of_moderation(found: &Found) -> Outcome {
     let values = found.moderation.iter().flatten();
     let names: Vec<&str> = values.map(|(row, _)| row.name).collect();
     match names.is_empty() {
-        true => INTERFACE.absent(name, "the driver has no interrupt moderation"),
-        false => INTERFACE.good(name, names.join(", ")),
+        true => absent("the driver has no interrupt moderation"),
+        false => good(names.join(", ")),
     }
 }
 
-fn of_offloads(found: &Found) -> Check {
-    let name = "offloads";
+fn of_offloads(found: &Found) -> Outcome {
     let Some(features) = &found.features else {
-        return INTERFACE.unknown(name, "its features cannot be read");
+        return unknown("its features cannot be read");
     };
     let state = |feature: &str| match features.get(feature) {
         Some(true) => "on",
@@ -178,18 +167,15 @@ fn of_offloads(found: &Found) -> Check {
         state("tx-tcp-segmentation"),
         state("tx-udp-segmentation")
     );
-    INTERFACE.good(name, finding)
+    good(finding)
 }
 
-fn of_xdp(found: &Found) -> Check {
-    let name = "XDP";
+fn of_xdp(found: &Found) -> Outcome {
     match found.xdp.map(|xdp| (xdp.has_zero_copy, xdp.is_native)) {
-        None => INTERFACE.unknown(name, "this kernel does not tell"),
-        Some((true, _)) => INTERFACE.good(name, "in the driver, AF_XDP without copying"),
-        Some((false, true)) => INTERFACE.good(name, "in the driver, AF_XDP by copying"),
-        Some((false, false)) => {
-            INTERFACE.absent(name, "not in the driver: generic XDP only, which is slow")
-        }
+        None => unknown("this kernel does not tell"),
+        Some((true, _)) => good("in the driver, AF_XDP without copying"),
+        Some((false, true)) => good("in the driver, AF_XDP by copying"),
+        Some((false, false)) => absent("not in the driver: generic XDP only, which is slow"),
     }
 }
 

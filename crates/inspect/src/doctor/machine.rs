@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::numbers::{count, duration_text, figure};
-use nicpoll_model::{Check, CheckGroup, CheckStatus, HostFacts};
+use nicpoll_model::{Check, CheckGroup, HostFacts};
 use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
 
-use super::check::{Checks, with_remedy};
+use super::check::{Outcome, disturbs, good, group, unknown};
 use super::interfaces::Found;
 use crate::error::{Doing, InspectError};
 use crate::host_facts::is_read_in_user_mode;
@@ -157,30 +157,12 @@ fn named(wanted: &str) -> Vec<u32> {
     pids
 }
 
-const MEASUREMENT: Checks = Checks(CheckGroup::Measurement);
-
-/// The judgement of one part of the state.
-enum Verdict {
-    Good(String),
-    /// The finding, and what to do.
-    Disturbs(String, String),
-    Unknown(&'static str),
-}
-
-const UNKNOWN: Verdict = Verdict::Unknown("the kernel does not say");
-
-fn good(finding: impl Into<String>) -> Verdict {
-    Verdict::Good(finding.into())
-}
-
-fn disturbs(finding: impl Into<String>, remedy: impl Into<String>) -> Verdict {
-    Verdict::Disturbs(finding.into(), remedy.into())
-}
+const UNKNOWN: &str = "the kernel does not say";
 
 /// Judges the state.
 pub fn checks(machine: &Machine) -> Vec<Check> {
-    type Judge = fn(&Machine) -> Verdict;
-    let all: [(&str, Judge); 13] = [
+    type Judge = fn(&Machine) -> Outcome;
+    let all: [(&'static str, Judge); 13] = [
         ("CPUs", cpus),
         ("SMT", smt),
         ("clock source", clocksource),
@@ -195,18 +177,11 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
         ("steal time", steal),
         ("timer slack", timer_slack),
     ];
-    let check = |(name, judge): (&str, Judge)| match judge(machine) {
-        Verdict::Good(finding) => MEASUREMENT.good(name, finding),
-        Verdict::Unknown(finding) => MEASUREMENT.unknown(name, finding),
-        Verdict::Disturbs(finding, remedy) => with_remedy(
-            MEASUREMENT.of(name, CheckStatus::Confounds, finding),
-            remedy,
-        ),
-    };
-    all.map(check).into()
+    let outcomes = all.map(|(name, judge)| (name, judge(machine)));
+    group(CheckGroup::Measurement, None, outcomes)
 }
 
-fn cpus(machine: &Machine) -> Verdict {
+fn cpus(machine: &Machine) -> Outcome {
     if machine.cpus >= CPUS_MIN {
         return good(format!("{} may be used", machine.cpus));
     }
@@ -219,7 +194,7 @@ fn cpus(machine: &Machine) -> Verdict {
     )
 }
 
-fn smt(machine: &Machine) -> Verdict {
+fn smt(machine: &Machine) -> Outcome {
     match machine.has_smt {
         Some(false) => good("no two CPUs are threads of one core"),
         Some(true) => disturbs(
@@ -227,11 +202,11 @@ fn smt(machine: &Machine) -> Verdict {
             "while measuring: echo off > /sys/devices/system/cpu/smt/control, or use one CPU of each pair in \
              /sys/devices/system/cpu/cpu*/topology/thread_siblings_list",
         ),
-        None => UNKNOWN,
+        None => unknown(UNKNOWN),
     }
 }
 
-fn clocksource(machine: &Machine) -> Verdict {
+fn clocksource(machine: &Machine) -> Outcome {
     match machine.clocksource.as_deref() {
         Some(source) if is_read_in_user_mode(source) => good(source),
         Some(source) => disturbs(
@@ -241,11 +216,11 @@ fn clocksource(machine: &Machine) -> Verdict {
             "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, if \
              available_clocksource has it",
         ),
-        None => UNKNOWN,
+        None => unknown(UNKNOWN),
     }
 }
 
-fn governor(machine: &Machine) -> Verdict {
+fn governor(machine: &Machine) -> Outcome {
     let other = machine.governors.iter().find(|one| *one != "performance");
     match other {
         Some(other) => disturbs(
@@ -259,7 +234,7 @@ fn governor(machine: &Machine) -> Verdict {
     }
 }
 
-fn boost(machine: &Machine) -> Verdict {
+fn boost(machine: &Machine) -> Outcome {
     match machine.boosts {
         Some(true) => disturbs(
             "on: CPUs run faster while they are cool or few are busy",
@@ -271,7 +246,7 @@ fn boost(machine: &Machine) -> Verdict {
     }
 }
 
-fn idle(machine: &Machine) -> Verdict {
+fn idle(machine: &Machine) -> Outcome {
     match &machine.deepest_idle {
         Some((state, latency_us)) if *latency_us > IDLE_LATENCY_MAX_US => disturbs(
             format!("an idle CPU may go to {state}, from which it takes {latency_us} us to wake"),
@@ -284,7 +259,7 @@ fn idle(machine: &Machine) -> Verdict {
     }
 }
 
-fn haltpoll(machine: &Machine) -> Verdict {
+fn haltpoll(machine: &Machine) -> Outcome {
     let is_governor = machine.idle_governor.as_deref() == Some("haltpoll");
     match machine.haltpoll_ns {
         Some(ns @ 1..) if is_governor => disturbs(
@@ -300,7 +275,7 @@ fn haltpoll(machine: &Machine) -> Verdict {
     }
 }
 
-fn irqbalance(machine: &Machine) -> Verdict {
+fn irqbalance(machine: &Machine) -> Outcome {
     match machine.irqbalance.first() {
         None => good("not running"),
         Some(pid) => disturbs(
@@ -311,11 +286,11 @@ fn irqbalance(machine: &Machine) -> Verdict {
     }
 }
 
-fn storms(machine: &Machine) -> Verdict {
+fn storms(machine: &Machine) -> Outcome {
     let threshold = count(STORM_THRESHOLD);
     let Some(storms) = &machine.storms else {
         let finding = "counting them needs root (CAP_BPF, CAP_PERFMON)";
-        return Verdict::Unknown(finding);
+        return unknown(finding);
     };
     if storms.is_empty() {
         let finding = format!("none just now of {threshold} entries back to back (approximated)");
@@ -331,7 +306,7 @@ fn storms(machine: &Machine) -> Verdict {
     )
 }
 
-fn moderation(machine: &Machine) -> Verdict {
+fn moderation(machine: &Machine) -> Outcome {
     let Some(first) = machine.adaptive.first() else {
         return good("off, or no driver has it");
     };
@@ -344,10 +319,10 @@ fn moderation(machine: &Machine) -> Verdict {
     )
 }
 
-fn load(machine: &Machine) -> Verdict {
+fn load(machine: &Machine) -> Outcome {
     let percent = |ratio: f64| figure(100.0 * ratio);
     match machine.busy_ratio {
-        None => UNKNOWN,
+        None => unknown(UNKNOWN),
         Some(busy) if busy > BUSY_MAX => disturbs(
             format!(
                 "the CPUs were {} % busy with other things just now",
@@ -359,9 +334,9 @@ fn load(machine: &Machine) -> Verdict {
     }
 }
 
-fn steal(machine: &Machine) -> Verdict {
+fn steal(machine: &Machine) -> Outcome {
     match machine.steal_ratio {
-        None => UNKNOWN,
+        None => unknown(UNKNOWN),
         Some(steal) if steal > STEAL_MAX => disturbs(
             format!(
                 "the hypervisor took {} % of the CPUs just now",
@@ -373,9 +348,9 @@ fn steal(machine: &Machine) -> Verdict {
     }
 }
 
-fn timer_slack(machine: &Machine) -> Verdict {
+fn timer_slack(machine: &Machine) -> Outcome {
     match machine.timer_slack_ns {
-        None => UNKNOWN,
+        None => unknown(UNKNOWN),
         Some(slack) if slack > TIMER_SLACK_NS => disturbs(
             format!("the kernel may end sleeps {} late", duration_text(slack)),
             "run it from a shell whose slack is not raised (prctl PR_SET_TIMERSLACK, or a service's \

@@ -13,7 +13,7 @@ use crate::knob::{Disturbance, KnobRow};
 use crate::plan::{InterfaceFacts, Needs, Write, features, preconditions, settings};
 use crate::request::Order;
 use crate::transaction::undo::{self, Drift};
-use crate::transaction::{Held, Terms, changes_of};
+use crate::transaction::{Held, changes_of};
 
 /// Which of the two settings is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Switch {
         owner: Owner,
     ) -> Result<Alternation, SwitchError> {
         let once = self.turns(orders, is_disruptive)?.once;
-        let mut held = self.begin(orders, Needs::Fix, Terms::held_by(owner))?;
+        let mut held = self.begin(orders, Needs::Fix, owner, None)?;
         let machine = self.machine();
         match prepare(&mut held, machine, orders, &once) {
             Ok(each) => Ok(Alternation {

@@ -5,11 +5,11 @@
 use nicpoll_sys::privilege;
 
 use crate::error::{Refusal, SwitchError};
-use crate::journal::{Journal, Owner, journal_error};
+use crate::journal::{Journal, Owner};
 use crate::kernel::{Abilities, Interface, Machine, Target};
 use crate::plan::{self, InterfaceFacts, Needs, Write, features, needs_napi, preconditions};
 use crate::request::Order;
-use crate::transaction::{Held, Terms};
+use crate::transaction::Held;
 
 /// Checks that this process may change interfaces.
 pub fn require_privileges() -> Result<(), SwitchError> {
@@ -81,32 +81,6 @@ impl Switch {
         Ok(())
     }
 
-    /// Makes the changes of a command until they are undone. Returns the writes.
-    pub fn set(&mut self, orders: &[Order], needs: Needs) -> Result<Vec<Write>, SwitchError> {
-        let owner = Owner::this_process().map_err(journal_error(self.journal.directory()))?;
-        let (held, writes) = self.write(orders, needs, Terms::held_by(owner))?;
-        held.settle()?;
-        Ok(writes)
-    }
-
-    /// Makes the changes of a command; `owner` undoes them at a time unless they are confirmed before. Returns
-    /// the writes.
-    pub fn try_until(
-        &mut self,
-        orders: &[Order],
-        needs: Needs,
-        owner: Owner,
-        boottime_ns: u64,
-    ) -> Result<Vec<Write>, SwitchError> {
-        let terms = Terms {
-            owner,
-            until_boottime_ns: Some(boottime_ns),
-        };
-        let (held, writes) = self.write(orders, needs, terms)?;
-        held.leave();
-        Ok(writes)
-    }
-
     /// Makes changes that are held: the owner undoes them if this process does not.
     pub fn hold(
         &mut self,
@@ -114,7 +88,7 @@ impl Switch {
         needs: Needs,
         owner: Owner,
     ) -> Result<Held, SwitchError> {
-        let (held, _) = self.write(orders, needs, Terms::held_by(owner))?;
+        let (held, _) = self.write(orders, needs, owner, None)?;
         Ok(held)
     }
 
@@ -123,7 +97,8 @@ impl Switch {
         &mut self,
         orders: &[Order],
         needs: Needs,
-        terms: Terms,
+        owner: Owner,
+        until_boottime_ns: Option<u64>,
     ) -> Result<Held, SwitchError> {
         let facts = gather(&mut self.machine, orders)?;
         let mut targets: Vec<Target> = Vec::new();
@@ -135,16 +110,20 @@ impl Switch {
         let needed = preconditions(&facts, needs)?.into_iter();
         let mut companions: Vec<_> = needed.map(|(of, write)| (write.target, of)).collect();
         companions.dedup();
-        Held::begin(&self.journal, terms, &targets, &companions)
+        let journal = &self.journal;
+        Held::begin(journal, owner, until_boottime_ns, &targets, &companions)
     }
 
-    fn write(
+    /// Makes the changes of a command, and returns the writes. They last until they are undone if they are settled
+    /// ([`Held::settle`]); otherwise `owner` undoes them, at a time if there is one.
+    pub fn write(
         &mut self,
         orders: &[Order],
         needs: Needs,
-        terms: Terms,
+        owner: Owner,
+        until_boottime_ns: Option<u64>,
     ) -> Result<(Held, Vec<Write>), SwitchError> {
-        let mut held = self.begin(orders, needs, terms)?;
+        let mut held = self.begin(orders, needs, owner, until_boottime_ns)?;
         let machine = &mut self.machine;
         match change(&mut held, machine, orders, needs) {
             Ok(writes) => Ok((held, writes)),

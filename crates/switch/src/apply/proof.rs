@@ -3,8 +3,6 @@
 //! Watching changes nothing. A watch that fails does not make the change fail, which is done by then. Without a packet
 //! nothing is proven: a timer that nothing started does not run.
 
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use nicpoll_model::{Discipline, Finding, SwitchProof, Unseen};
@@ -21,19 +19,8 @@ const ROUNDS_ENOUGH: u64 = 10;
 const WATCH_MIN: Duration = Duration::from_millis(250);
 const WATCH_MAX: Duration = Duration::from_secs(2);
 
-/// Watches what begins polls.
-pub trait Witness: Send + Sync {
-    /// Watches interfaces of the calling thread's network namespace. Returns each one's observation, not judged yet, and
-    /// its rounds of polls, or polls where no round ended.
-    ///
-    /// # Errors
-    /// When nothing can be seen at all.
-    fn watch(
-        &self,
-        interfaces: &[String],
-        time: Duration,
-    ) -> Result<Vec<(SwitchProof, u64)>, Box<dyn Error + Send + Sync>>;
-}
+/// Each watched interface's observation, not judged yet, with its rounds of polls, or polls where no round ended.
+pub type Sightings = Vec<(SwitchProof, u64)>;
 
 /// The default length of a watch.
 pub fn watch_time(values: &Values) -> Duration {
@@ -43,19 +30,17 @@ pub fn watch_time(values: &Values) -> Duration {
         .clamp(WATCH_MIN, WATCH_MAX)
 }
 
-/// Has a witness watch interfaces of a namespace that has been entered, and judges its sightings.
+/// Has `watch` look at interfaces inside a namespace that has been entered, and judges what it saw. It fails when
+/// nothing can be seen at all.
 pub fn prove(
     machine: &Machine,
-    witness: Arc<dyn Witness>,
+    watch: impl FnOnce(&[String], Duration) -> Result<Sightings, String> + Send + 'static,
     netns_inode: u64,
     interfaces: &[String],
     time: Duration,
 ) -> Vec<SwitchProof> {
     let names = interfaces.to_vec();
-    let seen = machine.run(netns_inode, move |_| {
-        let seen = witness.watch(&names, time);
-        seen.map_err(|error| error.to_string())
-    });
+    let seen = machine.run(netns_inode, move |_| watch(&names, time));
     let blind = |why: String| {
         let proof = |interface: &String| SwitchProof {
             interface: interface.clone(),

@@ -112,6 +112,11 @@ pub struct FreebsdWrite {
 }
 
 impl FreebsdWrite {
+    fn new(knob: Option<Knob>, from: impl Into<u32>, to: impl Into<u32>) -> Self {
+        let (from, to) = (from.into(), to.into());
+        FreebsdWrite { knob, from, to }
+    }
+
     /// The command that makes it.
     pub fn command(&self, interface: &str) -> String {
         match self.knob {
@@ -122,11 +127,7 @@ impl FreebsdWrite {
     }
 
     fn back(&self) -> FreebsdWrite {
-        FreebsdWrite {
-            knob: self.knob,
-            from: self.to,
-            to: self.from,
-        }
+        FreebsdWrite::new(self.knob, self.to, self.from)
     }
 
     fn name(&self) -> String {
@@ -181,17 +182,14 @@ pub fn plan(
     let mut writes = Vec::new();
     for knob in order() {
         let from = now.iter().find(|(known, _)| *known == knob);
-        writes.extend(from.map(|(_, from)| FreebsdWrite {
-            knob: Some(knob),
-            from: *from,
-            to: rules.read(knob),
-        }));
+        writes.extend(from.map(|(_, from)| FreebsdWrite::new(Some(knob), *from, rules.read(knob))));
     }
-    writes.push(FreebsdWrite {
-        knob: None,
-        from: survey.interface.is_polling.into(),
-        to: (survey.interface.is_polling || asked.polling).into(),
-    });
+    let is_polling = survey.interface.is_polling;
+    writes.push(FreebsdWrite::new(
+        None,
+        is_polling,
+        is_polling || asked.polling,
+    ));
     writes.retain(|write| write.from != write.to);
     Ok(writes)
 }
@@ -416,19 +414,14 @@ fn compare(
     let polling = own.and_then(|own| own.polling.as_ref());
     // From the value written to the one before.
     let mut recorded: Vec<FreebsdWrite> = Vec::new();
-    recorded.extend(polling.map(|one| FreebsdWrite {
-        knob: None,
-        from: one.written.into(),
-        to: one.before.into(),
-    }));
+    recorded.extend(polling.map(|one| FreebsdWrite::new(None, one.written, one.before)));
     let mut others = record.interfaces.iter();
     if !others.any(|(name, one)| one.is_set && name != target.interface()) {
         let known = order().filter_map(|knob| Some((knob, record.knobs.get(knob.name())?)));
-        recorded.extend(known.map(|(knob, one)| FreebsdWrite {
-            knob: Some(knob),
-            from: one.written,
-            to: one.before,
-        }));
+        let back = |(knob, one): (Knob, &Changed<u32>)| {
+            FreebsdWrite::new(Some(knob), one.written, one.before)
+        };
+        recorded.extend(known.map(back));
     }
     for mut write in recorded {
         let written = i64::from(write.from);

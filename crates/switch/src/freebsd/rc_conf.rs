@@ -72,27 +72,10 @@ fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
 /// A checksum first, by which it is seen that nobody wrote to it meanwhile.
 const READ: &str = "/bin/sh -c 'cksum </etc/rc.conf && cat /etc/rc.conf'";
 
-/// A change of one line of /etc/rc.conf.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LineChange {
-    /// The host.
-    pub host: String,
-    /// The line now.
-    pub before: String,
-    /// The new line.
-    pub after: String,
-}
-
-impl LineChange {
-    /// The difference, as `diff -u` would mark it.
-    pub fn diff(&self) -> String {
-        let LineChange {
-            host,
-            before,
-            after,
-        } = self;
-        format!("--- {host}:/etc/rc.conf\n+++ {host}:/etc/rc.conf\n-{before}\n+{after}\n")
-    }
+/// The difference between a line of a host's /etc/rc.conf and the new one, as `diff -u` would mark it.
+pub fn diff(target: &FreebsdTarget, change: &Changed<String>) -> String {
+    let (host, Changed { before, written }) = (target.host(), change);
+    format!("--- {host}:/etc/rc.conf\n+++ {host}:/etc/rc.conf\n-{before}\n+{written}\n")
 }
 
 /// The checksum and the text.
@@ -119,14 +102,10 @@ fn refused(host: &FreebsdHost, reason: ValueError) -> SwitchError {
 pub fn would_persist(
     host: &FreebsdHost,
     target: &FreebsdTarget,
-) -> Result<Option<LineChange>, SwitchError> {
+) -> Result<Option<Changed<String>>, SwitchError> {
     let lines = with_polling(&read(host)?.1, target.interface());
     let lines = lines.map_err(|reason| refused(host, reason))?;
-    Ok(lines.map(|(before, after)| LineChange {
-        host: String::from(target.host()),
-        before,
-        after,
-    }))
+    Ok(lines.map(|(before, written)| Changed { before, written }))
 }
 
 /// Makes a change that was shown.
@@ -134,23 +113,20 @@ pub fn persist(
     journal: &Journal,
     host: &FreebsdHost,
     target: &FreebsdTarget,
-    change: &LineChange,
+    change: &Changed<String>,
 ) -> Result<(), SwitchError> {
     let mut entry = take(journal, target.host())?;
     let earlier = entry.record().clone();
     // The line as it is now counts: one that nicpoll had changed earlier would need no change.
     entry.update(|record| {
-        record.interface(target.interface()).rc_conf = Some(Changed {
-            before: change.before.clone(),
-            written: change.after.clone(),
-        });
+        record.interface(target.interface()).rc_conf = Some(change.clone());
     })?;
     fault_point();
     let Err(error) = write(host, change) else {
         return Ok(());
     };
     // What was sent may have arrived nevertheless.
-    if !is_there(host, &change.after)? {
+    if !is_there(host, &change.written)? {
         leave(entry, |record| *record = earlier)?;
     }
     Err(error)
@@ -160,17 +136,16 @@ pub fn persist(
 pub fn would_no_persist(
     journal: &Journal,
     target: &FreebsdTarget,
-) -> Result<Option<LineChange>, SwitchError> {
+) -> Result<Option<Changed<String>>, SwitchError> {
     let path = journal.directory().join(HostRecord::file_of(target.host()));
     let Some(entry) = journal.lock_as::<HostRecord>(&path)? else {
         return Ok(None);
     };
     let interface = entry.record().interfaces.get(target.interface());
     let line = interface.and_then(|interface| interface.rc_conf.as_ref());
-    Ok(line.map(|line| LineChange {
-        host: String::from(target.host()),
+    Ok(line.map(|line| Changed {
         before: line.written.clone(),
-        after: line.before.clone(),
+        written: line.before.clone(),
     }))
 }
 
@@ -179,10 +154,10 @@ pub fn no_persist(
     journal: &Journal,
     host: &FreebsdHost,
     target: &FreebsdTarget,
-    change: &LineChange,
+    change: &Changed<String>,
 ) -> Result<(), SwitchError> {
     let entry = take(journal, target.host())?;
-    if !is_there(host, &change.after)? {
+    if !is_there(host, &change.written)? {
         fault_point();
         write(host, change)?;
     }
@@ -199,9 +174,9 @@ fn is_there(host: &FreebsdHost, wanted: &str) -> Result<bool, SwitchError> {
     Ok(text.lines().any(|line| line == wanted))
 }
 
-fn write(host: &FreebsdHost, change: &LineChange) -> Result<(), SwitchError> {
+fn write(host: &FreebsdHost, change: &Changed<String>) -> Result<(), SwitchError> {
     let (checksum, text) = read(host)?;
-    let text = replaced(&text, &change.before, &change.after).ok_or_else(|| {
+    let text = replaced(&text, &change.before, &change.written).ok_or_else(|| {
         let line = &change.before;
         let reason = format!(
             "the line '{line}' is not there once, so nothing was changed; say it again, or edit it by hand"

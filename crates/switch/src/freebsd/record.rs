@@ -18,7 +18,7 @@ pub(crate) const EXTENSION: &str = "host";
 /// A value that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Changed<T> {
+pub struct Changed<T> {
     /// The value before.
     pub before: T,
     /// The value written.

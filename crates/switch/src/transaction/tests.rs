@@ -147,11 +147,11 @@ fn journal() -> (tempfile::TempDir, Journal) {
 }
 
 /// Of a process that has ended.
-fn terms() -> Terms {
-    Terms::held_by(Owner {
+fn owner() -> Owner {
+    Owner {
         pid: 4_194_304,
         start_time_ticks: 1,
-    })
+    }
 }
 
 /// What is on disk.
@@ -168,7 +168,7 @@ fn set(
     part: &Part,
 ) -> Result<(), SwitchError> {
     let writes = plan::settings(&kernel.facts(request, part)).unwrap();
-    let mut transaction = Held::begin(journal, terms(), &[target()], &[])?;
+    let mut transaction = Held::begin(journal, owner(), None, &[target()], &[])?;
     transaction.write(kernel, &writes)?;
     transaction.settle()
 }
@@ -329,7 +329,7 @@ proptest! {
         set(&journal, &mut kernel, &standing, &part).unwrap();
         let before = kernel.values.clone();
         let writes = plan::settings(&kernel.facts(&other, &part)).unwrap();
-        let mut transaction = Held::begin(&journal, terms(), &[target()], &[]).unwrap();
+        let mut transaction = Held::begin(&journal, owner(), None, &[target()], &[]).unwrap();
         transaction.record(&writes).unwrap();
         let recorded = bytes_of(&journal);
         for turn in 0..turns {
