@@ -20,5 +20,5 @@ pub mod text;
 pub(crate) mod workload;
 
 pub use numbers::NetrateIds;
-pub use sending::{SendCount, SendProgress, Sent, SocketError, connect_first};
+pub use sending::{SendCount, SendProgress, Sent, connect_first};
 pub use workload::NetrateWorkload;

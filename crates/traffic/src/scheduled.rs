@@ -52,7 +52,7 @@ impl Sender {
         schedule: impl Iterator<Item = Due> + Send + 'static,
         end: &End,
     ) -> Result<Self, WorkloadError> {
-        let (socket, peer) = connect_first(&[end.receiver]).map_err(WorkloadError::failed)?;
+        let (socket, peer) = connect_first(&[end.receiver])?;
         Ok(Sender {
             flags: set_up(&socket, peer, true).map_err(WorkloadError::failed)?,
             buffer: sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?,

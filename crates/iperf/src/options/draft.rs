@@ -98,13 +98,9 @@ impl Draft {
             "1" => options.single_client = true,
             "D" => options.daemon = true,
             "U" => (stream.protocol, options.single_client) = (Protocol::Udp, true),
-            "d" => self.flow(Directions::Dual {
+            "d" | "r" => self.flow(Directions::Dual {
                 port: 0,
-                is_at_once: true,
-            }),
-            "r" => self.flow(Directions::Dual {
-                port: 0,
-                is_at_once: false,
+                is_at_once: key == "d",
             }),
             "R" => self.flow(Directions::Reverse),
             "full-duplex" => self.flow(Directions::FullDuplex),

@@ -380,7 +380,11 @@ impl Receiver<'_> {
             let closing_for = session.closing_for(now)?;
             Some((closing_for, session.silence_after_fin()))
         });
-        let is_over = self.is_over(now) && silence >= SILENCE_AT_END;
+        let session = self.session.as_ref();
+        let elapsed = session.map(|session| session.elapsed_at(now));
+        let times = elapsed.zip(self.incoming.expected);
+        let is_late = times.is_some_and(|(elapsed, expected)| elapsed >= expected);
+        let is_over = is_late && silence >= SILENCE_AT_END;
         match closing {
             Some(_) if !self.incoming.is_answered => Some(End::Closed),
             Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Closed),
@@ -396,15 +400,6 @@ impl Receiver<'_> {
             Some(ticket) if !ticket.proof().is_given() => idle_timeout.min(STRANGER_TIMEOUT),
             _ => idle_timeout,
         }
-    }
-
-    /// Whether the stream should have ended by itself.
-    fn is_over(&self, now: Instant) -> bool {
-        let session = self.session.as_ref();
-        session.is_some_and(|session| {
-            let expected = self.incoming.expected;
-            expected.is_some_and(|expected| session.elapsed_at(now) >= expected)
-        })
     }
 }
 

@@ -54,6 +54,9 @@ const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
 /// The same for clients that repeat it every 250 ms, as 2.0.x, whose servers wait so long.
 const SILENCE_AFTER_OLD_FIN: Duration = Duration::from_secs(1);
 
+/// What is sent back to a FIN.
+type Answer = [u8; ServerReport::BYTES];
+
 #[derive(Debug)]
 pub struct Session {
     pub peer: SocketAddr,
@@ -116,40 +119,24 @@ impl Session {
         self.has_shared_clock = has_shared_clock;
     }
 
-    /// Reads a header as the client means it; `None` when the datagram cannot be its.
-    pub fn read(&self, raw: &RawDatagram) -> Option<DatagramHeader> {
+    /// Takes a datagram, read as the client means it; its header, and the answer that is due if it is a FIN. `None`
+    /// when it cannot be the client's.
+    pub fn take(&mut self, head: &Head, now: Instant) -> Option<(DatagramHeader, Option<Answer>)> {
         let highest_id = (self.sequence.highest() + self.first_id).saturating_sub(1);
-        self.dialect.header(raw, highest_id)
-    }
-
-    /// Takes a datagram; its header, and the answer that is due if it is a FIN. `None` when it cannot be the
-    /// client's.
-    pub fn take(
-        &mut self,
-        head: &Head,
-        now: Instant,
-    ) -> Option<(DatagramHeader, Option<[u8; ServerReport::BYTES]>)> {
-        let header = self.read(&head.raw)?;
-        let (length, arrival_ns) = (head.payload_bytes, head.arrival_ns);
+        let header = self.dialect.header(&head.raw, highest_id)?;
         let answer = if header.id >= 0 {
-            self.data(&header, length, arrival_ns, now);
+            self.data(&header, head, now);
             None
         } else {
-            self.fin(&head.raw, &header, length, arrival_ns, now)
+            self.fin(&header, head, now)
         };
         Some((header, answer))
     }
 
     /// Takes a datagram of data.
-    pub fn data(
-        &mut self,
-        header: &DatagramHeader,
-        payload_bytes: usize,
-        arrival_ns: Option<i64>,
-        now: Instant,
-    ) {
+    fn data(&mut self, header: &DatagramHeader, head: &Head, now: Instant) {
         self.datagrams += 1;
-        self.bytes += payload_bytes as u64;
+        self.bytes += head.payload_bytes as u64;
         self.last_data = now;
         // Counted from 1, whatever the client calls its first. An id before that is none of the test.
         let number = (header.id.unsigned_abs() + 1).saturating_sub(self.first_id);
@@ -160,7 +147,7 @@ impl Session {
             let sent_ns = u64::try_from(header.sent_ns()).unwrap_or(0);
             delays.record(Duration::from_nanos(sent_ns), now);
         }
-        if let Some(arrival_ns) = arrival_ns {
+        if let Some(arrival_ns) = head.arrival_ns {
             self.jitter.record(header.sent_ns(), arrival_ns);
             if let Some(times) = &mut self.times {
                 times.record(header.sent_ns(), arrival_ns);
@@ -169,19 +156,12 @@ impl Session {
     }
 
     /// Takes a FIN; returns the answer that is due, or `None` when enough were given.
-    pub fn fin(
-        &mut self,
-        raw: &RawDatagram,
-        header: &DatagramHeader,
-        payload_bytes: usize,
-        arrival_ns: Option<i64>,
-        now: Instant,
-    ) -> Option<[u8; ServerReport::BYTES]> {
+    fn fin(&mut self, header: &DatagramHeader, head: &Head, now: Instant) -> Option<Answer> {
         self.fins_received += 1;
-        self.fin_bytes += payload_bytes as u64;
+        self.fin_bytes += head.payload_bytes as u64;
         if self.closing.is_none() {
             // All data has smaller ids.
-            let fin_id = self.first_fin_id(header, arrival_ns);
+            let fin_id = self.first_fin_id(header, head.arrival_ns);
             self.sequence
                 .expect_up_to(fin_id.saturating_sub(self.first_id));
             self.closing = Some((self.report(now), now));
@@ -192,7 +172,7 @@ impl Session {
             return None;
         }
         let (report, _) = self.closing.as_ref()?;
-        Some(report.answer(self.dialect, raw))
+        Some(report.answer(self.dialect, &head.raw))
     }
 
     /// The magnitude of the id that the client's first FIN had. Where each repetition has another id,

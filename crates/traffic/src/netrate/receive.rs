@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, bind, sockopt};
 
 use crate::netrate::numbers::Numbers;
-use crate::netrate::sending::SocketError;
+use crate::netrate::sending;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets;
-use crate::workload::merged;
+use crate::workload::{Because, merged};
 
 /// What the original asks for with SO_RCVBUF.
 pub const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
@@ -31,7 +31,7 @@ const DRAIN_TIME: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Why the last one could not be had, when neither could.
-pub fn listen(port: u16) -> Result<Vec<UdpSocket>, SocketError> {
+pub fn listen(port: u16) -> Result<Vec<UdpSocket>, Because> {
     let addresses = [
         SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
         SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
@@ -46,8 +46,8 @@ pub fn listen(port: u16) -> Result<Vec<UdpSocket>, SocketError> {
 ///
 /// # Errors
 /// Which step the kernel refused.
-pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, SocketError> {
-    let at = SocketError::at::<Errno>;
+pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, Because> {
+    let at = sending::at::<Errno>;
     let socket = sockets::open(address, SocketType::DGRAM, SocketFlags::CLOEXEC);
     let socket = socket.map_err(at("socket"))?;
     // As on FreeBSD, where an IPv6 socket takes IPv6 only, so that both can be bound.

@@ -14,8 +14,9 @@ use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
 use crate::netrate::options::NetrateOptions;
-use crate::netrate::sending::{self, SendCount, SendProgress, Sent, SocketError, number};
+use crate::netrate::sending::{self, SendCount, SendProgress, Sent, number};
 use crate::signals::Signals;
+use crate::workload::Because;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// The original looks at the clock no more often than this, unless a datagram takes longer...
@@ -83,7 +84,7 @@ impl PacedSender {
     ///
     /// # Errors
     /// With the original's word for what failed.
-    pub fn new(peer: SocketAddr, options: &NetrateOptions) -> Result<Self, SocketError> {
+    pub fn new(peer: SocketAddr, options: &NetrateOptions) -> Result<Self, Because> {
         let mut socket = sending::open(peer)?;
         if peer.port() == options.port_max {
             let step = match peer {
@@ -92,8 +93,8 @@ impl PacedSender {
             };
             socket = sending::connect(socket, peer, step)?;
         }
-        let flags = sending::set_up(&socket, peer, options.is_blocking)
-            .map_err(SocketError::at("socket"))?;
+        let flags =
+            sending::set_up(&socket, peer, options.is_blocking).map_err(sending::at("socket"))?;
         Ok(PacedSender {
             socket,
             flags,

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use nicpoll_sys::socket;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
-use thiserror::Error;
 
 use crate::sockets::{RefusedSends, SEND_TIMEOUT};
 use crate::timing::Shortfall;
+use crate::workload::Because;
 
 /// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
 pub(crate) const BATCH_DATAGRAMS_MAX: usize = 64;
@@ -209,23 +209,11 @@ pub(super) fn plain(text: &str) -> String {
     String::from(text.split(" (os error").next().unwrap_or(text))
 }
 
-/// Why there is no socket.
-#[derive(Debug, Error)]
-#[error("{step}")]
-pub struct SocketError {
-    /// What failed, as the originals name it: `socket`, `connect`, `SO_RCVBUF` or `bind`.
-    pub(super) step: &'static str,
-    /// What the kernel said.
-    pub(super) source: io::Error,
-}
-
-impl SocketError {
-    /// Makes one of any error at a step.
-    pub(super) fn at<E: Into<io::Error>>(step: &'static str) -> impl Fn(E) -> Self {
-        move |error| SocketError {
-            step,
-            source: error.into(),
-        }
+/// An error of a step, which has the originals' name: `socket`, `connect`, `SO_RCVBUF` or `bind`.
+pub(super) fn at<E: Into<io::Error>>(step: &str) -> impl Fn(E) -> Because {
+    move |error| Because {
+        what: String::from(step),
+        source: error.into(),
     }
 }
 
@@ -233,8 +221,8 @@ impl SocketError {
 ///
 /// # Errors
 /// What the last address met with; without any address, that there is none.
-pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), SocketError> {
-    let mut failed = SocketError::at("connect")(io::ErrorKind::AddrNotAvailable);
+pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), Because> {
+    let mut failed = at("connect")(io::ErrorKind::AddrNotAvailable);
     for &peer in addresses {
         match open(peer).and_then(|socket| connect(socket, peer, "connect")) {
             Ok(socket) => return Ok((socket, peer)),
@@ -248,19 +236,19 @@ pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr)
 pub(super) fn connect(
     socket: UdpSocket,
     peer: SocketAddr,
-    step: &'static str,
-) -> Result<UdpSocket, SocketError> {
-    let connected = socket.connect(peer).map_err(SocketError::at(step));
+    step: &str,
+) -> Result<UdpSocket, Because> {
+    let connected = socket.connect(peer).map_err(at(step));
     connected.map(|()| socket)
 }
 
 /// A socket of the peer's family at a port that the kernel chooses.
-pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, SocketError> {
+pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, Because> {
     let bound = match peer {
         SocketAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)),
     };
-    bound.map_err(SocketError::at("socket"))
+    bound.map_err(at("socket"))
 }
 
 /// Sets a socket up to wait for room, or to say at once that there is none.

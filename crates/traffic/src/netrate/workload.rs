@@ -46,7 +46,7 @@ struct Sender {
 
 impl Sender {
     fn new(payload_bytes: u16, end: &End) -> Result<Self, WorkloadError> {
-        let (socket, peer) = connect_first(&[end.receiver]).map_err(WorkloadError::failed)?;
+        let (socket, peer) = connect_first(&[end.receiver])?;
         let buffer = sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?;
         let options = NetrateOptions {
             payload_bytes: payload_bytes.into(),
@@ -102,7 +102,7 @@ impl Receiver {
         address: SocketAddr,
         receive_buffer_bytes: Option<usize>,
     ) -> Result<Self, WorkloadError> {
-        let socket = receive::listen_at(address).map_err(WorkloadError::failed)?;
+        let socket = receive::listen_at(address)?;
         let buffer = sockets::receive_buffer(&socket, receive_buffer_bytes);
         let buffer = buffer.map_err(WorkloadError::failed)?;
         let asked_bytes = buffer.asked_bytes.or(Some(RECEIVE_BUFFER_BYTES as u64));

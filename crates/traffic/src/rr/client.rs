@@ -262,7 +262,7 @@ impl Client<'_> {
         match incoming {
             Ok(Incoming::Response(sequence)) => {
                 self.report.last_response = now;
-                if let Answer::InTime(latency) = self.requests.answered(sequence, now) {
+                if let Some(latency) = self.requests.answered(sequence, now) {
                     self.report.latencies.record(latency);
                     if self.config.interval.is_some() {
                         self.interval.latencies.record(latency);
@@ -602,17 +602,6 @@ fn connected(
 /// Requests given up whose late answer is still known for one.
 const REMEMBERED_MAX: usize = 65_536;
 
-/// What a response was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// It answers a request that was on its way, so long after its time began.
-    InTime(Duration),
-    /// It answers one that was given up.
-    Late,
-    /// It answers none.
-    Foreign,
-}
-
 /// A request on its way, or one that was answered while an older one is on its way.
 #[derive(Clone, Copy, Debug)]
 struct Request {
@@ -689,8 +678,8 @@ impl Outstanding {
         self.counts.sent += 1;
     }
 
-    /// A response came.
-    fn answered(&mut self, sequence: u64, now: Duration) -> Answer {
+    /// A response came: the latency of its request, if that was on its way.
+    fn answered(&mut self, sequence: u64, now: Duration) -> Option<Duration> {
         self.give_up(now);
         let index = sequence.checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
@@ -701,14 +690,14 @@ impl Outstanding {
             self.on_their_way -= 1;
             self.counts.answered += 1;
             self.drop_answered();
-            return Answer::InTime(latency);
+            return Some(latency);
         }
         if self.given_up.remove(&sequence) {
             self.counts.late += 1;
-            return Answer::Late;
+        } else {
+            self.counts.foreign += 1;
         }
-        self.counts.foreign += 1;
-        Answer::Foreign
+        None
     }
 
     /// Gives up the requests whose time is over.
@@ -937,13 +926,12 @@ mod tests {
                 if let Step::Answer(sequence) = step {
                     let fate = fates.get_mut(&sequence);
                     let expected = match fate.as_deref() {
-                        Some(Fate::OnItsWay { sent }) => Answer::InTime(ms(now - sent)),
-                        Some(Fate::Lost) => Answer::Late,
-                        _ => Answer::Foreign,
+                        Some(Fate::OnItsWay { sent }) => Some(ms(now - sent)),
+                        _ => None,
                     };
-                    match (expected, fate) {
-                        (Answer::InTime(_), Some(fate)) => *fate = Fate::Answered,
-                        (Answer::Late, Some(fate)) => *fate = Fate::Late,
+                    match fate {
+                        Some(fate @ Fate::OnItsWay { .. }) => *fate = Fate::Answered,
+                        Some(fate @ Fate::Lost) => *fate = Fate::Late,
                         _ => foreign += 1,
                     }
                     prop_assert_eq!(books.answered(sequence, ms(now)), expected);
@@ -975,8 +963,10 @@ mod tests {
             books.give_up(Duration::ZERO);
         }
         assert_eq!(books.given_up.len(), REMEMBERED_MAX);
-        assert_eq!(books.answered(1, Duration::ZERO), Answer::Foreign);
-        assert_eq!(books.answered(11, Duration::ZERO), Answer::Late);
+        assert_eq!(books.answered(1, Duration::ZERO), None);
+        assert_eq!((books.counts.foreign, books.counts.late), (1, 0));
+        assert_eq!(books.answered(11, Duration::ZERO), None);
+        assert_eq!((books.counts.foreign, books.counts.late), (1, 1));
     }
 
     #[test]

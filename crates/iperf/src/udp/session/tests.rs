@@ -50,6 +50,17 @@ fn datagram(dialect: Dialect, id: i64, sent_us: u64) -> RawDatagram {
     RawDatagram::parse(&payload).unwrap()
 }
 
+/// The same as it arrived.
+fn head(raw: RawDatagram, arrival_ns: Option<i64>) -> Head {
+    Head {
+        source: (Ipv4Addr::LOCALHOST, 1).into(),
+        raw,
+        payload_bytes: PAYLOAD_BYTES,
+        arrival_ns,
+        has_shared_clock: false,
+    }
+}
+
 /// What arrived, and what must be said of it. Places count from 0 whatever the ids do.
 #[derive(Default)]
 struct Oracle {
@@ -104,15 +115,18 @@ fn receive(
     let peer = (Ipv4Addr::LOCALHOST, 1).into();
     let mut session = Session::open(peer, &of(arrivals[0].0), now);
     for &(place, transit_us) in arrivals {
-        let header = session.read(&of(place)).unwrap();
         let arrival_ns = 1_000 * (1_000 * place + transit_us) as i64;
-        session.data(&header, PAYLOAD_BYTES, Some(arrival_ns), now);
+        session
+            .take(&head(of(place), Some(arrival_ns)), now)
+            .unwrap();
     }
     let fin = datagram(dialect, -((sent + first_id) as i64), 0);
-    let header = session.read(&fin).unwrap();
-    assert!(header.id < 0);
     // The first FINs may not be worth an answer yet; they change nothing.
-    let answer = (0..4).find_map(|_| session.fin(&fin, &header, PAYLOAD_BYTES, None, now));
+    let answer = (0..4).find_map(|_| {
+        let (header, answer) = session.take(&head(fin, None), now).unwrap();
+        assert!(header.id < 0);
+        answer
+    });
     (session, answer.unwrap())
 }
 
@@ -161,14 +175,13 @@ fn told(dialect: Dialect, arrived: u64, repetition: i64, late: Duration) -> (u64
     let arrival_ns = |sent_us: u64| Some(1_000 * (sent_us as i64 + 300));
     let mut session = Session::open((Ipv4Addr::LOCALHOST, 1).into(), &of(0), now);
     for place in 0..arrived {
-        let header = session.read(&of(place)).unwrap();
-        session.data(&header, PAYLOAD_BYTES, arrival_ns(1_000 * place), now);
+        let head = head(of(place), arrival_ns(1_000 * place));
+        session.take(&head, now).unwrap();
     }
     let id = 20 + first_id as i64 + repetition * dialect.fin_id_step();
     let fin = datagram(dialect, -id, 20_000);
-    let header = session.read(&fin).unwrap();
     let arrival_ns = arrival_ns(20_000).map(|ns| ns + late.as_nanos() as i64);
-    let answer = session.fin(&fin, &header, PAYLOAD_BYTES, arrival_ns, now);
+    let (_, answer) = session.take(&head(fin, arrival_ns), now).unwrap();
     let stated = ServerReport::parse(&answer.unwrap(), dialect).unwrap();
     assert_eq!(stated.lost, session.sequence.lost());
     (stated.lost, stated.datagrams)
@@ -204,8 +217,7 @@ fn an_id_before_the_first_is_data_without_a_place_in_the_sequence() {
     let of = |id| datagram(Dialect::V2_1, id, 0);
     let mut session = Session::open((Ipv4Addr::LOCALHOST, 1).into(), &of(1), now);
     for id in [1, 0, 2] {
-        let header = session.read(&of(id)).unwrap();
-        session.data(&header, PAYLOAD_BYTES, None, now);
+        session.take(&head(of(id), None), now).unwrap();
     }
     assert_eq!((session.datagrams, session.sequence.highest()), (3, 2));
     assert_eq!(session.sequence.lost(), 0);

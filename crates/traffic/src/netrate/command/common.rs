@@ -1,6 +1,5 @@
 //! What the three tools share: how they refuse, and what they print and tell in the same way.
 
-use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +9,8 @@ use serde::Serialize;
 
 use crate::losses::CloseAccount;
 use crate::netrate::options::NetrateOptions;
-use crate::netrate::sending::{SocketError, plain};
+use crate::netrate::sending::plain;
+use crate::workload::Because;
 
 /// Opens the account of this host; `None` when it cannot be read.
 pub type OpenAccount<'a> = &'a dyn Fn() -> Option<CloseAccount>;
@@ -29,11 +29,10 @@ impl From<io::Error> for Refused {
     }
 }
 
-impl From<SocketError> for Refused {
+impl From<Because> for Refused {
     /// As perror(3) prints it: what failed, and what the kernel said.
-    fn from(error: SocketError) -> Self {
-        let source = error.source().map(|source| plain(&source.to_string()));
-        Refused::Because(format!("{error}: {}", source.unwrap_or_default()))
+    fn from(Because { what, source }: Because) -> Self {
+        Refused::Because(format!("{what}: {}", plain(&source.to_string())))
     }
 }
 
