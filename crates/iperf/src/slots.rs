@@ -63,7 +63,6 @@ struct Shared {
 
 #[derive(Debug)]
 struct Counts {
-    streams: usize,
     of_address: AddressShares,
     /// When somebody was last refused for want of a stream.
     waited: Option<Instant>,
@@ -86,7 +85,6 @@ impl Slots {
         };
         Slots(Arc::new(Shared {
             counts: Mutex::new(Counts {
-                streams: 0,
                 of_address: AddressShares::new(of_address_max),
                 waited: None,
                 refusal: None,
@@ -98,7 +96,7 @@ impl Slots {
 
     /// Whether there is no stream left.
     pub(crate) fn are_taken(&self) -> bool {
-        self.0.counts().streams >= CLIENTS_MAX
+        self.0.counts().of_address.taken() >= CLIENTS_MAX
     }
 
     /// A stream for a client that may ask for `streams` of them; takes note of the refusal when it
@@ -106,7 +104,7 @@ impl Slots {
     pub(crate) fn take(&self, peer: SocketAddr, streams: usize) -> Option<Ticket> {
         let address = peer.ip();
         let mut counts = self.0.counts();
-        if counts.streams + streams > CLIENTS_MAX {
+        if counts.of_address.taken() + streams > CLIENTS_MAX {
             counts.waited = Some(Instant::now());
             counts.refusal = Some(full(peer.into()));
             return None;
@@ -119,7 +117,7 @@ impl Slots {
             });
             return None;
         }
-        counts.add(address);
+        counts.of_address.take(address);
         drop(counts);
         Some(Ticket {
             shared: Arc::clone(&self.0),
@@ -151,18 +149,6 @@ impl Slots {
     }
 }
 
-impl Counts {
-    fn add(&mut self, address: IpAddr) {
-        self.streams += 1;
-        self.of_address.take(address);
-    }
-
-    fn remove(&mut self, address: IpAddr) {
-        self.streams -= 1;
-        self.of_address.give_back(address);
-    }
-}
-
 /// What is known of a client's test.
 #[derive(Clone, Debug, Default)]
 pub struct Proof(Arc<AtomicBool>);
@@ -184,7 +170,7 @@ pub(crate) struct Ticket {
 
 impl Clone for Ticket {
     fn clone(&self) -> Self {
-        self.shared.counts().add(self.address);
+        self.shared.counts().of_address.take(self.address);
         Ticket {
             shared: Arc::clone(&self.shared),
             address: self.address,
@@ -195,7 +181,8 @@ impl Clone for Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.shared.counts().remove(self.address);
+        let mut counts = self.shared.counts();
+        counts.of_address.give_back(self.address);
     }
 }
 
@@ -213,7 +200,7 @@ impl Ticket {
     /// Whether the client may have one stream more.
     pub(crate) fn has_room_for_another(&self) -> bool {
         let counts = self.shared.counts();
-        counts.streams < CLIENTS_MAX && counts.of_address.has_room(self.address, 1)
+        counts.of_address.taken() < CLIENTS_MAX && counts.of_address.has_room(self.address, 1)
     }
 
     /// Room for `bytes` more than a stranger has; `None` when there is not so much left.
@@ -318,7 +305,6 @@ mod tests {
         assert!(slots.refusal().is_none());
         drop((own, others));
         assert_eq!(slots.0.counts().of_address.taken(), 0);
-        assert_eq!(slots.0.counts().streams, 0);
     }
 
     #[test]

@@ -210,13 +210,13 @@ impl Client<'_> {
         };
         self.report.last_request = sent;
         match self.channel.send(message, &mut self.report.refused_sends) {
-            Ok(Sent::Taken) => {
+            Ok(true) => {
                 self.requests.sent(from.unwrap_or(sent), sent);
                 if let Some((from, lags)) = from.zip(self.report.send_lags.as_mut()) {
                     lags.record(sent.saturating_sub(from));
                 }
             }
-            Ok(Sent::Refused | Sent::Busy) => {}
+            Ok(false) => {}
             Err(source) if self.has_begun() => {
                 self.report.broken = Some(source.to_string());
                 self.sending_ended = Some(sent);
@@ -354,17 +354,6 @@ impl Client<'_> {
 /// What one read of a stream takes at most.
 const READ_BYTES: usize = 65_536;
 
-/// What became of a send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    /// The kernel took it, or will take its rest in order.
-    Taken,
-    /// The kernel refused it; the next one may go.
-    Refused,
-    /// An earlier one is not taken yet; nothing was done.
-    Busy,
-}
-
 /// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Incoming {
@@ -436,22 +425,23 @@ impl Channel {
         })
     }
 
-    /// Sends a request of the channel's length. Counts it when it is refused.
-    fn send(&mut self, message: Message, refused: &mut RefusedSends) -> io::Result<Sent> {
+    /// Sends a request of the channel's length: whether the kernel took it, or will take its rest in order. Counts it
+    /// when it is refused, and does nothing as long as an earlier one is not taken.
+    fn send(&mut self, message: Message, refused: &mut RefusedSends) -> io::Result<bool> {
         if self.flush()? {
-            return Ok(Sent::Busy);
+            return Ok(false);
         }
         self.request[..Message::BYTES].copy_from_slice(&message.to_bytes());
         match &mut self.carrier {
             Carrier::Udp(socket) => match socket.send(&self.request) {
-                Ok(_) => Ok(Sent::Taken),
-                Err(error) if refused.note(&error, 1) => Ok(Sent::Refused),
+                Ok(_) => Ok(true),
+                Err(error) if refused.note(&error, 1) => Ok(false),
                 Err(error) => Err(error),
             },
             Carrier::Tcp { unwritten, .. } => {
                 *unwritten = self.request.len();
                 self.flush()?;
-                Ok(Sent::Taken)
+                Ok(true)
             }
         }
     }
