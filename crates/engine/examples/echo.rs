@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::net::SocketAddr;
 
-use nicpoll_core::Command;
+use nicpoll_core::{Command, Device};
 use nicpoll_engine::{DeviceChoice, DeviceKind, PacketInput, Reception, Take};
 use nicpoll_sys::packet::Transmit;
 use nicpoll_wire::frame::{Frame, UdpPath};
@@ -53,14 +53,14 @@ pub fn serve(interface: &str, port: u16, goes_on: impl Fn() -> bool) -> Result<(
             // No more than can be sent back.
             let room = sender.room();
             queue.poll(Command::PollOnly, room.min(64));
-            let mut replies = std::mem::take(&mut queue.input_mut().0).into_iter();
+            let mut replies = std::mem::take(&mut queue.input.0).into_iter();
             sender.transmit(room, |memory| {
                 let reply = replies.next()?;
                 memory[..reply.len()].copy_from_slice(&reply);
                 Some(reply.len())
             })?;
         }
-        if opened.ports.iter().all(|queue| queue.waiting() == 0) {
+        if opened.ports.iter().all(|queue| queue.queue.waiting() == 0) {
             let wake_ups = opened.ports.iter().filter_map(|queue| queue.wake_up());
             let mut fds: Vec<_> = wake_ups
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))

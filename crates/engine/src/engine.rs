@@ -12,7 +12,7 @@ use nicpoll_core::Knob;
 use nicpoll_model::engine::{EngineFacts, PollingOfCpu, SinkVariable};
 
 use crate::application::Helpers;
-use crate::device::port::AnyPort;
+use crate::device::port::{PacketInput, Port};
 use crate::error::{EngineEnded, EngineError};
 use crate::knob_socket::{self, KnobServer};
 use crate::knobs::{KnobError, over_all_cpus, write_knob};
@@ -29,7 +29,7 @@ pub struct Engine<I> {
     scheduling: Scheduling,
 }
 
-impl<I: 'static> Engine<I> {
+impl<I: PacketInput + Send + 'static> Engine<I> {
     /// Starts `runner` on a thread that is bound to `cpu` and in the network namespace of the calling one.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl<I> Drop for Engine<I> {
     }
 }
 
-fn work_through<I>(
+fn work_through<I: PacketInput>(
     mut runner: PortRunner<I>,
     scheduling: Scheduling,
     inbox: &mpsc::Receiver<Job<I>>,
@@ -137,14 +137,14 @@ pub struct Engines<I> {
     engines: Vec<(u32, Engine<I>)>,
 }
 
-impl<I: 'static> Engines<I> {
+impl<I: PacketInput + Send + 'static> Engines<I> {
     /// Starts them: queue after queue goes to CPU after CPU.
     ///
     /// # Errors
     /// When a setting is out of range or a CPU cannot be had.
     pub fn start(
         settings: &EngineSettings,
-        ports: Vec<AnyPort<I>>,
+        ports: Vec<Port<I>>,
         helpers: &dyn Helpers,
     ) -> Result<Self, EngineError> {
         let (mut engines, mut seen) = (Vec::new(), BTreeSet::new());
@@ -245,7 +245,7 @@ impl<I: 'static> Engines<I> {
 }
 
 /// The value of a knob over all CPUs.
-pub fn knob_of_all<I>(runners: &[PortRunner<I>], knob: Knob) -> u32 {
+pub fn knob_of_all<I: PacketInput>(runners: &[PortRunner<I>], knob: Knob) -> u32 {
     let values: Vec<u32> = runners
         .iter()
         .map(|runner| runner.poller().read(knob))
@@ -254,7 +254,7 @@ pub fn knob_of_all<I>(runners: &[PortRunner<I>], knob: Knob) -> u32 {
 }
 
 /// The knobs and counters over all CPUs.
-pub(crate) fn polling_of_all<I>(runners: &[PortRunner<I>]) -> Vec<SinkVariable> {
+pub(crate) fn polling_of_all<I: PacketInput>(runners: &[PortRunner<I>]) -> Vec<SinkVariable> {
     let variable = |knob: &Knob| SinkVariable {
         name: String::from(knob.name()),
         value: knob_of_all(runners, *knob),
@@ -263,7 +263,10 @@ pub(crate) fn polling_of_all<I>(runners: &[PortRunner<I>]) -> Vec<SinkVariable> 
 }
 
 /// The knobs and counters of each CPU; the runners are in the order of the CPUs.
-pub(crate) fn polling_by_cpu<I>(cpus: &[u32], runners: &[PortRunner<I>]) -> Vec<PollingOfCpu> {
+pub(crate) fn polling_by_cpu<I: PacketInput>(
+    cpus: &[u32],
+    runners: &[PortRunner<I>],
+) -> Vec<PollingOfCpu> {
     let by_cpu = cpus.iter().zip(runners);
     by_cpu
         .map(|(cpu, runner)| PollingOfCpu {

@@ -24,7 +24,7 @@ mod sink;
 pub use application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
 pub use device::DeviceChoice;
 pub use device::port::{
-    AnyPort, BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, Reception, Take,
+    BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, Queue, Reception, Take,
 };
 pub use device::xdp::FRAMES_MAX;
 pub use engine::{Engine, EngineSettings, Engines, knob_of_all};

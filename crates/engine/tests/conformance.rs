@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 use nicpoll_engine::{
-    AnyPort, DeviceChoice, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
+    DeviceChoice, DeviceKind, EngineError, Intake, Opened, PacketInput, Port, Reception, Take,
 };
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
@@ -120,7 +120,7 @@ struct Wire<'a> {
     site: &'a Site,
     kind: DeviceKind,
     intake: Box<dyn Intake>,
-    port: AnyPort<Numbers>,
+    port: Port<Numbers>,
     sent: u64,
     taken: u64,
     interrupts: u64,
@@ -169,13 +169,13 @@ impl Bench for Wire<'_> {
             return;
         }
         await_that("what was sent", || {
-            let here = self.taken + u64::from(self.port.waiting());
+            let here = self.taken + u64::from(self.port.queue.waiting());
             here + self.port.drops().frames() == self.sent
         });
     }
 
     fn handed_up(&mut self) -> Option<u64> {
-        self.port.input_mut().0.pop_front()
+        self.port.input.0.pop_front()
     }
 
     /// A look with poll(2), which is how these devices interrupt.
@@ -207,7 +207,7 @@ fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
         let mut wire = Wire::new(&site, kind);
         let status = |wire: &mut Wire| {
             check_status(wire);
-            (wire.port.link().state, wire.port.link().losses)
+            (wire.port.watch.state, wire.port.watch.losses)
         };
         assert_eq!(status(&mut wire), (LinkState::Up, 0), "{kind:?}");
         run(site.receiver(), "ip link set em0 down");
@@ -238,7 +238,7 @@ fn a_change_of_the_mtu_is_counted_and_survived() {
         let mut wire = Wire::new(&site, kind);
         let changes = |wire: &mut Wire| {
             check_status(wire);
-            wire.port.link().mtu_changes
+            wire.port.watch.mtu_changes
         };
         assert_eq!(changes(&mut wire), 0, "{kind:?}");
         for side in [site.sender(), site.receiver()] {
@@ -355,7 +355,7 @@ fn only_what_was_asked_for_is_taken_and_a_program_that_is_there_stays() {
     };
     pair.sender.run(connect).unwrap();
     assert_eq!(other.recv(&mut [0; 64]).unwrap(), 6);
-    assert_eq!(wire.port.waiting(), 0);
+    assert_eq!(wire.port.queue.waiting(), 0);
     let refused = |site: &Site| {
         let outcome = site.open(DeviceKind::AfXdp, Take::AllUdp);
         outcome.map(|_| ()).unwrap_err().to_string()

@@ -79,7 +79,7 @@ fn each_queue_has_its_engine_and_the_senders_queue_decides_which() {
     let received = || {
         let by_engine = engines.ask(|runner| {
             let ports = runner.ports().iter();
-            ports.map(|port| port.input().0).collect::<Vec<_>>()
+            ports.map(|port| port.input.0).collect::<Vec<_>>()
         });
         by_engine.unwrap().concat()
     };

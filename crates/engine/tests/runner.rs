@@ -4,7 +4,6 @@
 mod common;
 
 use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -13,10 +12,10 @@ use std::time::Duration;
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{CpuAccount, Drive, Engine, RunnerSettings};
 
-use common::{Asked, FakePort, await_that, last_cpu, settings};
+use common::{Asked, FakePort, Nobody, await_that, last_cpu, settings};
 
 /// An engine of a port that moves all packets, and whose polls take so long.
-fn engine(drive: Drive, poll: Duration) -> (Engine<()>, Arc<Asked>) {
+fn engine(drive: Drive, poll: Duration) -> (Engine<Nobody>, Arc<Asked>) {
     let port = FakePort::new(move |count| {
         thread::sleep(poll);
         count
@@ -25,7 +24,7 @@ fn engine(drive: Drive, poll: Duration) -> (Engine<()>, Arc<Asked>) {
     (port.engine(settings(drive, Controller::Freebsd)), asked)
 }
 
-fn await_knob(engine: &Engine<()>, knob: Knob, least: u32) {
+fn await_knob(engine: &Engine<Nobody>, knob: Knob, least: u32) {
     let read = || engine.ask(move |runner| runner.poller().read(knob));
     await_that(knob.name(), || read().unwrap() >= least);
 }
@@ -46,7 +45,7 @@ fn polling_arms_no_wake_up_and_checks_the_status_now_and_then() {
     let (engine, asked) = engine(Drive::Polling, Duration::ZERO);
     await_knob(&engine, Knob::Burst, 60);
     let runner = engine.end().unwrap();
-    assert!(!asked.has_interrupts.load(Ordering::Relaxed));
+    assert!(!runner.ports()[0].has_interrupts);
     assert_eq!(asked.wake_ups.load(Ordering::Relaxed), 0);
     assert!(asked.status_checks.load(Ordering::Relaxed) > 0);
     assert_eq!(runner.poller().read(Knob::Handlers), 1);
@@ -60,19 +59,16 @@ fn under_interrupts_the_poller_has_no_device_and_requests_are_heard() {
     await_that("it sleeps", || wake_ups() >= 2);
     let handlers = engine.ask(|runner| runner.poller().read(Knob::Handlers));
     assert_eq!(handlers, Ok(0));
-    assert!(asked.has_interrupts.load(Ordering::Relaxed));
+    let has_interrupts = engine.ask(|runner| runner.ports()[0].has_interrupts);
+    assert_eq!(has_interrupts, Ok(true));
 }
 
 #[test]
 fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
     let [without, with] = [0, 20].map(|storm_threshold| {
-        let (storm, mut cause) = UnixStream::pair().unwrap();
-        cause.write_all(b"!").unwrap();
-        let port = FakePort {
-            waiting: 1,
-            storm: Some(storm),
-            ..FakePort::new(|count| count)
-        };
+        let mut port = FakePort::new(|count| count);
+        port.waiting = 1;
+        port.wire.1.write_all(b"!").unwrap();
         let engine = port.engine(RunnerSettings {
             storm_threshold,
             ..settings(Drive::Interrupt, Controller::Freebsd)

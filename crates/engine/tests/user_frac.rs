@@ -15,7 +15,7 @@ use nicpoll_testkit::needs;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
-use common::{FakePort, await_that, last_cpu, settings};
+use common::{FakePort, Nobody, await_that, last_cpu, settings};
 
 /// They judge one CPU.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -26,7 +26,7 @@ const TIMED: Duration = Duration::from_millis(800);
 const PACKET: Duration = Duration::from_micros(5);
 
 /// The runner of a port where more packets wait than are ever asked for, or none; each takes its time.
-fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> PortRunner<()> {
+fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> PortRunner<Nobody> {
     let port = FakePort {
         waiting: u32::from(has_load),
         ..FakePort::new(move |count| {
@@ -49,7 +49,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The share of a CPU that an endless loop gets beside the engine.
-fn share_of_loop(runner: PortRunner<()>) -> f64 {
+fn share_of_loop(runner: PortRunner<Nobody>) -> f64 {
     let cpu = last_cpu();
     let engine = Engine::start(runner, cpu).unwrap();
     let ends = Arc::new(AtomicBool::new(false));

@@ -10,9 +10,7 @@ use nicpoll_sys::packet::{Drops, FILTER_PORTS_MAX, FrameFilter, PacketRing, Pack
 use rustix::io::Errno;
 
 use crate::device::interface::link_of;
-use crate::device::port::{
-    DeviceKind, Intake, Opened, PacketInput, Queue, QueuePort, Reception, Take,
-};
+use crate::device::port::{DeviceKind, Intake, Opened, PacketInput, Port, Queue, Reception, Take};
 use crate::error::EngineError;
 
 /// Opens an interface of the calling thread's network namespace, all its receive queues by one socket. It keeps fewer
@@ -33,7 +31,7 @@ pub(super) fn open<I: PacketInput + Send + 'static>(
         Ok((socket, ring))
     });
     let (socket, ring) = socket.map_err(|source| refusal(interface, source))?;
-    let port = QueuePort::new(ring, link, input);
+    let port = Port::new(ring, link, input);
     Ok(Opened::by(DeviceKind::AfPacket, port, socket))
 }
 
@@ -63,9 +61,9 @@ pub(crate) fn refusal(interface: &str, source: io::Error) -> EngineError {
     )
 }
 
-impl Queue for PacketRing {
-    fn receive(&mut self, most: u32, each: impl FnMut(&[u8])) -> u32 {
-        PacketRing::receive(self, most, each)
+impl<I: PacketInput> Queue<I> for PacketRing {
+    fn receive(&mut self, most: u32, input: &mut I) -> u32 {
+        PacketRing::receive(self, most, |frame| input.packet(frame))
     }
 
     fn waiting(&self) -> u32 {

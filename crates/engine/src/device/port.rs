@@ -1,7 +1,7 @@
 //! What the engine polls: a receive queue of an interface as a [`Port`].
 //!
-//! [`QueuePort`] is the one port: a [`Queue`] of any device, and a [`PacketInput`] that gets its frames. A poll makes one
-//! call for a batch of frames; which device it is costs one virtual call per poll.
+//! A port has a [`Queue`] of any device, and a [`PacketInput`] that gets its frames. A poll makes one call for a batch of
+//! frames.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -87,7 +87,7 @@ pub struct Opened<I> {
     /// By what.
     pub kind: DeviceKind,
     /// Its receive queues.
-    pub ports: Vec<AnyPort<I>>,
+    pub ports: Vec<Port<I>>,
     /// What each of them sends by, where that was asked for: the transmit queue of the same number.
     pub senders: Vec<XdpSendHalf>,
     /// What brings their frames. It has to outlive the ports' use.
@@ -102,14 +102,10 @@ pub struct Opened<I> {
 
 impl<I: PacketInput + Send + 'static> Opened<I> {
     /// An interface that is open by one queue, without an XDP program.
-    pub(super) fn by(
-        kind: DeviceKind,
-        port: impl Port<Input = I> + 'static,
-        intake: impl Intake + 'static,
-    ) -> Self {
+    pub(super) fn by(kind: DeviceKind, port: Port<I>, intake: impl Intake + 'static) -> Self {
         Opened {
             kind,
-            ports: vec![Box::new(port)],
+            ports: vec![port],
             senders: Vec::new(),
             intake: Box::new(intake),
             program_mode: None,
@@ -162,44 +158,6 @@ impl BusyPolling {
     }
 }
 
-/// A device with what only a real one has.
-///
-/// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
-pub trait Port: Device + Send {
-    /// Where its packets go.
-    type Input;
-
-    /// Where its packets go.
-    fn input(&self) -> &Self::Input;
-
-    /// The same, to be changed.
-    fn input_mut(&mut self) -> &mut Self::Input;
-
-    /// Frames that wait for a poll; 1 while any wait, where the device does not tell how many.
-    fn waiting(&self) -> u32;
-
-    /// What poll(2) reports as readable while frames wait; `None` while interrupts are off, and once the interface is
-    /// gone: nothing will come from it.
-    fn wake_up(&self) -> Option<BorrowedFd<'_>>;
-
-    /// The interface, as checks of status found it.
-    fn link(&self) -> LinkWatch;
-
-    /// What was lost here.
-    fn drops(&self) -> Drops;
-
-    /// Asks the kernel to run its NAPI in this port's polls, where the device has such a thing.
-    fn prefer_busy_polling(&mut self) {}
-
-    /// What came of that; `None` where it was not asked for, or the device has no such thing.
-    fn busy_polling(&self) -> Option<BusyPolling> {
-        None
-    }
-}
-
-/// A port of whatever device: which one is asked once a poll, and not once a packet.
-pub type AnyPort<I> = Box<dyn Port<Input = I>>;
-
 /// What brings an interface's frames to its ports, for as long as it lives.
 pub trait Intake: Send {
     /// Brings nothing more; what has come already stays.
@@ -248,18 +206,18 @@ impl LinkWatch {
     }
 }
 
-/// A receive queue of some device.
-pub(crate) trait Queue: Send {
-    /// Shows up to `most` frames that wait, oldest first, without waiting for any. Returns how many.
-    fn receive(&mut self, most: u32, each: impl FnMut(&[u8])) -> u32;
+/// A receive queue of some device, whose packets go to an `I`. Which device it is costs one virtual call per poll.
+pub trait Queue<I>: Send {
+    /// Gives up to `most` frames that wait to `input`, oldest first, without waiting for any. Returns how many.
+    fn receive(&mut self, most: u32, input: &mut I) -> u32;
 
-    /// As [`Port::waiting`].
+    /// Frames that wait for a poll; 1 while any wait, where the device does not tell how many.
     fn waiting(&self) -> u32;
 
     /// What poll(2) reports as readable while frames wait.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// As [`Port::drops`].
+    /// What was lost here.
     ///
     /// # Errors
     /// When the interface is gone, and its counters with it.
@@ -268,37 +226,43 @@ pub(crate) trait Queue: Send {
     /// A check of status found this MTU; `None` when the interface is gone.
     fn note_check(&mut self, _mtu_bytes: Option<u32>) {}
 
-    /// As [`Port::prefer_busy_polling`].
+    /// Asks the kernel to run its NAPI in this queue's polls, where the device has such a thing.
     fn prefer_busy_polling(&mut self) {}
 
-    /// As [`Port::busy_polling`].
+    /// What came of that; `None` where it was not asked for, or the device has no such thing.
     fn busy_polling(&self) -> Option<BusyPolling> {
         None
     }
 }
 
-/// A queue whose packets go to `I`.
-pub(crate) struct QueuePort<Q, I> {
-    queue: Q,
-    input: I,
-    has_interrupts: bool,
+/// A receive queue at an interface.
+///
+/// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
+pub struct Port<I> {
+    /// The queue.
+    pub queue: Box<dyn Queue<I>>,
+    /// Where its packets go.
+    pub input: I,
+    /// Whether arrivals wake anybody.
+    pub has_interrupts: bool,
+    /// The interface, as checks of status found it.
+    pub watch: LinkWatch,
     link: Link,
-    watch: LinkWatch,
     /// As of the last check of status that found its counters.
     last_drops: Drops,
 }
 
-impl<Q: Queue, I: PacketInput> QueuePort<Q, I> {
+impl<I: PacketInput> Port<I> {
     /// Of a queue that was just opened, at an interface that is up.
-    pub(crate) fn new(queue: Q, link: Link, input: I) -> Self {
+    pub fn new(queue: impl Queue<I> + 'static, link: Link, input: I) -> Self {
         let mut watch = LinkWatch::up();
         watch.observe(LinkState::Up, link.mtu_bytes().ok());
-        QueuePort {
-            queue,
+        Port {
+            queue: Box::new(queue),
             input,
             has_interrupts: true,
-            link,
             watch,
+            link,
             last_drops: Drops::default(),
         }
     }
@@ -307,62 +271,36 @@ impl<Q: Queue, I: PacketInput> QueuePort<Q, I> {
         let (state, mtu_bytes) = (self.link.state(), self.link.mtu_bytes().ok());
         self.watch.observe(state, mtu_bytes);
         self.queue.note_check(mtu_bytes);
-        self.last_drops = self.queue.drops().unwrap_or(self.last_drops);
+        self.last_drops = self.drops();
         self.input.note_link(state);
+    }
+
+    /// What poll(2) reports as readable while frames wait; `None` while interrupts are off, and once the interface is
+    /// gone: nothing will come from it.
+    pub fn wake_up(&self) -> Option<BorrowedFd<'_>> {
+        let can_wake = self.has_interrupts && self.watch.state != LinkState::Gone;
+        can_wake.then(|| self.queue.fd())
+    }
+
+    /// What was lost here; as of the last check once the interface is gone.
+    pub fn drops(&self) -> Drops {
+        self.queue.drops().unwrap_or(self.last_drops)
     }
 }
 
-impl<Q: Queue, I: PacketInput> Device for QueuePort<Q, I> {
+impl<I: PacketInput> Device for Port<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
             self.check();
         }
-        let input = &mut self.input;
-        input.begin_poll();
-        let received = self.queue.receive(count, |frame| input.packet(frame));
-        input.end_poll(received);
+        self.input.begin_poll();
+        let received = self.queue.receive(count, &mut self.input);
+        self.input.end_poll(received);
         received
     }
 
     fn set_interrupts(&mut self, on: bool) {
         self.has_interrupts = on;
-    }
-}
-
-impl<Q: Queue, I: PacketInput + Send> Port for QueuePort<Q, I> {
-    type Input = I;
-
-    fn input(&self) -> &I {
-        &self.input
-    }
-
-    fn input_mut(&mut self) -> &mut I {
-        &mut self.input
-    }
-
-    fn waiting(&self) -> u32 {
-        self.queue.waiting()
-    }
-
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.watch.state != LinkState::Gone;
-        can_wake.then(|| self.queue.fd())
-    }
-
-    fn link(&self) -> LinkWatch {
-        self.watch
-    }
-
-    fn drops(&self) -> Drops {
-        self.queue.drops().unwrap_or(self.last_drops)
-    }
-
-    fn prefer_busy_polling(&mut self) {
-        self.queue.prefer_busy_polling();
-    }
-
-    fn busy_polling(&self) -> Option<BusyPolling> {
-        self.queue.busy_polling()
     }
 }
 
@@ -392,8 +330,8 @@ mod tests {
     /// A queue without frames.
     struct Pipe(std::io::PipeReader);
 
-    impl Queue for Pipe {
-        fn receive(&mut self, _most: u32, _each: impl FnMut(&[u8])) -> u32 {
+    impl<I> Queue<I> for Pipe {
+        fn receive(&mut self, _most: u32, _input: &mut I) -> u32 {
             0
         }
 
@@ -431,7 +369,7 @@ mod tests {
     fn arrivals_wake_nobody_without_interrupts_or_without_an_interface() {
         let (pipe, _other) = std::io::pipe().unwrap();
         let link = Link::named("lo").unwrap();
-        let mut port = QueuePort::new(Pipe(pipe), link, |_: &[u8]| ());
+        let mut port = Port::new(Pipe(pipe), link, |_: &[u8]| ());
         assert!(port.wake_up().is_some());
         port.set_interrupts(false);
         assert!(port.wake_up().is_none());
@@ -444,6 +382,6 @@ mod tests {
         // No interface has this index.
         (port.link, port.watch) = (Link::of_index(1 << 30).unwrap(), LinkWatch::up());
         port.poll(Command::PollAndCheckStatus, 0);
-        assert_eq!(port.link().state, LinkState::Gone);
+        assert_eq!(port.watch.state, LinkState::Gone);
     }
 }

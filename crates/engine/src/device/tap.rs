@@ -13,9 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::device::interface::link_of;
-use crate::device::port::{
-    DeviceKind, Intake, Opened, PacketInput, Queue, QueuePort, Reception, Take,
-};
+use crate::device::port::{DeviceKind, Intake, Opened, PacketInput, Port, Queue, Reception, Take};
 use crate::error::EngineError;
 
 /// Ethernet's header, with a VLAN tag, and a byte by which a frame is known that is longer.
@@ -60,7 +58,7 @@ pub(super) fn open<I: PacketInput + Send + 'static>(
         memory: vec![0; mtu_bytes as usize + BEYOND_MTU_BYTES],
         too_long: 0,
     };
-    let port = QueuePort::new(queue, link, input);
+    let port = Port::new(queue, link, input);
     Ok(Opened::by(DeviceKind::Tap, port, end))
 }
 
@@ -93,8 +91,8 @@ fn refusal(interface: &str, source: io::Error) -> EngineError {
     )
 }
 
-impl Queue for TapQueue {
-    fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
+impl<I: PacketInput> Queue<I> for TapQueue {
+    fn receive(&mut self, most: u32, input: &mut I) -> u32 {
         let mut work = 0;
         let memory_bytes = self.memory.len();
         // Frames that nobody asked for take their time, too.
@@ -108,7 +106,7 @@ impl Queue for TapQueue {
                 self.too_long += 1;
             } else if self.take.wants(frame) {
                 self.end.wanted.fetch_add(1, Ordering::Relaxed);
-                each(frame);
+                input.packet(frame);
                 work += 1;
             } else {
                 self.end.others.fetch_add(1, Ordering::Relaxed);

@@ -18,8 +18,7 @@ use rustix::io::Errno;
 
 use crate::device::interface::link_of;
 use crate::device::port::{
-    AnyPort, BusyPolling, DeviceKind, Intake, Opened, PacketInput, Queue, QueuePort, Reception,
-    Take,
+    BusyPolling, DeviceKind, Intake, Opened, PacketInput, Port, Queue, Reception, Take,
 };
 use crate::error::EngineError;
 
@@ -76,12 +75,12 @@ impl XdpQueue {
         socket: XdpSocket,
         link: Link,
         input: I,
-    ) -> AnyPort<I> {
+    ) -> Port<I> {
         let queue = XdpQueue {
             socket,
             busy_polling: None,
         };
-        Box::new(QueuePort::new(queue, link, input))
+        Port::new(queue, link, input)
     }
 
     /// The kernel may tell the socket its NAPI with the first frame.
@@ -92,12 +91,12 @@ impl XdpQueue {
     }
 }
 
-impl Queue for XdpQueue {
-    fn receive(&mut self, most: u32, each: impl FnMut(&[u8])) -> u32 {
+impl<I: PacketInput> Queue<I> for XdpQueue {
+    fn receive(&mut self, most: u32, input: &mut I) -> u32 {
         if self.busy_polling == Some(BusyPolling::Acts) {
             self.socket.poll_napi();
         }
-        self.socket.receive(most, each)
+        self.socket.receive(most, |frame| input.packet(frame))
     }
 
     fn waiting(&self) -> u32 {

@@ -19,7 +19,7 @@ use nicpoll_sys::xdp::{XdpSendHalf, XdpSocket};
 use nicpoll_wire::frame::{ETHERNET_BYTES, Mac};
 
 use crate::device::interface::Interface;
-use crate::device::port::{AnyPort, PacketInput};
+use crate::device::port::{PacketInput, Port};
 use crate::device::xdp::XdpQueue;
 use crate::forward::classifier::Done;
 
@@ -271,7 +271,7 @@ impl Router {
     }
 
     /// The port of the queue.
-    pub(super) fn port(self, socket: XdpSocket, link: Link) -> AnyPort<Self> {
+    pub(super) fn port(self, socket: XdpSocket, link: Link) -> Port<Self> {
         XdpQueue::port(socket, link, self)
     }
 

@@ -9,7 +9,7 @@ use nicpoll_sys::xdp::XdpSocket;
 
 use crate::application::Helpers;
 use crate::device::interface::{Interface, link_of};
-use crate::device::port::AnyPort;
+use crate::device::port::Port;
 use crate::device::xdp::{FRAMES_MAX, config, open_sockets};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
@@ -83,7 +83,7 @@ fn ports(
     interfaces: &[Interface],
     mut sockets: Vec<Vec<XdpSocket>>,
     leftovers: Option<Leftovers>,
-) -> Result<(Arc<Ways>, Vec<AnyPort<Router>>), EngineError> {
+) -> Result<(Arc<Ways>, Vec<Port<Router>>), EngineError> {
     let of_interface = sockets.iter_mut().map(|queues| {
         let halves = queues.iter_mut().filter_map(|queue| queue.sending.take());
         halves.collect()
@@ -103,11 +103,11 @@ fn ports(
 /// What each port of a runner did, by the place of its interface.
 fn done_of(runner: &PortRunner<Router>) -> Vec<(usize, Done)> {
     let ports = runner.ports().iter().map(|port| {
-        let (drops, mut done) = (port.drops(), port.input().done);
+        let (drops, mut done) = (port.drops(), port.input.done);
         done.lost.ring_full = drops.ring_full;
         done.lost.no_memory = drops.no_memory;
-        done.lost.waiting = u64::from(port.waiting());
-        (port.input().interface, done)
+        done.lost.waiting = u64::from(port.queue.waiting());
+        (port.input.interface, done)
     });
     ports.collect()
 }
@@ -150,8 +150,8 @@ impl Path for UserPath {
         }
         let ports = || self.ended.iter().flat_map(PortRunner::ports);
         PathEnd {
-            link_loss_events: Some(ports().map(|port| port.link().losses).sum()),
-            mtu_changes: Some(ports().map(|port| port.link().mtu_changes).sum()),
+            link_loss_events: Some(ports().map(|port| port.watch.losses).sum()),
+            mtu_changes: Some(ports().map(|port| port.watch.mtu_changes).sum()),
             polling: polling_of_all(&self.ended),
             polling_by_cpu: polling_by_cpu(&self.facts.cpus, &self.ended),
         }

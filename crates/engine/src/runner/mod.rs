@@ -14,14 +14,14 @@ pub mod idle;
 use std::time::Duration;
 
 use nicpoll_core::{
-    Command, Controller, DeviceId, Errno, HZ_MAX, Knob, POLL_LIST_LEN, Pass, Poller, StormDetector,
-    Time,
+    Command, Controller, Device, DeviceId, Errno, HZ_MAX, Knob, POLL_LIST_LEN, Pass, Poller,
+    StormDetector, Time,
 };
 use nicpoll_model::engine::{SinkCounts, SinkEvents};
 use nicpoll_sys::link::LinkState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::device::port::AnyPort;
+use crate::device::port::{PacketInput, Port};
 use crate::error::EngineError;
 use crate::names::Named;
 use crate::runner::charge::{Charges, CpuAccount};
@@ -104,7 +104,7 @@ pub struct RunnerSettings {
 /// Ports with the poller that polls them.
 pub struct PortRunner<I> {
     poller: Poller,
-    ports: Vec<AnyPort<I>>,
+    ports: Vec<Port<I>>,
     settings: RunnerSettings,
     tallies: Tallies,
     period_ns: u64,
@@ -129,12 +129,12 @@ pub struct PortRunner<I> {
     observed: (u64, u64),
 }
 
-impl<I> PortRunner<I> {
+impl<I: PacketInput> PortRunner<I> {
     /// A runner for these ports.
     ///
     /// # Errors
     /// When `hz` is out of range or there are more ports than a poller takes.
-    pub fn new(settings: RunnerSettings, ports: Vec<AnyPort<I>>) -> Result<Self, EngineError> {
+    pub fn new(settings: RunnerSettings, ports: Vec<Port<I>>) -> Result<Self, EngineError> {
         let (hz, queues) = (settings.hz, ports.len());
         debug_assert_eq!(HZ_MAX, 1_000_000);
         let mut poller = Poller::new(hz).map_err(|errno| {
@@ -201,7 +201,7 @@ impl<I> PortRunner<I> {
     }
 
     /// The ports.
-    pub fn ports(&self) -> &[AnyPort<I>] {
+    pub fn ports(&self) -> &[Port<I>] {
         &self.ports
     }
 
@@ -226,7 +226,7 @@ impl<I> PortRunner<I> {
         self.set_polling(self.settings.drive == Drive::Polling);
         if self.settings.drive.busy_polls() {
             for port in &mut self.ports {
-                port.prefer_busy_polling();
+                port.queue.prefer_busy_polling();
             }
         }
     }
@@ -269,7 +269,10 @@ impl<I> PortRunner<I> {
         let Some(share_end_ns) = self.charges.kernel_until_ns(tick_ns, share_ns) else {
             return false;
         };
-        let waiting = self.ports.iter().map(|port| u64::from(port.waiting()));
+        let waiting = self
+            .ports
+            .iter()
+            .map(|port| u64::from(port.queue.waiting()));
         if waiting.sum::<u64>() > self.tallies.counts.received_packets - self.packets_before_cycle {
             return false;
         }
@@ -315,7 +318,7 @@ impl<I> PortRunner<I> {
             if matches!(storm.pass(self.tallies.events.ticks), Pass::Throttle { .. }) {
                 is_throttled = true;
             }
-            self.pending[index] = self.ports[index].waiting() > 0;
+            self.pending[index] = self.ports[index].queue.waiting() > 0;
             if !self.pending[index] {
                 self.storms[index].sleep();
             }
@@ -512,7 +515,7 @@ impl<I> PortRunner<I> {
     /// Sleeps until the clock ticks at `ns`.
     fn rest_until(&self, ns: u64) {
         // With nothing but interfaces that are gone there is nothing to hurry for.
-        let is_gone = |port: &AnyPort<I>| port.link().state == LinkState::Gone;
+        let is_gone = |port: &Port<I>| port.watch.state == LinkState::Gone;
         // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
         if self.ports.iter().all(is_gone) {
             sleep_until(now_ns() + ATTENTION.as_nanos() as u64);
@@ -523,8 +526,8 @@ impl<I> PortRunner<I> {
 }
 
 /// Ports as the poller asks them, with what they answer counted.
-fn counted<I>(
-    ports: &mut [AnyPort<I>],
+fn counted<I: PacketInput>(
+    ports: &mut [Port<I>],
     tallies: &mut Tallies,
 ) -> impl FnMut(DeviceId, Command, u32) -> u32 {
     move |id, command, count| {

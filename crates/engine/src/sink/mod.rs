@@ -209,12 +209,10 @@ impl EngineApplication for Sink {
             duration_seconds,
             totals: look.counts,
             account: account_of(&look, runners.iter().map(waiting).sum()),
-            check: CheckedStreams::total(
-                ports().filter_map(|port| port.input().streams.as_deref()),
-            ),
+            check: CheckedStreams::total(ports().filter_map(|port| port.input.streams.as_deref())),
             events: look.events,
             kernel_busy_poll: ports()
-                .filter_map(|port| port.busy_polling())
+                .filter_map(|port| port.queue.busy_polling())
                 .min()
                 .map(|outcome| String::from(outcome.name())),
             other_end_left: Vec::new(),
@@ -246,7 +244,7 @@ fn account_of(look: &SinkInterval, waiting_packets: u64) -> SinkAccount {
 
 fn waiting(runner: &PortRunner<Counter>) -> u64 {
     let ports = runner.ports().iter();
-    ports.map(|port| u64::from(port.waiting())).sum()
+    ports.map(|port| u64::from(port.queue.waiting())).sum()
 }
 
 /// What one engine has counted until now.
@@ -261,7 +259,7 @@ fn look_at(runner: &PortRunner<Counter>) -> (Instant, SinkInterval) {
     let (counts, events) = (&mut look.counts, &mut look.events);
     counts.received_packets = 0;
     for port in runner.ports() {
-        let (input, drops, link) = (port.input(), port.drops(), port.link());
+        let (input, drops, link) = (&port.input, port.drops(), port.watch);
         counts.received_packets += input.packets;
         counts.received_bytes += input.bytes;
         counts.ring_full_packets += drops.ring_full;
@@ -372,7 +370,7 @@ mod tests {
 
     fn engine(received_packets: u64, burst: u32, lost_polls: u32) -> (Instant, SinkInterval) {
         let mut look = SinkInterval {
-            polling: polling_of_all::<()>(&[]),
+            polling: polling_of_all::<Counter>(&[]),
             ..SinkInterval::default()
         };
         for variable in &mut look.polling {

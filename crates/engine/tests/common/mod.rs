@@ -1,16 +1,18 @@
 //! Numbered datagrams from one network namespace to another, and ports that are no interfaces.
 #![allow(dead_code, unused_imports)] // Each test program uses a part of it.
 
+use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_core::{Command, Controller, Device};
-use nicpoll_engine::{Drive, Engine, LinkWatch, Port, PortRunner, RunnerSettings};
+use nicpoll_core::Controller;
+use nicpoll_engine::{Drive, Engine, Port, PortRunner, Queue, RunnerSettings};
+use nicpoll_sys::link::Link;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_sys::packet::Drops;
 use nicpoll_sys::schedule;
@@ -82,19 +84,21 @@ pub fn last_cpu() -> u32 {
 /// What a port was asked for.
 #[derive(Default)]
 pub struct Asked {
-    pub has_interrupts: AtomicBool,
     pub wake_ups: AtomicU64,
     pub status_checks: AtomicU64,
 }
 
-/// A port that is no interface. Of so many packets that it is asked for it moves as many as `poll` says.
+/// Gets no packets.
+pub type Nobody = fn(&[u8]);
+
+/// A queue that is none of an interface. Of so many packets that it is asked for it moves as many as `poll` says.
 pub struct FakePort<F> {
     pub poll: F,
     pub asked: Arc<Asked>,
     /// Packets that wait, whatever is taken.
     pub waiting: u32,
-    /// What wakes it without end, if anything does.
-    pub storm: Option<UnixStream>,
+    /// What is written to the second end wakes the port without end.
+    pub wire: (UnixStream, UnixStream),
 }
 
 impl<F: FnMut(u32) -> u32 + Send + 'static> FakePort<F> {
@@ -103,59 +107,42 @@ impl<F: FnMut(u32) -> u32 + Send + 'static> FakePort<F> {
             poll,
             asked: Arc::default(),
             waiting: 0,
-            storm: None,
+            wire: UnixStream::pair().unwrap(),
         }
     }
 
     /// Its runner.
-    pub fn runner(self, settings: RunnerSettings) -> PortRunner<()> {
-        PortRunner::new(settings, vec![Box::new(self)]).unwrap()
+    pub fn runner(self, settings: RunnerSettings) -> PortRunner<Nobody> {
+        let nobody: Nobody = |_| ();
+        let port = Port::new(self, Link::named("lo").unwrap(), nobody);
+        PortRunner::new(settings, vec![port]).unwrap()
     }
 
     /// Its engine, on the last CPU.
-    pub fn engine(self, settings: RunnerSettings) -> Engine<()> {
+    pub fn engine(self, settings: RunnerSettings) -> Engine<Nobody> {
         Engine::start(self.runner(settings), last_cpu()).unwrap()
     }
 }
 
-impl<F: FnMut(u32) -> u32> Device for FakePort<F> {
-    fn poll(&mut self, command: Command, count: u32) -> u32 {
-        let is_check = command == Command::PollAndCheckStatus;
-        let checks = &self.asked.status_checks;
-        checks.fetch_add(u64::from(is_check), Ordering::Relaxed);
-        (self.poll)(count)
-    }
-
-    fn set_interrupts(&mut self, on: bool) {
-        self.asked.has_interrupts.store(on, Ordering::Relaxed);
-    }
-}
-
-impl<F: FnMut(u32) -> u32 + Send> Port for FakePort<F> {
-    type Input = ();
-
-    fn input(&self) -> &() {
-        &()
-    }
-
-    fn input_mut(&mut self) -> &mut () {
-        unreachable!("it hands nothing on")
+impl<I, F: FnMut(u32) -> u32 + Send> Queue<I> for FakePort<F> {
+    fn receive(&mut self, most: u32, _input: &mut I) -> u32 {
+        (self.poll)(most)
     }
 
     fn waiting(&self) -> u32 {
         self.waiting
     }
 
-    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
+    fn fd(&self) -> BorrowedFd<'_> {
         self.asked.wake_ups.fetch_add(1, Ordering::Relaxed);
-        self.storm.as_ref().map(AsFd::as_fd)
+        self.wire.0.as_fd()
     }
 
-    fn link(&self) -> LinkWatch {
-        LinkWatch::up()
+    fn drops(&self) -> io::Result<Drops> {
+        Ok(Drops::default())
     }
 
-    fn drops(&self) -> Drops {
-        Drops::default()
+    fn note_check(&mut self, _mtu_bytes: Option<u32>) {
+        self.asked.status_checks.fetch_add(1, Ordering::Relaxed);
     }
 }
