@@ -47,12 +47,11 @@ pub struct CpuLine {
 #[derive(Clone, Debug)]
 pub struct Switch {
     pub place: SourcePlace,
-    /// The host; none for all.
+    /// The host; none for all, where nothing says which.
     pub host: Option<String>,
     pub is_polling: bool,
     /// Whether a command changed it here: before, it was the other way.
     pub is_command: bool,
-    pub basis: ImportedBasis,
 }
 
 /// What a command sets other than polling.

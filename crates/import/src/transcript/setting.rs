@@ -123,9 +123,7 @@ impl<'a> Settings<'a> {
         let said = |name: &str, is_said, at| (String::from(name), basis(is_said), Some(at));
         match ends.map(|host| self.of_host(Some(host?), place)) {
             [Some(one), Some(other)] => {
-                let is_said = [one, other]
-                    .iter()
-                    .all(|it| it.basis == ImportedBasis::Said);
+                let is_said = [one, other].iter().all(|it| it.host.is_some());
                 let name = match (one.is_polling, other.is_polling) {
                     (true, false) => "polling-sender-only",
                     (false, true) => "polling-receiver-only",

@@ -285,7 +285,7 @@ impl<'a> Walk<'a> {
                 if word("polling") || word("-polling") {
                     let interface = command.words[0].clone();
                     self.polls_now(&host.name, interface, word("polling"));
-                    self.switch(host.name, word("polling"), true, ImportedBasis::Said, place);
+                    self.switch(host.name, word("polling"), true, place);
                 }
             }
             Tool::Look | Tool::Sysctl | Tool::Ethtool => {}
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
     fn knobs(&mut self, command: &Command, host: Option<String>, place: SourcePlace) {
         for (name, value) in command::set_by(command) {
             if name == command::POLLING_VARIABLE {
-                self.switch(host.clone(), value != "0", true, ImportedBasis::Said, place);
+                self.switch(host.clone(), value != "0", true, place);
                 continue;
             }
             let key = (host.clone(), name.clone());
@@ -333,19 +333,13 @@ impl<'a> Walk<'a> {
         host: Option<String>,
         is_polling: bool,
         is_command: bool,
-        basis: ImportedBasis,
         place: SourcePlace,
     ) {
-        let basis = match host {
-            Some(_) => basis,
-            None => ImportedBasis::Inferred,
-        };
         self.out.switches.push(Switch {
             place,
             host,
             is_polling,
             is_command,
-            basis,
         });
     }
 
@@ -366,7 +360,7 @@ impl<'a> Walk<'a> {
             Seen::Polls(is_polling) => {
                 let interface = self.interface.clone().unwrap_or_default();
                 let any = self.polls_now(&host.name, interface, *is_polling);
-                self.switch(host.name, any, false, ImportedBasis::Said, place);
+                self.switch(host.name, any, false, place);
             }
             Seen::Address(address) => {
                 let is_own = address.starts_with("127.") || address == "::1";
@@ -374,9 +368,7 @@ impl<'a> Walk<'a> {
                     self.out.addresses.insert(address.clone(), name);
                 }
             }
-            Seen::Heading(is_polling) => {
-                self.switch(None, *is_polling, false, ImportedBasis::Inferred, place)
-            }
+            Seen::Heading(is_polling) => self.switch(None, *is_polling, false, place),
             Seen::Was(name, before) => self.was(host.name.as_deref(), name, before),
             Seen::Reading {
                 name,
@@ -385,7 +377,7 @@ impl<'a> Walk<'a> {
             } => {
                 if name == "kern.polling.handlers" {
                     let (host, polls) = (host.name.clone(), value != "0");
-                    self.switch(host, polls, false, ImportedBasis::Said, place);
+                    self.switch(host, polls, false, place);
                 }
                 self.out.readings.push(ImportedReading {
                     near_trial: None,
