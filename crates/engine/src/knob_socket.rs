@@ -7,6 +7,7 @@
 //! Only root may enter the folder of the sockets. A client that says nothing, or too much, is dropped after a second and
 //! takes nothing from the engine. The socket of a killed process is removed.
 
+use nicpoll_model::Refused;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -223,7 +224,7 @@ impl RunningEngine {
     ///
     /// # Errors
     /// When the engine does not answer.
-    pub fn ask(&self, request: &str) -> io::Result<Result<String, String>> {
+    pub fn ask(&self, request: &str) -> io::Result<Result<String, Refused>> {
         let mut stream = UnixStream::connect(&self.path)?;
         stream.set_read_timeout(Some(2 * PATIENCE))?;
         writeln!(stream, "{request}")?;
@@ -232,7 +233,7 @@ impl RunningEngine {
         let line = line.trim_end();
         match (line.strip_prefix("ok "), line.strip_prefix("error ")) {
             (Some(value), _) => Ok(Ok(value.to_owned())),
-            (None, Some(why)) => Ok(Err(why.to_owned())),
+            (None, Some(why)) => Ok(Err(Refused(why.to_owned()))),
             (None, None) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }

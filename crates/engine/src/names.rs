@@ -3,6 +3,7 @@
 //! Each value has one name, and the name that is shown for it chooses it.
 
 use crate::error::EngineError;
+use nicpoll_model::Refused;
 
 /// A value that is chosen by name.
 pub trait Named: Copy + PartialEq + 'static {
@@ -19,7 +20,7 @@ pub trait Named: Copy + PartialEq + 'static {
     ///
     /// # Errors
     /// When there is none, with those that there are.
-    fn by_name(name: &str) -> Result<Self, String> {
+    fn by_name(name: &str) -> Result<Self, Refused> {
         let row = Self::all().find(|(_, known)| *known == name);
         let unknown = || unknown_among(Self::all().map(|(_, name)| name));
         row.map(|(value, _)| value).ok_or_else(unknown)
@@ -27,9 +28,9 @@ pub trait Named: Copy + PartialEq + 'static {
 }
 
 /// The error of a name that is none of these.
-pub fn unknown_among(names: impl Iterator<Item = &'static str>) -> String {
+pub fn unknown_among(names: impl Iterator<Item = &'static str>) -> Refused {
     let known: Vec<_> = names.collect();
-    format!("one of these was expected: {}", known.join(", "))
+    Refused(format!("one of these was expected: {}", known.join(", ")))
 }
 
 /// One of several, or whichever is best.
@@ -107,7 +108,7 @@ mod tests {
             assert_eq!((T::by_name(name), value.name()), (Ok(value), name));
         }
         let refusal = T::by_name("no-such-name").unwrap_err();
-        assert_eq!(refusal, format!("one of these was expected: {names}"));
+        assert_eq!(refusal.0, format!("one of these was expected: {names}"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
+use crate::error::Refused;
 use nicpoll_engine::{
     CpuAccount, Drive, EngineApplication, EngineError, GrantedSetup, Helpers, KernelSide, MarkIds,
     Named, PacketCheck, ReceiveWish, SetupError, Sink, unknown_among,
@@ -416,7 +417,7 @@ const CHECKS: [PacketCheck; 3] = [
 ///
 /// # Errors
 /// When there is none.
-pub fn check_of(name: &str) -> Result<PacketCheck, String> {
+pub fn check_of(name: &str) -> Result<PacketCheck, Refused> {
     let mut checks = CHECKS.into_iter();
     let check = checks.find(|check| check.name == name);
     check.ok_or_else(|| unknown_among(CHECKS.iter().map(|check| check.name)))

@@ -1,5 +1,6 @@
 //! Errors of hosts, links and the traffic between them, and the note of what was being done when one occurred.
 
+pub use nicpoll_model::Refused;
 use std::io;
 
 use nicpoll_engine::EngineError;
@@ -94,11 +95,6 @@ impl LabError {
         }
     }
 }
-
-/// Why something that a file asks for cannot be made, and what can.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
 
 /// Adds to an error what was being done.
 pub trait Doing<T> {

@@ -55,7 +55,7 @@ pub use study::{
     WorkloadFacts,
 };
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
-pub use units::{Pace, Rate, RateUnit};
+pub use units::{Pace, Rate, RateUnit, Refused};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -155,6 +155,17 @@ fn greatest_common_divisor(mut one: u128, mut other: u128) -> u128 {
     one.max(1)
 }
 
+/// Why something that was asked for cannot be had, and what can: a sentence to be printed as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Refused(why)
+    }
+}
+
 /// A text that is no such quantity: what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]

@@ -193,7 +193,7 @@ impl Held {
 
     /// The same, wherever the interfaces are now. Those that no longer exist have taken their values along. One
     /// that cannot be put back does not prevent the others.
-    pub fn undo_wherever(self, machine: &mut Machine) -> Result<(), SwitchError> {
+    pub(crate) fn undo_wherever(self, machine: &mut Machine) -> Result<(), SwitchError> {
         let mut outcome = Ok(());
         for entry in self.entries.into_iter().rev() {
             let done = match locate_entry(&entry, machine) {

@@ -5,6 +5,7 @@
 //! became of the one before, so a sender that was held up catches up. They are numbered as netblast's are, and netreceive
 //! counts them. What is read of a capture is bounded.
 
+use nicpoll_model::Refused;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::UdpSocket;
@@ -186,12 +187,12 @@ impl ReplayWorkload {
     ///
     /// # Errors
     /// Why not, with the name of the file.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Refused> {
         self.datagrams().map(|_| ())
     }
 
     /// The capture's datagrams.
-    fn datagrams(&self) -> Result<Vec<Due>, String> {
+    fn datagrams(&self) -> Result<Vec<Due>, Refused> {
         let file = self.file.display();
         let bytes = read(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
         let bytes = bytes.ok_or_else(|| {
@@ -212,7 +213,8 @@ impl ReplayWorkload {
         if datagrams.is_empty() {
             return Err(format!(
                 "{file} holds no UDP datagram that is whole; UDP is what is replayed"
-            ));
+            )
+            .into());
         }
         Ok(datagrams)
     }

@@ -4,6 +4,7 @@
 //! (bpf/xdp_blast.bpf.c) does the same. Due times are fixed at the start, so a delay shifts nothing that follows. What is read
 //! of a capture is bounded, whatever the file claims.
 
+use nicpoll_model::Refused;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::RangeInclusive;
@@ -47,9 +48,9 @@ impl FrameLengths {
 }
 
 impl FromStr for FrameLengths {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Refused> {
         if text == IMIX_NAME {
             return Ok(FrameLengths {
                 frame_bytes: IMIX.to_vec(),
@@ -69,7 +70,7 @@ impl FromStr for FrameLengths {
             _ => Err(format!(
                 "'{text}': lengths of frames with FCS were expected, 64 to 9018, {LENGTHS_MAX} at most: 64, or 64,594,1518, \
                  or imix"
-            )),
+            ).into()),
         }
     }
 }

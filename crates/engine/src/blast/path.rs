@@ -4,6 +4,7 @@
 //! `af-packet` write them to a socket; AF_PACKET may hand over many frames of one flow as one long datagram, which the kernel
 //! segments. That is done only while the interface has the feature turned off: a veth that has it passes long datagrams on.
 
+use nicpoll_model::Refused;
 use std::io;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -141,7 +142,7 @@ fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Opened
         path,
         outlet,
         is_cut_by_kernel: joined == Some(Ok(())),
-        not_joined: joined.and_then(Result::err),
+        not_joined: joined.and_then(Result::err).map(|why| why.to_string()),
         refused: Vec::new(),
     })
 }
@@ -410,18 +411,18 @@ impl JoinedSender {
         interface: &Interface,
         frame_bytes_max: u32,
         joining: &Joining,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Refused> {
         // It would take the option, and refuse the first datagram.
         cuts_up(&rustix::system::uname().release().to_string_lossy())?;
         let name = &interface.name;
         let refused =
-            |error: io::Error| format!("'{name}' cannot be given long datagrams: {error}");
+            |error: io::Error| Refused(format!("'{name}' cannot be given long datagrams: {error}"));
         let takes_long = Feature::named(name, UDP_SEGMENTATION).map_err(refused)?;
         if takes_long.is_on().map_err(refused)? {
             return Err(format!(
                 "'{name}' takes long datagrams as they are, and so would the receiver; 'ethtool -K {name} \
                  {UDP_SEGMENTATION} off' turns that off"
-            ));
+            ).into());
         }
         let sender = PacketSender::joining(interface.ifindex, frame_bytes_max, joining);
         Ok(JoinedSender {
@@ -433,7 +434,7 @@ impl JoinedSender {
 }
 
 /// Refuses a kernel whose release cuts no long datagrams up. Of one with no such number the first frames tell.
-fn cuts_up(release: &str) -> Result<(), String> {
+fn cuts_up(release: &str) -> Result<(), Refused> {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     let mut number = || numbers.next()?.parse().ok();
     let version: Option<(u32, u32)> = number().zip(number());
@@ -441,7 +442,8 @@ fn cuts_up(release: &str) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!(
             "the kernel cuts no long datagrams up, which takes Linux 6.2; this is {release}"
-        )),
+        )
+        .into()),
     }
 }
 
@@ -547,7 +549,7 @@ mod tests {
         }
         let why = cuts_up("6.1.0-18-amd64").unwrap_err();
         assert!(
-            why.contains("takes Linux 6.2; this is 6.1.0-18-amd64"),
+            why.0.contains("takes Linux 6.2; this is 6.1.0-18-amd64"),
             "{why}"
         );
     }

@@ -195,7 +195,7 @@ impl LinkWatch {
     }
 
     /// Takes note of what a check found. An interface that is gone has no MTU.
-    pub fn observe(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
+    pub(crate) fn observe(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
         if state != LinkState::Up && self.state == LinkState::Up {
             self.losses += 1;
         }

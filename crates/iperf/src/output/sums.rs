@@ -97,7 +97,7 @@ impl<T: Copy> Streams<T> {
     }
 
     /// Whether one of them has this number.
-    pub fn has_number(&self, number: u32) -> bool {
+    pub(crate) fn has_number(&self, number: u32) -> bool {
         self.streams.keys().any(|key| key.number == number)
     }
 

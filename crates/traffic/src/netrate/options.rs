@@ -4,6 +4,7 @@
 //! strtoul(3) reads them, except that nothing is cut to fewer bits and that an empty argument is no number.
 
 use nicpoll_model::Rate;
+use nicpoll_model::Refused;
 
 use crate::repeat::RUNS_MAX;
 
@@ -112,7 +113,7 @@ impl NetrateOptions {
     ///
     /// # Errors
     /// Why it was refused, to be printed as it stands.
-    pub fn parse(tool: Tool, args: &[String]) -> Result<Option<Self>, String> {
+    pub fn parse(tool: Tool, args: &[String]) -> Result<Option<Self>, Refused> {
         let mut options = NetrateOptions::default();
         let Some(positional) = options.read_own(tool, args)? else {
             return Ok(None);
@@ -129,7 +130,8 @@ impl NetrateOptions {
                 if options.repeat.is_some() && options.duration_seconds == 0 {
                     return Err(String::from(
                         "netblast: --repeat needs a duration above 0: the first run would not end",
-                    ));
+                    )
+                    .into());
                 }
                 options.port = port_number(port).ok_or_else(|| invalid("port number", port))?;
                 options.payload_bytes = payload_bytes(tool, payload)?;
@@ -148,12 +150,12 @@ impl NetrateOptions {
                 options.payload_bytes = payload_bytes(tool, payload)?;
                 let rate = number(rate).ok_or_else(usage)?;
                 if rate > PACKETS_PER_SECOND_MAX {
-                    return Err(format!("packet rate at most {PACKETS_PER_SECOND_MAX}"));
+                    return Err(format!("packet rate at most {PACKETS_PER_SECOND_MAX}").into());
                 }
                 options.rate = Rate::packets_per_second(rate);
                 options.duration_seconds = number(duration).ok_or_else(usage)?;
             }
-            _ => return Err(usage()),
+            _ => return Err(usage().into()),
         }
         Ok(Some(options))
     }
@@ -163,7 +165,7 @@ impl NetrateOptions {
         &mut self,
         tool: Tool,
         args: &'a [String],
-    ) -> Result<Option<Vec<&'a str>>, String> {
+    ) -> Result<Option<Vec<&'a str>>, Refused> {
         let mut positional = Vec::new();
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
@@ -183,7 +185,8 @@ impl NetrateOptions {
                     "{name}: unknown option {arg}; '{name} --help' lists the options\n{usage}",
                     name = tool.name(),
                     usage = tool.usage()
-                ));
+                )
+                .into());
             }
             match name {
                 "--json" => self.json = true,
@@ -197,33 +200,35 @@ impl NetrateOptions {
     }
 }
 
-fn style(value: Option<&str>) -> Result<NetrateStyle, String> {
+fn style(value: Option<&str>) -> Result<NetrateStyle, Refused> {
     match value {
         Some("freebsd") => Ok(NetrateStyle::Freebsd),
         Some("router") => Ok(NetrateStyle::Router),
         other => Err(format!(
             "netblast: --style takes freebsd or router, not {}",
             other.unwrap_or("nothing")
-        )),
+        )
+        .into()),
     }
 }
 
-fn runs(value: Option<&str>) -> Result<u32, String> {
+fn runs(value: Option<&str>) -> Result<u32, Refused> {
     let runs = value.and_then(number);
     match runs.and_then(|runs| u32::try_from(runs).ok()) {
         Some(runs @ 1..=RUNS_MAX) => Ok(runs),
         _ => Err(format!(
             "netblast: --repeat takes a number from 1 to {RUNS_MAX}, not {}",
             value.unwrap_or("nothing")
-        )),
+        )
+        .into()),
     }
 }
 
-fn payload_bytes(tool: Tool, text: &str) -> Result<usize, String> {
+fn payload_bytes(tool: Tool, text: &str) -> Result<usize, Refused> {
     match number(text) {
         Some(bytes @ 0..=PAYLOAD_BYTES_MAX) => Ok(bytes as usize),
-        Some(_) => Err(format!("payloadsize > {PAYLOAD_BYTES_MAX}")),
-        None => Err(String::from(tool.usage())),
+        Some(_) => Err(format!("payloadsize > {PAYLOAD_BYTES_MAX}").into()),
+        None => Err(String::from(tool.usage()).into()),
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Schedule {
 impl Schedule {
     /// The original's schedule for a rate. At 1 a second the original mistakes the interval for none
     /// and sends 99 datagrams at once; here it is kept.
-    pub fn of_rate(rate: Option<Rate>) -> Self {
+    pub(crate) fn of_rate(rate: Option<Rate>) -> Self {
         let interval = rate.map_or(Duration::ZERO, |rate| rate.time_of(1, 0));
         let interval_ns = interval.as_nanos() as u64;
         let datagrams_a_look = if interval_ns < LOOK_EVERY_NS / DATAGRAMS_A_LOOK_MAX {
