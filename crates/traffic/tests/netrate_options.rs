@@ -12,7 +12,7 @@ const SEND_USAGE: &str = "netsend [ip] [port[-port_max]] [payloadsize] [packet_r
 
 fn parse(tool: Tool, line: &str) -> Result<Option<NetrateOptions>, String> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    NetrateOptions::parse(tool, &words)
+    NetrateOptions::parse(tool, &words).map_err(|refused| refused.to_string())
 }
 
 fn asked(tool: Tool, line: &str) -> NetrateOptions {
@@ -151,7 +151,7 @@ fn what_cannot_be_is_refused_in_the_originals_words() {
     );
     let empty = ["r", "", "64", "1"].map(String::from);
     let refused = NetrateOptions::parse(Tool::Netblast, &empty).unwrap_err();
-    assert_eq!(refused, format!("Invalid port number: \n{BLAST_USAGE}"));
+    assert_eq!(refused.0, format!("Invalid port number: \n{BLAST_USAGE}"));
     for line in ["", "0", "65536", "x", "9 0", "9 65", "9 2x", "9 1 1"] {
         assert_refused(Tool::Netreceive, RECEIVE_USAGE, &[(line, "+")]);
     }
@@ -198,7 +198,7 @@ proptest! {
     fn any_arguments_are_read_or_refused_with_words(args in prop::collection::vec("\\PC{0,12}|[0-9-]{1,8}", 0..7)) {
         for tool in TOOLS {
             let refused = NetrateOptions::parse(tool, &args).err();
-            prop_assert!(refused.is_none_or(|words| !words.is_empty()));
+            prop_assert!(refused.is_none_or(|words| !words.0.is_empty()));
         }
     }
 }
