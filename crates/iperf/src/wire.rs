@@ -17,8 +17,8 @@ pub use datagram::{
     RawDatagram, has_shared_clock, mark_shared_clock, prepare_payload,
 };
 pub use header::{
-    Amount, ClientHeader, Directions, Extension, HeaderAck, Version, fill_payload, flags,
-    header_length, is_acknowledged, upper_flags,
+    Amount, ClientHeader, Directions, Extension, HeaderAck, HeaderError, Version, fill_payload,
+    flags, header_length, is_acknowledged, upper_flags,
 };
 pub use report::{Reply, ServerReport, classify};
 

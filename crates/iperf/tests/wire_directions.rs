@@ -186,7 +186,7 @@ fn a_port_that_cannot_be_is_refused() {
         let mut header = ClientHeader::for_tcp(5001, Amount::Time(Duration::from_millis(10)));
         header.ask_for(dual(1, true));
         header.port = port;
-        let refusal = header.directions().unwrap_err();
+        let refusal = header.directions().unwrap_err().to_string();
         assert!(refusal.contains(&format!("port {port},")), "{refusal}");
     }
 }

@@ -213,7 +213,7 @@ fn tcp_header_lengths_follow_the_flags() {
     assert_eq!(length(0x4000_0000), Ok(60));
     assert_eq!(length(0x0400_0000), Ok(60));
     assert_eq!(length(0x4001_01fe), Ok(255));
-    let too_short = length(0x4001_002e).unwrap_err();
+    let too_short = length(0x4001_002e).unwrap_err().to_string();
     assert!(too_short.contains("a length of 23 bytes"), "{too_short}");
 }
 
@@ -221,7 +221,9 @@ fn tcp_header_lengths_follow_the_flags() {
 fn torn_tcp_header_says_how_much_is_missing() {
     let header = hex(TCP_256K);
     for (needed, found) in [(4, 3), (60, 59)] {
-        let torn = ClientHeader::parse_tcp(&header[..found]).unwrap_err();
+        let torn = ClientHeader::parse_tcp(&header[..found])
+            .unwrap_err()
+            .to_string();
         let words = format!("needs {needed} bytes and {found} are there");
         assert!(torn.contains(&words), "{torn}");
     }

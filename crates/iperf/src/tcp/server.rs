@@ -32,7 +32,8 @@ use crate::slots::{Slots, Ticket};
 use crate::stream::Error;
 use crate::stream::{Back, Listen, Run, Streams, Taken, check_port};
 use crate::wire::{
-    ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, Version, header_length, is_acknowledged,
+    ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
+    is_acknowledged,
 };
 
 /// The longest that a server sends to a client, whatever that asks for.
@@ -364,7 +365,7 @@ impl Accepted {
     }
 }
 
-fn bad_header(peer: SocketAddr) -> impl Fn(String) -> Error + Copy {
+fn bad_header(peer: SocketAddr) -> impl Fn(HeaderError) -> Error + Copy {
     move |source| {
         Error::Because(format!(
             "the stream of {peer} has no good header ({source})"

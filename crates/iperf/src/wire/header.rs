@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use thiserror::Error;
+
 /// The port that both ends use unless told otherwise, TCP and UDP.
 pub const DEFAULT_PORT: u16 = 5001;
 
@@ -402,13 +404,13 @@ impl ClientHeader {
     ///
     /// # Errors
     /// When `bytes` ends before the header does, and when the header states a length that cannot be.
-    pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, String> {
+    pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, HeaderError> {
         let truncated = |needed_bytes| {
             let found_bytes = bytes.len();
-            format!(
+            HeaderError(format!(
                 "the client's header needs {needed_bytes} bytes and {found_bytes} are there; \
                  read more before parsing it"
-            )
+            ))
         };
         let length = header_length(*bytes.first_chunk().ok_or_else(|| truncated(4))?)?;
         if length == 0 {
@@ -471,7 +473,7 @@ impl ClientHeader {
     ///
     /// # Errors
     /// When it asks for a stream to a port that no socket can have.
-    pub fn directions(&self) -> Result<Directions, String> {
+    pub fn directions(&self) -> Result<Directions, HeaderError> {
         let has = |flag| self.flags & flag != 0;
         if has(flags::VERSION2) {
             if self.asks_for(upper_flags::FULL_DUPLEX) {
@@ -490,11 +492,11 @@ impl ClientHeader {
                 port,
                 is_at_once: has(flags::RUN_NOW),
             }),
-            _ => Err(format!(
+            _ => Err(HeaderError(format!(
                 "the client asks for a stream to its port {}, 1 to 65535 are possible; \
                  see that it is an iperf 2 client",
                 self.port
-            )),
+            ))),
         }
     }
 
@@ -528,7 +530,7 @@ impl ClientHeader {
 ///
 /// # Errors
 /// When the stated length is below 24 and cannot hold the first part.
-pub fn header_length(first_word: [u8; 4]) -> Result<usize, String> {
+pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
     let word = u32::from_be_bytes(first_word);
     if word & (flags::DUAL | flags::VERSION2 | flags::EXTEND) == 0 {
         return Ok(0);
@@ -536,10 +538,10 @@ pub fn header_length(first_word: [u8; 4]) -> Result<usize, String> {
     if word & flags::HAS_LENGTH != 0 {
         let announced_bytes = ((word & flags::LENGTH_MASK) >> 1) as usize;
         return match announced_bytes {
-            ..BASE_BYTES => Err(format!(
+            ..BASE_BYTES => Err(HeaderError(format!(
                 "the client's header states a length of {announced_bytes} bytes, 24 is the least; \
                  the peer is not an iperf 2 client"
-            )),
+            ))),
             _ => Ok(announced_bytes),
         };
     }
@@ -548,6 +550,11 @@ pub fn header_length(first_word: [u8; 4]) -> Result<usize, String> {
         _ => Ok(ClientHeader::BYTES),
     }
 }
+
+/// Why a client header could not be read, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct HeaderError(String);
 
 /// Whether a 2.1.8 server acknowledges this header. It does not when data in the other direction
 /// follows on the same connection, where the acknowledgement would be taken for data.
