@@ -97,11 +97,7 @@ impl<T: Copy> Streams<T> {
     }
 
     /// Whether one of them has this number.
-<<<<<<< HEAD
     pub(crate) fn has_number(&self, number: u32) -> bool {
-=======
-    pub(super) fn has_number(&self, number: u32) -> bool {
->>>>>>> 8a9af692 (iperf: a bad header has an error type of its own again, of one field)
         self.streams.keys().any(|key| key.number == number)
     }
 
