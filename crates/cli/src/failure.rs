@@ -76,6 +76,7 @@ impl fmt::Display for Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error = error.into();
+        // The error itself decides, not what caused it.
         match error.chain().next() {
             _ if error.chain().any(stdio::reader_is_gone) => Failure::Unread,
             Some(first) if is_usage(first) => Failure::Usage(error.to_string()),

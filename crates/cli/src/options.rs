@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_sim::{EmbeddedHost, HostModel};
 use nicpoll_store::{Place, StoreError};
 
@@ -79,6 +81,19 @@ pub fn at_line(path: &Path, line: usize, message: &str) -> Failure {
 /// Wrong usage, as the error says.
 pub fn usage(error: impl ToString) -> Failure {
     Failure::Usage(error.to_string())
+}
+
+/// Reads a time within these bounds; `expected` is said of any other.
+pub fn time_within(
+    text: &str,
+    bounds: RangeInclusive<Duration>,
+    expected: &str,
+) -> Result<Duration, String> {
+    let time = parse_seconds(text).map_err(|error| error.to_string())?;
+    bounds
+        .contains(&time)
+        .then_some(time)
+        .ok_or_else(|| String::from(expected))
 }
 
 /// A time in ns; the longest that fits where it is longer.

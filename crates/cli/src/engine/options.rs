@@ -17,6 +17,7 @@ use nicpoll_traffic::signals::Stop;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::options::time_within;
 use crate::output::print;
 
 /// How an engine runs.
@@ -188,13 +189,8 @@ fn wait_until(until: Instant, stop: &Stop, is_over: impl Fn() -> bool) -> bool {
 
 /// Shorter ones say nothing, and nobody waits for longer ones.
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
-    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
-    if range.contains(&interval) {
-        Ok(interval)
-    } else {
-        Err(String::from("0.1 s to an hour are possible"))
-    }
+    let bounds = Duration::from_millis(100)..=Duration::from_secs(3600);
+    time_within(text, bounds, "0.1 s to an hour are possible")
 }
 
 #[cfg(test)]

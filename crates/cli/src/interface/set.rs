@@ -10,7 +10,6 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_inspect::watch_polls;
-use nicpoll_model::units::parse_seconds;
 use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
@@ -27,6 +26,7 @@ use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, NO_POLLING, POLLING, parse_na
 use super::report::Report;
 use super::restore::put_back_named;
 use crate::failure::Failure;
+use crate::options::time_within;
 
 /// The command line of `set` or `ab` with `-polling`, as ifconfig(8) has it, written as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -526,23 +526,14 @@ fn parse_trial(text: &str) -> Result<Trial, String> {
     if text == "forever" {
         return Ok(Trial::Forever);
     }
-    let time = parse_seconds(text).map_err(|error| error.to_string())?;
-    if time < Duration::from_secs(1) {
-        return Err(String::from(
-            "nobody can confirm within a second; use 1s or more",
-        ));
-    }
-    Ok(Trial::For(time))
+    let bounds = Duration::from_secs(1)..=Duration::MAX;
+    let short = "nobody can confirm within a second; use 1s or more";
+    time_within(text, bounds, short).map(Trial::For)
 }
 
 fn parse_look(text: &str) -> Result<Duration, String> {
-    let look = parse_seconds(text).map_err(|error| error.to_string())?;
-    if look > LOOK_MAX {
-        return Err(String::from(
-            "10s is the maximum; nicpoll show --for watches longer",
-        ));
-    }
-    Ok(look)
+    let longer = "10s is the maximum; nicpoll show --for watches longer";
+    time_within(text, Duration::ZERO..=LOOK_MAX, longer)
 }
 
 /// Makes the files be as they were, because the settings could not be made.

@@ -7,14 +7,13 @@ use nicpoll_inspect::{
     AskedVariables, NOT_WATCHED, STORM_THRESHOLD, ShowOptions, asked_variables, inside,
 };
 use nicpoll_model::Show;
-use nicpoll_model::units::parse_seconds;
 use nicpoll_report::render_polling_values;
 use nicpoll_switch::freebsd::FreebsdTarget;
 use nicpoll_sys::tell;
 
 use super::freebsd;
 use crate::failure::Failure;
-use crate::options::usage;
+use crate::options::{time_within, usage};
 use crate::output::{origin, print, print_document};
 
 /// Runs the command and returns its exit code.
@@ -105,9 +104,6 @@ impl ShowArgs {
 const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 fn parse_look(text: &str) -> Result<Duration, String> {
-    let look = parse_seconds(text).map_err(|error| error.to_string())?;
-    if look > LOOK_MAX {
-        return Err(String::from("the time to sample is an hour at most"));
-    }
-    Ok(look)
+    let bounds = Duration::ZERO..=LOOK_MAX;
+    time_within(text, bounds, "the time to sample is an hour at most")
 }

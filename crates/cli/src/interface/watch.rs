@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_inspect::{STORM_THRESHOLD, Watch, WatchOptions, inside};
-use nicpoll_model::units::parse_seconds;
 use nicpoll_model::{WatchSample, WatchStart};
 use nicpoll_report::{
     WatchScale, WatchView, draw_watch, render_event, render_watch_start, render_watch_text,
@@ -25,6 +24,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use ratatui::crossterm::execute;
 
 use crate::failure::{Failure, over};
+use crate::options::time_within;
 use crate::output::{self, in_locale, origin, print};
 
 /// How often it is looked whether a signal came.
@@ -292,11 +292,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
-    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
-        return Err(String::from("an interval is 100ms to an hour"));
-    }
-    Ok(interval)
+    let bounds = INTERVAL_MIN..=INTERVAL_MAX;
+    time_within(text, bounds, "an interval is 100ms to an hour")
 }
 
 fn parse_scale(text: &str) -> Result<WatchScale, String> {

@@ -4,7 +4,7 @@
 //! The host file is complete before the measurements that check it begin. Only namespaces of the lab's own are
 //! touched.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -181,13 +181,8 @@ fn exists(path: &Path) -> Failure {
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    let written = options
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
-    match written {
+    let file = File::create_new(path);
+    match file.and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists(path)),
         Err(error) => {

@@ -1,7 +1,5 @@
 //! Figures over two axes: curves and marks, with a legend below.
 
-use std::fmt::Write;
-
 use nicpoll_model::numbers::figure;
 
 use super::axis::Axis;
@@ -71,12 +69,8 @@ impl Frame {
     pub fn diagonal(&self, svg: &mut String) {
         let end = self.x.end().min(self.y.end());
         let (x, y) = (self.x(end), self.y(end));
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{y:.1}\" stroke=\"#888\" stroke-dasharray=\"3 4\"/>",
-            self.x(0.0),
-            self.y(0.0),
-        );
+        let stroke = "stroke=\"#888\" stroke-dasharray=\"3 4\"";
+        svg::straight(svg, "", (self.x(0.0), self.y(0.0)), (x, y), stroke);
         // On the side that has room for the words: the figures of the axis are on the left.
         let (x, anchor) = match x < (LEFT + RIGHT) / 2.0 {
             true => (x + 8.0, "start"),

@@ -231,25 +231,26 @@ pub fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), is_axis: bool) {
         false => "stroke=\"#ddd\"",
     };
     let class = if is_axis { "axis" } else { "grid" };
-    straight(svg, from, to, &format!("class=\"{class}\""), stroke);
+    straight(svg, &format!("class=\"{class}\" "), from, to, stroke);
 }
 
 /// A heavy vertical line: a median, an estimate.
 pub fn heavy(svg: &mut String, x: f64, (top, bottom): (f64, f64)) {
     let stroke = "stroke=\"#222\" stroke-width=\"3\"";
-    straight(svg, (x, top), (x, bottom), "class=\"axis\"", stroke);
+    straight(svg, "class=\"axis\" ", (x, top), (x, bottom), stroke);
 }
 
-fn straight(
+/// A straight line with this before its ends, and this behind them.
+pub fn straight(
     svg: &mut String,
+    class: &str,
     (x1, y1): (f64, f64),
     (x2, y2): (f64, f64),
-    class: &str,
     stroke: &str,
 ) {
     let _ = writeln!(
         svg,
-        "<line {class} x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {stroke}/>"
+        "<line {class}x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {stroke}/>"
     );
 }
 

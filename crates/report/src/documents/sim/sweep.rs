@@ -2,8 +2,6 @@
 //!
 //! The plot names its axes with their units, its curves and where they come from. Curves differ in colour and in mark.
 
-use std::fmt::Write;
-
 use nicpoll_model::numbers::figure_or_missing;
 use nicpoll_model::sim::{SimPlan, SimPoint, SimSweep};
 
@@ -96,12 +94,8 @@ fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {
 
 /// A curve's line of the legend at `y`, which then is where the next one stands.
 fn legend(svg: &mut String, look: Look, y: &mut f64, name: &str) {
-    let _ = writeln!(
-        svg,
-        "<line x1=\"{LEFT:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" {}/>",
-        LEFT + 28.0,
-        svg::stroke(look.colour)
-    );
+    let stroke = svg::stroke(look.colour);
+    svg::straight(svg, "", (LEFT, *y), (LEFT + 28.0, *y), &stroke);
     mark(svg, look, (LEFT + 14.0, *y));
     for line in wrapped(name, TEXT, LEFT + LEGEND_NAME) {
         text(svg, (LEFT + LEGEND_NAME, *y + 5.0), "start", TEXT, &line);

@@ -6,6 +6,7 @@
 use nicpoll_model::{Comparison, Metric, Study, Verdict, WarningName, WorkUnit};
 
 use super::comparisons::{found, margin_percent, to_find_margin, value};
+use super::plots::capital;
 use super::trials::{Group, Pair};
 use crate::lists::{distinct, grouped, listed};
 use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
@@ -273,12 +274,7 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     };
     let warnings = study.warnings.iter();
     let weighty = warnings.filter(move |warning| is_weighty(warning.name));
-    weighty.map(|warning| {
-        let mut letters = warning.text.chars();
-        let first = letters.next().map(|first| first.to_uppercase());
-        let first: String = first.into_iter().flatten().collect();
-        format!("{first}{}.", letters.as_str())
-    })
+    weighty.map(|warning| capital(&warning.text) + ".")
 }
 
 /// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.

@@ -219,11 +219,7 @@ fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
     let stroke = svg::stroke(trials.look.colour);
     for at in trials.bursts() {
         let x = frame.x(at);
-        let (top, bottom) = (y - 4.0, y + 3.0);
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" {stroke}/>"
-        );
+        svg::straight(svg, "", (x, y - 4.0), (x, y + 3.0), &stroke);
     }
     for at in trials.storms() {
         let (x, y) = (frame.x(at) - 4.0, y - 4.5);
