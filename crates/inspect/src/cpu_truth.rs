@@ -20,6 +20,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use crate::error::{Doing, InspectError};
+use crate::interrupts::exact_cpu;
 
 /// The greatest priority of ordinary threads.
 const NICENESS: i32 = -20;
@@ -65,8 +66,7 @@ pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
         has_threads: true,
         ..ExactCpuOptions::default()
     };
-    let mut exact = ExactCpu::load(&options).map_err(InspectError::no_exact_account)?;
-    exact.attach().map_err(InspectError::no_exact_account)?;
+    let mut exact = exact_cpu(&options).map_err(InspectError::no_exact_account)?;
     let core = least_busy_core(&exact)?;
     let tick_ns = tick_ns();
     let mut phases = Vec::new();
@@ -294,8 +294,7 @@ fn fold_pulses(period: Duration) -> Result<FoldedPulses, InspectError> {
         }),
         ..ExactCpuOptions::default()
     };
-    let mut exact = ExactCpu::load(&options).map_err(InspectError::no_exact_account)?;
-    exact.attach().map_err(InspectError::no_exact_account)?;
+    let exact = exact_cpu(&options).map_err(InspectError::no_exact_account)?;
     let pulses = exchange(period_ns)?;
     let fold = exact.fold().map_err(InspectError::no_exact_account)?;
     let bins = fold.ok_or_else(|| not_measured("folding was asked for and did not take place"))?;

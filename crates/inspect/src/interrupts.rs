@@ -34,10 +34,15 @@ pub fn description(line: &InterruptLine) -> String {
 
 /// Starts counting entries back to back, and CPU time exactly.
 pub fn look_for_storms(storm_threshold: u64) -> Result<ExactCpu, BpfError> {
-    let mut exact = ExactCpu::load(&ExactCpuOptions {
+    exact_cpu(&ExactCpuOptions {
         storm_threshold,
         ..ExactCpuOptions::default()
-    })?;
+    })
+}
+
+/// Starts counting CPU time exactly.
+pub fn exact_cpu(options: &ExactCpuOptions) -> Result<ExactCpu, BpfError> {
+    let mut exact = ExactCpu::load(options)?;
     exact.attach()?;
     Ok(exact)
 }

@@ -19,7 +19,5 @@ pub use doctor::doctor;
 pub use error::{InspectError, inside};
 pub use host_facts::{host_facts, is_read_in_user_mode, sysctls};
 pub use interrupts::STORM_THRESHOLD;
-pub use show::{
-    AskedVariables, NOT_WATCHED, ShowOptions, UnknownVariable, asked_variables, show, watch_polls,
-};
+pub use show::{AskedVariables, NOT_WATCHED, ShowOptions, asked_variables, show, watch_polls};
 pub use watch::{Watch, WatchOptions, bpf_cpu_ratio};

@@ -29,7 +29,7 @@ use crate::interrupts::{description, interrupts, is_storm, look_for_storms};
 
 mod variables;
 
-pub use variables::{AskedVariables, NOT_WATCHED, UnknownVariable, asked_variables};
+pub use variables::{AskedVariables, NOT_WATCHED, asked_variables};
 
 use variables::{Sources, read_all};
 

@@ -4,51 +4,56 @@
 
 use nicpoll_model::{NapiShow, PollingVariable, ValueSource};
 use nicpoll_observe::PollRhythm;
-use thiserror::Error;
 
 use crate::discipline::{THREADED_BUSY_POLL, is_timed};
+use crate::error::InspectError;
 
 /// A variable under `kern.polling`: its name without that before it, and how it is read off.
-struct Variable {
-    name: &'static str,
-    read: fn(&Sources) -> Reading,
-}
+type Variable = (&'static str, fn(&Sources) -> Reading);
 
 /// All, in the order in which they are shown: `enable`, which older releases have, the rate of ticks, which the
 /// original calls `kern.hz`, and its knobs.
 const VARIABLES: [Variable; 17] = [
-    of("enable", enable),
-    of("hz", hz),
-    of("burst", burst),
-    of("burst_max", burst_max),
-    of("each_burst", each_burst),
-    of("idle_poll", idle_poll),
-    of("user_frac", |_| {
+    ("enable", enable),
+    ("hz", hz),
+    ("burst", burst),
+    ("burst_max", burst_max),
+    ("each_burst", each_burst),
+    ("idle_poll", idle_poll),
+    ("user_frac", |_| {
         missing("no counterpart (SCHED_DEADLINE on its thread)")
     }),
-    of("reg_frac", |_| {
+    ("reg_frac", |_| {
         missing("no counterpart: drivers watch their links")
     }),
-    of("short_ticks", short_ticks),
-    of("lost_polls", lost_polls),
-    of("pending_polls", pending_polls),
-    of("residual_burst", residual_burst),
-    of("handlers", handlers),
-    of("phase", |_| missing("not exported; see the discipline")),
-    of("suspect", |_| {
+    ("short_ticks", |sources| {
+        let note = "rounds under half a timeout apart";
+        of_gaps(sources, |rhythm| rhythm.short_gaps, note)
+    }),
+    ("lost_polls", |sources| {
+        let note = "rounds over two timeouts apart";
+        of_gaps(sources, |rhythm| rhythm.long_gaps, note)
+    }),
+    ("pending_polls", |sources| {
+        let note = "timeouts that passed without a round";
+        of_gaps(sources, |rhythm| rhythm.missed_periods, note)
+    }),
+    ("residual_burst", residual_burst),
+    ("handlers", handlers),
+    ("phase", |_| missing("not exported; see the discipline")),
+    ("suspect", |_| {
         missing("no counterpart: the timer begins rounds itself")
     }),
-    of("stalled", stalled),
-    of("idlepoll_sleeping", idlepoll_sleeping),
+    ("stalled", |sources| {
+        let note = "no round came for a hundred timeouts";
+        of_gaps(sources, |rhythm| rhythm.stalls, note)
+    }),
+    ("idlepoll_sleeping", idlepoll_sleeping),
 ];
-
-const fn of(name: &'static str, read: fn(&Sources) -> Reading) -> Variable {
-    Variable { name, read }
-}
 
 /// Names of all variables, without `kern.polling.` before them.
 pub fn variable_names() -> impl Iterator<Item = &'static str> {
-    VARIABLES.iter().map(|variable| variable.name)
+    VARIABLES.iter().map(|(name, _)| *name)
 }
 
 /// The name of a variable as [`variable_names`] has it, from one with or without `kern.polling.` before it;
@@ -73,27 +78,26 @@ pub struct AskedVariables {
     pub is_tree: bool,
 }
 
-/// There is no variable of a name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no variable '{0}'; under kern.polling there are: {known}", known = all_names())]
-pub struct UnknownVariable(String);
-
-fn all_names() -> String {
-    variable_names().collect::<Vec<_>>().join(", ")
-}
-
 /// The variables of these names; `None` when there is no name.
 ///
 /// # Errors
 /// When a name is no variable's.
-pub fn asked_variables(names: &[String]) -> Result<Option<AskedVariables>, UnknownVariable> {
+pub fn asked_variables(names: &[String]) -> Result<Option<AskedVariables>, InspectError> {
     if names.iter().any(|name| name.trim_end_matches('.') == TREE) {
         return Ok(Some(AskedVariables {
             names: variable_names().collect(),
             is_tree: true,
         }));
     }
-    let find = |name: &String| variable_name(name).ok_or_else(|| UnknownVariable(name.clone()));
+    let find = |name: &String| {
+        variable_name(name).ok_or_else(|| {
+            let known: Vec<&str> = variable_names().collect();
+            let known = known.join(", ");
+            InspectError::Failed(format!(
+                "there is no variable '{name}'; under kern.polling there are: {known}"
+            ))
+        })
+    };
     let names: Vec<&'static str> = names.iter().map(find).collect::<Result<_, _>>()?;
     Ok((!names.is_empty()).then_some(AskedVariables {
         names,
@@ -135,10 +139,10 @@ fn measured(value: f64, note: &'static str) -> Reading {
 
 /// Reads all variables.
 pub fn read_all(sources: &Sources) -> Vec<PollingVariable> {
-    let read = |variable: &Variable| {
-        let (value, source, note) = (variable.read)(sources);
+    let read = |(name, read): &Variable| {
+        let (value, source, note) = read(sources);
         PollingVariable {
-            name: String::from(variable.name),
+            name: String::from(*name),
             value,
             source,
             note: String::from(note),
@@ -233,34 +237,7 @@ fn burst(sources: &Sources) -> Reading {
     }
 }
 
-fn short_ticks(sources: &Sources) -> Reading {
-    of_gaps(sources, |rhythm| {
-        (rhythm.short_gaps, "rounds under half a timeout apart")
-    })
-}
-
-fn lost_polls(sources: &Sources) -> Reading {
-    of_gaps(sources, |rhythm| {
-        (rhythm.long_gaps, "rounds over two timeouts apart")
-    })
-}
-
-fn pending_polls(sources: &Sources) -> Reading {
-    of_gaps(sources, |rhythm| {
-        (
-            rhythm.missed_periods,
-            "timeouts that passed without a round",
-        )
-    })
-}
-
-fn stalled(sources: &Sources) -> Reading {
-    of_gaps(sources, |rhythm| {
-        (rhythm.stalls, "no round came for a hundred timeouts")
-    })
-}
-
-fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> (u64, &'static str)) -> Reading {
+fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> u64, note: &'static str) -> Reading {
     let Some(napis) = sources.napis else {
         return NO_LIST;
     };
@@ -270,8 +247,7 @@ fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> (u64, &'static str)) -> R
     if !napis.iter().any(is_handler) {
         return NO_TIMER;
     }
-    let (count, note) = read(rhythm);
-    measured(count as f64, note)
+    measured(read(rhythm) as f64, note)
 }
 
 #[cfg(test)]
@@ -319,7 +295,7 @@ mod tests {
         let tree = ask("kern.polling").unwrap().unwrap();
         assert!(tree.is_tree && tree.names.len() == VARIABLES.len());
         assert!(!ask("kern.polling.hz").unwrap().unwrap().is_tree);
-        assert_eq!(asked_variables(&[]), Ok(None));
+        assert_eq!(asked_variables(&[]).unwrap(), None);
         let unknown = ask("kern.polling.brust").unwrap_err().to_string();
         assert!(unknown.contains("burst, burst_max"), "{unknown}");
     }
