@@ -85,9 +85,11 @@ pub struct Meter {
     rhythms: Option<RhythmWatch>,
     delays: Delays,
     members: Vec<u32>,
-    instances: Vec<Instance>,
+    /// The instances whose polls are watched.
+    pub instances: Vec<Instance>,
     packets_per_second: f64,
-    unseen: Vec<Unseen>,
+    /// What cannot be measured, and why.
+    pub unseen: Vec<Unseen>,
 }
 
 impl Meter {
@@ -156,16 +158,6 @@ impl Meter {
         self.watch_instances();
         self.begin_delays(self.packets_per_second);
         Ok(())
-    }
-
-    /// The instances whose polls are watched.
-    pub fn instances(&self) -> &[Instance] {
-        &self.instances
-    }
-
-    /// What cannot be measured, and why.
-    pub fn unseen(&self) -> &[Unseen] {
-        &self.unseen
     }
 
     /// Interfaces and protocols alone.

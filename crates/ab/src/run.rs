@@ -144,7 +144,7 @@ impl Run<'_> {
         progress: &mut dyn FnMut(AbProgress<'_>),
     ) -> Result<AbEnd, LabError> {
         self.meter.run(Meter::watch_instances)?;
-        let unseen = self.meter.run(|meter| meter.unseen().to_vec())?;
+        let unseen = self.meter.run(|meter| meter.unseen.clone())?;
         document.unseen.extend(unseen);
         match self.all(document, progress) {
             Ok(()) => Ok(AbEnd {
@@ -294,7 +294,7 @@ impl Run<'_> {
             later: later.as_ref(),
             last: &last,
         };
-        let instances = self.meter.run(|meter| meter.instances().to_vec())?;
+        let instances = self.meter.run(|meter| meter.instances.clone())?;
         let lost = before.lost_until(&Counted {
             at: last.at,
             host: last.host.clone(),
@@ -531,11 +531,8 @@ const TURNS: usize = 3;
 /// Time after each change; less where blocks are shorter. What takes longer than half of it to settle is not measured.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
-/// Observations after a change.
-struct Turn {
-    polls: Vec<PollCount>,
-    too_many: Option<AbEnd>,
-}
+/// The polls after a change, and the end of the run where too much was lost.
+type Turn = (Vec<PollCount>, Option<AbEnd>);
 
 impl Run<'_> {
     /// Changes to the judged setting and back a few times. Returns the settling time of polls in seconds; `None` if
@@ -551,8 +548,8 @@ impl Run<'_> {
             }
         }
         for turns in &mut turns {
-            let is_each = turns.iter().all(|turn| turn.too_many.is_some());
-            let last = turns.last_mut().and_then(|turn| turn.too_many.take());
+            let is_each = turns.iter().all(|(_, too_many)| too_many.is_some());
+            let last = turns.last_mut().and_then(|(_, too_many)| too_many.take());
             let is_too_many = is_each && !self.request.is_disruptive;
             if let Some(end) = last.filter(|_| is_too_many) {
                 return Err(self.disturbing(Halt::End(end)));
@@ -564,7 +561,12 @@ impl Run<'_> {
             let what = format!("what changes of {name} do to packets in the card");
             unseen(what, why)
         }));
-        let polls = turns.map(|turns| turns.into_iter().map(|turn| turn.polls).collect::<Vec<_>>());
+        let polls = turns.map(|turns| {
+            turns
+                .into_iter()
+                .map(|(polls, _)| polls)
+                .collect::<Vec<_>>()
+        });
         let is_seen = polls.iter().flatten().all(|polls| !polls.is_empty());
         let [judged, reference] = polls.map(|polls| settling_seconds(&polls));
         let settling = judged.zip(reference).map(|(one, other)| one.max(other));
@@ -597,10 +599,7 @@ impl Run<'_> {
         }
         let lost = before.lost_until(&self.counters()?);
         let limits = self.limits.as_ref();
-        Ok(Turn {
-            polls,
-            too_many: limits.and_then(|limits| limits.alone(&lost)),
-        })
+        Ok((polls, limits.and_then(|limits| limits.alone(&lost))))
     }
 
     /// Knobs whose change restarts the queues of some drivers.

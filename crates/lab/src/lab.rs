@@ -68,8 +68,7 @@ impl Lab {
         let sender = host(link.end(Side::Sender))?;
         let receiver = host(link.end(Side::Receiver))?;
         let router = link.router().map(&host).transpose()?;
-        let router = router.map(|router| HostClient::new(ROUTER, router));
-        let mut lab = Lab::build(sender, router, receiver, link)?;
+        let mut lab = Lab::of(sender, router, receiver, link)?;
         let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
         let machine = LocalHost::new(
             namespace,
@@ -97,25 +96,18 @@ impl Lab {
         Ok((guard, lab))
     }
 
-    /// A lab of two hosts of one machine that `link` joins.
+    /// A lab of hosts of one machine that `link` joins.
     ///
     /// # Errors
-    /// With fewer than two CPUs, or when the receiver cannot count.
+    /// With fewer than two CPUs, or when the studied host cannot count.
     pub fn of(
         sender: Box<dyn Host>,
-        receiver: Box<dyn Host>,
-        link: Arc<Link>,
-    ) -> Result<Self, LabError> {
-        Lab::build(sender, None, receiver, link)
-    }
-
-    fn build(
-        sender: Box<dyn Host>,
-        mut router: Option<HostClient>,
+        router: Option<Box<dyn Host>>,
         receiver: Box<dyn Host>,
         link: Arc<Link>,
     ) -> Result<Self, LabError> {
         let [sender_cpu, receiver_cpu] = two_cpus()?;
+        let mut router = router.map(|router| HostClient::new(ROUTER, router));
         let mut receiver = HostClient::new(&Side::Receiver.to_string(), receiver);
         let exact_cpu_refused = router
             .as_mut()

@@ -60,7 +60,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let steps = steps.clone();
         Ok(Box::new(Timed { host, steps }))
     };
-    let mut lab = Lab::of(host(Side::Sender)?, host(Side::Receiver)?, veth.link())?;
+    let mut lab = Lab::of(
+        host(Side::Sender)?,
+        None,
+        host(Side::Receiver)?,
+        veth.link(),
+    )?;
     let (design, plan) = plan(&DemoOptions::default(), Seed(1))?;
     let cancel = AtomicBool::new(false);
     let mut trials = Trials::new(&mut lab, &design, &plan, &cancel)?;

@@ -67,7 +67,7 @@ fn study() -> Study {
         said: VecDeque::new(),
     };
     let receiver = Box::new(host(Side::Receiver));
-    let mut lab = Lab::of(Box::new(sender), receiver, test.veth.link()).unwrap();
+    let mut lab = Lab::of(Box::new(sender), None, receiver, test.veth.link()).unwrap();
     let options = DemoOptions {
         quick: true,
         blocks: Some(1),

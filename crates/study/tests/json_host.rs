@@ -138,7 +138,7 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
                 is_late_by: Duration::ZERO,
             })
         });
-        let mut lab = Lab::of(sender, receiver, test.veth.link()).unwrap();
+        let mut lab = Lab::of(sender, None, receiver, test.veth.link()).unwrap();
         let measured = trial(&mut lab, workload, "interrupt");
         drop(lab);
         let figures = measured.figures.as_ref().unwrap();
@@ -150,7 +150,7 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
 
         let [sender, receiver] = lines
             .map(|lines| -> Box<dyn Host> { Box::new(Written(lines.lock().unwrap().clone())) });
-        let mut lab = Lab::of(sender, receiver, test.veth.link()).unwrap();
+        let mut lab = Lab::of(sender, None, receiver, test.veth.link()).unwrap();
         assert_eq!(
             trial(&mut lab, workload, "interrupt"),
             measured,
@@ -173,7 +173,7 @@ fn a_timer_is_set_right_through_json_too_however_late_its_hosts_prepare() {
             is_late_by: LATE,
         })
     });
-    let mut lab = Lab::of(sender, receiver, test.veth.link()).unwrap();
+    let mut lab = Lab::of(sender, None, receiver, test.veth.link()).unwrap();
     let before = lab.settings().unwrap();
     let trial = trial(&mut lab, "udp64", "polling");
     let calibration = trial.figures.unwrap().calibration.unwrap();

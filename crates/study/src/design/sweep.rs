@@ -160,10 +160,9 @@ impl Design {
                 workloads.push(workload);
                 continue;
             };
-            let streams = u64::from(self.topology.links()) * workload.options.ways();
             let rates = rates.0.iter();
-            let rated: Vec<NamedWorkload> =
-                rates.map(|rate| at(&workload, *rate, streams)).collect();
+            let links = u64::from(self.topology.links());
+            let rated: Vec<NamedWorkload> = rates.map(|rate| at(&workload, *rate, links)).collect();
             let each = |one: ComparisonName| match one.workload == workload.name {
                 true => {
                     let each = rated.iter().map(|rated| ComparisonName {
@@ -211,6 +210,15 @@ impl Design {
 }
 
 impl NamedWorkload {
+    /// Has each sender send at a rate, if it can. Returns what the senders of so many links are asked for together.
+    pub(crate) fn send_at(&mut self, per_second: u64, links: u64) -> Option<u64> {
+        if let Some(request) = self.request.clone().at_rate(per_second) {
+            self.request = request;
+        }
+        let rate = self.request.asked_per_second()?;
+        Some(rate * links * self.options.ways())
+    }
+
     /// Whether it can be sent at a rate.
     pub(crate) fn has_rate(&self) -> bool {
         self.request.clone().at_rate(1).is_some()
@@ -228,16 +236,15 @@ pub(crate) fn searches(design: &Design) -> u32 {
     sought.len() as u32
 }
 
-/// A workload that has a rate at one of its rates, `streams` of it at once.
-fn at(workload: &NamedWorkload, rate: SweepRate, streams: u64) -> NamedWorkload {
+/// A workload that has a rate at one of its rates, on so many links at once.
+fn at(workload: &NamedWorkload, rate: SweepRate, links: u64) -> NamedWorkload {
     let per_second = match rate {
         SweepRate::PerSecond(per_second) => per_second,
         // Until the knee is known.
         SweepRate::KneePercent(_) => 1,
     };
-    let request = workload.request.clone();
-    let request = request.clone().at_rate(per_second).unwrap_or(request);
-    let asked = request.asked_per_second().map(|rate| rate * streams);
+    let mut rated = workload.clone();
+    let asked = rated.send_at(per_second, links);
     let (asked_per_second, knee_ratio, words) = match rate {
         SweepRate::PerSecond(_) => {
             let words = asked.map_or_else(String::new, |rate| format!("{rate} a second"));
@@ -251,13 +258,12 @@ fn at(workload: &NamedWorkload, rate: SweepRate, streams: u64) -> NamedWorkload 
     NamedWorkload {
         name: format!("{}@{}", workload.name, rate.word()),
         description: format!("{}; in this sweep at {words}", workload.description),
-        request,
-        options: workload.options.clone(),
         load: Some(SweptLoad {
             sweep: workload.name.clone(),
             asked_per_second,
             knee_ratio,
         }),
+        ..rated
     }
 }
 

@@ -185,14 +185,9 @@ pub(crate) fn resolved(
                 knee
             }
         };
-        let streams = lab.link.paths() as u64 * workload.options.ways();
         let workload = &mut design.workloads[index];
         let per_second = ((knee as f64 * share) as u64).clamp(1, RATE_MAX);
-        if let Some(request) = workload.request.clone().at_rate(per_second) {
-            workload.request = request;
-        }
-        let asked = workload.request.asked_per_second();
-        let asked = asked.map(|rate| rate * streams);
+        let asked = workload.send_at(per_second, lab.link.paths() as u64);
         if let (Some(load), Some(asked)) = (&mut workload.load, asked) {
             load.asked_per_second = Some(asked);
             workload.description += &format!(", {asked} a second");
@@ -249,11 +244,8 @@ fn is_held(
     cancel: &AtomicBool,
 ) -> Result<bool, LabError> {
     let mut rated = workload.clone();
-    if let Some(request) = workload.request.clone().at_rate(rate) {
-        rated.request = request;
-    }
-    let streams = lab.link.paths() as u64 * workload.options.ways();
-    let asked = rated.request.asked_per_second().unwrap_or(rate) * streams;
+    // Only what has a rate is swept.
+    let asked = rated.send_at(rate, lab.link.paths() as u64).unwrap_or(rate);
     let books = Running::to_end(lab, &rated, KNEE_RUN, QUIET, cancel)?;
     Ok(holds(&books, asked, rated.request.workload().unit()))
 }
