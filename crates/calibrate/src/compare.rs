@@ -260,17 +260,12 @@ fn row(
     };
     let error = error_of(value);
     let guessed = guess(job.library, job.table, run, figure);
-    let said = [&figure.used, &figure.unscored, &figure.missing];
-    let of_figure = said.into_iter().flatten();
+    let of_figure = [&figure.used, &figure.unscored, &figure.missing];
     let of_run = [&run.unscored, &run.knife_edge, &run.missing];
-    let missing: Vec<_> = if figure.missing.is_some() {
-        of_figure.map(String::as_str).collect()
-    } else {
-        of_figure
-            .chain(of_run.into_iter().flatten())
-            .map(String::as_str)
-            .collect()
-    };
+    // What a figure itself lacks stands for what its run does.
+    let of_run = of_run.iter().filter(|_| figure.missing.is_none());
+    let said = of_figure.iter().chain(of_run);
+    let missing: Vec<_> = said.filter_map(|said| said.as_deref()).collect();
     let is_small = error_kind == ErrorKind::Points && is_within(error_of(Some(0.0))) == Some(true);
     PublishedRow {
         table: job.table.name.clone(),

@@ -41,18 +41,14 @@ const PATH_TRIAL_NS: u64 = 100_000_000;
 const WARMUP_MIN_NS: u64 = 200_000_000;
 const WARMUP_MAX_NS: u64 = 5_000_000_000;
 
-/// What is full, how full, and what that means.
-struct Finding {
-    resource: &'static str,
-    fullness: f64,
-    explanation: String,
-}
-
-fn finding(resource: &'static str, fullness: f64, explanation: impl Into<String>) -> Finding {
-    Finding {
-        resource,
+/// What is full, how full, and what that means. [`bottleneck`] adds whose it is, and whether it holds back packets.
+fn finding(resource: &str, fullness: f64, explanation: impl Into<String>) -> SimBottleneck {
+    SimBottleneck {
+        resource: String::from(resource),
         fullness,
+        is_binding: false,
         explanation: explanation.into(),
+        moves: None,
     }
 }
 
@@ -106,31 +102,23 @@ impl<'a> Evidence<'a> {
 /// Why the hosts cannot run the plan; see [`Simulation::check`].
 pub fn explain(plan: &Simulation, figures: &SimFigures) -> Result<SimBottleneck, SimError> {
     plan.check()?;
-    let found = bottleneck(plan, figures);
-    let moves = if found.is_binding {
-        moves(plan, figures)?
-    } else {
-        Vec::new()
-    };
-    Ok(SimBottleneck {
-        moves: Some(moves),
-        ..found
-    })
+    let mut found = bottleneck(plan, figures);
+    found.moves = Some(match found.is_binding {
+        true => moves(plan, figures)?,
+        false => Vec::new(),
+    });
+    Ok(found)
 }
 
 /// Names what limited a run, without trying what would move it.
 pub fn bottleneck(plan: &Simulation, figures: &SimFigures) -> SimBottleneck {
-    let (is_binding, host, finding) = found(plan, figures);
+    let (is_binding, host, mut found) = found(plan, figures);
+    if !plan.is_alone() {
+        found.resource = named(plan, host, &found);
+    }
     SimBottleneck {
-        resource: if plan.is_alone() {
-            String::from(finding.resource)
-        } else {
-            named(plan, host, &finding)
-        },
-        fullness: finding.fullness,
         is_binding,
-        explanation: finding.explanation,
-        moves: None,
+        ..found
     }
 }
 
@@ -146,7 +134,7 @@ pub fn resource(plan: &Simulation, figures: &SimFigures) -> String {
     named(plan, host, &finding)
 }
 
-fn named(plan: &Simulation, host: usize, finding: &Finding) -> String {
+fn named(plan: &Simulation, host: usize, finding: &SimBottleneck) -> String {
     let name = &plan.stops[host].host.name;
     if plan.is_alone() {
         return format!("{} of {name}", finding.resource);
@@ -155,7 +143,7 @@ fn named(plan: &Simulation, host: usize, finding: &Finding) -> String {
 }
 
 /// Whether anything held back packets, on which host, and what is full there.
-fn found(plan: &Simulation, figures: &SimFigures) -> (bool, usize, Finding) {
+fn found(plan: &Simulation, figures: &SimFigures) -> (bool, usize, SimBottleneck) {
     if plan.is_alone() {
         let (is_binding, finding) = found_alone(plan, figures);
         return (is_binding, 0, finding);
@@ -191,7 +179,7 @@ fn used_quota(evidence: Evidence<'_>, polling: &SimPolling) -> f64 {
 }
 
 /// All came through: what is fullest will be full first.
-fn headroom(evidence: Evidence<'_>) -> Finding {
+fn headroom(evidence: Evidence<'_>) -> SimBottleneck {
     let line = evidence.line_ratio.map(|ratio| ("line", ratio));
     let mut all = Vec::from_iter(line);
     all.push(("processor", busy(evidence)));
@@ -211,7 +199,7 @@ fn headroom(evidence: Evidence<'_>) -> Finding {
     finding(resource, fullness, why)
 }
 
-fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
+fn sending(evidence: Evidence<'_>, has_failures: bool) -> SimBottleneck {
     let used = percent(evidence.line_ratio.unwrap_or_default());
     let in_use = match evidence.line_ratio {
         Some(ratio) if ratio >= FULL => return line(ratio),
@@ -230,7 +218,7 @@ fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
     finding("processor", busy(evidence), why)
 }
 
-fn line(ratio: f64) -> Finding {
+fn line(ratio: f64) -> SimBottleneck {
     let used = percent(ratio);
     let why = format!("The line is {used} in use: more than it carries was to be sent.");
     finding("line", ratio, why)
@@ -248,7 +236,7 @@ fn split(evidence: Evidence<'_>) -> String {
     )
 }
 
-fn binding(host: &HostModel, evidence: Evidence<'_>, place: LossPlace) -> Finding {
+fn binding(host: &HostModel, evidence: Evidence<'_>, place: LossPlace) -> SimBottleneck {
     let is_full = busy(evidence) >= FULL;
     match place {
         LossPlace::FarQueue | LossPlace::SendQueue => line(evidence.line_ratio.unwrap_or_default()),
@@ -282,13 +270,13 @@ fn binding(host: &HostModel, evidence: Evidence<'_>, place: LossPlace) -> Findin
     }
 }
 
-fn processor(evidence: Evidence<'_>, why: &str) -> Finding {
+fn processor(evidence: Evidence<'_>, why: &str) -> SimBottleneck {
     let why = format!("{why}. The processor is {}.", split(evidence));
     finding("processor", busy(evidence), why)
 }
 
 /// The ring was full: whoever should have emptied it did not come, or not often enough.
-fn ring(host: &HostModel, evidence: Evidence<'_>) -> Finding {
+fn ring(host: &HostModel, evidence: Evidence<'_>) -> SimBottleneck {
     let hz = host.cpu.hz;
     if let Some(storm) = evidence.storm.filter(|storm| storm.throttled > 0) {
         let (throttled, passes) = (storm.throttled, storm.passes);
@@ -317,37 +305,37 @@ fn ring(host: &HostModel, evidence: Evidence<'_>) -> Finding {
     finding("receive ring", 1.0, why)
 }
 
-fn quota(host: &HostModel, evidence: Evidence<'_>, polling: &SimPolling) -> Finding {
-    let fullness = used_quota(evidence, polling);
+fn quota(host: &HostModel, evidence: Evidence<'_>, polling: &SimPolling) -> SimBottleneck {
     let burst = polling.burst_mean.unwrap_or_default();
-    if polling.full_cycles * 2 > polling.cycles {
+    let least = polling.burst_min.unwrap_or_default();
+    let most = polling.burst_max_reached.unwrap_or_default();
+    let (resource, why) = if polling.full_cycles * 2 > polling.cycles {
         let (hz, busy) = (host.cpu.hz, percent(busy(evidence)));
         let why = format!(
             "Every burst is used up and is as great as burst_max allows: {hz} ticks of {burst:.0} packets a second. The \
              processor is {busy} busy."
         );
-        return finding("burst_max", fullness, why);
-    }
-    let least = polling.burst_min.unwrap_or_default();
-    let most = polling.burst_max_reached.unwrap_or_default();
-    // By one a cycle, but for a few.
-    if u64::from(most - least) * 4 > polling.cycles * 3 {
+        ("burst_max", why)
+    } else if u64::from(most - least) * 4 > polling.cycles * 3 {
+        // By one a cycle, but for a few.
         let why = format!(
             "Every burst is used up, and still grows by a packet a tick, from {least} to {most} in this run: a longer \
              warm-up shows where it ends."
         );
-        return finding("burst", fullness, why);
-    }
-    let split = split(evidence);
-    let why = format!(
-        "Every burst is used up, and the poller keeps it at {burst:.0} packets a tick so that receiving does not take \
-         the share of user programs. The processor is {split}."
-    );
-    finding("user_frac", fullness, why)
+        ("burst", why)
+    } else {
+        let split = split(evidence);
+        let why = format!(
+            "Every burst is used up, and the poller keeps it at {burst:.0} packets a tick so that receiving does not \
+             take the share of user programs. The processor is {split}."
+        );
+        ("user_frac", why)
+    };
+    finding(resource, used_quota(evidence, polling), why)
 }
 
 /// What held a run back, and whether it held back packets.
-fn found_alone(plan: &Simulation, figures: &SimFigures) -> (bool, Finding) {
+fn found_alone(plan: &Simulation, figures: &SimFigures) -> (bool, SimBottleneck) {
     let own = plan.stops[0].applied();
     let loses = figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
     let evidence = Evidence::of(figures, 0);
@@ -361,7 +349,7 @@ fn found_alone(plan: &Simulation, figures: &SimFigures) -> (bool, Finding) {
 }
 
 /// No request is lost, and clients send the next when they have the reply.
-fn answering(evidence: Evidence<'_>, clients: u16) -> Finding {
+fn answering(evidence: Evidence<'_>, clients: u16) -> SimBottleneck {
     let line_ratio = evidence.line_ratio.unwrap_or_default();
     if line_ratio >= FULL {
         return line(line_ratio);
@@ -385,10 +373,12 @@ fn answering(evidence: Evidence<'_>, clients: u16) -> Finding {
 
 /// The place of the most losses, the last of those that are alike.
 fn worst_place(figures: &SimFigures) -> Option<LossPlace> {
+    worst(figures).map(|loss| loss.place)
+}
+
+fn worst(figures: &SimFigures) -> Option<&SimPathLoss> {
     let losses = figures.ledger.losses.iter();
-    losses
-        .max_by_key(|loss| loss.datagrams)
-        .map(|loss| loss.place)
+    losses.max_by_key(|loss| loss.datagrams)
 }
 
 /// The worst loss on the way, what the sender itself was refused left out: that follows from it.
@@ -418,9 +408,9 @@ fn is_path_binding(plan: &Simulation, figures: &SimFigures) -> bool {
     is_short || worst_on_the_way(figures).is_some()
 }
 
-fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
-    if !figures.connections.is_empty() {
-        return found_of_tcp(plan, figures);
+fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottleneck) {
+    if let Some(tcp) = figures.connections.first() {
+        return found_of_tcp(plan, figures, tcp);
     }
     if let Some(loss) = worst_on_the_way(figures) {
         let stop = &plan.stops[loss.host];
@@ -443,7 +433,7 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
 }
 
 /// One request at a time: what takes most of its time is what holds it back.
-fn waiting(figures: &SimFigures) -> (usize, Finding) {
+fn waiting(figures: &SimFigures) -> (usize, SimBottleneck) {
     let busiest = busiest(figures);
     let busy = 1.0 - figures.hosts[busiest].cpu.idle;
     let evidence = Evidence::of(figures, busiest);
@@ -458,7 +448,7 @@ fn waiting(figures: &SimFigures) -> (usize, Finding) {
 }
 
 /// The host whose resource it is, and the finding.
-fn found_of_tcp(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
+fn found_of_tcp(plan: &Simulation, figures: &SimFigures, tcp: &SimTcp) -> (usize, SimBottleneck) {
     if let Some(finding) = full_line(figures) {
         return finding;
     }
@@ -484,11 +474,12 @@ fn found_of_tcp(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
         };
         return (loss.host, finding);
     }
-    window(plan, figures)
+    let from = figures.flows.first().and_then(|flow| flow.from);
+    (from.unwrap_or(0), window(plan, tcp))
 }
 
 /// A line that is full, and the host that sends into it.
-fn full_line(figures: &SimFigures) -> Option<(usize, Finding)> {
+fn full_line(figures: &SimFigures) -> Option<(usize, SimBottleneck)> {
     figures.lines.iter().enumerate().find_map(|(number, line)| {
         let (host, used) = if line.is_half_duplex {
             (number, line.forth_ratio + line.back_ratio)
@@ -511,21 +502,11 @@ fn decisive_loss(figures: &SimFigures) -> Option<&SimPathLoss> {
     if (again as f64) < RETRANSMITS_MIN * segments as f64 {
         return None;
     }
-    let losses = figures.ledger.losses.iter();
-    losses.max_by_key(|loss| loss.datagrams)
+    worst(figures)
 }
 
 /// No resource is full: the bytes on their way are the most that may be.
-fn window(plan: &Simulation, figures: &SimFigures) -> (usize, Finding) {
-    let flow = figures.flows.first();
-    let finding = match figures.connections.first() {
-        Some(tcp) => one_window(plan, tcp),
-        None => self::finding("window", 1.0, "Nothing was connected."),
-    };
-    (flow.and_then(|flow| flow.from).unwrap_or(0), finding)
-}
-
-fn one_window(plan: &Simulation, tcp: &SimTcp) -> Finding {
+fn window(plan: &Simulation, tcp: &SimTcp) -> SimBottleneck {
     let is_sender = tcp.send_buffer_bytes <= tcp.receive_buffer_bytes;
     let (resource, bytes) = if is_sender {
         ("send buffer", tcp.send_buffer_bytes)
@@ -533,11 +514,8 @@ fn one_window(plan: &Simulation, tcp: &SimTcp) -> Finding {
         ("window", tcp.receive_buffer_bytes)
     };
     let Some(round_trip_ns) = tcp.round_trip_mean_ns else {
-        return finding(
-            resource,
-            1.0,
-            "Nothing was acknowledged in the counted time.",
-        );
+        let why = "Nothing was acknowledged in the counted time.";
+        return finding(resource, 1.0, why);
     };
     let possible = 8e9 * bytes as f64 / round_trip_ns;
     let why = format!(

@@ -116,19 +116,11 @@ fn units(ticks: &Ticks) -> Result<Units, SimError> {
     within("ppm in billionths", ticks.drift_ppb.into(), 0, 10_000_000)?;
     within("hz", ticks.hz.into(), 1, 10_000)?;
     let busy_ppm = u64::from(ticks.kernel_ppm) + u64::from(ticks.user_ppm);
-    within(
-        "kernel and user together, in millionths",
-        busy_ppm,
-        1,
-        1_000_000,
-    )?;
-    let tick_ns = 1_000_000_000u64.div_ceil(ticks.hz.into());
-    within(
-        "reading in ns",
-        ticks.reading_ns,
-        tick_ns,
-        1_000_000_000_000,
-    )?;
+    let busy = "kernel and user together, in millionths";
+    within(busy, busy_ppm, 1, 1_000_000)?;
+    let (reading_ns, hz) = (ticks.reading_ns, u64::from(ticks.hz));
+    let tick_ns = 1_000_000_000u64.div_ceil(hz);
+    within("reading in ns", reading_ns, tick_ns, 1_000_000_000_000)?;
     let rounds_ns = period_ns(ticks).map_or(STILL_NS, |ns| (ROUNDS * ns).ceil() as u64);
     let whole_readings = rounds_ns.div_ceil(ticks.reading_ns).max(READINGS_MIN);
     let whole_readings_ns = whole_readings.saturating_mul(ticks.reading_ns);
@@ -146,7 +138,7 @@ fn units(ticks: &Ticks) -> Result<Units, SimError> {
              {TICKS_MAX}; give a shorter duration or a longer reading"
         ));
     }
-    let hz = u128::from(ticks.hz);
+    let hz = u128::from(hz);
     let nanosecond = hz * BILLION;
     let pulse = u128::from(ticks.pulse_ns) * hz * (BILLION + u128::from(ticks.drift_ppb));
     Ok(Units {

@@ -49,9 +49,10 @@ impl Row {
 }
 
 fn odd(column: usize) -> Reason {
-    Reason::Damaged {
-        what: format!("column {} of a row holds no such value", column + 1),
-    }
+    Reason::Damaged(format!(
+        "column {} of a row holds no such value",
+        column + 1
+    ))
 }
 
 /// A database that holds studies.

@@ -117,58 +117,25 @@ pub enum StoreError {
         reason: Reason,
     },
     /// Nothing was ever stored there.
-    #[error(
-        "nothing is stored in {place} yet: 'nicpoll demo' begins it; --store names another place"
-    )]
-    Nothing {
-        /// Where.
-        place: Place,
-    },
-    /// There is no such study.
-    #[error(
-        "there is no study {which} in {place}; 'nicpoll study list' shows those that there are"
-    )]
-    NoStudy {
-        /// What was asked for.
-        which: String,
-        /// Where.
-        place: Place,
-    },
+    #[error("nothing is stored in {0} yet: 'nicpoll demo' begins it; --store names another place")]
+    Nothing(Place),
+    /// There is no such study: which, and where.
+    #[error("there is no study {0} in {1}; 'nicpoll study list' shows those that there are")]
+    NoStudy(String, Place),
     /// There is nothing to go on with.
-    #[error("{place} holds no study that could be resumed: none is unfinished")]
-    NoneUnfinished {
-        /// Where.
-        place: Place,
-    },
-    /// A study that is what was asked for, but not in the state for it.
-    #[error("study {id} {is}")]
-    Unfit {
-        /// Its number.
-        id: i64,
-        /// What it is, and the remedy.
-        is: String,
-    },
-    /// A document of another layout.
+    #[error("{0} holds no study that could be resumed: none is unfinished")]
+    NoneUnfinished(Place),
+    /// A study that is what was asked for, but not in the state for it: its number, what it is, and the remedy.
+    #[error("study {0} {1}")]
+    Unfit(i64, String),
+    /// A document of another layout: number of the study, its layout, and the one that is read.
     #[error(
-        "study {id} is a document '{found}', and this program reads '{known}': 'nicpoll study export {id}' \
-         prints it as it is"
+        "study {0} is a document '{1}', and this program reads '{2}': 'nicpoll study export {0}' prints it as it is"
     )]
-    Layout {
-        /// Number of the study.
-        id: i64,
-        /// Its layout.
-        found: String,
-        /// The layout that is read.
-        known: &'static str,
-    },
-    /// What a row holds is no such document.
-    #[error("what is stored of study {id} cannot be read: {source}")]
-    Document {
-        /// Number of the study.
-        id: i64,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Layout(i64, String, &'static str),
+    /// What a row of a study holds is no such document.
+    #[error("what is stored of study {0} cannot be read: {1}")]
+    Document(i64, #[source] serde_json::Error),
 }
 
 /// Why a store failed.
@@ -195,28 +162,20 @@ pub enum Reason {
     /// Another process does not let go of it.
     #[error("another program holds a lock on it, and did not let go within {} s", BUSY_MAX.as_secs())]
     Locked,
-    /// A newer program has made it.
+    /// A newer program has made it: its version, and the newest that this program knows.
     #[error(
-        "its schema is version {found}, and this program knows {known}: use the newer nicpoll that wrote it, \
+        "its schema is version {0}, and this program knows {1}: use the newer nicpoll that wrote it, \
          or name another file with --store FILE"
     )]
-    Newer {
-        /// Its version.
-        found: i64,
-        /// The newest version that this program knows.
-        known: i64,
-    },
+    Newer(i64, i64),
     /// It is a database of something else.
     #[error("it is a database of another program; name another file with --store FILE")]
     Foreign,
     /// It does not hold together, or is no database.
     #[error(
-        "it is damaged ({what}); move it away, and try 'sqlite3 FILE .recover' for what can be saved of it"
+        "it is damaged ({0}); move it away, and try 'sqlite3 FILE .recover' for what can be saved of it"
     )]
-    Damaged {
-        /// What is wrong.
-        what: String,
-    },
+    Damaged(String),
     /// The kernel refused.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -236,9 +195,9 @@ impl From<rusqlite::Error> for Reason {
             Some(ErrorCode::ReadOnly) => Reason::ReadOnly,
             Some(ErrorCode::CannotOpen) => Reason::Unopened,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Reason::Locked,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Reason::Damaged {
-                what: error.to_string(),
-            },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Reason::Damaged(error.to_string())
+            }
             _ => Reason::Database(error.to_string()),
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn open(url: &str, is_to_write: bool) -> Result<(Place, Postgres), St
     let connected = connect(url).map_err(StoreError::at("opening", &place))?;
     match prepare(&connected, is_to_write).map_err(StoreError::at("opening", &place))? {
         true => Ok((place, connected)),
-        false => Err(StoreError::Nothing { place }),
+        false => Err(StoreError::Nothing(place)),
     }
 }
 
@@ -89,7 +89,7 @@ fn prepare(server: &Postgres, is_to_write: bool) -> Result<bool, Reason> {
     let known = STEPS.len() as i64;
     let found = server.version()?;
     match found {
-        Some(found) if found > known => Err(Reason::Newer { found, known }),
+        Some(found) if found > known => Err(Reason::Newer(found, known)),
         Some(found) if found == known => Ok(true),
         None if !is_to_write => Ok(false),
         _ => server.migrate(known).map(|()| true),

@@ -64,7 +64,7 @@ pub(crate) fn to_read(path: &Path) -> Result<(Place, Sqlite), StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
     let place = Place::from(&path);
     if !path.exists() {
-        return Err(StoreError::Nothing { place });
+        return Err(StoreError::Nothing(place));
     }
     let opened = checked(&path, OpenFlags::empty());
     let connection = opened.map_err(StoreError::at("opening", &place))?;
@@ -85,10 +85,7 @@ fn prepare(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
     let version = number(connection, "user_version")?;
     let known = steps.len() as i64;
     if version > known {
-        return Err(Reason::Newer {
-            found: version,
-            known,
-        });
+        return Err(Reason::Newer(version, known));
     }
     let objects: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -97,7 +94,7 @@ fn prepare(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
     }
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
-        return Err(Reason::Damaged { what: verdict });
+        return Err(Reason::Damaged(verdict));
     }
     if version < known {
         migrate(connection, steps)?;
@@ -142,10 +139,7 @@ mod tests {
         assert_eq!(row.unwrap(), (7, 8));
         assert_eq!(number(&connection, "user_version").unwrap(), 2);
         let older = prepare(&mut connection, &[one]).unwrap_err();
-        assert!(
-            matches!(older, Reason::Newer { found: 2, known: 1 }),
-            "{older}"
-        );
+        assert!(matches!(older, Reason::Newer(2, 1)), "{older}");
     }
 
     #[test]

@@ -15,7 +15,6 @@ use nicpoll_model::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::database::{Database, Row, Value as Cell, transact};
 use crate::place::{Place, Reason, StoreError};
@@ -30,20 +29,15 @@ pub enum Which {
     Last,
 }
 
-/// A word that names no study.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{0}' is no study: give its number, as in 7, or 'last'")]
-pub struct NoSuchWord(String);
-
 impl FromStr for Which {
-    type Err = NoSuchWord;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, NoSuchWord> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if text == "last" {
             return Ok(Which::Last);
         }
         let id = text.parse().ok().filter(|id| *id > 0).map(Which::Id);
-        id.ok_or_else(|| NoSuchWord(String::from(text)))
+        id.ok_or_else(|| format!("'{text}' is no study: give its number, as in 7, or 'last'"))
     }
 }
 
@@ -209,9 +203,7 @@ impl Store {
         let all = self.lines(is_running)?.into_iter().rev();
         let mut unfinished = all.filter(|line| fit_to_resume(line, kinds).is_ok());
         let newest = unfinished.next().map(|line| line.entry.id);
-        newest.ok_or_else(|| StoreError::NoneUnfinished {
-            place: self.place.clone(),
-        })
+        newest.ok_or_else(|| StoreError::NoneUnfinished(self.place.clone()))
     }
 
     /// All studies, the oldest first. `is_running` tells whether an owner still runs.
@@ -270,14 +262,10 @@ impl Store {
         let line = self.line(which, &is_running)?;
         let id = line.entry.id;
         if !D::KINDS.contains(&line.entry.kind) || line.schema != D::SCHEMA {
-            return Err(StoreError::Layout {
-                id,
-                found: line.schema,
-                known: D::SCHEMA,
-            });
+            return Err(StoreError::Layout(id, line.schema, D::SCHEMA));
         }
         let texts = self.texts(id)?;
-        let unreadable = |source| StoreError::Document { id, source };
+        let unreadable = |why| StoreError::Document(id, why);
         let mut document: D = serde_json::from_str(&texts.head).map_err(unreadable)?;
         let mut taken = Vec::new();
         for (seconds, trial) in texts.trials {
@@ -302,7 +290,7 @@ impl Store {
         let texts = self.texts(id)?;
         let read = |text: &str| {
             let value = serde_json::from_str::<Value>(text);
-            value.map_err(|source| StoreError::Document { id, source })
+            value.map_err(|why| StoreError::Document(id, why))
         };
         let mut document = read(&texts.head)?;
         let trials = texts.trials.iter().map(|(_, trial)| read(trial));
@@ -407,8 +395,7 @@ fn on_server(_: &str, _: bool) -> Result<Store, StoreError> {
 }
 
 fn nothing_returned() -> Reason {
-    let what = String::from("a study that was there is gone");
-    Reason::Damaged { what }
+    Reason::Damaged(String::from("a study that was there is gone"))
 }
 
 /// The rows of a study.
@@ -439,9 +426,8 @@ fn line(row: &Row) -> Result<Line, Reason> {
     Ok(Line {
         entry: StudyEntry {
             id: row.integer(0)?,
-            kind: StudyKind::from_name(&kind).ok_or_else(|| Reason::Damaged {
-                what: format!("no kind of study is called '{kind}'"),
-            })?,
+            kind: StudyKind::from_name(&kind)
+                .ok_or_else(|| Reason::Damaged(format!("no kind of study is called '{kind}'")))?,
             state: match row.text(2)?.as_str() {
                 "finished" => StudyState::Finished,
                 "ended_early" => StudyState::EndedEarly,
@@ -487,20 +473,15 @@ fn fit_to_resume(line: &Line, kinds: &[StudyKind]) -> Result<(), StoreError> {
 }
 
 fn unfit(id: i64, is: &str) -> StoreError {
-    StoreError::Unfit {
-        id,
-        is: String::from(is),
-    }
+    StoreError::Unfit(id, String::from(is))
 }
 
 fn no_study(which: Which, place: &Place) -> StoreError {
-    StoreError::NoStudy {
-        which: match which {
-            Which::Id(id) => id.to_string(),
-            Which::Last => String::from("yet"),
-        },
-        place: place.clone(),
-    }
+    let which = match which {
+        Which::Id(id) => id.to_string(),
+        Which::Last => String::from("yet"),
+    };
+    StoreError::NoStudy(which, place.clone())
 }
 
 /// One study of a store that this process runs.

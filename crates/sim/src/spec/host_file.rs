@@ -144,10 +144,7 @@ impl Reader<'_> {
     ) -> Result<u64, FileError> {
         let (section, name) = split(field.name);
         let table = document.get(section);
-        let value = table.and_then(|table| match table.get_ref() {
-            DeValue::Table(table) => table.get(name),
-            _ => None,
-        });
+        let value = table.and_then(|table| table.get_ref().get(name));
         let known = known.get(field.name).copied();
         if let (None, Some(known)) = (value, known.or(field.default)) {
             return Ok(known);
@@ -170,15 +167,9 @@ impl Reader<'_> {
         number
             .filter(|number| (field.min..=field.max).contains(number))
             .ok_or_else(|| {
-                let given = self.text.get(value.span()).unwrap_or_default();
                 // A value may be as long as the file.
-                let given: String = given
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .chars()
-                    .take(40)
-                    .collect();
+                let given = self.text[value.span()].lines().next().unwrap_or_default();
+                let given: String = given.chars().take(40).collect();
                 self.error(value.span(), field.refusal(&given))
             })
     }
@@ -199,10 +190,8 @@ fn fields_of(section: &str) -> Vec<&'static str> {
 }
 
 fn sections() -> Vec<&'static str> {
-    let mut names: Vec<_> = HostModel::FIELDS
-        .iter()
-        .map(|field| split(field.name).0)
-        .collect();
+    let names = HostModel::FIELDS.iter().map(|field| split(field.name).0);
+    let mut names: Vec<_> = names.collect();
     names.dedup();
     names
 }

@@ -311,30 +311,28 @@ fn connection_programs(
     let mut ends = Vec::new();
     for (connection, ports) in plan.connections(options).into_iter().enumerate() {
         let (data, acks) = (2 * connection, 2 * connection + 1);
-        let program = tasks.len();
         let stream = Stream {
             flow: data,
             end: ends.len(),
             call_bytes: options.write_bytes,
             ..Stream::default()
         };
-        if number == ports.0 {
-            tasks.push(Task::Write(stream));
-            ends.push(End {
-                flow: data,
-                from: acks,
-                program,
-                half: Half::Sender(plan.sender(ports, options)),
-            });
+        let (task, flow, from, half) = if number == ports.0 {
+            let sender = Half::Sender(plan.sender(ports, options));
+            (Task::Write(stream), data, acks, sender)
         } else if number == ports.1 {
-            tasks.push(Task::Take(stream));
-            ends.push(End {
-                flow: acks,
-                from: data,
-                program,
-                half: Half::Receiver(plan.receiver(ports, options)),
-            });
-        }
+            let receiver = Half::Receiver(plan.receiver(ports, options));
+            (Task::Take(stream), acks, data, receiver)
+        } else {
+            continue;
+        };
+        ends.push(End {
+            flow,
+            from,
+            program: tasks.len(),
+            half,
+        });
+        tasks.push(task);
     }
     (tasks, ends)
 }
