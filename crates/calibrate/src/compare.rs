@@ -11,7 +11,7 @@ use nicpoll_model::sim::{
 use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 
 use crate::fit::{Library, ONE};
-use crate::quantity::{CpuState, Flow, FlowQuantity, Outcome, Quantity};
+use crate::quantity::{CpuState, FlowQuantity, Outcome, Quantity};
 use crate::scenario::{Length, SEED, simulated};
 use crate::table::{Figure, Mode, PublishedRun, Table};
 
@@ -458,18 +458,11 @@ fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Op
     });
     let cost = cost.ok()?;
     let rate = line.packets_per_second(&cost) as f64;
-    let payload_bits = rate * 8.0 * f64::from(workload.payload_bytes);
+    let both = [rate, rate * 8.0 * f64::from(workload.payload_bytes)];
+    let mut flow = FlowQuantity::rates(both, both, Some(0.0));
+    flow.insert(FlowQuantity::Calls, rate);
     Some(Outcome {
-        flows: vec![Flow {
-            calls_rate: rate,
-            sent_rate: rate,
-            sent_payload_bits: payload_bits,
-            delivered_rate: rate,
-            delivered_payload_bits: payload_bits,
-            received_rate: Some(rate),
-            loss_ratio: Some(0.0),
-            ..Flow::default()
-        }],
+        flows: vec![flow],
         hosts: Vec::new(),
         seconds: 1.0,
         bottleneck: String::new(),

@@ -1,5 +1,7 @@
 //! What a published figure is of: its quantity, its unit, how its error is told, and its value in a simulated run.
 
+use std::collections::BTreeMap;
+
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{ErrorKind, SimCpu, SimHostFigures};
 use nicpoll_sim::initial_knob;
@@ -32,35 +34,8 @@ pub enum End {
     Receiver,
 }
 
-/// A flow.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Flow {
-    /// Calls to send a second.
-    pub calls_rate: f64,
-    /// Of these, failed.
-    pub send_errors_rate: f64,
-    /// Packets a second that left the sending program.
-    pub sent_rate: f64,
-    /// Bits of payload a second in them.
-    pub sent_payload_bits: f64,
-    /// Packets a second that the receiving program got.
-    pub delivered_rate: f64,
-    /// Bits of payload a second in them.
-    pub delivered_payload_bits: f64,
-    /// Packets a second that reached the receiver's driver; `None` when that is not counted.
-    pub received_rate: Option<f64>,
-    /// Bits of a frame without FCS; `None` when a packet is more than one frame.
-    pub frame_bits: Option<f64>,
-    /// Lost of sent; `None` when none were sent.
-    pub loss_ratio: Option<f64>,
-    /// Jitter; `None` before the second packet.
-    pub jitter_seconds: Option<f64>,
-    /// Packets out of order in the simulated time.
-    pub out_of_order: u64,
-    /// Bits of payload a second in the intervals of five seconds with the least and the most; `None` when the
-    /// simulated time has none.
-    pub intervals_bits: Option<(f64, f64)>,
-}
+/// The figures of a flow, in basic units; of counts what they come to in a second.
+pub type Flow = BTreeMap<FlowQuantity, f64>;
 
 impl Outcome {
     pub(crate) fn flow(&self, direction: Direction) -> Option<&Flow> {
@@ -111,7 +86,7 @@ pub enum Quantity {
 }
 
 /// A figure of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowQuantity {
     /// Calls to send, in the whole run.
@@ -246,7 +221,14 @@ impl Quantity {
         seconds: f64,
     ) -> Option<f64> {
         match self {
-            Quantity::Flow(flow, direction) => flow.of(outcome.flow(direction)?, seconds),
+            Quantity::Flow(of, direction) => {
+                let figure = *outcome.flow(direction)?.get(&of)?;
+                Some(if of.is_count() {
+                    figure * seconds
+                } else {
+                    figure
+                })
+            }
             Quantity::Cpu(end, state) => Some(state.of(&outcome.host(end)?.cpu)),
             Quantity::SocketDrops => outcome.socket_drop_ratio(),
             Quantity::RouterStormReports => {
@@ -254,7 +236,8 @@ impl Quantity {
                 Some(storm.reports as f64 / outcome.seconds)
             }
             Quantity::AheadOfBaseline => {
-                let sent = |outcome: &Outcome| Some(outcome.flows.first()?.sent_payload_bits);
+                let sent =
+                    |of: &Outcome| of.flows.first()?.get(&FlowQuantity::SentPayload).copied();
                 Some(sent(outcome)? - sent(baseline?)?)
             }
             Quantity::Saved(cost) => {
@@ -267,24 +250,33 @@ impl Quantity {
 }
 
 impl FlowQuantity {
-    fn of(self, flow: &Flow, seconds: f64) -> Option<f64> {
-        Some(match self {
-            FlowQuantity::Calls => flow.calls_rate * seconds,
-            FlowQuantity::SendErrors => flow.send_errors_rate * seconds,
-            FlowQuantity::SentPackets => flow.sent_rate * seconds,
-            FlowQuantity::SentRate => flow.sent_rate,
-            FlowQuantity::SentPayload => flow.sent_payload_bits,
-            FlowQuantity::SentFrames => flow.sent_rate * flow.frame_bits?,
-            FlowQuantity::DeliveredRate => flow.delivered_rate,
-            FlowQuantity::DeliveredPayload => flow.delivered_payload_bits,
-            FlowQuantity::ReceivedFrames => flow.received_rate? * flow.frame_bits?,
-            FlowQuantity::LostPackets => flow.loss_ratio? * flow.sent_rate * seconds,
-            FlowQuantity::Loss => flow.loss_ratio?,
-            FlowQuantity::Jitter => flow.jitter_seconds?,
-            FlowQuantity::OutOfOrder => flow.out_of_order as f64,
-            FlowQuantity::LowestInterval => flow.intervals_bits?.0,
-            FlowQuantity::HighestInterval => flow.intervals_bits?.1,
-        })
+    /// Whether it is told of the whole run.
+    fn is_count(self) -> bool {
+        use FlowQuantity as Q;
+        matches!(
+            self,
+            Q::Calls | Q::SendErrors | Q::SentPackets | Q::LostPackets
+        )
+    }
+
+    /// Figures of a flow that sends and delivers so many packets and bits of payload a second, and loses this part of them.
+    pub(crate) fn rates(sent: [f64; 2], delivered: [f64; 2], loss: Option<f64>) -> Flow {
+        use FlowQuantity as Q;
+        let known = [
+            (Q::SentPackets, sent[0]),
+            (Q::SentRate, sent[0]),
+            (Q::SentPayload, sent[1]),
+            (Q::DeliveredRate, delivered[0]),
+            (Q::DeliveredPayload, delivered[1]),
+            (Q::Calls, 0.0),
+            (Q::SendErrors, 0.0),
+            (Q::OutOfOrder, 0.0),
+        ];
+        let lost = loss.map(|loss| [(Q::Loss, loss), (Q::LostPackets, loss * sent[0])]);
+        known
+            .into_iter()
+            .chain(lost.into_iter().flatten())
+            .collect()
     }
 }
 
@@ -302,7 +294,8 @@ impl CpuState {
 
 impl Cost {
     fn of(self, outcome: &Outcome) -> Option<f64> {
-        let rate = outcome.flows.first()?.delivered_rate;
+        let flow = outcome.flows.first()?;
+        let rate = *flow.get(&FlowQuantity::DeliveredRate)?;
         let host = outcome.host(End::Receiver)?;
         let cost = match self {
             Cost::Cpu => 1.0 - host.cpu.idle,

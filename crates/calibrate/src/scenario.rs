@@ -9,7 +9,7 @@ use nicpoll_sim::{
     HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
-use crate::quantity::{Flow, Outcome};
+use crate::quantity::{Flow, FlowQuantity as Q, Outcome};
 use crate::table::PublishedRun;
 
 /// Chance decides where the ticks of several hosts lie, and nothing else of published runs; they all have this seed.
@@ -139,40 +139,36 @@ fn flow_outcome(
     length: Length,
 ) -> Flow {
     let of = flow.missing + flow.delivered;
-    Flow {
-        calls_rate: flow.calls as f64 / length.seconds(),
-        send_errors_rate: flow.send_errors as f64 / length.seconds(),
-        sent_rate: flow.sent_pps,
-        sent_payload_bits: flow.sent_payload_bits_per_second,
-        delivered_rate: flow.delivered_pps,
-        delivered_payload_bits: flow.delivered_payload_bits_per_second,
-        received_rate,
-        frame_bits,
-        loss_ratio: (of > 0).then(|| flow.missing as f64 / of as f64),
-        jitter_seconds: flow.jitter_ns.map(|ns| ns / 1e9),
-        out_of_order: flow.out_of_order,
-        intervals_bits: None,
+    let mut figures = Q::rates(
+        [flow.sent_pps, flow.sent_payload_bits_per_second],
+        [flow.delivered_pps, flow.delivered_payload_bits_per_second],
+        (of > 0).then(|| flow.missing as f64 / of as f64),
+    );
+    figures.extend([
+        (Q::Calls, flow.calls as f64 / length.seconds()),
+        (Q::SendErrors, flow.send_errors as f64 / length.seconds()),
+        (Q::OutOfOrder, flow.out_of_order as f64),
+    ]);
+    figures.extend(flow.jitter_ns.map(|ns| (Q::Jitter, ns / 1e9)));
+    if let Some(bits) = frame_bits {
+        figures.insert(Q::SentFrames, flow.sent_pps * bits);
+        figures.extend(received_rate.map(|rate| (Q::ReceivedFrames, rate * bits)));
     }
+    figures
 }
 
 /// A connection as a flow: bytes have no packets of their own.
 fn connection_outcome(connection: &SimTcp) -> Flow {
     let payload_bits = connection.goodput_bits_per_second;
-    let intervals = connection
-        .slices
-        .iter()
-        .map(|slice| slice.goodput_bits_per_second);
-    let least = intervals.clone().reduce(f64::min);
-    let most = intervals.reduce(f64::max);
     let rate = payload_bits / 8.0 / connection.segment_bytes.max(1) as f64;
-    Flow {
-        sent_rate: rate,
-        sent_payload_bits: payload_bits,
-        delivered_rate: rate,
-        delivered_payload_bits: payload_bits,
-        intervals_bits: least.zip(most),
-        ..Flow::default()
-    }
+    let mut figures = Q::rates([rate, payload_bits], [rate, payload_bits], None);
+    let slices = connection.slices.iter();
+    let intervals = slices.map(|slice| slice.goodput_bits_per_second);
+    let least = intervals.clone().reduce(f64::min);
+    figures.extend(least.map(|bits| (Q::LowestInterval, bits)));
+    let most = intervals.reduce(f64::max);
+    figures.extend(most.map(|bits| (Q::HighestInterval, bits)));
+    figures
 }
 
 /// Bits of a frame without FCS; `None` when a datagram is more than one.
@@ -189,15 +185,19 @@ fn frame_bits(workload: &TrafficModel, hosts: &[&HostModel]) -> Option<f64> {
 
 /// What an ideal sender sent, and its one host got.
 fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> Flow {
-    let payload_bits = 8.0 * f64::from(workload.payload_bytes);
-    Flow {
-        calls_rate: figures.offered_pps,
-        sent_rate: figures.offered_pps,
-        sent_payload_bits: figures.offered_pps * payload_bits,
-        delivered_rate: figures.delivered_pps,
-        delivered_payload_bits: figures.delivered_payload_bits_per_second,
-        loss_ratio: figures.loss_ratio,
-        jitter_seconds: figures.jitter_ns.map(|ns| ns / 1e9),
-        ..Flow::default()
-    }
+    let SimFigures {
+        offered_pps,
+        delivered_pps,
+        delivered_payload_bits_per_second,
+        ..
+    } = *figures;
+    let sent_bits = offered_pps * (8.0 * f64::from(workload.payload_bytes));
+    let mut flow = Q::rates(
+        [offered_pps, sent_bits],
+        [delivered_pps, delivered_payload_bits_per_second],
+        figures.loss_ratio,
+    );
+    flow.insert(Q::Calls, offered_pps);
+    flow.extend(figures.jitter_ns.map(|ns| (Q::Jitter, ns / 1e9)));
+    flow
 }

@@ -52,8 +52,7 @@ pub fn numbers_of(
     machine: &MeasuredMachine<'_>,
 ) -> Result<Vec<HostNumber>, SimError> {
     let cost = |cost| costs.iter().find(|of| of.cost == cost)?.ns;
-    let mut measured = programs(cost);
-    measured.extend(receiving(cost));
+    let mut measured = measured(cost);
     measured.insert("cpu.hz", Some(machine.ticks_per_second));
     let host = host_of(&numbers(&measured, machine));
     // What a round trip takes beyond work, half of it each way.
@@ -109,8 +108,8 @@ pub fn host_of(numbers: &[HostNumber]) -> HostModel {
     host
 }
 
-/// What both programs and their calls take.
-fn programs(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
+/// What both programs and their calls take, and the processor that packets are taken in by.
+fn measured(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
     use HostCost as C;
     let or_0 = |of| cost(of).unwrap_or(0.0);
     // Both copy for the same price here; the dearer one's rest is its own.
@@ -121,6 +120,10 @@ fn programs(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
     let read = cost(C::Read).map(|ns| (less_copy(ns) - own).max(1.0));
     let called = read.unwrap_or(0.0) + DRIVER_NS;
     let send = cost(C::Send).map(|ns| less_copy(ns) - called);
+    let timer = cost(C::TimerInterrupt);
+    let batched = cost(C::BatchedPacket);
+    let delivery = cost(C::Delivery).zip(batched);
+    let delivery = delivery.map(|(some, all)| some.min(all));
     BTreeMap::from([
         (
             "cpu.context_switch_ns",
@@ -132,17 +135,6 @@ fn programs(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
         ("network.output6_ns", send),
         ("socket.copy_kib_ns", has_both.then_some(copy)),
         ("application.packet_ns", cost(C::SendUser)),
-    ])
-}
-
-/// What the processor takes that packets are taken in by.
-fn receiving(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
-    use HostCost as C;
-    let timer = cost(C::TimerInterrupt);
-    let batched = cost(C::BatchedPacket);
-    let delivery = cost(C::Delivery).zip(batched);
-    let delivery = delivery.map(|(some, all)| some.min(all));
-    BTreeMap::from([
         (
             "cpu.tick_ns",
             cost(C::Tick).map(|ns| ns - timer.unwrap_or(0.0)),

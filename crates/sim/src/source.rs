@@ -256,12 +256,8 @@ impl Source {
             }
             Pattern::Pulses { period_ns } => self.advance_in_pulse(*period_ns),
             Pattern::Trace { .. } => self.advance_in_trace(),
-            Pattern::Blast
-            | Pattern::IperfUdp { .. }
-            | Pattern::IperfTcp(_)
-            | Pattern::RequestResponse => {
-                self.next_ns = u64::MAX;
-            }
+            // The others have no times of their own.
+            _ => self.next_ns = NEVER,
         }
     }
 

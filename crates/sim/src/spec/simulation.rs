@@ -103,10 +103,18 @@ impl Simulation {
             self.check_processors(stop)?;
         }
         if self.is_alone() {
-            self.check_alone()
+            self.check_alone()?;
         } else {
-            self.check_path()
+            self.check_path()?;
         }
+        for (number, stop) in self.stops.iter().enumerate() {
+            self.check_programs(number, stop)?;
+        }
+        // Each part has a length too.
+        if self.duration_ns < u64::from(self.slices.max(1)) {
+            return refuse("a run of no length counts nothing; give a duration above 0");
+        }
+        Ok(())
     }
 
     /// Whether queues and programs have processors, and the discipline is simulated on several.
@@ -151,8 +159,7 @@ impl Simulation {
     }
 
     fn check_alone(&self) -> Result<(), SimError> {
-        let stop = &self.stops[0];
-        let host = stop.applied();
+        let host = self.stops[0].applied();
         let pattern = &self.workload.pattern;
         let name = self.workload.name();
         let is_cut = shapes(&self.workload, host.link.mtu_bytes)?.len() > 1;
@@ -163,10 +170,7 @@ impl Simulation {
                 self.workload.payload_bytes, host.link.mtu_bytes
             ));
         }
-        self.check_buffer(&host)?;
-        if host.is_veth_end() {
-            return refuse(VETH_ALONE);
-        }
+        self.check_veth()?;
         if pattern.needs_peer() {
             return refuse(format!(
                 "{name} goes from one simulated host to another; name the other with --peer"
@@ -177,14 +181,6 @@ impl Simulation {
                 "the workload has no rate; give one, such as {name}:rate=100k"
             ));
         }
-        if self.duration_ns == 0 {
-            return refuse(NO_DURATION);
-        }
-        let method = &stop.discipline.method;
-        if method.is_program_polling() && *pattern == Pattern::Blast {
-            return refuse(BLAST_WHILE_POLLING);
-        }
-        method.poller(&host, self.cards(0))?;
         Ok(())
     }
 
@@ -202,15 +198,10 @@ impl Simulation {
                  out --peer",
             );
         }
-        let is_tcp = self.iperf_tcp().is_some();
-        if self.slices > 0 && !is_tcp {
+        if self.slices > 0 && self.iperf_tcp().is_none() {
             return refuse(
                 "with --peer only iperf-tcp has figures for each slice; leave --slices out",
             );
-        }
-        // Each part has a length too.
-        if self.duration_ns < u64::from(self.slices.max(1)) {
-            return refuse(NO_DURATION);
         }
         self.check_veth()?;
         let lines = Line::all(self);
@@ -223,28 +214,39 @@ impl Simulation {
                 other.mtu_bytes
             ));
         }
-        for (number, stop) in self.stops.iter().enumerate() {
-            let host = stop.applied();
-            if !is_tcp {
-                self.check_buffer(&host)?;
-            }
-            let method = &stop.discipline.method;
-            method.poller(&host, self.cards(number))?;
-            if !method.is_program_polling() {
-                continue;
-            }
-            if is_tcp {
-                return refuse(
-                    "under busy-poll TCP is not simulated; give another discipline, such as napi-timer",
-                );
-            }
-            let is_reader = number + 1 == self.stops.len()
-                || (number == 0 && self.workload.pattern == Pattern::RequestResponse);
-            if !is_reader {
-                return refuse(BLAST_WHILE_POLLING);
-            }
-        }
         Ok(())
+    }
+
+    /// Whether the programs of a host can send, and read what comes, under its discipline.
+    fn check_programs(&self, number: usize, stop: &PathHost) -> Result<(), SimError> {
+        let host = stop.applied();
+        let is_tcp = self.iperf_tcp().is_some();
+        let packet_bytes = host.packet_bytes(self.workload.payload_bytes);
+        let buffer_bytes = host.socket.buffer_bytes;
+        if !is_tcp && packet_bytes > buffer_bytes {
+            return refuse(format!(
+                "socket.buffer_bytes = {buffer_bytes} does not hold one packet, which takes {packet_bytes} bytes; \
+                 give a larger buffer or a smaller payload"
+            ));
+        }
+        let method = &stop.discipline.method;
+        method.poller(&host, self.cards(number))?;
+        let (is_first, is_last) = (number == 0, number + 1 == self.stops.len());
+        let reads = match self.workload.pattern {
+            Pattern::Blast => is_last && !is_first,
+            Pattern::RequestResponse => is_last || is_first,
+            _ => is_last,
+        };
+        match method.is_program_polling() {
+            true if is_tcp => refuse(
+                "under busy-poll TCP is not simulated; give another discipline, such as napi-timer",
+            ),
+            true if !reads => refuse(
+                "under busy-poll a program polls for what it receives, and this host's sends, or there is none; give \
+                 the host another discipline",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// A veth pair has two ends, nothing between them, and NAPI on both.
@@ -271,26 +273,10 @@ impl Simulation {
         }
         Ok(())
     }
-
-    /// Refuses a workload whose datagrams a socket of the host could never take.
-    fn check_buffer(&self, host: &HostModel) -> Result<(), SimError> {
-        let packet_bytes = host.packet_bytes(self.workload.payload_bytes);
-        let buffer_bytes = host.socket.buffer_bytes;
-        if packet_bytes > buffer_bytes {
-            return refuse(format!(
-                "socket.buffer_bytes = {buffer_bytes} does not hold one packet, which takes {packet_bytes} bytes; \
-                 give a larger buffer or a smaller payload"
-            ));
-        }
-        Ok(())
-    }
 }
 
 const VETH_ALONE: &str = "a host file with veth.pair = 1 is one of two processors that a veth pair joins; name the other \
     with --peer, the same file as a rule, and nothing between them";
-const NO_DURATION: &str = "a run of no length counts nothing; give a duration above 0";
-const BLAST_WHILE_POLLING: &str = "under busy-poll a program polls for what it receives, and this host's sends, or there is \
-    none; give the host another discipline";
 
 /// A line, as both its ends agree on it.
 #[derive(Clone, Copy, Debug)]

@@ -549,10 +549,7 @@ fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
 /// The design that a study was begun with.
 pub fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
     let design = serde_json::from_str(&kept.design);
-    design.map_err(|source| {
-        let id = kept.entry.id;
-        StudyError::Store(StoreError::Document { id, source })
-    })
+    design.map_err(|why| StudyError::Store(StoreError::Document(kept.entry.id, why)))
 }
 
 /// What a reader of a resumed study has to know.
