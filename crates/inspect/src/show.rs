@@ -9,6 +9,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Refused;
 use nicpoll_model::{
     Ceiling, Discipline, DriftShow, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow,
     Origin, PendingShow, Rhythm, SHOW_SCHEMA, Show, SwitchProof, Unseen,
@@ -76,14 +77,14 @@ pub fn show(
 ///
 /// # Errors
 /// Why nothing can be seen.
-pub fn watch_polls(interfaces: &[String], time: Duration) -> Result<Sightings, String> {
+pub fn watch_polls(interfaces: &[String], time: Duration) -> Result<Sightings, Refused> {
     let watch = || {
         // Storms prove nothing about a setting.
         let mut look = Look::new(interfaces, 0)?;
         Ok((look.watch(time)?, look.finish()))
     };
     let (seconds, (interfaces, unseen)) =
-        watch().map_err(|error: InspectError| error.to_string())?;
+        watch().map_err(|error: InspectError| Refused(error.to_string()))?;
     let seen = interfaces.into_iter().map(|interface| {
         let rounds = rounds_of(&interface);
         let proof = SwitchProof {

@@ -25,6 +25,13 @@ pub(crate) fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) ->
     groups
 }
 
+/// With a capital letter at its beginning.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// Each once.
 pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let groups = grouped(all.into_iter().map(|one| (one, ())));

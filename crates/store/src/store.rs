@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use nicpoll_model::Refused;
 use nicpoll_model::ab::{AB_SCHEMA, AbPair, LiveAb};
 use nicpoll_model::{
     IMPORTED_SCHEMA, Imported, ImportedTrial, SCHEMA, STUDIES_SCHEMA, Studies, StudiesAction,
@@ -30,14 +31,16 @@ pub enum Which {
 }
 
 impl FromStr for Which {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Refused> {
         if text == "last" {
             return Ok(Which::Last);
         }
         let id = text.parse().ok().filter(|id| *id > 0).map(Which::Id);
-        id.ok_or_else(|| format!("'{text}' is no study: give its number, as in 7, or 'last'"))
+        id.ok_or_else(|| {
+            format!("'{text}' is no study: give its number, as in 7, or 'last'").into()
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use nicpoll_model::Refused;
 use nicpoll_model::{Discipline, Finding, SwitchProof, Unseen};
 
 use crate::kernel::Machine;
@@ -34,7 +35,7 @@ pub fn watch_time(values: &Values) -> Duration {
 /// nothing can be seen at all.
 pub fn prove(
     machine: &Machine,
-    watch: impl FnOnce(&[String], Duration) -> Result<Sightings, String> + Send + 'static,
+    watch: impl FnOnce(&[String], Duration) -> Result<Sightings, Refused> + Send + 'static,
     netns_inode: u64,
     interfaces: &[String],
     time: Duration,
@@ -57,7 +58,7 @@ pub fn prove(
     };
     match seen {
         Ok(Ok(seen)) => seen.into_iter().map(judged).collect(),
-        Ok(Err(why)) => blind(why),
+        Ok(Err(why)) => blind(why.0),
         Err(error) => blind(error.to_string()),
     }
 }

@@ -11,8 +11,8 @@ use nicpoll_model::numbers::{self, MISSING, counted, duration_text, figure, figu
 
 use super::plan::{once, turns};
 use super::words::time;
-use crate::documents::study::plots::{capital, caption};
-use crate::lists::listed;
+use crate::documents::study::plots::caption;
+use crate::lists::{capital, listed};
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Series, scatter, values};

@@ -6,9 +6,8 @@
 use nicpoll_model::{Comparison, Metric, Study, Verdict, WarningName, WorkUnit};
 
 use super::comparisons::{found, margin_percent, to_find_margin, value};
-use super::plots::capital;
 use super::trials::{Group, Pair};
-use crate::lists::{distinct, grouped, listed};
+use crate::lists::{capital, distinct, grouped, listed};
 use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure_or_missing, span};
 

@@ -15,7 +15,7 @@ use super::answer::interval;
 use super::trials::{Arm, Group, Pair, arms};
 use super::within;
 use super::workload::{Sums, core_name, cores, cores_of, source};
-use crate::lists::joined;
+use crate::lists::{capital, joined};
 use crate::page::{Figure, Interval};
 use crate::plots::axis::{Axis, SHARES};
 use crate::plots::curves::{Curves, Series, scatter, values};
@@ -31,13 +31,6 @@ const STRIP: f64 = 34.0;
 pub fn caption(text: impl Into<String>, axis: &Axis) -> String {
     let cut = if axis.is_from_zero() { "" } else { CUT };
     text.into() + cut
-}
-
-/// With a capital letter at its beginning.
-pub fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 /// Reads a figure of a trial.
