@@ -50,6 +50,9 @@ impl<T: Named> Named for Choice<T> {
     }
 }
 
+/// One that was not taken, and why.
+pub(crate) type Skipped = (&'static str, String);
+
 impl<T: Named> Choice<T> {
     /// Opens this one, or the first of `automatic` that can be had, and says why those before it cannot. An error that
     /// is no reason to try the next one is final, and so is that of the last one.
@@ -58,7 +61,7 @@ impl<T: Named> Choice<T> {
         automatic: Vec<T>,
         mut open: impl FnMut(T) -> Result<R, EngineError>,
         is_reason: impl Fn(&EngineError) -> bool,
-    ) -> Result<(R, Vec<(&'static str, String)>), EngineError> {
+    ) -> Result<(R, Vec<Skipped>), EngineError> {
         let mut candidates = match self {
             Choice::Auto => automatic,
             Choice::Only(one) => vec![one],

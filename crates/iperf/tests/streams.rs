@@ -251,7 +251,7 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
                     let signals = &signals;
                     scope.spawn(move || {
                         let mut log = Log::default();
-                        let incoming = (accepted.open)(&signals).unwrap().incoming.unwrap();
+                        let incoming = (accepted.open)(signals).unwrap().incoming.unwrap();
                         let report = incoming(signals, &mut log).unwrap();
                         (report, log)
                     })

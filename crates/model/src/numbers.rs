@@ -179,7 +179,7 @@ fn separated(number: &str) -> String {
     let whole = number.split('.').next().unwrap_or(number);
     let mut text = String::new();
     for (index, digit) in whole.char_indices() {
-        let is_group = index > 0 && (whole.len() - index) % 3 == 0;
+        let is_group = index > 0 && (whole.len() - index).is_multiple_of(3);
         if is_group && !text.ends_with('-') {
             text.push(',');
         }

@@ -79,13 +79,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         .proofs
         .filter(|_| margin.is_some())
         .map(|proofs| sensitivity(&rule, pairs, proofs));
-    let power = Power::of(
-        &found.differences,
-        rule.method,
-        rule.confidence,
-        contrast.seed,
-    );
-    let power = power.filter(|_| margin.is_some());
+    let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
     let of = |wanted| [Shown::default(), shown][usize::from(kind == wanted)];
@@ -207,6 +201,10 @@ impl Rule {
             .ok()
             .map(|interval| oriented(self.metric, interval));
         Some(verdict(oriented.as_ref(), &self.margin?))
+    }
+
+    fn power(&self, differences: &[f64], seed: Seed) -> Option<Power> {
+        Power::of(differences, self.method, self.confidence, seed)
     }
 
     /// Where no event was seen at all: how far the shares can lie apart even so.

@@ -100,12 +100,13 @@ fn netblast_takes_options_of_ours_anywhere() {
     assert!(blast("--repeat 3 --json host 9 64 1").json);
 }
 
+fn unknown(tool: &str, option: &str) -> String {
+    format!("{tool}: unknown option {option}; '{tool} --help' lists the options+")
+}
+
 #[test]
-fn what_cannot_be_is_refused_in_the_originals_words() {
+fn what_netblast_cannot_do_is_refused_in_the_originals_words() {
     let repeat = "netblast: --repeat takes a number from 1 to 1000, not";
-    let unknown = |tool: &str, option: &str| {
-        format!("{tool}: unknown option {option}; '{tool} --help' lists the options+")
-    };
     assert_refused(
         Tool::Netblast,
         BLAST_USAGE,
@@ -152,6 +153,10 @@ fn what_cannot_be_is_refused_in_the_originals_words() {
     let empty = ["r", "", "64", "1"].map(String::from);
     let refused = NetrateOptions::parse(Tool::Netblast, &empty).unwrap_err();
     assert_eq!(refused.0, format!("Invalid port number: \n{BLAST_USAGE}"));
+}
+
+#[test]
+fn what_netreceive_and_netsend_cannot_do_is_refused_in_the_originals_words() {
     for line in ["", "0", "65536", "x", "9 0", "9 65", "9 2x", "9 1 1"] {
         assert_refused(Tool::Netreceive, RECEIVE_USAGE, &[(line, "+")]);
     }

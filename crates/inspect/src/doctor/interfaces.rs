@@ -85,8 +85,10 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }
 }
 
+type Look = fn(&Found) -> Outcome;
+
 /// What is asked of an interface that is up.
-const CHECKS: [(&str, fn(&Found) -> Outcome); 6] = [
+const CHECKS: [(&str, Look); 6] = [
     ("driver", of_driver),
     ("polling", of_polling),
     ("NAPI ids", of_napi),

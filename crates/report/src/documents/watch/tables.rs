@@ -171,7 +171,7 @@ fn traffic(sample: &WatchSample, scale: WatchScale) -> WatchTable {
     let interfaces = sample.interfaces.iter().flatten();
     let rows = interfaces.map(|it| {
         [
-            &[it.name.clone()],
+            std::slice::from_ref(&it.name),
             &scale.figures(&it.rx)[..],
             &scale.figures(&it.tx),
         ]
@@ -210,7 +210,7 @@ fn histogram(interfaces: &[WatchInterface]) -> WatchTable {
             from = to.saturating_add(1);
             percent(share)
         });
-        (polls > 0).then(|| [&[interface.name.clone()], &shares[..]].concat())
+        (polls > 0).then(|| [std::slice::from_ref(&interface.name), &shares[..]].concat())
     });
     let head = "name|0|1|2-3|4-7|8-15|16-31|32-63|64|more";
     WatchTable::new("packets of a poll, % of polls", head, 1, rows)
