@@ -234,7 +234,7 @@ pub(crate) fn leave(
 /// Makes the changes, and checks that they took effect.
 ///
 /// # Errors
-/// Everything has been put back then, unless it is [`SwitchError::AndBack`].
+/// Everything has been put back then, unless the message says that this failed, too.
 pub fn set(
     journal: &Journal,
     host: &FreebsdHost,
