@@ -70,17 +70,6 @@ fn a_loss_ends_with_3_where_it_is_forbidden() {
 }
 
 #[test]
-fn what_scatters_widely_matters_only_where_it_is_sure() {
-    // All four lie above the others, by more than 5 %; but ranks of four and four can tell no more than that.
-    let folder = files(["100\n101\n99.5\n100.4\n", "108\n250\n140\n180\n"]);
-    let (code, text) = compare(&folder, &[]);
-    assert_eq!(code, 0);
-    assert!(text.starts_with("  better: after has 1.58"), "{text}");
-    let note = "! Not sure enough for 'and it matters': that takes a p value of at most 0.0050,";
-    assert!(text.contains(note), "{text}");
-}
-
-#[test]
 fn ministats_output_is_ministats() {
     needs!(Ministat);
     let many: String = (0..120)

@@ -34,6 +34,9 @@ fn runs_of_iperf3_may_follow_one_another() {
     let (_, runs) = read(&format!("{one}\n{one}{one}"));
     let at: Vec<usize> = runs.iter().map(|run| run.line).collect();
     assert_eq!(at, [1, lines + 2, 2 * lines + 2]);
+    let (word, array) = read(&format!("[\n{one},{one}]"));
+    let values = |runs: &[ToolRun]| runs.iter().map(|run| run.value).collect::<Vec<_>>();
+    assert_eq!((word, values(&array)), ("iperf3", values(&runs[..2])));
 }
 
 #[test]

@@ -6,7 +6,9 @@ use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
 use nicpoll_report::{choice_page, render_html};
 use nicpoll_store::{Place, Store, StoreError, Which};
-use nicpoll_study::{ResultError, ResultName, ResultSource, StudyError, compare_results, shown};
+use nicpoll_study::{
+    CompareOptions, ResultError, ResultName, ResultSource, StudyError, compare_results, shown,
+};
 use thiserror::Error;
 
 use crate::request::{Named, Page};
@@ -93,7 +95,8 @@ fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
                 argv: Vec::new(),
                 started_at: String::new(),
             };
-            let compared = compare_results(&reference?, &judged?, false, &origin)?;
+            let compared =
+                compare_results(&reference?, &judged?, CompareOptions::default(), &origin)?;
             Ok((render_html(&compared), false))
         }
     }

@@ -67,7 +67,7 @@ impl Segment {
 pub struct Ack {
     /// Number of the byte that is expected next.
     pub next: u64,
-    /// Bytes from there on that there is room for.
+    /// Bytes after it that the receiver has room for.
     pub window: u64,
     /// The stamp of the segment that it answers.
     pub echo: Now,

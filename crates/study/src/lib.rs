@@ -21,7 +21,7 @@ pub use judge::trial::TrialPlace;
 pub use judge::warnings::is_decided;
 pub use nicpoll_import::Correction;
 pub use plan::{DEFAULT_PERIOD, Lengths, plan_of};
-pub use results::compare::compare_results;
+pub use results::compare::{CompareOptions, compare_results};
 pub use results::gate::{FailOn, Gate};
 pub use results::import::import_transcripts;
 pub use results::read::{ResultError, ResultName, ResultSource, shown};

@@ -125,7 +125,7 @@ impl AddressShares {
         }
     }
 
-    /// All places that are taken.
+    /// How many places are taken, over all addresses.
     pub fn taken(&self) -> usize {
         self.taken.values().sum()
     }

@@ -14,7 +14,7 @@ macro_rules! forward_user {
     };
 }
 
-/// Bursts that hold what comes in a tick, asked for in few calls.
+/// Knobs for bursts as large as what comes in a tick, in few calls.
 macro_rules! large_bursts {
     () => {
         "--set burst_max=4000 --set each_burst=64"

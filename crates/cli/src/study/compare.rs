@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use nicpoll_model::Verdict;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_store::Store;
-use nicpoll_study::{FailOn, ResultSource, compare_results};
+use nicpoll_study::{CompareOptions, FailOn, ResultSource, compare_results};
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::StoreFile;
@@ -35,6 +35,9 @@ pub struct CompareArgs {
     /// A smaller value is the better one, as of times: for files
     #[arg(long, conflicts_with = "ministat")]
     pub less_is_better: bool,
+    /// Compare two studies even where a setting or a workload of one name means two things
+    #[arg(long, conflicts_with = "ministat")]
+    pub anyway: bool,
     /// Column of a table of numbers, from 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub column: usize,
@@ -64,7 +67,11 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     if let Some(edition) = args.ministat {
         return ministat(args, &reference, &judged, edition);
     }
-    let compared = compare_results(&reference, &judged, args.less_is_better, &output::origin())?;
+    let options = CompareOptions {
+        less_is_better: args.less_is_better,
+        anyway: args.anyway,
+    };
+    let compared = compare_results(&reference, &judged, options, &output::origin())?;
     output::print_document(&compared, args.json)?;
     let mut verdicts = compared.comparisons.iter().map(|one| one.verdict);
     Ok(match &args.fail_on {

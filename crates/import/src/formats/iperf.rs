@@ -193,10 +193,13 @@ impl Test {
 
 /// Whether it begins as an object does.
 pub fn looks_like_iperf3(text: &str) -> bool {
-    text.trim_start().starts_with('{')
+    let text = text.trim_start();
+    let of_array = text.strip_prefix('[').map(str::trim_start);
+    of_array.unwrap_or(text).starts_with('{')
 }
 
-/// Each object is a run: payload that was delivered, bits a second.
+/// Each object is a run: payload that was delivered, bits a second. Objects stand one after another or in an array, whose
+/// line is then that of all.
 pub fn parse_iperf3(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     let mut objects = Deserializer::from_str(text).into_iter::<Value>();
@@ -210,6 +213,11 @@ pub fn parse_iperf3(text: &str) -> Result<Vec<ToolRun>, FileError> {
         counted = from;
         match objects.next() {
             None => return Ok(runs),
+            Some(Ok(Value::Array(objects))) => {
+                for object in &objects {
+                    runs.push(run(line, object)?);
+                }
+            }
             Some(Ok(object)) => runs.push(run(line, &object)?),
             Some(Err(why)) => return Err(error(why.line().max(1), format!("not JSON: {why}"))),
         }

@@ -12,7 +12,7 @@ use crate::lines::seen::BlastField;
 use crate::transcript::found;
 use crate::transcript::found::{Blast, Host, Stretch, blank, said};
 
-/// Runs on either side that lines of netreceive are held against.
+/// Lines of netreceive are compared with so many runs of netblast before and after them.
 const REACH: usize = 16;
 
 /// Runs of netblast, and what netreceive counted of them.

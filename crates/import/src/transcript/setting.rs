@@ -62,7 +62,7 @@ impl<'a> Settings<'a> {
         (last.place.file == place.file).then_some(*last)
     }
 
-    /// The last word about a host, or about all.
+    /// The last setting that the text gives a host, or all hosts.
     fn of_host(&self, host: Option<&str>, place: &SourcePlace) -> Option<&'a Switch> {
         let said = |host: Option<&str>| Self::last(self.by_host.get(&host)?, place);
         let own = host.and_then(|host| said(Some(host)));

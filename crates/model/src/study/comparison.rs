@@ -364,6 +364,10 @@ pub struct Compared {
     /// What only one of two studies has.
     #[serde(default)]
     pub alone: Vec<ComparedAlone>,
+    /// What else differs between two studies, a sentence each: what a name means in either, then the length of trials,
+    /// the machine, its kernel and sysctls, and the version of nicpoll.
+    #[serde(default)]
+    pub differences: Vec<String>,
 }
 
 /// What three tests say of values in the order of time.

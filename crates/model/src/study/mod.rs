@@ -516,7 +516,8 @@ pub struct SettingFindings {
     pub external_trials: u32,
     /// Those that gave no result. They have no figure, unless nothing was delivered: then their rate is 0.
     pub failed_trials: u32,
-    /// Those whose setting is not proven to have been in force, or whose rhythm was off. They count.
+    /// Those whose setting is not proven to have been in force, or whose rhythm was off. Of them only the latter have
+    /// a figure.
     pub unproven_trials: u32,
     /// Those whose account of losses does not close. Their rates count.
     pub ledger_void_trials: u32,

@@ -189,8 +189,8 @@ pub struct Warmup {
 
 /// Whether a run counts, and for what. All null when nothing was wrong.
 ///
-/// A trial counts for the setting that was asked for, whatever befell it (intention to treat). Only a
-/// cause that is known to be external takes it out.
+/// A trial has a figure when it ran to its end with its setting in force, and no cause that is known to be external
+/// befell it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Validity {
     /// Why an event from outside voids the run: the clock was stepped, another process changed a
@@ -201,7 +201,7 @@ pub struct Validity {
     /// takes part in no comparison, unless nothing was delivered: then its rate is 0.
     pub failure: Option<String>,
     /// Why the setting is not proven to have been in force as asked: the evidence is missing, or the
-    /// rounds were not one a period. The run counts in the primary estimate all the same.
+    /// rounds were not one a period. Only a run whose rounds were the timer's, if off rhythm, has a figure.
     pub unproven: Option<String>,
     /// Why the account of losses does not close: the drain did not finish, or the residual is too
     /// large. It voids the ledger and the loss, not the receiver's own rates.

@@ -9,7 +9,7 @@ use nicpoll_model::{
 };
 
 use crate::fields::{filled, told};
-use crate::lists::listed;
+use crate::lists::{capital, listed};
 use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
 
 /// Below this p value, one of the three tests of a series has found something.
@@ -38,6 +38,12 @@ impl Document for Compared {
 
 fn write(part: &mut Part, compared: &Compared) {
     let comparisons = &compared.comparisons;
+    for difference in &compared.differences {
+        part.item("! ", Ink::Unsure, format!("{}.", capital(difference)));
+    }
+    if !compared.differences.is_empty() {
+        part.blank();
+    }
     for (index, sets) in comparisons.iter().enumerate() {
         if index > 0 {
             part.blank();
@@ -49,7 +55,7 @@ fn write(part: &mut Part, compared: &Compared) {
         part.table(table(sets));
         part.blank();
         part.say(method(sets, comparisons.len()));
-        for note in notes(sets, compared.margin_ratio) {
+        for note in notes(sets) {
             part.item("! ", Ink::Unsure, note);
         }
     }
@@ -185,9 +191,8 @@ fn method(sets: &ComparedSets, family: usize) -> String {
     text + "."
 }
 
-fn notes(sets: &ComparedSets, margin: f64) -> Vec<String> {
+fn notes(sets: &ComparedSets) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(not_sure(sets, margin));
     if sets.method == ComparedMethod::Welch && sets.verdict != Verdict::Inconclusive {
         notes.push(String::from(
             "So few values cannot decide by ranks; four on either side can.",
@@ -197,22 +202,6 @@ fn notes(sets: &ComparedSets, margin: f64) -> Vec<String> {
         notes.extend(of_side(side));
     }
     notes
-}
-
-/// Why a difference whose interval lies beyond the margin is not said to matter; what sides say of themselves apart.
-fn not_sure(sets: &ComparedSets, margin: f64) -> Option<String> {
-    let is_weak = matches!(sets.verdict, Verdict::Better | Verdict::Worse);
-    let Ends { low, high } = sets.interval;
-    let is_beyond =
-        low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip());
-    let is_even = !sets.judged.order.is_uneven && !sets.reference.order.is_uneven;
-    (is_weak && is_beyond && is_even).then(|| {
-        format!(
-            "Not sure enough for 'and it matters': that takes a p value of at most {}, a tenth of what the interval \
-             takes. More values can show it.",
-            figure((1.0 - sets.confidence_ratio) / 10.0)
-        )
-    })
 }
 
 fn of_side(side: &ComparedSide) -> Vec<String> {
@@ -268,8 +257,14 @@ mod tests {
             margin_ratio: 1.05,
             comparisons: Vec::new(),
             alone: vec![own("8", "fast"), own("8", "slow"), own("7", "idle")],
+            differences: vec![String::from("the kernel is 6.1 in 7 and 6.12 in 8")],
         };
         let text = render_text(&compared, &TextOptions::default());
+        assert!(
+            text.trim_start()
+                .starts_with("! The kernel is 6.1 in 7 and 6.12 in 8."),
+            "{text}"
+        );
         assert!(
             text.contains("! Not compared, as only 8 has them: rr under fast, rr under slow.\n")
         );

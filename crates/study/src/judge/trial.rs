@@ -334,15 +334,22 @@ fn failure(napis: &[u32], window: &Window) -> Option<String> {
     (window.books.delivered_bytes == 0).then(|| String::from("nothing was delivered"))
 }
 
+/// What lets packets around a NAPI, and the remedy.
+const AROUND: &str = "packets went around it, as on a veth whose sender has TSO on; give all settings \
+    sender = { tso = \"off\" }, under [common]";
+
 /// Why NAPI instances, polls and rounds a second do not prove that a setting was in force.
 pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -> Option<String> {
     match evidence {
         Evidence::NoNapi if napis > 0 || polls > 0.0 => Some(format!(
             "the receiver has {napis} NAPI instances and {polls:.0} polls/s where it should have none"
         )),
-        Evidence::Polls if polls == 0.0 => Some(String::from(
-            "the receiver's NAPI was never polled: packets went around it",
-        )),
+        Evidence::Polls if polls == 0.0 => {
+            Some(format!("the receiver's NAPI was never polled: {AROUND}"))
+        }
+        Evidence::Rounds { .. } if rounds == 0.0 => {
+            Some(format!("the timer began no round of polls: {AROUND}"))
+        }
         Evidence::Rounds { period_ns } => {
             let deviation = rhythm_deviation(period_ns, rounds);
             (deviation.abs() > RHYTHM_TOLERANCE).then(|| {

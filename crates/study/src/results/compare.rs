@@ -4,11 +4,11 @@
 //! its runs where it has three or more; the intervals of a single run are used only otherwise, and labelled so. What cannot
 //! be compared is refused, with what could be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
-    Comparison, Ends, IntervalMethod, Origin, Study, Verdict,
+    Comparison, Ends, IntervalMethod, Origin, SettingFacts, Study, Verdict,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -25,17 +25,28 @@ use crate::results::read::{ResultError, ResultSource, StudySource, Values};
 /// Seed of permutations: the same values give the same p values.
 const SEED: Seed = Seed(1);
 
-/// Compares `judged` with `reference`. `less_is_better` reverses the verdict for figures whose direction is unknown.
+/// How results are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompareOptions {
+    /// A smaller value is the better one, for figures whose direction is unknown.
+    pub less_is_better: bool,
+    /// Also where one name means two things in two studies.
+    pub anyway: bool,
+}
+
+/// Compares `judged` with `reference`.
 ///
 /// # Errors
-/// [`ResultError`] when the two have nothing in common that could be compared.
+/// [`ResultError`] when the two have nothing in common that could be compared, and when a name that they share means
+/// another thing in each.
 pub fn compare_results(
     reference: &ResultSource,
     judged: &ResultSource,
-    less_is_better: bool,
+    options: CompareOptions,
     origin: &Origin,
 ) -> Result<Compared, ResultError> {
     let mut alone = Vec::new();
+    let mut differences = Vec::new();
     let mut comparisons = match (reference, judged) {
         (ResultSource::Study(one), ResultSource::Study(other)) if one.id == other.id => {
             let (setting, against) = (other.setting()?, one.setting()?);
@@ -51,11 +62,14 @@ pub fn compare_results(
                 None => studies(one, other, &mut alone)?,
             }
         }
-        (ResultSource::Study(one), ResultSource::Study(other)) => studies(one, other, &mut alone)?,
+        (ResultSource::Study(one), ResultSource::Study(other)) => {
+            differences = differences_of(one, other, options.anyway)?;
+            studies(one, other, &mut alone)?
+        }
         _ => {
             let one = (&*reference.to_string(), reference.values()?);
             let other = (&*judged.to_string(), judged.values()?);
-            vec![unpaired(None, one, other, less_is_better, 1)?]
+            vec![unpaired(None, one, other, options.less_is_better, 1)?]
         }
     };
     let p_values: Vec<Option<f64>> = comparisons.iter().map(|one| one.difference_p).collect();
@@ -69,6 +83,7 @@ pub fn compare_results(
         margin_ratio: MARGIN,
         comparisons,
         alone,
+        differences,
     })
 }
 
@@ -143,6 +158,118 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
         welch_p: None,
         mann_whitney: Ends::default(),
         mann_whitney_p: None,
+    }
+}
+
+/// What else differs between two measured studies. Settings and workloads are paired by their names.
+///
+/// # Errors
+/// When a name means another thing in each, unless they are compared `anyway`.
+fn differences_of(
+    reference: &StudySource,
+    judged: &StudySource,
+    anyway: bool,
+) -> Result<Vec<String>, ResultError> {
+    let (Some(one), Some(other)) = (&reference.study, &judged.study) else {
+        return Ok(Vec::new());
+    };
+    let is_asked = |setting: &str| {
+        let asked = [&reference.name.setting, &judged.name.setting];
+        asked.into_iter().flatten().all(|it| it == setting)
+    };
+    let takes = |workload: &String| reference.name.takes(workload) && judged.name.takes(workload);
+    let workloads = one.workloads.iter().filter_map(|there| {
+        let mut others = other.workloads.iter();
+        let here = others.find(|it| it.workload == there.workload && takes(&it.workload))?;
+        (here.description != there.description || here.datagram_bytes != there.datagram_bytes).then(
+            || {
+                (
+                    &there.workload,
+                    there.description.clone(),
+                    here.description.clone(),
+                )
+            },
+        )
+    });
+    let settings = one.settings.iter().filter_map(|there| {
+        let mut others = other.settings.iter();
+        let here = others.find(|it| it.setting == there.setting && is_asked(&it.setting))?;
+        (!here.is_same_as(there)).then(|| (&there.setting, written(there), written(here)))
+    });
+    let told = |name: &str, there: String, here: String| {
+        let (reference, judged) = (reference.id, judged.id);
+        format!("{name} is {there} in {reference} and {here} in {judged}")
+    };
+    let meanings = workloads.chain(settings);
+    let mut found: Vec<String> = meanings
+        .map(|(name, there, here)| told(name, format!("'{there}'"), format!("'{here}'")))
+        .collect();
+    if let Some(first) = found.first().filter(|_| !anyway) {
+        return Err(ResultError::Named(format!(
+            "{first}: no comparison of the same thing; --anyway compares them, or name other settings, as in {}:SETTING",
+            judged.id
+        )));
+    }
+    let governors = |study: &Study| study.host.governors.join(" ");
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let conditions = [
+        ("the length of a trial", seconds(one), seconds(other)),
+        (
+            "the machine",
+            text(&one.host.machine),
+            text(&other.host.machine),
+        ),
+        (
+            "the CPU",
+            text(&one.host.cpu_model),
+            text(&other.host.cpu_model),
+        ),
+        (
+            "the kernel",
+            one.host.kernel.clone(),
+            other.host.kernel.clone(),
+        ),
+        ("the frequency governors", governors(one), governors(other)),
+        (
+            "the driver",
+            one.lab.driver.clone(),
+            other.lab.driver.clone(),
+        ),
+        (
+            "nicpoll's version",
+            one.nicpoll_version.clone(),
+            other.nicpoll_version.clone(),
+        ),
+    ];
+    let conditions = conditions.map(|(what, one, other)| (String::from(what), one, other));
+    let sysctls: BTreeMap<_, _> = one.host.sysctls.iter().cloned().collect();
+    let sysctls = other.host.sysctls.iter().filter_map(|(name, value)| {
+        Some((name.clone(), sysctls.get(name)?.clone(), value.clone()))
+    });
+    let differing = conditions.into_iter().chain(sysctls);
+    let differing = differing.filter(|(_, one, other)| one != other);
+    found.extend(differing.map(|(what, there, here)| told(&what, there, here)));
+    Ok(found)
+}
+
+fn seconds(study: &Study) -> String {
+    format!("{} s", study.plan.trial_seconds)
+}
+
+/// All that a setting writes.
+fn written(setting: &SettingFacts) -> String {
+    let hosts = setting.writes.iter();
+    let hosts = hosts.map(|(side, name, value)| format!("{side} {name} = {value}"));
+    let router = setting.router_writes.iter();
+    let router = router.map(|(name, value)| format!("router {name} = {value}"));
+    let machine = setting.machine_writes.iter();
+    let machine = machine.map(|(name, value)| format!("{name} = {value}"));
+    let words = setting.variant.iter();
+    let words = words.map(|(name, value)| format!("{name} = {value}"));
+    let all: Vec<String> = hosts.chain(router).chain(machine).chain(words).collect();
+    match all.is_empty() {
+        true => String::from("nothing changed"),
+        false => all.join(", "),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::fs;
 
-use nicpoll_model::{ComparedMethod, Trial, Verdict};
+use nicpoll_model::{ComparedMethod, Side, Trial, Verdict};
 use nicpoll_store::StoreError;
 
 use super::*;
@@ -26,7 +26,11 @@ fn compared(texts: [&str; 2], less_is_better: bool) -> Result<Compared, ResultEr
         ResultSource::read(path.to_str().unwrap(), 1, no_store)
     };
     let (reference, judged) = (read("a", texts[0])?, read("b", texts[1])?);
-    compare_results(&reference, &judged, less_is_better, &origin())
+    let options = CompareOptions {
+        less_is_better,
+        anyway: false,
+    };
+    compare_results(&reference, &judged, options, &origin())
 }
 
 fn lines(values: impl Iterator<Item = f64>) -> String {
@@ -163,7 +167,7 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
     )));
     let measured = stored(7, "7", |_, _| 1.0);
     for (one, other, ratio) in [(&measured, &imported, 0.5), (&imported, &measured, 2.0)] {
-        let found = compare_results(one, other, false, &origin()).unwrap();
+        let found = compare_results(one, other, CompareOptions::default(), &origin()).unwrap();
         let [sets] = &found.comparisons[..] else {
             panic!("{:?}", found.comparisons)
         };
@@ -197,7 +201,7 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
     };
     let before = without(stored(7, "7", |_, _| 1.0), "udp1470", "default");
     let after = without(stored(8, "8", slower), "udp1470", "polling");
-    let found = compare_results(&before, &after, false, &origin()).unwrap();
+    let found = compare_results(&before, &after, CompareOptions::default(), &origin()).unwrap();
     // Two workloads under three settings, less one of either study.
     assert_eq!(found.comparisons.len(), 2 * 3 - 2);
     let alone: Vec<_> = found
@@ -219,17 +223,62 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
     }
     let limit: crate::FailOn = "worse:5%".parse().unwrap();
     assert_eq!(limit.of_results(&found), crate::Gate::Shut);
-    let same = compare_results(&before, &stored(9, "9", |_, _| 1.0), false, &origin());
+    let same = compare_results(
+        &before,
+        &stored(9, "9", |_, _| 1.0),
+        CompareOptions::default(),
+        &origin(),
+    );
     assert_eq!(limit.of_results(&same.unwrap()), crate::Gate::Open);
     // What a name leaves out is not missed, and a name means a setting whatever it is called.
     let named = compare_results(
         &stored(7, "7:interrupt:udp64", |_, _| 1.0),
         &stored(8, "8:polling", |_, _| 1.3),
-        false,
+        CompareOptions::default(),
         &origin(),
     );
     let named = named.unwrap();
     assert_eq!((named.comparisons.len(), named.alone.len()), (1, 0));
     let ratio = named.comparisons[0].ratio.unwrap();
     assert!((ratio - 1.3).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn a_name_that_means_two_things_is_refused_and_other_differences_come_first() {
+    let changed = |id: i64, name: &str, change: fn(&mut Study)| {
+        let mut source = stored(id, name, |_, _| 1.0);
+        let ResultSource::Study(own) = &mut source else {
+            panic!("a study")
+        };
+        change(own.study.as_mut().unwrap());
+        source
+    };
+    let slower = |study: &mut Study| {
+        let polling = study.settings.iter_mut().find(|it| it.setting == "polling");
+        let [name, value] = ["gro_flush_timeout", "1ms"].map(String::from);
+        polling.unwrap().writes.push((Side::Receiver, name, value));
+        study.host.kernel = String::from("6.1.0");
+    };
+    let before = changed(1, "1", |_| ());
+    let compared = |name: &str, anyway| {
+        let options = CompareOptions {
+            anyway,
+            ..CompareOptions::default()
+        };
+        compare_results(&before, &changed(5, name, slower), options, &origin())
+    };
+    let refused = compared("5", false).unwrap_err().to_string();
+    assert!(refused.starts_with("polling is '"), "{refused}");
+    assert!(
+        refused.contains("gro_flush_timeout = 1ms' in 5"),
+        "{refused}"
+    );
+    let found = compared("5", true).unwrap().differences;
+    assert!(found[0].starts_with("polling is '"), "{found:?}");
+    assert!(found[1].ends_with("and 6.1.0 in 5"), "{found:?}");
+    // Settings that are not compared may differ.
+    assert_eq!(
+        compared("5:interrupt", false).unwrap().differences,
+        found[1..]
+    );
 }
