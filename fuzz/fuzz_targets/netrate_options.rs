@@ -4,37 +4,33 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_traffic::netrate::options::{
-    CommandLine, OptionError, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, parse_netblast,
-    parse_netreceive, parse_netsend,
+    NetrateOptions, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, Tool,
 };
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
     let args: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Some(blast) = options(parse_netblast(&args)) {
-        assert_ne!(blast.port, 0);
-        assert!(blast.payload_bytes as u64 <= PAYLOAD_BYTES_MAX);
-        assert!(blast.threads.is_none_or(|threads| threads > 0));
-    }
-    if let Some(receive) = options(parse_netreceive(&args)) {
-        assert_ne!(receive.port, 0);
-        assert!((1..=64).contains(&receive.threads));
-    }
-    if let Some(send) = options(parse_netsend(&args)) {
-        assert!(send.port > 0 && send.port <= send.port_max);
-        assert!(send.payload_bytes as u64 <= PAYLOAD_BYTES_MAX);
-        let rate = send.rate.map(|rate| rate.whole_per_second());
-        assert!(rate.is_none_or(|rate| rate.is_some_and(|rate| rate <= PACKETS_PER_SECOND_MAX)));
-    }
-});
-
-fn options<T>(parsed: Result<CommandLine<T>, OptionError>) -> Option<T> {
-    match parsed {
-        Ok(CommandLine::Run(options)) => Some(options),
-        Ok(CommandLine::Help) => None,
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            None
+    for tool in [Tool::Netblast, Tool::Netreceive, Tool::Netsend] {
+        let options = match NetrateOptions::parse(tool, &args) {
+            Ok(Some(options)) => options,
+            Ok(None) => continue,
+            Err(refused) => {
+                assert!(!refused.0.is_empty());
+                continue;
+            }
+        };
+        assert_ne!(options.port, 0);
+        assert!(options.payload_bytes as u64 <= PAYLOAD_BYTES_MAX);
+        assert!(options.threads.is_none_or(|threads| threads > 0));
+        if tool == Tool::Netreceive {
+            assert!(options.threads.is_none_or(|threads| threads <= 64));
+        }
+        if tool == Tool::Netsend {
+            assert!(options.port <= options.port_max);
+            let rate = options.rate.map(|rate| rate.whole_per_second());
+            assert!(
+                rate.is_none_or(|rate| rate.is_some_and(|rate| rate <= PACKETS_PER_SECOND_MAX))
+            );
         }
     }
-}
+});

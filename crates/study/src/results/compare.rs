@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
-    Comparison, Ends, IntervalMethod, Origin, SettingFacts, Study, Verdict,
+    Comparison, Ends, IntervalMethod, Origin, SettingFacts, Study, Verdict, WorkloadFacts,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -161,7 +161,10 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
-/// What else differs between two measured studies. Settings and workloads are paired by their names.
+/// A thing, and what it is in the reference and in what is judged.
+type Difference = (String, String, String);
+
+/// What else differs between two measured studies: what a name means first, a sentence each.
 ///
 /// # Errors
 /// When a name means another thing in each, unless they are compared `anyway`.
@@ -173,90 +176,79 @@ fn differences_of(
     let (Some(one), Some(other)) = (&reference.study, &judged.study) else {
         return Ok(Vec::new());
     };
-    let is_asked = |setting: &str| {
-        let asked = [&reference.name.setting, &judged.name.setting];
-        asked.into_iter().flatten().all(|it| it == setting)
-    };
-    let takes = |workload: &String| reference.name.takes(workload) && judged.name.takes(workload);
-    let workloads = one.workloads.iter().filter_map(|there| {
-        let mut others = other.workloads.iter();
-        let here = others.find(|it| it.workload == there.workload && takes(&it.workload))?;
-        (here.description != there.description || here.datagram_bytes != there.datagram_bytes).then(
-            || {
-                (
-                    &there.workload,
-                    there.description.clone(),
-                    here.description.clone(),
-                )
-            },
-        )
-    });
-    let settings = one.settings.iter().filter_map(|there| {
-        let mut others = other.settings.iter();
-        let here = others.find(|it| it.setting == there.setting && is_asked(&it.setting))?;
-        (!here.is_same_as(there)).then(|| (&there.setting, written(there), written(here)))
-    });
-    let told = |name: &str, there: String, here: String| {
+    let told = |(what, there, here): Difference| {
         let (reference, judged) = (reference.id, judged.id);
-        format!("{name} is {there} in {reference} and {here} in {judged}")
+        format!("{what} is {there} in {reference} and {here} in {judged}")
     };
-    let meanings = workloads.chain(settings);
-    let mut found: Vec<String> = meanings
-        .map(|(name, there, here)| told(name, format!("'{there}'"), format!("'{here}'")))
-        .collect();
+    let meanings = meanings(reference, judged, one, other).into_iter();
+    let mut found: Vec<String> = meanings.map(told).collect();
     if let Some(first) = found.first().filter(|_| !anyway) {
         return Err(ResultError::Named(format!(
             "{first}: no comparison of the same thing; --anyway compares them, or name other settings, as in {}:SETTING",
             judged.id
         )));
     }
-    let governors = |study: &Study| study.host.governors.join(" ");
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let conditions = [
-        ("the length of a trial", seconds(one), seconds(other)),
-        (
-            "the machine",
-            text(&one.host.machine),
-            text(&other.host.machine),
-        ),
-        (
-            "the CPU",
-            text(&one.host.cpu_model),
-            text(&other.host.cpu_model),
-        ),
-        (
-            "the kernel",
-            one.host.kernel.clone(),
-            other.host.kernel.clone(),
-        ),
-        ("the frequency governors", governors(one), governors(other)),
-        (
-            "the driver",
-            one.lab.driver.clone(),
-            other.lab.driver.clone(),
-        ),
-        (
-            "nicpoll's version",
-            one.nicpoll_version.clone(),
-            other.nicpoll_version.clone(),
-        ),
-    ];
-    let conditions = conditions.map(|(what, one, other)| (String::from(what), one, other));
-    let sysctls: BTreeMap<_, _> = one.host.sysctls.iter().cloned().collect();
-    let sysctls = other.host.sysctls.iter().filter_map(|(name, value)| {
-        Some((name.clone(), sysctls.get(name)?.clone(), value.clone()))
+    let (one, other) = (conditions(one).into_iter(), conditions(other));
+    let differing = one.filter_map(|(what, there)| {
+        let here = other.get(&what).filter(|here| **here != there)?;
+        Some((what, there, here.clone()))
     });
-    let differing = conditions.into_iter().chain(sysctls);
-    let differing = differing.filter(|(_, one, other)| one != other);
-    found.extend(differing.map(|(what, there, here)| told(&what, there, here)));
+    found.extend(differing.map(told));
     Ok(found)
 }
 
-fn seconds(study: &Study) -> String {
-    format!("{} s", study.plan.trial_seconds)
+/// The names of settings and workloads that are compared, and mean another thing in each study.
+fn meanings(
+    reference: &StudySource,
+    judged: &StudySource,
+    one: &Study,
+    other: &Study,
+) -> Vec<Difference> {
+    let takes = |workload: &str| reference.name.takes(workload) && judged.name.takes(workload);
+    let is_asked = |setting: &str| {
+        let asked = [&reference.name.setting, &judged.name.setting];
+        asked.into_iter().flatten().all(|it| it == setting)
+    };
+    let described = |it: &WorkloadFacts| (it.description.clone(), it.datagram_bytes);
+    let workloads = one.workloads.iter().filter_map(|there| {
+        let mut others = other.workloads.iter();
+        let here = others.find(|it| it.workload == there.workload && takes(&it.workload))?;
+        let quoted = |it: &WorkloadFacts| format!("'{}'", it.description);
+        (described(here) != described(there))
+            .then(|| (there.workload.clone(), quoted(there), quoted(here)))
+    });
+    let settings = one.settings.iter().filter_map(|there| {
+        let mut others = other.settings.iter();
+        let here = others.find(|it| it.setting == there.setting && is_asked(&it.setting))?;
+        (!here.is_same_as(there)).then(|| (there.setting.clone(), written(there), written(here)))
+    });
+    workloads.chain(settings).collect()
 }
 
-/// All that a setting writes.
+/// What a study's figures hang on besides its settings and workloads.
+fn conditions(study: &Study) -> BTreeMap<String, String> {
+    let host = &study.host;
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let conditions = [
+        (
+            "the length of a trial",
+            format!("{} s", study.plan.trial_seconds),
+        ),
+        ("the machine", text(&host.machine)),
+        ("the CPU", text(&host.cpu_model)),
+        ("the kernel", host.kernel.clone()),
+        ("the governor of the cores", host.governors.join(" ")),
+        ("the driver", study.lab.driver.clone()),
+        ("the version of nicpoll", study.nicpoll_version.clone()),
+    ];
+    let conditions = conditions.map(|(what, value)| (String::from(what), value));
+    conditions
+        .into_iter()
+        .chain(host.sysctls.iter().cloned())
+        .collect()
+}
+
+/// All that a setting writes, in quotes.
 fn written(setting: &SettingFacts) -> String {
     let hosts = setting.writes.iter();
     let hosts = hosts.map(|(side, name, value)| format!("{side} {name} = {value}"));
@@ -268,8 +260,8 @@ fn written(setting: &SettingFacts) -> String {
     let words = words.map(|(name, value)| format!("{name} = {value}"));
     let all: Vec<String> = hosts.chain(router).chain(machine).chain(words).collect();
     match all.is_empty() {
-        true => String::from("nothing changed"),
-        false => all.join(", "),
+        true => String::from("'nothing changed'"),
+        false => format!("'{}'", all.join(", ")),
     }
 }
 

@@ -3,15 +3,14 @@
 //! Arguments that the originals accept have the same meaning here; others are refused in their words. Numbers are read as
 //! strtoul(3) reads them, except that nothing is cut to fewer bits and that an empty argument is no number.
 
-use nicpoll_model::Rate;
-use nicpoll_model::Refused;
+use nicpoll_model::{Rate, Refused};
 
 use crate::repeat::RUNS_MAX;
 
 /// Longest payload that the originals send.
-const PAYLOAD_BYTES_MAX: u64 = 32_768;
+pub const PAYLOAD_BYTES_MAX: u64 = 32_768;
 /// Highest rate of netsend.
-const PACKETS_PER_SECOND_MAX: u64 = 100_000_000;
+pub const PACKETS_PER_SECOND_MAX: u64 = 100_000_000;
 /// Most threads a socket of netreceive may have.
 const RECEIVE_THREADS_MAX: u64 = 64;
 /// Most threads of netblast. The original has no limit.
