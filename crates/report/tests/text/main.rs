@@ -265,6 +265,16 @@ fn every_verdict_has_its_sentence() {
         (Better, 1.2, &format!("better, {not_sure}")),
         (Better, 1.02, &format!("better, {perhaps}")),
         (Equivalent, 0.99, "equivalent, within 5 % either way."),
+        (
+            Equivalent,
+            1.01,
+            "equivalent, within 5 % either way, though surely more.",
+        ),
+        (
+            Equivalent,
+            0.9,
+            "equivalent, within 5 % either way, though surely less.",
+        ),
         (Worse, 0.91, &format!("worse, {perhaps}")),
         (Worse, 0.5, &format!("worse, {not_sure}")),
         (WorseAndItMatters, 0.5, "worse, and it matters."),

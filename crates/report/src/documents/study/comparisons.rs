@@ -107,7 +107,10 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
         Some(verdict @ (Verdict::Better | Verdict::Worse)) => {
             format!("{verdict}, perhaps by less than {margin} %.")
         }
-        Some(Verdict::Equivalent) => format!("equivalent, within {margin} % either way."),
+        Some(Verdict::Equivalent) => {
+            let surely = surely(comparison);
+            format!("equivalent, within {margin} % either way{surely}.")
+        }
         Some(Verdict::NoDifferenceProven) => {
             format!("no difference proven.{}", power(study, comparison))
         }
@@ -119,6 +122,15 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
             blocks => format!("inconclusive, as {blocks} blocks leave no interval."),
         },
         Some(verdict) => format!("{verdict}."),
+    }
+}
+
+/// On which side of no difference the whole interval of a ratio lies.
+fn surely(comparison: &Comparison) -> &'static str {
+    match (comparison.ratio_low, comparison.ratio_high) {
+        (Some(low), _) if low > 1.0 => ", though surely more",
+        (_, Some(high)) if high < 1.0 => ", though surely less",
+        _ => "",
     }
 }
 
