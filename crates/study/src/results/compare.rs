@@ -214,13 +214,18 @@ fn meanings(
         let mut others = other.workloads.iter();
         let here = others.find(|it| it.workload == there.workload && takes(&it.workload))?;
         let quoted = |it: &WorkloadFacts| format!("'{}'", it.description);
-        (described(here) != described(there))
-            .then(|| (there.workload.clone(), quoted(there), quoted(here)))
+        (described(here) != described(there)).then(|| {
+            let name = format!("the workload {}", there.workload);
+            (name, quoted(there), quoted(here))
+        })
     });
     let settings = one.settings.iter().filter_map(|there| {
         let mut others = other.settings.iter();
         let here = others.find(|it| it.setting == there.setting && is_asked(&it.setting))?;
-        (!here.is_same_as(there)).then(|| (there.setting.clone(), written(there), written(here)))
+        (!here.is_same_as(there)).then(|| {
+            let name = format!("the setting {}", there.setting);
+            (name, written(there, here), written(here, there))
+        })
     });
     workloads.chain(settings).collect()
 }
@@ -248,8 +253,18 @@ fn conditions(study: &Study) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// All that a setting writes, in quotes.
-fn written(setting: &SettingFacts) -> String {
+/// What a setting writes and another one of its name does not, in quotes.
+fn written(setting: &SettingFacts, unlike: &SettingFacts) -> String {
+    let unlike = all_written(unlike);
+    let mut own = all_written(setting);
+    own.retain(|write| !unlike.contains(write));
+    match own.is_empty() {
+        true => String::from("without that"),
+        false => format!("'{}'", own.join(", ")),
+    }
+}
+
+fn all_written(setting: &SettingFacts) -> Vec<String> {
     let hosts = setting.writes.iter();
     let hosts = hosts.map(|(side, name, value)| format!("{side} {name} = {value}"));
     let router = setting.router_writes.iter();
@@ -258,11 +273,7 @@ fn written(setting: &SettingFacts) -> String {
     let machine = machine.map(|(name, value)| format!("{name} = {value}"));
     let words = setting.variant.iter();
     let words = words.map(|(name, value)| format!("{name} = {value}"));
-    let all: Vec<String> = hosts.chain(router).chain(machine).chain(words).collect();
-    match all.is_empty() {
-        true => String::from("'nothing changed'"),
-        false => format!("'{}'", all.join(", ")),
-    }
+    hosts.chain(router).chain(machine).chain(words).collect()
 }
 
 /// Compares the workloads and settings that two studies share, or the named ones. What only one has goes to `alone`.
