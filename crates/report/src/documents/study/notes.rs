@@ -66,8 +66,9 @@ fn intervals(study: &Study) -> String {
     };
     format!(
         "{method} Each of the {} that get a verdict holds at {} %, so that all of them together hold at \
-         95 % (Bonferroni). \"Better\": all of it lies above 1; \"and it matters\": at {margin} or above, \
-         and the interval of a tenth of the level above 1 as well; \"worse\" likewise. The others hold at 95 % each and decide nothing.",
+         95 % (Bonferroni). \"Equivalent\": all of it lies between 1/{margin} and {margin}; \"better\": above \
+         1; \"and it matters\": at {margin} or above; \"worse\" likewise. Blocks that depend on each other \
+         widen it. The others hold at 95 % each and decide nothing.",
         plan.family,
         figure(plan.confidence * 100.0),
         margin = plan.margin
