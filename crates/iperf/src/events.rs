@@ -133,8 +133,26 @@ impl Observer for Reporter {
 #[derive(Debug)]
 pub struct Kept {
     pub run: IperfRun,
-    /// How many bytes its records take.
-    pub bytes: u64,
+    /// What the runs behind it may hold.
+    pub room: Room,
+}
+
+/// What one JSON object may hold, all runs of it together: 50 MB of memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Streams, each with its total and its error.
+    pub streams: u32,
+    /// Intervals of streams, and sums.
+    pub others: u32,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room {
+            streams: 1 << 13,
+            others: 1 << 15,
+        }
+    }
 }
 
 /// Prints what happens, as soon as it does.

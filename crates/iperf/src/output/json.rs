@@ -2,7 +2,7 @@
 //! made of the same records.
 //!
 //! A line is flushed before the next thing happens. A server that runs for ever holds a bounded number of
-//! bytes of records and counts those it left out; what it has of a stream includes the stream's total.
+//! records and counts those it left out; what it has of a stream includes the stream's total.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -15,28 +15,13 @@ use nicpoll_model::traffic::{
 };
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
-use serde::Serialize;
 
 use super::sums::{Stream, Streams, Sum};
 use crate::config::Input;
-use crate::events::{Kept, Output, Settings, StreamKey};
+use crate::events::{Kept, Output, Room, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
 use crate::wire::{Amount, Directions, ServerReport};
-
-/// Bytes of records that the one object holds, at most: as compact JSON, which is no shorter than they are in
-/// memory.
-pub const KEPT_BYTES_MAX: u64 = 32 << 20;
-/// What of it a stream that runs holds for its end: its total with all distributions, its sum and its error.
-const END_BYTES: u64 = 6 << 10;
-
-/// What is known of a stream that has not ended.
-#[derive(Clone, Copy)]
-struct Known {
-    id: u32,
-    /// Whether the one object has it.
-    is_kept: bool,
-}
 
 /// The printer of one client or server.
 pub struct JsonPrinter {
@@ -45,12 +30,13 @@ pub struct JsonPrinter {
     out: Box<dyn Write + Send>,
     began: Instant,
     account: Option<CloseAccount>,
-    streams: Streams<Known>,
+    /// Each with its id.
+    streams: Streams<u32>,
     last_id: u32,
     /// What the one object holds so far; `None` when it has been printed, and for a stream of lines.
     run: Option<IperfRun>,
-    kept_bytes: u64,
-    kept_bytes_max: u64,
+    /// What else it may hold.
+    room: Room,
     /// Whether the one object is given away at the end instead of being printed.
     is_given_away: bool,
     end: IperfEnd,
@@ -74,9 +60,9 @@ fn group_sum(connected: &Connected, sum: &Sum) -> IperfSum {
     }
 }
 
-fn stream_total(stream: &Stream<Known>, total: &Total) -> IperfTotal {
+fn stream_total(stream: &Stream<u32>, total: &Total) -> IperfTotal {
     IperfTotal {
-        id: stream.known.id,
+        id: stream.known,
         side: side(&stream.connected),
         counts: counts(&stream.connected, &total.whole),
         close_seconds: total.close_seconds,
@@ -140,39 +126,32 @@ impl JsonPrinter {
             streams: Streams::new(options, true),
             last_id: 0,
             run,
-            kept_bytes: 0,
-            kept_bytes_max: KEPT_BYTES_MAX,
+            room: Room::default(),
             is_given_away: false,
             end,
         }
     }
 
-    /// The same, but the one object, which holds so many bytes of records, is given away at the end.
-    pub fn kept(self, kept_bytes_max: u64) -> Self {
+    /// The same, but the one object, which holds no more than there is room for, is given away at the end.
+    pub fn kept(self, room: Room) -> Self {
         JsonPrinter {
             is_given_away: true,
-            kept_bytes_max,
+            room,
             ..self
         }
     }
 
     /// Prints an event as a line, or puts it into the one object if there is room; what is not kept of the beginning
-    /// of a stream is not kept of the rest. Whether it was left out.
-    fn tell(&mut self, event: IperfEvent, is_kept: bool) -> io::Result<bool> {
+    /// of a stream is not kept of the rest.
+    fn tell(&mut self, event: IperfEvent) -> io::Result<()> {
         let Some(run) = &mut self.run else {
             self.begin()?;
-            self.write(&event)?;
-            return Ok(false);
+            return self.write(&event);
         };
-        let bytes = self.kept_bytes + json_bytes(&event)?;
-        let is_error = matches!(event, IperfEvent::Error(_));
-        if !is_error && (!is_kept || bytes > self.kept_bytes_max) {
+        if keep(run, event, &mut self.room).is_none() {
             self.end.omitted_records += 1;
-            return Ok(true);
         }
-        self.kept_bytes = bytes;
-        keep(run, event);
-        Ok(false)
+        Ok(())
     }
 
     /// Prints the first line, unless it has been or there are none.
@@ -192,7 +171,7 @@ impl JsonPrinter {
     fn error(&mut self, id: Option<u32>, why: &str) -> io::Result<()> {
         let message = String::from(why);
         let error = IperfEvent::Error(IperfError { id, message });
-        self.tell(error, true).map(drop)
+        self.tell(error)
     }
 
     /// The stream runs no more; its group's sum when it was the last of it.
@@ -204,38 +183,39 @@ impl JsonPrinter {
             return Ok(());
         };
         let sum = IperfEndOf::Sum(group_sum(&stream.connected, &sum));
-        self.tell(IperfEvent::End(sum), true).map(drop)
-    }
-
-    /// Frees what was reserved for the end of a stream, which is printed now.
-    fn has_ended(&mut self, stream: &Stream<Known>) {
-        if self.run.is_some() && stream.known.is_kept {
-            self.kept_bytes -= END_BYTES;
-        }
+        self.tell(IperfEvent::End(sum))
     }
 }
 
-/// Puts an event into the one object.
-fn keep(run: &mut IperfRun, event: IperfEvent) {
+/// Puts an event into the one object; `None` when it has no place there.
+fn keep(run: &mut IperfRun, event: IperfEvent, room: &mut Room) -> Option<()> {
     match event {
-        IperfEvent::Start(IperfStartOf::Stream(start)) => run.streams.push(IperfStream {
-            start,
-            intervals: Vec::new(),
-            total: None,
-            error: None,
-        }),
+        IperfEvent::Start(IperfStartOf::Stream(start)) => {
+            take(&mut room.streams)?;
+            run.streams.push(IperfStream {
+                start,
+                intervals: Vec::new(),
+                total: None,
+                error: None,
+            });
+        }
         IperfEvent::Interval(IperfIntervalOf::Stream(interval)) => {
-            if let Some(stream) = kept(run, interval.id) {
-                stream.intervals.push(interval);
-            }
+            let stream = kept(run, interval.id)?;
+            take(&mut room.others)?;
+            stream.intervals.push(interval);
         }
         IperfEvent::End(IperfEndOf::Stream(total)) => {
-            if let Some(stream) = kept(run, total.id) {
-                stream.total = Some(*total);
-            }
+            let stream = kept(run, total.id)?;
+            stream.total = Some(*total);
         }
-        IperfEvent::Interval(IperfIntervalOf::Sum(sum)) => run.interval_sums.push(sum),
-        IperfEvent::End(IperfEndOf::Sum(sum)) => run.sums.push(sum),
+        IperfEvent::Interval(IperfIntervalOf::Sum(sum)) => {
+            take(&mut room.others)?;
+            run.interval_sums.push(sum);
+        }
+        IperfEvent::End(IperfEndOf::Sum(sum)) => {
+            take(&mut room.others)?;
+            run.sums.push(sum);
+        }
         IperfEvent::Error(IperfError { id, message }) => {
             if let Some(stream) = id.and_then(|id| kept(run, id)) {
                 stream.error = Some(message.clone());
@@ -246,23 +226,12 @@ fn keep(run: &mut IperfRun, event: IperfEvent) {
         IperfEvent::Start(IperfStartOf::Test(_))
         | IperfEvent::End(IperfEndOf::Test(_) | IperfEndOf::Runs(_)) => {}
     }
+    Some(())
 }
 
-/// The length of a record as compact JSON.
-fn json_bytes(record: &impl Serialize) -> io::Result<u64> {
-    struct Length(u64);
-    impl Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut length = Length(0);
-    serde_json::to_writer(&mut length, record)?;
-    Ok(length.0)
+fn take(left: &mut u32) -> Option<()> {
+    *left = left.checked_sub(1)?;
+    Some(())
 }
 
 /// The kept record of a stream, unless there were too many.
@@ -280,16 +249,9 @@ impl Output for JsonPrinter {
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         self.last_id += 1;
         let id = self.last_id;
+        self.streams.add(key, connected, id);
         let start = IperfStartOf::Stream(stream_start(id, connected));
-        // Nobody else may have the room for its end.
-        self.kept_bytes += END_BYTES;
-        let is_left_out = self.tell(IperfEvent::Start(start), true)?;
-        if is_left_out {
-            self.kept_bytes -= END_BYTES;
-        }
-        let is_kept = !is_left_out;
-        self.streams.add(key, connected, Known { id, is_kept });
-        Ok(())
+        self.tell(IperfEvent::Start(start))
     }
 
     fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
@@ -297,18 +259,18 @@ impl Output for JsonPrinter {
             return Ok(());
         };
         let interval = IperfIntervalOf::Stream(IperfInterval {
-            id: stream.known.id,
+            id: stream.known,
             side: side(&stream.connected),
             is_partial: record.is_partial,
             counts: counts(&stream.connected, record),
         });
-        self.tell(IperfEvent::Interval(interval), stream.known.is_kept)?;
+        self.tell(IperfEvent::Interval(interval))?;
         let sum = self.streams.interval(key, record);
         let Some(sum) = sum.filter(|sum| sum.streams() > 1) else {
             return Ok(());
         };
         let sum = IperfIntervalOf::Sum(group_sum(&stream.connected, &sum));
-        self.tell(IperfEvent::Interval(sum), true).map(drop)
+        self.tell(IperfEvent::Interval(sum))
     }
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
@@ -319,23 +281,19 @@ impl Output for JsonPrinter {
             None => self.end.streams_done += 1,
             Some(_) => self.end.streams_failed += 1,
         }
-        self.has_ended(&stream);
         let end = IperfEndOf::Stream(Box::new(stream_total(&stream, total)));
-        self.tell(IperfEvent::End(end), stream.known.is_kept)?;
+        self.tell(IperfEvent::End(end))?;
         if let Some(problem) = &total.problem {
-            self.error(Some(stream.known.id), problem)?;
+            self.error(Some(stream.known), problem)?;
         }
         self.leave(key, Some(&total.whole))
     }
 
     fn failed(&mut self, key: StreamKey, why: Option<&str>) -> io::Result<()> {
         self.end.streams_failed += 1;
-        let stream = self.streams.get(key);
-        if let Some(stream) = &stream {
-            self.has_ended(stream);
-        }
         if let Some(why) = why {
-            self.error(stream.map(|stream| stream.known.id), why)?;
+            let id = self.streams.get(key).map(|stream| stream.known);
+            self.error(id, why)?;
         }
         self.leave(key, None)
     }
@@ -349,13 +307,13 @@ impl Output for JsonPrinter {
         end.elapsed_seconds = self.began.elapsed().as_secs_f64();
         end.host = self.account.take().and_then(|close| close());
         let Some(mut run) = self.run.take() else {
-            self.tell(IperfEvent::End(IperfEndOf::Test(end)), true)?;
+            self.tell(IperfEvent::End(IperfEndOf::Test(end)))?;
             return Ok(None);
         };
         run.end = end;
         if self.is_given_away {
-            let bytes = self.kept_bytes;
-            return Ok(Some(Kept { run, bytes }));
+            let room = self.room;
+            return Ok(Some(Kept { run, room }));
         }
         serde_json::to_writer_pretty(&mut self.out, &run)?;
         self.out.write_all(b"\n")?;

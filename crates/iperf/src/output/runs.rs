@@ -10,10 +10,10 @@ use nicpoll_sys::stdio::StandardOutput;
 use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::repeat::Outcome;
 
-use super::json::{JsonPrinter, KEPT_BYTES_MAX};
+use super::json::JsonPrinter;
 use super::lines::{self, Row};
 use super::text::TextPrinter;
-use crate::events::{Kept, Output};
+use crate::events::{Kept, Output, Room};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord};
 
@@ -94,8 +94,10 @@ impl<'a> Runs<'a> {
         self.is_first = false;
         Ok(match (options.json, options.repeat) {
             (Some(form), Some(_)) => {
-                let used: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
-                let room = KEPT_BYTES_MAX.saturating_sub(used);
+                let room = self
+                    .kept
+                    .last()
+                    .map_or_else(Room::default, |kept| kept.room);
                 let printer = JsonPrinter::new(form, options, account, out);
                 Box::new(printer.kept(room))
             }

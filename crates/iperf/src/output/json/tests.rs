@@ -3,7 +3,7 @@
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
-use nicpoll_model::traffic::{Direction, IperfBucket, IperfTimes};
+use nicpoll_model::traffic::Direction;
 
 use super::super::golden::Page;
 use super::*;
@@ -179,56 +179,38 @@ fn the_one_object_holds_the_same_records() {
 #[test]
 fn a_server_keeps_no_more_than_it_may_and_sums_all_the_same() {
     let (mut printer, page) = printer(Json::Whole);
-    // Two streams with room for their ends, and nothing for the third or for intervals.
-    let start = stream_start(1, &connected("10.0.0.1:1"));
-    printer.kept_bytes_max = 2 * (END_BYTES + json_bytes(&start).unwrap()) + 100;
+    printer.room = Room {
+        streams: 2,
+        others: 0,
+    };
     tell(&mut printer);
     let run: Value = serde_json::from_str(&page.text()).unwrap();
     assert_eq!(run["streams"].as_array().unwrap().len(), 2);
     assert_eq!(run["streams"][0]["total"]["datagrams"], 15);
     assert_eq!(run["streams"][1]["total"]["datagrams"], 40);
     assert_eq!(run["streams"][0]["intervals"], Value::Array(Vec::new()));
-    assert_eq!(run["sums"][0]["bytes"], 5500);
-    // One stream, three intervals and their sum.
-    assert_eq!(run["end"]["omitted_records"], 5);
+    // One stream, three intervals and their sum, the sum at the end.
+    assert_eq!(run["end"]["omitted_records"], 6);
     assert_eq!(run["end"]["streams_done"], 2);
     assert_eq!(run["error"], "the link went away");
 }
 
-/// Thousands of short tests of one stranger: what is kept is bounded in bytes, whatever each record holds.
+/// Thousands of short tests of one stranger.
 #[test]
-fn what_a_server_keeps_is_bounded_in_bytes() {
+fn what_a_server_keeps_is_bounded() {
     let (mut printer, page) = printer(Json::Whole);
-    printer.kept_bytes_max = 1 << 18;
-    let mut whole = total(record(0.0, 1.0, 1));
-    let bucket = |bits: i32| IperfBucket {
-        below_seconds: 1e-9 * f64::powi(2.0, bits),
-        samples: 1,
-    };
-    whole.gaps = Some(Box::new(IperfTimes {
-        buckets: (0..40).map(bucket).collect(),
-        samples: 40,
-        zero_samples: 0,
-        min_seconds: 1e-9,
-        mean_seconds: 1.0,
-        max_seconds: 500.0,
-        p50_seconds: 1e-9,
-        p90_seconds: 1e-9,
-        p99_seconds: 1e-9,
-        p999_seconds: 1e-9,
-    }));
+    (printer.room.streams, printer.room.others) = (100, 150);
     for number in 0..1000 {
         let key = StreamKey::new(number);
         printer.connected(key, &connected("10.0.0.1:1")).unwrap();
+        let whole = total(record(0.0, 1.0, 1));
         printer.finished(key, &whole).unwrap();
-        assert!(printer.kept_bytes <= printer.kept_bytes_max);
     }
     printer.end().unwrap();
     let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
-    assert!(json_bytes(&run).unwrap() < (1 << 18) + (1 << 12));
+    assert_eq!((run.streams.len(), run.sums.len()), (100, 150));
     assert!(run.streams.iter().all(|stream| stream.total.is_some()));
-    let kept = (run.streams.len() * 2 + run.sums.len()) as u64;
-    assert!(kept > 100, "{kept}");
-    assert_eq!(kept + run.end.omitted_records, 3000);
+    // The rest of the beginnings, the totals and the sums.
+    assert_eq!(run.end.omitted_records, 900 + 900 + 850);
     assert_eq!(run.end.streams_done, 1000);
 }
