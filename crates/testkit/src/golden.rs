@@ -26,6 +26,26 @@ pub fn golden(file: impl AsRef<Path>, output: &str) {
     }
 }
 
+/// Compares what comes of each case of a file with what is recorded below it. A case begins with a line `%% NAME`; its
+/// text follows, and then what came of it, in lines that begin with `=> `.
+///
+/// # Panics
+/// When something else comes of one, with the first line that differs.
+pub fn golden_cases(file: impl AsRef<Path>, what_comes: impl Fn(&str, &str) -> String) {
+    let recorded = fs::read_to_string(&file).expect("the cases can be read");
+    let mut output = String::new();
+    for case in recorded.split("%% ").skip(1) {
+        let (name, rest) = case.split_once('\n').unwrap_or((case, ""));
+        let lines = rest.split_inclusive('\n');
+        let text: String = lines.filter(|line| !line.starts_with("=> ")).collect();
+        output += &format!("%% {name}\n{text}");
+        for line in what_comes(name, &text).lines() {
+            output += &format!("=> {line}\n");
+        }
+    }
+    golden(file, &output);
+}
+
 /// The first line that differs, by its number, with its line end; null where one text has ended.
 fn difference<'a>(
     one: &'a str,

@@ -19,7 +19,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 
 pub use chromium::{Chromium, Screen};
-pub use golden::golden;
+pub use golden::{golden, golden_cases};
 pub use hex::hex;
 pub use need::Need;
 use need::{REQUIRE, Unmet};
