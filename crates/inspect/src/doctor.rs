@@ -25,8 +25,7 @@ pub fn doctor(origin: Origin) -> Result<Doctor, InspectError> {
     checks.extend(kernel::checks());
     let found = interfaces::look()?;
     checks.extend(interfaces::checks(&found));
-    let machine = machine::look(&host, &found)?;
-    checks.extend(machine::checks(&machine));
+    checks.extend(machine::checks(&host, &found)?);
     Ok(Doctor {
         schema: String::from(DOCTOR_SCHEMA),
         origin,

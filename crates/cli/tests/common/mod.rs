@@ -8,6 +8,7 @@ pub mod running;
 pub mod schema;
 pub mod serving;
 pub mod stage;
+pub mod story;
 pub mod switched;
 pub mod terminal;
 
@@ -38,5 +39,6 @@ pub mod prelude {
     pub use super::running::Running;
     pub use super::schema::{assert_described, validator};
     pub use super::stage::{Stage, host_state, in_use, namespaces_of};
+    pub use super::story::{Scene, play};
     pub use super::switched::{Dump, Switched};
 }

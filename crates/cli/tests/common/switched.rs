@@ -17,6 +17,8 @@ pub struct Switched {
     pub veth: Arc<Veth>,
     pub home: tempfile::TempDir,
     names: Vec<PathBuf>,
+    /// The process that guards a change, once a story has asked for it.
+    guard: Option<Owner>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -41,6 +43,7 @@ impl Switched {
             veth,
             home,
             names: names.to_vec(),
+            guard: None,
             _alone: alone,
         }
     }
@@ -167,6 +170,21 @@ impl Switched {
         });
     }
 
+    /// Somebody else's change of the interface's timeout.
+    pub fn write_timeout(&self, ns: u64) {
+        self.near(move |control, target| {
+            let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+            control.write(target, &knob, &Value::Number(ns)).unwrap();
+        });
+    }
+
+    /// The process that guards the change in force.
+    pub fn guard_in_force(&self) -> Owner {
+        let records = self.journal().records().unwrap().into_iter();
+        let mut attempts = records.filter_map(|(_, record)| record.unwrap().attempt);
+        attempts.next().unwrap().owner
+    }
+
     /// Fails unless everything is as it was, and no record is left. Says which values differ, not all of them.
     #[track_caller]
     pub fn assert_restored(&self, before: &Dump) {
@@ -209,6 +227,94 @@ impl Switched {
 
     pub fn is_clean(&self) -> bool {
         !self.state().exists()
+    }
+}
+
+/// `NETNS` is the near end's namespace, `FAR-NETNS` the other, `NAPI-ID` the id of its first instance; `traffic LINE` runs a line while datagrams
+/// come. Its own steps:
+/// - `ip LINE; LINE`: by ip(8) at the near end
+/// - `by-hand`: an administrator's own settings
+/// - `timeout NS`: somebody else writes the interface's timeout
+/// - `value NAME = TEXT`: what can be read at the near end has this text
+/// - `guard`, `guard-ends`, `guard-gets SIGNAL`, `own-session`: the guard of the change in force
+/// - `records N`: so many interfaces are recorded
+impl Scene for Switched {
+    type State = Dump;
+
+    fn begin() -> Self {
+        Switched::new()
+    }
+
+    fn run(&self, line: &str) -> Output {
+        match line.strip_prefix("traffic ") {
+            Some(line) => self.under_traffic(|| {
+                thread::sleep(Duration::from_millis(50));
+                Switched::run(self, line)
+            }),
+            None => Switched::run(self, line),
+        }
+    }
+
+    fn state(&self) -> Dump {
+        self.dump()
+    }
+
+    fn assert_same(&self, before: &Dump, at: &str) {
+        assert_same(&self.dump(), before, at);
+    }
+
+    fn has_no_record(&self) -> bool {
+        self.is_clean()
+    }
+
+    fn filled(&self, line: &str) -> String {
+        let line = line.replace("FAR-NETNS", &self.far_netns());
+        let mut line = line.replace("NETNS", &self.netns());
+        if line.contains("NAPI-ID") {
+            let list = |control: &mut Control, target: &Target| {
+                control.napis(target.interface.ifindex).unwrap()[0].id
+            };
+            line = line.replace("NAPI-ID", &self.near(list).to_string());
+        }
+        line
+    }
+
+    fn step(&mut self, verb: &str, rest: &str) {
+        let own_guard = |pair: &Self| pair.guard.expect("the story has asked for its guard");
+        match verb {
+            "ip" => self.ip(rest),
+            "by-hand" => self.set_up_by_hand(),
+            "timeout" => self.write_timeout(rest.parse().unwrap()),
+            "value" => {
+                let (name, text) = rest.split_once(" = ").unwrap();
+                let dump = self.dump();
+                let value = &dump[&format!("receiver: {name}")];
+                assert!(value.contains(text), "{rest}: {value}");
+            }
+            "records" => assert_eq!(self.journal().paths().unwrap().len().to_string(), rest),
+            "guard" => self.guard = Some(self.guard_in_force()),
+            "guard-ends" => {
+                let guard = own_guard(self);
+                wait_until("the guard has ended", || !guard.is_alive().unwrap());
+            }
+            // It belongs to no session but its own, so no terminal takes it along.
+            "own-session" => {
+                let pid = own_guard(self).pid;
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+                let (_, fields) = stat.rsplit_once(')').unwrap();
+                let session = fields.split_ascii_whitespace().nth(3).unwrap();
+                assert_eq!(session, pid.to_string());
+            }
+            "guard-gets" => {
+                let pid = Pid::from_raw(own_guard(self).pid as i32).unwrap();
+                let signal = match rest {
+                    "TERM" => Signal::TERM,
+                    _ => Signal::KILL,
+                };
+                kill_process(pid, signal).unwrap();
+            }
+            _ => panic!("no such step: {verb} {rest}"),
+        }
     }
 }
 

@@ -59,13 +59,6 @@ impl FreebsdHost {
         )
     }
 
-    /// Fails unless the host is as it was, and the journal says nothing.
-    #[track_caller]
-    pub fn assert_restored(&self, before: &(Option<String>, bool, String)) {
-        assert_eq!(&self.state(), before);
-        assert!(self.is_clean());
-    }
-
     /// Each connection made so far: options, host, command.
     pub fn log(&self) -> String {
         fs::read_to_string(self.file("log")).unwrap_or_default()
@@ -97,12 +90,66 @@ impl FreebsdHost {
         assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
         stdout(&output)
     }
+}
 
-    /// Runs what must fail with a code, and returns the error.
-    pub fn refused(&self, line: &str, code: i32) -> String {
-        let output = self.run(line);
-        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
-        assert!(output.stdout.is_empty(), "{line}: {output:?}");
-        stderr(&output)
+/// Its own steps:
+/// - `write FILE TEXT`, `remove FILE`, `absent FILE`, `endless FILE`: a file of the host's state
+/// - `replace FILE FROM => TO`: somebody changes it; `replaced FILE FROM => TO`: it is what it was at first but for that
+/// - `polls`: em0 does
+/// - `each-connection TEXT`, `no-connection TEXT`: what the connections since `forget-connections` have
+impl Scene for FreebsdHost {
+    type State = (Option<String>, bool, String);
+
+    fn begin() -> Self {
+        FreebsdHost::new()
+    }
+
+    fn run(&self, line: &str) -> Output {
+        FreebsdHost::run(self, line)
+    }
+
+    fn state(&self) -> Self::State {
+        FreebsdHost::state(self)
+    }
+
+    fn assert_same(&self, before: &Self::State, at: &str) {
+        assert_eq!(self.state(), *before, "{at}");
+    }
+
+    fn has_no_record(&self) -> bool {
+        self.is_clean()
+    }
+
+    fn step(&mut self, verb: &str, rest: &str) {
+        let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let path = self.file(name);
+        let replaced = |whole: &str| {
+            let (from, to) = text.split_once(" => ").unwrap();
+            assert!(whole.contains(from), "{rest}: {whole}");
+            whole.replace(from, to)
+        };
+        match verb {
+            "write" => fs::write(path, format!("{text}\n")).unwrap(),
+            "remove" => fs::remove_file(path).unwrap(),
+            "absent" => assert!(!path.exists(), "{rest}"),
+            "endless" => fs::write(path, "FreeBSD\n".repeat(1 << 18)).unwrap(),
+            "replace" => {
+                let whole = fs::read_to_string(&path).unwrap();
+                fs::write(path, replaced(&whole)).unwrap();
+            }
+            "replaced" => {
+                let first = fs::read_to_string(Path::new(RECORDED).join("rc_conf")).unwrap();
+                assert_eq!(
+                    fs::read_to_string(path).unwrap(),
+                    replaced(&first),
+                    "{rest}"
+                );
+            }
+            "polls" => assert!(self.file("polls").exists()),
+            "each-connection" => assert!(self.log().lines().all(|line| line.contains(rest))),
+            "no-connection" => assert!(!self.log().contains(rest), "{}", self.log()),
+            "forget-connections" => fs::remove_file(self.file("log")).unwrap(),
+            _ => panic!("no such step: {verb} {rest}"),
+        }
     }
 }

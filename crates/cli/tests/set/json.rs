@@ -64,14 +64,7 @@ fn what_somebody_else_changed_and_what_will_be_undone_are_in_it() {
     assert_eq!(set["undone_after_seconds"], 60.0);
     assert_eq!(set["proofs"], json!([]));
     pair.done("set em0 --confirm");
-    pair.near(|control, target| {
-        use nicpoll_switch::knob::table;
-        use nicpoll_switch::{Kernel, Knob, Value};
-        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
-        control
-            .write(target, &knob, &Value::Number(77_000))
-            .unwrap();
-    });
+    pair.write_timeout(77_000);
     let restored = object(&pair, "set em0 -polling --json");
     assert_eq!(write(&restored, "gro_flush_timeout"), [77_000, 0]);
     let notes = restored["restored"][0]["notes"].to_string();

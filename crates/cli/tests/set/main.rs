@@ -2,96 +2,237 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod drift;
 mod freebsd;
 mod freebsd_host;
 mod golden;
 mod json;
-mod lower;
 mod moved;
 mod names;
 mod safe;
-mod words;
 
 use crate::common::prelude::*;
-use nicpoll_switch::knob::table;
-use nicpoll_switch::{Kernel, Knob, Value};
+
+/// What is set, said and put back.
+const STORIES: &str = r#"
+    # a dry run says what a run says, and writes nothing
+    0 set em0 polling --period 50us --fix --dry-run | em0: feature rx-gro 0 -> 1
+    restored
+    0 set em0 polling --period 50us --fix --dry-run | em0: napi_defer_hard_irqs 0 -> 2147483647
+    0 set em0 polling --period 50us --fix --dry-run | em0: gro_flush_timeout 0 -> 50000
+    0 set em0 polling --period 50us --fix --dry-run | em0 (netns FAR-NETNS): feature tx-tcp-segmentation 1 -> 0
+    0 set em0 polling --period 50us --fix | em0: feature rx-gro 0 -> 1 | em0: gro_flush_timeout 0 -> 50000
+    0 set em0 -polling --dry-run | em0: gro_flush_timeout 50000 -> 0 | em0 (netns FAR-NETNS): feature tx-tcp-segmentation 0 -> 1
+    held
+    0 set em0 -polling
+    restored
+
+    # what polling needs is explained, and only done when asked
+    1 set em0 polling | GRO is off | TSO is on | --fix
+    restored
+
+    # what cannot work is refused with reason and remedy
+    ip tuntap add tap0 mode tap; link add br0 type bridge
+    remember
+    1 set lo polling | loopback
+    1 set tap0 polling --fix | writes of a program
+    1 set br0 polling | nothing below it
+    1 set em9 polling | there is no interface 'em9'; there are
+    1 set em0:napi99999 polling --fix | no NAPI instance
+    clean
+    1 set em0:rx0 polling --fix | name it by id
+    clean
+    1 set em0 --threaded-cpus 1 --fix | --threaded
+    clean
+    1 set em0 --moderation rx-usecs=5 | no coalescing parameter
+    2 set em0 polling --period 0us | no timer
+    2 set em0 | nothing to set
+    2 set polling | name an interface
+    2 set em0:tx0 polling | em0:rx0-3
+    2 set em0 polling --no-polling | does not go with
+    2 set em0 --period 5 | a unit is needed
+    2 set em0 polling --cpu-share 50 --nice 3 | cannot be used with
+    2 set em0 polling --nice 40 | -20..=19
+    2 set em0 poling | did you mean 'polling'?
+    1 set em0 poling --period 50us | did you mean 'polling'?
+    1 set em1 polling | did you mean 'em0'?
+    restored
+
+    # stacked interfaces stand for what lies below
+    ip link add link em0 name mac0 type macvlan; link add br0 type bridge; link set mac0 master br0
+    remember
+    0 set br0 polling --fix --look 0 | br0 is a bridge; its packets arrive at em0 | em0: gro_flush_timeout 0 -> 200000
+    0 set mac0 -polling
+    restored
+
+    # all is every interface that can, and the others are named
+    ip link set lo up
+    remember
+    0 set all polling --fix --look 0 | left alone: lo | em0: gro_flush_timeout
+    0 set all -polling
+    restored
+
+    # both ends in one command are changed together
+    ip link add v0 type veth peer name v1; link set v0 up
+    1 set v0 v1 polling | v0: | --fix
+    0 set v0 v1 polling --fix --look 0
+    records 2
+    remember set
+    1 set em0 lo polling --fix
+    same set
+    0 set v0 v1 -polling
+    clean
+
+    # a ring that would overflow is warned about, and without traffic there is nothing to warn about
+    0 traffic set em0 --period 10s --fix --dry-run | warning: em0 receives | 256 slots | would fit
+    0 set em0 --period 10s --fix --dry-run
+    0 set em0 --period 10s --fix --dry-run | !warning
+
+    # one instance is set alone
+    by-hand
+    0 set em0 --suspend 1ms --fix --look 0
+    remember
+    0 set em0:napiNAPI-ID polling --period 90us | em0: NAPI NAPI-ID gro_flush_timeout 3000000 -> 90000
+    value sysfs gro_flush_timeout = 20000
+    value NAPI 0 = gro_flush_timeout_ns: Some(90000)
+    changed
+    0 set em0 -polling
+    clean
+    value NAPI 0 = defer_hard_irqs: Some(7)
+    value NAPI 0 = timeout_ns: Some(3000000)
+    value NAPI 0 = Some(11000000)
+
+    # what somebody else changed is told
+    0 set em0 polling --fix
+    0 set em0 --period 300us | !somebody else
+    timeout 77000
+    0 set em0 --defer 5 --dry-run | gro_flush_timeout is 77000; nicpoll had set it to 300000
+    0 set em0 -polling | gro_flush_timeout is 77000; nicpoll had set it to 300000
+    same
+    0 set em0 -polling | nothing
+
+    # what somebody else changed is shown until it is put back
+    0 show em0 --for 0 --json | "drift": []
+    0 set em0 polling --fix --look 0
+    0 show em0 --for 0 --json | "drift": []
+    timeout 5000
+    0 show em0 --for 0 --json | "name": "gro_flush_timeout", "written": "200000", "now": "5000"
+    0 show em0 --for 0 | drift | gro_flush_timeout is 5000
+    0 set em0 -polling
+    0 show em0 --for 0 --json | "drift": []
+    same
+
+    # interrupt moderation is set and put back: a tap device has one parameter of it
+    ip tuntap add tap0 mode tap
+    0 set tap0 --moderation rx-frames=16 | tap0: coalescing rx-frames 0 -> 16
+    0 set tap0 --moderation rx-frames=17 --dry-run | tap0: coalescing rx-frames 16 -> 17
+    0 restore
+    0 set tap0 --moderation rx-frames=16 --dry-run | tap0: coalescing rx-frames 0 -> 16
+    1 set tap0 --moderation rx-frames=16,rx-usecs=3 | it has rx-frames
+    0 set tap0 --moderation rx-frames=16 --dry-run | tap0: coalescing rx-frames 0 -> 16
+
+    # what lies on a polled port polls
+    0 set em0 polling --fix --look 0
+    ip link add br0 type bridge; link add mv0 link em0 type macvlan; link set mv0 up
+    ip link add vx0 type vxlan id 7 dstport 4789 dev em0; link set vx0 up
+    0 traffic show mv0 --for 300ms --json | "lower": [ "em0" ] | "setting": { "discipline": "polling", "why": "its packets arrive at em0: 
+    0 traffic show mv0 --for 300ms --json | "evidence": { "discipline": "polling", "why": "its packets arrive at em0: 
+    0 traffic show vx0 --for 300ms --json | "lower": [ "em0" ] | "setting": { "discipline": "polling", "why": "its packets arrive at em0: 
+    0 traffic show vx0 --for 300ms --json | "evidence": { "discipline": "polling", "why": "its packets arrive at em0: 
+    ip link del mv0; link set em0 master br0; link set br0 up
+    0 show br0 --for 0 --json | "setting": { "discipline": "polling"
+    ip link set em0 nomaster
+    0 show br0 --for 100ms --json | "setting": { "discipline": "elsewhere" | "evidence": { "discipline": "elsewhere"
+    0 set em0 -polling
+    clean
+
+    # a tap is nobody's backlog
+    ip tuntap add mode tap name tap0; link set tap0 up
+    0 show tap0 --for 0 | -: a program writes
+
+    # the tree of variables is printed with their names
+    0 set em0 polling --fix --look 0
+    0 show em0 --for 0 -n kern.polling | kern.polling.enable: 1 | kern.polling.burst_max: 256 | !em0
+    0 set em0 -polling
+
+    # the record of a removed interface is closed by its name, as by a unit that stops since its device is gone
+    ip link add v0 type veth peer name v1; link set v0 up; link set v1 up
+    0 set v0 polling --fix --look 0
+    ip link del v0
+    0 restore v0 | v0 is gone
+    clean
+    1 restore v0 | there is no interface 'v0'
+
+    # what is confirmed is listed, and what waits is shown
+    0 set em0 polling --fix --for 60s --look 0
+    0 show em0 --for 0 | pending its settings are undone in | nicpoll set em0 --netns NETNS --confirm
+    1 set em0 --period 50us | nicpoll set em0 --netns NETNS --confirm
+    0 set em0 --confirm | em0: gro_flush_timeout 0 -> 200000 | kept until: nicpoll set em0 --netns NETNS -polling
+    0 show em0 --for 0 | !pending its settings
+    0 set em0 -polling
+
+    # a change whose guard is gone is overdue, and who shows it says what helps
+    0 set em0 polling --fix --for 60s --look 0
+    guard
+    guard-gets KILL
+    guard-ends
+    0 show em0 --for 0 | put it back: nicpoll set em0 --netns NETNS -polling
+    0 restore
+    clean
+
+    # what would be put back includes the other end; out of reach, the way back is told
+    0 set em0 polling --fix --look 0
+    0 set em0 -polling --dry-run | em0: gro_flush_timeout 200000 -> 0 | em0 (netns FAR-NETNS): feature tx-tcp-segmentation 0 -> 1
+    ip link set em0 down
+    0 set em0 -polling
+    0 set em0 polling --fix --threaded --look 0
+    ip link set em0 down
+    1+ set em0 -polling | nicpoll restore em0 --netns NETNS | ip -n NETNS link set em0 up
+    ip link set em0 up
+    0 set em0 -polling
+    clean
+
+    # a period shorter than a round is told with its cost
+    0 set em0 polling --fix --period 10ns --dry-run | about 100 % of a CPU
+    0 set em0 polling --fix --period 200us --dry-run | !% of a CPU
+
+    # at 200 ms a round, a look of half a second sees three at the most, which prove nothing
+    0 traffic set em0 polling --fix --period 200ms --look 500ms | em0: not proven yet: too few rounds
+    0 set em0 -polling
+    clean
+
+    # a renamed interface with another address is still known, and set again over what was there first
+    0 set em0 polling --fix --look 0
+    ip link set em0 down; link set em0 name wan0 address 02:00:00:00:00:88; link set wan0 up
+    0 set wan0 --period 90us --look 0
+    0 set wan0 -polling
+    clean
+    ip link set wan0 down; link set wan0 name em0; link set em0 up
+    value sysfs gro_flush_timeout = 0
+
+    # a renamed interface is put back by its new name
+    0 set em0 polling --fix --look 0
+    ip link set em0 down; link set em0 name wan0; link set wan0 up
+    1 set em0 -polling | wan0
+    0 set wan0 -polling
+    clean
+    ip link set wan0 down; link set wan0 name em0; link set em0 up
+    soon same
+"#;
 
 #[test]
-fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
+fn each_story_comes_out_as_it_is_told() {
     needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    let set = "set em0 polling --period 50us --fix";
-    let output = pair.run(&format!("{set} --dry-run"));
-    assert_code(&output, 0);
-    pair.assert_restored(&before);
-    let text = stdout(&output);
-    for line in [
-        "em0: feature rx-gro 0 -> 1",
-        "em0: napi_defer_hard_irqs 0 -> 2147483647",
-        "em0: gro_flush_timeout 0 -> 50000",
-    ] {
-        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
-    }
-    // The other end has the same name, so it is named with its namespace.
-    let far = pair.veth.namespace(Side::Sender).inode();
-    let line = format!("em0 (netns nicpoll-test-{far}): feature tx-tcp-segmentation 1 -> 0");
-    assert!(text.contains(&line), "{line} in\n{text}");
-    assert!(pair.run(set).stdout.starts_with(&output.stdout));
-    let back = pair.done("set em0 -polling --dry-run");
-    assert!(back.contains("em0: gro_flush_timeout 50000 -> 0"), "{back}");
-    assert!(!pair.is_clean());
-    pair.done("set em0 -polling");
-    assert_eq!(pair.dump(), before);
+    play::<Switched>(STORIES);
 }
 
 #[test]
-fn what_polling_needs_is_explained_and_only_done_when_asked() {
+fn threads_that_poll_without_end_take_a_kernel_that_has_them() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
-    let before = pair.dump();
-    let refusal = pair.refused("set em0 polling", 1);
-    assert_has_all(&refusal, "GRO is off | TSO is on | --fix");
-    pair.assert_restored(&before);
-}
-
-#[test]
-fn what_cannot_work_is_refused_with_reason_and_remedy() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("tuntap add tap0 mode tap; link add br0 type bridge");
-    let before = pair.dump();
-    let run = |line: &str| {
-        let output = pair.run(line);
-        assert!(pair.is_clean(), "{line}");
-        output
-    };
     if nicpoll_switch::Abilities::probe().threaded_max != Some(2) {
-        assert_refused("5 | set em0 --busy-poll --fix | poll without end", run);
+        let refusal = pair.refused("set em0 --busy-poll --fix", 5);
+        assert_has(&refusal, "poll without end");
     }
-    assert_refused(
-        "
-        1 | set lo polling | loopback
-        1 | set tap0 polling --fix | writes of a program
-        1 | set br0 polling | nothing below it
-        1 | set em9 polling | there is no interface 'em9'; there are
-        1 | set em0:napi99999 polling --fix | no NAPI instance
-        1 | set em0:rx0 polling --fix | name it by id
-        1 | set em0 --threaded-cpus 1 --fix | --threaded
-        1 | set em0 --moderation rx-usecs=5 | no coalescing parameter
-            2 | set em0 polling --period 0us | no timer
-        2 | set em0 | nothing to set
-        2 | set polling | name an interface
-        2 | set em0:tx0 polling | em0:rx0-3
-        2 | set em0 polling --no-polling | does not go with
-        2 | set em0 --period 5 | a unit is needed
-        2 | set em0 polling --cpu-share 50 --nice 3 | cannot be used with
-        2 | set em0 polling --nice 40 | -20..=19
-        ",
-        run,
-    );
-    assert_eq!(pair.dump(), before);
 }
 
 #[test]
@@ -106,143 +247,6 @@ fn a_namespace_that_is_not_there_is_said_so() {
         .unwrap();
     assert_code(&output, 1);
     assert!(said(&output).contains("'nowhere'"), "{}", said(&output));
-}
-
-#[test]
-fn stacked_interfaces_stand_for_what_lies_below() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("link add link em0 name mac0 type macvlan; link add br0 type bridge");
-    pair.ip("link set mac0 master br0");
-    let before = pair.dump();
-    let text = pair.done("set br0 polling --fix --look 0");
-    assert_has(&text, "br0 is a bridge; its packets arrive at em0");
-    assert_has(&text, "em0: gro_flush_timeout 0 -> 200000");
-    pair.done("set mac0 -polling");
-    pair.assert_restored(&before);
-}
-
-#[test]
-fn all_is_every_interface_that_can_and_the_others_are_named() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("link set lo up");
-    let before = pair.dump();
-    let text = pair.done("set all polling --fix --look 0");
-    assert!(text.contains("left alone: lo"), "{text}");
-    assert!(text.contains("em0: gro_flush_timeout"), "{text}");
-    pair.done("set all -polling");
-    pair.assert_restored(&before);
-}
-
-#[test]
-fn both_ends_in_one_command_are_changed_together() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("link add v0 type veth peer name v1; link set v0 up");
-    let down = pair.refused("set v0 v1 polling", 1);
-    assert!(down.contains("v1") || down.contains("v0"), "{down}");
-    pair.done("set v0 v1 polling --fix --look 0");
-    assert_eq!(pair.journal().paths().unwrap().len(), 2);
-    // A second interface that cannot do it takes the first one along.
-    let before = pair.dump();
-    pair.refused("set em0 lo polling --fix", 1);
-    assert_eq!(pair.dump(), before);
-    pair.done("set v0 v1 -polling");
-    assert!(pair.is_clean());
-}
-
-#[test]
-fn a_ring_that_would_overflow_is_warned_about() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    // So slow a timer that any traffic fills 256 slots.
-    let said = pair.under_traffic(|| pair.done("set em0 --period 10s --fix --dry-run"));
-    assert_has_all(&said, "warning: em0 receives | 256 slots | would fit");
-    // Without traffic there is nothing to warn about.
-    thread::sleep(Duration::from_millis(100));
-    let said = pair.done("set em0 --period 10s --fix --dry-run");
-    assert!(!said.contains("warning"), "{said}");
-}
-
-#[test]
-fn one_instance_is_set_alone() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.set_up_by_hand();
-    // What polling needs, so that only the instance is changed below.
-    pair.done("set em0 --suspend 1ms --fix --look 0");
-    let before = pair.dump();
-    let id = pair.near(|control, target| control.napis(target.interface.ifindex).unwrap()[0].id);
-    let text = pair.done(&format!("set em0:napi{id} polling --period 90us"));
-    assert!(text.contains(&format!(
-        "em0: NAPI {id} gro_flush_timeout 3000000 -> 90000"
-    )));
-    let during = pair.dump();
-    assert_eq!(
-        during["receiver: sysfs gro_flush_timeout"],
-        "20000\n".trim()
-    );
-    assert!(during["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(90000)"));
-    assert_ne!(during, before);
-    pair.done("set em0 -polling");
-    assert!(pair.is_clean());
-    let napi = &pair.dump()["receiver: NAPI 0"];
-    assert_has_all(
-        napi,
-        "defer_hard_irqs: Some(7) | timeout_ns: Some(3000000) | Some(11000000)",
-    );
-}
-
-#[test]
-fn what_somebody_else_changed_is_told() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    pair.done("set em0 polling --fix");
-    assert!(
-        !pair
-            .done("set em0 --period 300us")
-            .contains("somebody else")
-    );
-    pair.near(|control, target| {
-        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
-        control
-            .write(target, &knob, &Value::Number(77_000))
-            .unwrap();
-    });
-    for line in ["set em0 --defer 5 --dry-run", "set em0 -polling"] {
-        let text = pair.done(line);
-        assert!(
-            text.contains("gro_flush_timeout is 77000; nicpoll had set it to 300000"),
-            "{line}: {text}"
-        );
-    }
-    assert_eq!(pair.dump(), before);
-    assert_has(pair.done("set em0 -polling"), "nothing");
-}
-
-#[test]
-fn interrupt_moderation_is_set_and_put_back() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    // A tap device has one parameter of it, and neither interrupts nor a use for the others.
-    pair.ip("tuntap add tap0 mode tap");
-    let frames = |pair: &Switched| {
-        pair.near(|control, _| {
-            let ifindex = control.interface("tap0").unwrap().ifindex;
-            format!("{:?}", control.moderation(ifindex).unwrap())
-        })
-    };
-    let before = frames(&pair);
-    let text = pair.done("set tap0 --moderation rx-frames=16");
-    assert_has(&text, "tap0: coalescing rx-frames 0 -> 16");
-    assert_ne!(frames(&pair), before);
-    pair.done("restore");
-    assert_eq!(frames(&pair), before);
-    let refusal = pair.refused("set tap0 --moderation rx-frames=16,rx-usecs=3", 1);
-    assert!(refusal.contains("it has rx-frames"), "{refusal}");
-    assert_eq!(frames(&pair), before);
 }
 
 #[test]

@@ -78,38 +78,3 @@ fn deferral(netns: &str, name: &str) -> String {
     assert!(output.status.success(), "{}", said(&output));
     said(&output)
 }
-
-#[test]
-fn a_renamed_interface_with_another_address_is_still_known() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    pair.done("set em0 polling --fix --look 0");
-    pair.ip("link set em0 down; link set em0 name wan0 address 02:00:00:00:00:88");
-    pair.ip("link set wan0 up");
-    // What is set now is recorded over what was there first.
-    pair.done("set wan0 --period 90us --look 0");
-    pair.done("set wan0 -polling");
-    assert!(pair.is_clean());
-    let name = "receiver: sysfs gro_flush_timeout";
-    pair.ip("link set wan0 down; link set wan0 name em0; link set em0 up");
-    wait_until("it is as before", || pair.dump()[name] == before[name]);
-}
-
-#[test]
-fn a_renamed_interface_is_put_back_by_its_new_name() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    pair.done("set em0 polling --fix --look 0");
-    pair.ip("link set em0 down; link set em0 name wan0; link set wan0 up");
-    let refusal = pair.refused("set em0 -polling", 1);
-    assert!(
-        refusal.contains("there are lo, wan0") || refusal.contains("wan0"),
-        "{refusal}"
-    );
-    pair.done("set wan0 -polling");
-    assert!(pair.is_clean());
-    pair.ip("link set wan0 down; link set wan0 name em0; link set em0 up");
-    wait_until("it is as before", || pair.dump() == before);
-}

@@ -59,16 +59,3 @@ fn of_several_instances_only_those_named_are_set() {
     assert!(timeouts().iter().all(|(_, timeout)| *timeout == Some(0)));
     assert!(pair.is_clean());
 }
-
-#[test]
-fn the_record_of_a_removed_interface_is_closed_by_its_name() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("link add v0 type veth peer name v1; link set v0 up; link set v1 up");
-    pair.done("set v0 polling --fix --look 0");
-    pair.ip("link del v0");
-    // As a unit does that stops because its device is gone.
-    assert_has(pair.done("restore v0"), "v0 is gone");
-    assert!(pair.is_clean());
-    assert_has(pair.refused("restore v0", 1), "there is no interface 'v0'");
-}

@@ -11,6 +11,144 @@ use nicpoll_observe::PollCounter;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Journal, Kernel, Knob, Value};
 
+/// What happens after a command, and that everything is as it was at last.
+const STORIES: &str = r#"
+    # setting again keeps what was there first
+    by-hand
+    remember
+    0 set em0 polling --fix --look 0
+    0 set em0 --period 50us --look 0
+    0 set em0 --threaded --defer 3 --look 0
+    0 set em0 --defer 3 --dry-run | nothing
+    0 restore
+    restored
+
+    # a command that fails at the last write of all, after GRO, TSO, threads and deferral, leaves nothing
+    1 set em0 polling --fix --threaded --threaded-cpus 1000 | 1000
+    restored
+
+    # down and up make no difference
+    0 set em0 polling --fix --threaded --look 0
+    remember during
+    ip link set em0 down; link set em0 up
+    soon same during
+    0 set em0 -polling
+    restored
+
+    # what cannot be put back now, as without an instance the kernel does not change threaded, is put back when it can
+    0 set em0 polling --fix --threaded --look 0
+    ip link set em0 down
+    1+ set em0 -polling | Bring it up
+    held
+    ip link set em0 up
+    0 set em0 -polling | !somebody else
+    soon same
+    clean
+
+    # what nobody confirms is undone in time
+    0 set em0 polling --fix --for 2s | undone in 2 s | --confirm
+    changed
+    guard
+    own-session
+    soon clean
+    guard-ends
+    same
+
+    # what is confirmed stays, and its guard ends
+    0 set em0 polling --fix --for 3s
+    remember kept
+    guard
+    0 set em0 --confirm
+    guard-ends
+    same kept
+    1 set em0 --confirm | nothing waits
+    0 set em0 -polling
+    restored
+
+    # several interfaces are one change
+    ip link add v0 type veth peer name v1; link set v0 up
+    remember
+    0 set em0 v0 polling --fix --for 2s
+    records 4
+    soon clean
+    same
+    0 set em0 v0 polling --fix --for 60s --look 0
+    remember during
+    guard
+    0 set v0 --confirm
+    guard-ends
+    same during
+    0 set em0 -polling
+    0 set v0 -polling
+    restored
+
+    # while it waits it can be undone, but not changed
+    0 set em0 polling --fix --for 60s --look 0
+    guard
+    1 set em0 --period 50us | --confirm | -polling
+    0 set em0 -polling
+    restored
+    guard-ends
+
+    # what stood before stands again
+    0 set em0 polling --fix --look 0
+    remember standing
+    0 set em0 --period 50us --threaded --for 2s
+    changed standing
+    guard
+    guard-ends
+    same standing
+    0 set em0 -polling
+    restored
+
+    # a guard that is ended undoes at once
+    0 set em0 polling --fix --for 60s --look 0
+    guard
+    guard-gets TERM
+    guard-ends
+    restored
+
+    # a guard that is killed is made up for by the next command, which then finds nothing that waits
+    0 set em0 polling --fix --for 60s --look 0
+    guard
+    guard-gets KILL
+    guard-ends
+    1 set em0 --confirm | put back
+    restored
+
+    # a guard that is killed is made up for by a restore, not by a look
+    0 set em0 polling --fix --for 60s --look 0
+    guard
+    guard-gets KILL
+    guard-ends
+    0 show em0 --for 0
+    changed
+    0 restore
+    restored
+"#;
+
+#[test]
+fn each_story_comes_out_as_it_is_told() {
+    needs!(Root, PerNapi);
+    play::<Switched>(STORIES);
+}
+
+#[test]
+fn an_interface_that_was_down_is_down_again() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    pair.ip("link set em0 down");
+    let before = pair.dump();
+    let refusal = pair.refused("set em0 polling", 1);
+    assert_has_all(&refusal, "down | --fix");
+    pair.done("set em0 polling --fix --look 0");
+    assert!(pair.dump().contains_key("receiver: NAPI 0"));
+    pair.done("set em0 -polling");
+    let state = "receiver: sysfs operstate";
+    wait_until("it is down", || pair.dump()[state] == before[state]);
+    assert_same(&pair.dump(), &before, "up and down");
+}
+
 /// Each profile with something that must be seen of it.
 const PROFILES: &str = "
     polling | sysfs napi_defer_hard_irqs | 2147483647
@@ -82,33 +220,6 @@ fn ping(pair: &Switched) {
         .unwrap();
 }
 
-#[test]
-fn setting_again_keeps_what_was_there_first() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.set_up_by_hand();
-    let before = pair.dump();
-    pair.done("set em0 polling --fix --look 0");
-    pair.done("set em0 --period 50us --look 0");
-    pair.done("set em0 --threaded --defer 3 --look 0");
-    assert_has(pair.done("set em0 --defer 3 --dry-run"), "nothing");
-    pair.done("restore");
-    assert_same(&pair.dump(), &before, "three commands");
-    assert!(pair.is_clean());
-}
-
-#[test]
-fn a_command_that_fails_halfway_leaves_nothing() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    // The last write of all, after GRO, TSO, threads and deferral: no such CPU.
-    let said = pair.refused("set em0 polling --fix --threaded --threaded-cpus 1000", 1);
-    assert!(said.contains("1000"), "{said}");
-    assert_same(&pair.dump(), &before, "an error");
-    assert!(pair.is_clean());
-}
-
 /// Killed at every point at which something is written, to disk or to the kernel.
 #[test]
 fn a_kill_at_any_point_leaves_everything_or_nothing() {
@@ -176,56 +287,6 @@ fn kill_at_every_point(pair: &Switched, line: &str, mut check: impl FnMut(u32)) 
         }
     }
     panic!("there is no end of points");
-}
-
-#[test]
-fn down_and_up_make_no_difference() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    pair.done("set em0 polling --fix --threaded --look 0");
-    let during = pair.dump();
-    pair.ip("link set em0 down; link set em0 up");
-    wait_until("the link is up", || pair.dump() == during);
-    pair.done("set em0 -polling");
-    assert_same(&pair.dump(), &before, "down and up");
-    assert!(pair.is_clean());
-}
-
-#[test]
-fn what_cannot_be_put_back_now_is_put_back_when_it_can() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    let before = pair.dump();
-    pair.done("set em0 polling --fix --threaded --look 0");
-    pair.ip("link set em0 down");
-    // Without an instance the kernel does not change this flag.
-    let output = pair.run("set em0 -polling");
-    let text = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("Bring it up"), "{text}");
-    assert!(!pair.is_clean());
-    pair.ip("link set em0 up");
-    let text = pair.done("set em0 -polling");
-    assert!(!text.contains("somebody else"), "{text}");
-    wait_until("it is as before", || pair.dump() == before);
-    assert!(pair.is_clean());
-}
-
-#[test]
-fn an_interface_that_was_down_is_down_again() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("link set em0 down");
-    let before = pair.dump();
-    let refusal = pair.refused("set em0 polling", 1);
-    assert_has_all(&refusal, "down | --fix");
-    pair.done("set em0 polling --fix --look 0");
-    assert!(pair.dump().contains_key("receiver: NAPI 0"));
-    pair.done("set em0 -polling");
-    let state = "receiver: sysfs operstate";
-    wait_until("it is down", || pair.dump()[state] == before[state]);
-    assert_same(&pair.dump(), &before, "up and down");
 }
 
 #[test]

@@ -69,9 +69,7 @@ fn the_first_key_puts_back_what_a_killed_guard_left() {
     let pair = pair();
     let before = pair.dump();
     pair.done("set em0 polling --for 60s --look 0");
-    let records = pair.journal().records().unwrap().into_iter();
-    let mut attempts = records.filter_map(|(_, record)| record.unwrap().attempt);
-    let guard = attempts.next().unwrap().owner;
+    let guard = pair.guard_in_force();
     let pid = Pid::from_raw(guard.pid as i32).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
     wait_until("the guard is gone", || !guard.is_alive().unwrap());

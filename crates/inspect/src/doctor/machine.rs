@@ -29,69 +29,50 @@ const TIMER_SLACK_NS: u64 = 50_000;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// The state of the machine. What cannot be read is absent.
-#[derive(Clone, Debug, Default)]
-pub struct Machine {
-    /// CPUs that this process may use.
-    pub cpus: usize,
-    pub clocksource: Option<String>,
-    /// Frequency governors of the CPUs; empty when the frequency cannot be set here.
-    pub governors: Vec<String>,
-    /// Whether CPUs may run faster than their rating while they are cool.
-    pub boosts: Option<bool>,
-    /// Whether two CPUs of this machine are threads of one core.
-    pub has_smt: Option<bool>,
-    /// Name and latency in us of the deepest idle state that is in use.
-    pub deepest_idle: Option<(String, u64)>,
-    pub idle_governor: Option<String>,
-    /// How long a guest's CPU polls before it halts, in ns.
-    pub haltpoll_ns: Option<u64>,
-    /// Pids of programs that move interrupts between CPUs.
-    pub irqbalance: Vec<u32>,
-    /// Interfaces whose moderation adapts itself.
-    pub adaptive: Vec<String>,
-    /// Share of all CPUs' time that was busy meanwhile.
-    pub busy_ratio: Option<f64>,
-    /// Share of the CPUs' time that the hypervisor took.
-    pub steal_ratio: Option<f64>,
-    /// Interrupts of devices that came in storms meanwhile; `None` when they could not be looked for.
-    pub storms: Option<Vec<String>>,
-    /// How late the kernel may end a sleep of this process.
-    pub timer_slack_ns: Option<u64>,
-}
-
-/// Reads the state.
-pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, InspectError> {
+/// Reads the machine's state over a second, and judges it. What cannot be read is no disturbance.
+pub fn checks(host: &HostFacts, interfaces: &[Found]) -> Result<Vec<Check>, InspectError> {
     let exact = look_for_storms(STORM_THRESHOLD).ok();
     let (busy_ratio, steal_ratio) = read_load()?;
     // They count from when the look began.
     let interrupts = exact.and_then(|exact| exact.interrupts().ok());
+    let has_smt = text(&format!("{CPU}/smt/active")).map(|active| active == "1");
+    let idle_governor = text(&format!("{CPU}/cpuidle/current_governor"));
+    let haltpoll_ns = number("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
+    let outcomes = [
+        ("CPUs", cpus(host.cpus.len())),
+        ("SMT", smt(has_smt)),
+        ("clock source", clocksource(host.clocksource.as_deref())),
+        ("frequency governor", governor(&host.governors)),
+        ("frequency boost", boost(boosts())),
+        ("idle states", idle(deepest_idle())),
+        ("haltpoll", haltpoll(idle_governor.as_deref(), haltpoll_ns)),
+        ("irqbalance", irqbalance(&named("irqbalance"))),
+        ("interrupt storms", storms(interrupts.as_ref())),
+        ("adaptive moderation", moderation(&adaptive(interfaces))),
+        ("other load", load(busy_ratio)),
+        ("steal time", steal(steal_ratio)),
+        (
+            "timer slack",
+            timer_slack(number("/proc/self/timerslack_ns")),
+        ),
+    ];
+    Ok(group(CheckGroup::Measurement, None, outcomes))
+}
+
+/// Interfaces whose moderation adapts itself.
+fn adaptive(interfaces: &[Found]) -> Vec<&str> {
     let adapts = |found: &&Found| {
         let values = found.moderation.iter().flatten();
         let mut adaptive = values.filter(|(row, _)| row.is_adaptive());
         adaptive.any(|(_, value)| *value != 0)
     };
     let adaptive = interfaces.iter().filter(adapts);
-    Ok(Machine {
-        cpus: host.cpus.len(),
-        clocksource: host.clocksource.clone(),
-        governors: host.governors.clone(),
-        boosts: boosts(),
-        has_smt: text(&format!("{CPU}/smt/active")).map(|active| active == "1"),
-        deepest_idle: deepest_idle(),
-        idle_governor: text(&format!("{CPU}/cpuidle/current_governor")),
-        haltpoll_ns: number("/sys/module/haltpoll/parameters/guest_halt_poll_ns"),
-        irqbalance: named("irqbalance"),
-        adaptive: adaptive
-            .map(|found| found.link.interface.name.clone())
-            .collect(),
-        busy_ratio,
-        steal_ratio,
-        storms: interrupts.map(|interrupts| storms_of(&interrupts)),
-        timer_slack_ns: number("/proc/self/timerslack_ns"),
-    })
+    adaptive
+        .map(|found| found.link.interface.name.as_str())
+        .collect()
 }
 
+/// Shares of all CPUs' time that were busy, and that the hypervisor took.
 fn read_load() -> Result<(Option<f64>, Option<f64>), InspectError> {
     let sample = || CpuSample::now().doing("reading /proc/stat");
     let before = sample()?;
@@ -159,43 +140,18 @@ fn named(wanted: &str) -> Vec<u32> {
 
 const UNKNOWN: &str = "the kernel does not say";
 
-/// Judges the state.
-pub fn checks(machine: &Machine) -> Vec<Check> {
-    type Judge = fn(&Machine) -> Outcome;
-    let all: [(&'static str, Judge); 13] = [
-        ("CPUs", cpus),
-        ("SMT", smt),
-        ("clock source", clocksource),
-        ("frequency governor", governor),
-        ("frequency boost", boost),
-        ("idle states", idle),
-        ("haltpoll", haltpoll),
-        ("irqbalance", irqbalance),
-        ("interrupt storms", storms),
-        ("adaptive moderation", moderation),
-        ("other load", load),
-        ("steal time", steal),
-        ("timer slack", timer_slack),
-    ];
-    let outcomes = all.map(|(name, judge)| (name, judge(machine)));
-    group(CheckGroup::Measurement, None, outcomes)
-}
-
-fn cpus(machine: &Machine) -> Outcome {
-    if machine.cpus >= CPUS_MIN {
-        return good(format!("{} may be used", machine.cpus));
+fn cpus(cpus: usize) -> Outcome {
+    if cpus >= CPUS_MIN {
+        return good(format!("{cpus} may be used"));
     }
     disturbs(
-        format!(
-            "{}: sender, receiver, polls and everything else share them",
-            machine.cpus
-        ),
+        format!("{cpus}: sender, receiver, polls and everything else share them"),
         format!("{CPUS_MIN} or more; compare only figures of this machine with each other"),
     )
 }
 
-fn smt(machine: &Machine) -> Outcome {
-    match machine.has_smt {
+fn smt(is_on: Option<bool>) -> Outcome {
+    match is_on {
         Some(false) => good("no two CPUs are threads of one core"),
         Some(true) => disturbs(
             "CPUs are threads of shared cores: one slows its twin down",
@@ -206,8 +162,8 @@ fn smt(machine: &Machine) -> Outcome {
     }
 }
 
-fn clocksource(machine: &Machine) -> Outcome {
-    match machine.clocksource.as_deref() {
+fn clocksource(source: Option<&str>) -> Outcome {
+    match source {
         Some(source) if is_read_in_user_mode(source) => good(source),
         Some(source) => disturbs(
             format!(
@@ -220,22 +176,21 @@ fn clocksource(machine: &Machine) -> Outcome {
     }
 }
 
-fn governor(machine: &Machine) -> Outcome {
-    let other = machine.governors.iter().find(|one| *one != "performance");
+/// There is none where the frequency cannot be set here.
+fn governor(governors: &[String]) -> Outcome {
+    let other = governors.iter().find(|one| *one != "performance");
     match other {
         Some(other) => disturbs(
             format!("{other}: the clock follows the load, and CPU time with it"),
             "while measuring: cpupower frequency-set -g performance",
         ),
-        None if machine.governors.is_empty() => {
-            good("none: the frequency is not this kernel's to set")
-        }
+        None if governors.is_empty() => good("none: the frequency is not this kernel's to set"),
         None => good("performance"),
     }
 }
 
-fn boost(machine: &Machine) -> Outcome {
-    match machine.boosts {
+fn boost(boosts: Option<bool>) -> Outcome {
+    match boosts {
         Some(true) => disturbs(
             "on: CPUs run faster while they are cool or few are busy",
             "while measuring: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
@@ -246,9 +201,9 @@ fn boost(machine: &Machine) -> Outcome {
     }
 }
 
-fn idle(machine: &Machine) -> Outcome {
-    match &machine.deepest_idle {
-        Some((state, latency_us)) if *latency_us > IDLE_LATENCY_MAX_US => disturbs(
+fn idle(deepest: Option<(String, u64)>) -> Outcome {
+    match deepest {
+        Some((state, latency_us)) if latency_us > IDLE_LATENCY_MAX_US => disturbs(
             format!("an idle CPU may go to {state}, from which it takes {latency_us} us to wake"),
             format!("while measuring: cpupower idle-set -D {IDLE_LATENCY_MAX_US}"),
         ),
@@ -259,9 +214,9 @@ fn idle(machine: &Machine) -> Outcome {
     }
 }
 
-fn haltpoll(machine: &Machine) -> Outcome {
-    let is_governor = machine.idle_governor.as_deref() == Some("haltpoll");
-    match machine.haltpoll_ns {
+fn haltpoll(governor: Option<&str>, poll_ns: Option<u64>) -> Outcome {
+    let is_governor = governor == Some("haltpoll");
+    match poll_ns {
         Some(ns @ 1..) if is_governor => disturbs(
             format!(
                 "idle CPUs poll for up to {} before they halt: they look busy to the host and wake sooner",
@@ -275,8 +230,8 @@ fn haltpoll(machine: &Machine) -> Outcome {
     }
 }
 
-fn irqbalance(machine: &Machine) -> Outcome {
-    match machine.irqbalance.first() {
+fn irqbalance(pids: &[u32]) -> Outcome {
+    match pids.first() {
         None => good("not running"),
         Some(pid) => disturbs(
             format!("running (pid {pid}): it moves interrupts between CPUs"),
@@ -286,9 +241,10 @@ fn irqbalance(machine: &Machine) -> Outcome {
     }
 }
 
-fn storms(machine: &Machine) -> Outcome {
+/// Of no interrupts when they could not be counted.
+fn storms(interrupts: Option<&Interrupts>) -> Outcome {
     let threshold = count(STORM_THRESHOLD);
-    let Some(storms) = &machine.storms else {
+    let Some(storms) = interrupts.map(storms_of) else {
         let finding = "counting them needs root (CAP_BPF, CAP_PERFMON)";
         return unknown(finding);
     };
@@ -306,22 +262,22 @@ fn storms(machine: &Machine) -> Outcome {
     )
 }
 
-fn moderation(machine: &Machine) -> Outcome {
-    let Some(first) = machine.adaptive.first() else {
+fn moderation(adaptive: &[&str]) -> Outcome {
+    let Some(first) = adaptive.first() else {
         return good("off, or no driver has it");
     };
     disturbs(
         format!(
             "on at {}: the driver changes its interrupt rate by itself",
-            machine.adaptive.join(", ")
+            adaptive.join(", ")
         ),
         format!("while measuring: ethtool -C {first} adaptive-rx off adaptive-tx off"),
     )
 }
 
-fn load(machine: &Machine) -> Outcome {
+fn load(busy_ratio: Option<f64>) -> Outcome {
     let percent = |ratio: f64| figure(100.0 * ratio);
-    match machine.busy_ratio {
+    match busy_ratio {
         None => unknown(UNKNOWN),
         Some(busy) if busy > BUSY_MAX => disturbs(
             format!(
@@ -334,8 +290,8 @@ fn load(machine: &Machine) -> Outcome {
     }
 }
 
-fn steal(machine: &Machine) -> Outcome {
-    match machine.steal_ratio {
+fn steal(ratio: Option<f64>) -> Outcome {
+    match ratio {
         None => unknown(UNKNOWN),
         Some(steal) if steal > STEAL_MAX => disturbs(
             format!(
@@ -348,8 +304,8 @@ fn steal(machine: &Machine) -> Outcome {
     }
 }
 
-fn timer_slack(machine: &Machine) -> Outcome {
-    match machine.timer_slack_ns {
+fn timer_slack(slack_ns: Option<u64>) -> Outcome {
+    match slack_ns {
         None => unknown(UNKNOWN),
         Some(slack) if slack > TIMER_SLACK_NS => disturbs(
             format!("the kernel may end sleeps {} late", duration_text(slack)),
@@ -389,84 +345,88 @@ mod tests {
         assert!(named("no such program is here").is_empty());
     }
 
-    fn quiet() -> Machine {
-        Machine {
-            cpus: 8,
-            clocksource: Some(String::from("tsc")),
-            governors: vec![String::from("performance")],
-            boosts: Some(false),
-            has_smt: Some(false),
-            deepest_idle: Some((String::from("C1"), 2)),
-            idle_governor: Some(String::from("menu")),
-            haltpoll_ns: Some(200_000),
-            irqbalance: Vec::new(),
-            adaptive: Vec::new(),
-            busy_ratio: Some(0.01),
-            steal_ratio: Some(0.0),
-            storms: Some(Vec::new()),
-            timer_slack_ns: Some(50_000),
-        }
-    }
-
-    /// Names of the checks that are bad after a change.
-    fn bad(change: impl FnOnce(&mut Machine)) -> Vec<String> {
-        let mut machine = quiet();
-        change(&mut machine);
-        let checks = checks(&machine);
-        let bad = checks.into_iter().filter(|check| check.status.is_bad());
-        bad.map(|check| {
-            assert!(check.remedy.is_some(), "{}", check.name);
-            check.name
-        })
-        .collect()
-    }
-
+    /// Each check of a quiet machine, of a disturbed one, and where nothing can be read.
     #[test]
-    fn a_quiet_machine_is_well() {
-        assert!(bad(|_| ()).is_empty());
-    }
-
-    #[test]
-    fn each_disturbance_is_named_alone() {
-        assert_eq!(bad(|m| m.cpus = 2), ["CPUs"]);
-        assert_eq!(bad(|m| m.has_smt = Some(true)), ["SMT"]);
-        assert_eq!(
-            bad(|m| m.clocksource = Some("hpet".into())),
-            ["clock source"]
-        );
-        assert_eq!(
-            bad(|m| m.governors.push("powersave".into())),
-            ["frequency governor"]
-        );
-        assert_eq!(bad(|m| m.boosts = Some(true)), ["frequency boost"]);
-        assert_eq!(
-            bad(|m| m.deepest_idle = Some(("C6".into(), 133))),
-            ["idle states"]
-        );
-        assert_eq!(
-            bad(|m| m.idle_governor = Some("haltpoll".into())),
-            ["haltpoll"]
-        );
-        assert_eq!(bad(|m| m.irqbalance = vec![812]), ["irqbalance"]);
-        assert_eq!(
-            bad(|m| m.storms = Some(vec!["IRQ 38 (em0)".into()])),
-            ["interrupt storms"]
-        );
-        assert_eq!(
-            bad(|m| m.adaptive = vec!["eth0".into()]),
-            ["adaptive moderation"]
-        );
-        assert_eq!(bad(|m| m.busy_ratio = Some(0.4)), ["other load"]);
-        assert_eq!(bad(|m| m.steal_ratio = Some(0.03)), ["steal time"]);
-        assert_eq!(bad(|m| m.timer_slack_ns = Some(1_000_000)), ["timer slack"]);
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_not_bad() {
-        let unread = Machine {
-            cpus: 8,
-            ..Machine::default()
+    fn a_disturbance_is_named_with_its_remedy_and_what_cannot_be_read_is_none() {
+        let counted = |storm_entries| {
+            Interrupts(vec![InterruptCounts {
+                source: InterruptSource::Irq(4_000_000),
+                entries: 9,
+                ns: 9,
+                storm_entries,
+            }])
         };
-        assert!(checks(&unread).iter().all(|check| !check.status.is_bad()));
+        let state = |name: &str, us| Some((String::from(name), us));
+        let governors =
+            |names: &[&str]| governor(&names.iter().copied().map(String::from).collect::<Vec<_>>());
+        for (name, quiet, disturbed, unread) in [
+            ("CPUs", cpus(8), cpus(2), cpus(8)),
+            ("SMT", smt(Some(false)), smt(Some(true)), smt(None)),
+            (
+                "clock source",
+                clocksource(Some("tsc")),
+                clocksource(Some("hpet")),
+                clocksource(None),
+            ),
+            (
+                "frequency governor",
+                governors(&["performance"]),
+                governors(&["performance", "powersave"]),
+                governors(&[]),
+            ),
+            (
+                "frequency boost",
+                boost(Some(false)),
+                boost(Some(true)),
+                boost(None),
+            ),
+            (
+                "idle states",
+                idle(state("C1", 2)),
+                idle(state("C6", 133)),
+                idle(None),
+            ),
+            (
+                "haltpoll",
+                haltpoll(Some("menu"), Some(200_000)),
+                haltpoll(Some("haltpoll"), Some(200_000)),
+                haltpoll(None, None),
+            ),
+            (
+                "irqbalance",
+                irqbalance(&[]),
+                irqbalance(&[812]),
+                irqbalance(&[]),
+            ),
+            (
+                "interrupt storms",
+                storms(Some(&counted(0))),
+                storms(Some(&counted(1))),
+                storms(None),
+            ),
+            (
+                "adaptive moderation",
+                moderation(&[]),
+                moderation(&["eth0"]),
+                moderation(&[]),
+            ),
+            ("other load", load(Some(0.01)), load(Some(0.4)), load(None)),
+            (
+                "steal time",
+                steal(Some(0.0)),
+                steal(Some(0.03)),
+                steal(None),
+            ),
+            (
+                "timer slack",
+                timer_slack(Some(50_000)),
+                timer_slack(Some(1_000_000)),
+                timer_slack(None),
+            ),
+        ] {
+            let is_bad = [&quiet, &disturbed, &unread].map(|outcome| outcome.status.is_bad());
+            assert_eq!(is_bad, [false, true, false], "{name}");
+            assert!(disturbed.remedy.is_some(), "{name}");
+        }
     }
 }
