@@ -121,6 +121,15 @@ fn what_a_command_did_not_do_is_said_with_what_it_said() {
             "'no-such-program' cannot be run",
         ),
         (script("yes | head -c 9000000; sleep 9"), "had not ended"),
+        (script("yes | head -c 9000000"), "wrote more than 8 MiB"),
+        (
+            SHELL.replace("kind =", "user = \"no-such-user\", kind ="),
+            "there is no user 'no-such-user'",
+        ),
+        (
+            script("id -u; exit 3").replace("kind =", "user = \"nobody\", kind ="),
+            "and said: 65534",
+        ),
     ] {
         let error = run(&mut test, &request(&traffic, "one")).unwrap_err();
         assert!(error.contains(wanted), "{wanted}: {error}");

@@ -10,6 +10,7 @@ pub mod link;
 pub mod netns;
 pub mod packet;
 pub mod privilege;
+pub mod program;
 pub mod schedule;
 pub mod socket;
 pub mod stdio;

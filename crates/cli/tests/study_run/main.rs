@@ -214,3 +214,42 @@ fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     assert!(page.contains("Greatest rate held"), "{page}");
     assert!(stage.records().is_empty());
 }
+
+/// A program that ignores being asked to end, with a part that has left its process group and its pipes.
+const STUBBORN: &str = r#"
+question = "Does anything stay?"
+blocks = 3
+trial = "30s"
+[[setting]]
+name = "one"
+[[setting]]
+name = "two"
+[[workload]]
+name = "own"
+traffic = { kind = "command", parser = "regex", unit = "Mbit/s", pattern = "rate ([0-9.]+)", sender = ["sh", "-c", "trap '' TERM HUP INT; (trap '' TERM HUP; setsid sleep 304.125 >/dev/null 2>&1 &) ; sleep 304.125; true"] }
+"#;
+
+#[test]
+fn no_program_of_a_study_outlives_it_however_it_ends() {
+    needs!(Root, PerNapi);
+    let runs = || {
+        let lines = fs::read_dir("/proc").unwrap().flatten();
+        let lines = lines.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        lines.filter(|line| line == b"sleep\x00304.125\x00").count()
+    };
+    let stage = Stage::new();
+    let file = written(&stage, STUBBORN);
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let mut command = stage.nicpoll(&["study", "run", &file, "--no-store"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        wait_until("the program and its part run", || runs() == 2);
+        let namespaces = namespaces_of(child.id());
+        assert_eq!(namespaces.len(), 2);
+        send_signal(&child, signal);
+        child.wait().unwrap();
+        wait_until("the programs are gone", || runs() == 0);
+        wait_until("the namespaces are gone", || !in_use(&namespaces));
+        wait_until("the records are closed", || !stage.state().exists());
+    }
+}

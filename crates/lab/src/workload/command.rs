@@ -1,7 +1,7 @@
 //! Traffic made by a user's program, whose output is read by a named parser.
 //!
-//! A program runs in its host's namespace, on the CPU of its side, and no longer than its time; it never outlives its
-//! value. A bounded part of its output is kept. An error quotes the program's own last words or what the output lacks.
+//! A program runs in its host's namespace, on the CPU of its side, and no longer than its time. Neither it nor what it
+//! starts outlives its value or this process. Its output is bounded. An error quotes the program's own last words or what the output lacks.
 //! Its figures are its own: nicpoll cannot count a packet inside it, so the account of losses stays open.
 
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use std::{fmt, fs};
 
 use nicpoll_import::{Quantity, ResultFormat};
 use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
+use nicpoll_sys::program::{User, ask_to_end, spawn_contained};
 use nicpoll_traffic::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{Signals, SocketBuffer};
 use regex::Regex;
@@ -56,6 +57,9 @@ pub struct CommandWorkload {
     /// Bytes of payload of each datagram or request, where the figure counts those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u16>,
+    /// Who the programs run as, by name. By default the user who called sudo, else the one who runs the study.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }
 
 fn sender() -> Side {
@@ -108,6 +112,14 @@ impl CommandWorkload {
                 && !own.contains(name)
                 && !names.contains(name)
         })
+    }
+
+    /// Who the programs run as; `None`: as this process does.
+    fn user(&self) -> Result<Option<User>, WorkloadError> {
+        match &self.user {
+            Some(name) => User::named(name).map(Some).map_err(WorkloadError::failed),
+            None => Ok(User::of_sudo()),
+        }
     }
 
     /// The names by which the kernel shows the programs.
@@ -167,7 +179,7 @@ impl Workload for CommandWorkload {
         let words = self.words(end);
         let mut child = None;
         if end.side == Side::Receiver && !words.is_empty() {
-            let started = child.insert(Child::start(&words)?);
+            let started = child.insert(Child::start(&words, self.user()?)?);
             started.wait_for_port(end.receiver.port())?;
         }
         Ok(Box::new(Prepared {
@@ -401,7 +413,7 @@ impl PreparedEnd for Prepared {
 impl Prepared {
     fn send(&self, signals: &Signals) -> Result<Ended, WorkloadError> {
         let deadline = Instant::now() + Duration::from_secs(self.seconds) + BEYOND;
-        let mut child = Child::start(&self.words)?;
+        let mut child = Child::start(&self.words, self.workload.user()?)?;
         while !child.has_ended()? {
             if signals.is_cancelled() {
                 return Err(WorkloadError::Cancelled);
@@ -483,8 +495,8 @@ impl Prepared {
     }
 }
 
-/// Bytes of a program's output that are kept.
-const OUTPUT_MAX: u64 = 1 << 20;
+/// Bytes that a program may write to each of its outputs.
+const OUTPUT_MAX: u64 = 8 << 20;
 
 /// How long a receiver may take until it listens.
 const LISTEN_MAX: Duration = Duration::from_secs(1);
@@ -512,17 +524,15 @@ struct Ended {
 }
 
 impl Child {
-    /// Starts a program with its arguments, in the calling thread's namespace and on its core.
-    fn start(words: &[String]) -> Result<Self, WorkloadError> {
+    /// Starts a program with its arguments, in the calling thread's namespace and on its core. It ends with that thread.
+    fn start(words: &[String], user: Option<User>) -> Result<Self, WorkloadError> {
         let [program, arguments @ ..] = words else {
             return Err(failed(String::from("there is no program to run")));
         };
-        let started = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = spawn_contained(&mut command, user);
         let started =
             started.map_err(|error| failed(format!("'{program}' cannot be run: {error}")));
         let mut process = started?;
@@ -566,8 +576,7 @@ impl Child {
     fn end(&mut self) -> Result<Ended, WorkloadError> {
         let begin = Instant::now();
         if !self.has_ended()? {
-            let pid = rustix::process::Pid::from_child(&self.process);
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = ask_to_end(&self.process);
         }
         while !self.has_ended()? {
             if begin.elapsed() > GRACE {
@@ -580,6 +589,16 @@ impl Child {
             Some(readers) => readers.map(|reader| reader.join().unwrap_or_default()),
             None => Default::default(),
         };
+        if [&output, &errors]
+            .iter()
+            .any(|it| it.len() as u64 > OUTPUT_MAX)
+        {
+            return Err(failed(format!(
+                "'{}' wrote more than {} MiB; have it print less",
+                self.name,
+                OUTPUT_MAX >> 20
+            )));
+        }
         Ok(Ended {
             status,
             output: String::from_utf8_lossy(&output).into_owned(),
@@ -616,12 +635,12 @@ fn failed(why: String) -> WorkloadError {
     WorkloadError::failed(HostFailure::new(why))
 }
 
-/// Reads to the end, and keeps the beginning.
+/// Reads to the end. Of what is too much, one byte beyond the limit is kept.
 fn kept(pipe: Option<impl Read>) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
         // What cannot be read is not there.
-        let _ = (&mut pipe).take(OUTPUT_MAX).read_to_end(&mut kept);
+        let _ = (&mut pipe).take(OUTPUT_MAX + 1).read_to_end(&mut kept);
         let _ = io::copy(&mut pipe, &mut io::sink());
     }
     kept
