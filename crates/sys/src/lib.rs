@@ -1,7 +1,7 @@
 //! The only hand-written `unsafe` of nicpoll, behind safe functions.
 //!
 //! Every `unsafe` block says why it is sound. Nothing here knows of studies, trials or settings. Start with [`packet`]
-//! and [`xdp`] for frames, [`socket`] for datagrams, [`netns`] for network namespaces.
+//! and [`xdp`] for frames, [`socket`] for datagrams, [`netns`] for network namespaces, [`program`] for programs of others.
 
 pub mod bpf_maps;
 pub mod ethtool;
@@ -14,6 +14,4 @@ pub mod program;
 pub mod schedule;
 pub mod socket;
 pub mod stdio;
-pub mod tap;
-
 pub mod xdp;

@@ -1,4 +1,6 @@
-//! State, name and MTU of an interface.
+//! State, name and MTU of an interface; [`tap`] makes one.
+
+pub mod tap;
 
 use std::io;
 use std::os::fd::OwnedFd;

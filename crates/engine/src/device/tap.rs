@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nicpoll_model::engine::SinkFates;
+use nicpoll_sys::link::tap::Tap;
 use nicpoll_sys::packet::Drops;
-use nicpoll_sys::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netlink_socket2::NetlinkSocket;
+use nicpoll_sys::link::tap::Tap;
 use nicpoll_sys::link::{Link, LinkState};
 use nicpoll_sys::packet::Transmit;
-use nicpoll_sys::tap::Tap;
 use nicpoll_sys::xdp::{XdpSendHalf, XdpSocket};
 use nicpoll_wire::frame::{ETHERNET_BYTES, Mac};
 
