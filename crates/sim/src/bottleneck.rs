@@ -9,7 +9,7 @@
 use nicpoll_core::Knob;
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{
-    SimBottleneck, SimCpu, SimFigures, SimMove, SimPathLoss, SimPolling, SimStorm, SimTcp,
+    SimBottleneck, SimCpu, SimFigures, SimHostFigures, SimMove, SimPathLoss, SimPolling, SimTcp,
 };
 
 use crate::spec::discipline::ReceiveDiscipline;
@@ -41,6 +41,9 @@ const PATH_TRIAL_NS: u64 = 100_000_000;
 const WARMUP_MIN_NS: u64 = 200_000_000;
 const WARMUP_MAX_NS: u64 = 5_000_000_000;
 
+/// What can be full and why, a line each: key, resource, and a sentence with facts in braces.
+const FINDINGS: &str = include_str!("bottleneck.txt");
+
 /// What is full, how full, and what that means. [`bottleneck`] adds whose it is, and whether it holds back packets.
 fn finding(resource: &str, fullness: f64, explanation: impl Into<String>) -> SimBottleneck {
     SimBottleneck {
@@ -53,11 +56,11 @@ fn finding(resource: &str, fullness: f64, explanation: impl Into<String>) -> Sim
 }
 
 /// What speaks for one resource of a host or another.
-#[derive(Clone, Copy)]
 struct Evidence<'a> {
+    host: HostModel,
+    clients: u16,
+    figures: &'a SimHostFigures,
     cpu: &'a SimCpu,
-    storm: Option<SimStorm>,
-    polling: Option<&'a SimPolling>,
     /// Share of the line out that is in use, or of the only one; `None` without a line.
     line_ratio: Option<f64>,
     /// Packets that the driver took from the rings.
@@ -68,10 +71,10 @@ struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// What speaks for a host of a path; of one alone all its lines count.
-    fn of(figures: &'a SimFigures, host: usize) -> Self {
+    fn of(plan: &Simulation, figures: &'a SimFigures, host: usize) -> Self {
         let of = &figures.hosts[host];
         let forth = figures.lines.get(host).map(|line| line.forth_ratio);
-        let is_alone = figures.hosts.len() == 1;
+        let is_alone = plan.is_alone();
         let ledger = &figures.ledger;
         let (reached, ring_lost) = if is_alone {
             let lost = |place| ledger.lost_in(place);
@@ -80,18 +83,82 @@ impl<'a> Evidence<'a> {
         } else {
             (of.ledger.received, of.ledger.lost_in(LossPlace::RxRing))
         };
+        // What the fullest of several processors has no time for is lost, whatever the others have.
+        let fullest = of.cpus.iter().min_by(|a, b| a.idle.total_cmp(&b.idle));
         Evidence {
-            // What the fullest of several processors has no time for is lost, whatever the others have.
-            cpu: of
-                .cpus
-                .iter()
-                .min_by(|a, b| a.idle.total_cmp(&b.idle))
-                .unwrap_or(&of.cpu),
-            storm: of.storm,
-            polling: of.polling.as_ref(),
+            host: plan.stops[host].applied(),
+            clients: plan.workload.clients,
+            figures: of,
+            cpu: fullest.unwrap_or(&of.cpu),
             line_ratio: if is_alone { of.line_ratio() } else { forth },
             taken: reached.saturating_sub(ring_lost),
             cards: if is_alone { of.cards.len() as u64 } else { 1 },
+        }
+    }
+
+    fn busy(&self) -> f64 {
+        1.0 - self.cpu.idle
+    }
+
+    /// What of the packets that the poller asked for it got.
+    fn used_quota(&self) -> Option<f64> {
+        let polling = self.figures.polling.as_ref()?;
+        // Each card is asked for as many, and one of a router's has most of the packets.
+        let handlers = polling.knobs.iter().find(|knob| knob.name == "handlers");
+        let handlers = handlers.map_or(1, |knob| u64::from(knob.value));
+        let asked = (polling.asked * self.cards / handlers.max(1)).max(1);
+        Some((self.taken as f64 / asked as f64).min(1.0))
+    }
+
+    /// The finding of a key.
+    fn found(&self, key: &str) -> SimBottleneck {
+        let mut rows = FINDINGS.lines().map(|row| row.splitn(3, '|'));
+        let row = rows.find_map(|mut row| (row.next()? == key).then(|| (row.next(), row.next())));
+        let Some((Some(resource), Some(sentence))) = row else {
+            unreachable!("bottleneck.txt has no {key}");
+        };
+        let fullness = match resource {
+            "line" => self.line_ratio.unwrap_or_default(),
+            "processor" => self.busy(),
+            "waiting" => 1.0 - self.busy(),
+            "burst" | "burst_max" | "user_frac" => self.used_quota().unwrap_or_default(),
+            _ => 1.0,
+        };
+        let pieces = sentence.split(['{', '}']).enumerate();
+        let pieces = pieces.map(|(index, piece)| match index % 2 {
+            0 => String::from(piece),
+            _ => self.fact(piece),
+        });
+        finding(resource, fullness, pieces.collect::<String>())
+    }
+
+    /// A fact of a sentence, or a number of the host.
+    fn fact(&self, name: &str) -> String {
+        let storm = self.figures.storm.unwrap_or_default();
+        let of_polling = |read: fn(&SimPolling) -> Option<f64>| {
+            let polling = self.figures.polling.as_ref().and_then(read);
+            format!("{:.0}", polling.unwrap_or_default())
+        };
+        match name {
+            "line" => percent(self.line_ratio.unwrap_or_default()),
+            "busy" => percent(self.busy()),
+            "idle" => percent(1.0 - self.busy()),
+            "split" => format!(
+                "{} busy ({} interrupts, {} software interrupts, {} system, {} program)",
+                percent(self.busy()),
+                percent(self.cpu.interrupt),
+                percent(self.cpu.soft_interrupt),
+                percent(self.cpu.system),
+                percent(self.cpu.user)
+            ),
+            "requests" if self.clients == 1 => String::from("One request is on its way at a time"),
+            "requests" => format!("{} requests are on their way at a time", self.clients),
+            "throttled" => storm.throttled.to_string(),
+            "passes" => storm.passes.to_string(),
+            "burst" => of_polling(|it| it.burst_mean),
+            "least" => of_polling(|it| it.burst_min.map(f64::from)),
+            "most" => of_polling(|it| it.burst_max_reached.map(f64::from)),
+            number => self.host.get(number).unwrap_or_default().to_string(),
         }
     }
 }
@@ -161,31 +228,16 @@ fn busiest(figures: &SimFigures) -> usize {
         .unwrap_or(0)
 }
 
-fn busy(evidence: Evidence<'_>) -> f64 {
-    1.0 - evidence.cpu.idle
-}
-
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// What of the packets that the poller asked for it got.
-fn used_quota(evidence: Evidence<'_>, polling: &SimPolling) -> f64 {
-    // Each card is asked for as many, and one of a router's has most of the packets.
-    let handlers = polling.knobs.iter().find(|knob| knob.name == "handlers");
-    let handlers = handlers.map_or(1, |knob| u64::from(knob.value));
-    let asked = (polling.asked * evidence.cards / handlers.max(1)).max(1);
-    (evidence.taken as f64 / asked as f64).min(1.0)
-}
-
 /// All came through: what is fullest will be full first.
-fn headroom(evidence: Evidence<'_>) -> SimBottleneck {
+fn headroom(evidence: &Evidence<'_>) -> SimBottleneck {
     let line = evidence.line_ratio.map(|ratio| ("line", ratio));
-    let mut all = Vec::from_iter(line);
-    all.push(("processor", busy(evidence)));
-    if let Some(polling) = evidence.polling {
-        all.push(("burst", used_quota(evidence, polling)));
-    }
+    let burst = evidence.used_quota().map(|used| ("burst", used));
+    let all = line.into_iter().chain([("processor", evidence.busy())]);
+    let all: Vec<_> = all.chain(burst).collect();
     let fullest = all.iter().copied();
     let (resource, fullness) = fullest.fold(("line", 0.0), |fullest, next| {
         if next.1 > fullest.1 { next } else { fullest }
@@ -199,183 +251,78 @@ fn headroom(evidence: Evidence<'_>) -> SimBottleneck {
     finding(resource, fullness, why)
 }
 
-fn sending(evidence: Evidence<'_>, has_failures: bool) -> SimBottleneck {
-    let used = percent(evidence.line_ratio.unwrap_or_default());
-    let in_use = match evidence.line_ratio {
-        Some(ratio) if ratio >= FULL => return line(ratio),
-        Some(_) => format!(" and the line is {used} in use"),
-        None => String::new(),
-    };
-    if has_failures {
-        let why = format!(
-            "The transmit ring is full of frames that have left, and is cleared too seldom: the line is only {used} in \
-             use while calls fail."
-        );
-        return finding("transmit ring", 1.0, why);
-    }
-    let split = split(evidence);
-    let why = format!("Every call succeeds{in_use}: the processor, {split}, cannot send faster.");
-    finding("processor", busy(evidence), why)
+fn sending(evidence: &Evidence<'_>, has_failures: bool) -> SimBottleneck {
+    evidence.found(match evidence.line_ratio {
+        Some(ratio) if ratio >= FULL => "line",
+        _ if has_failures => "transmit ring",
+        Some(_) => "sending",
+        None => "sending without a line",
+    })
 }
 
-fn line(ratio: f64) -> SimBottleneck {
-    let used = percent(ratio);
-    let why = format!("The line is {used} in use: more than it carries was to be sent.");
-    finding("line", ratio, why)
-}
-
-fn split(evidence: Evidence<'_>) -> String {
-    let cpu = &evidence.cpu;
-    format!(
-        "{} busy ({} interrupts, {} software interrupts, {} system, {} program)",
-        percent(busy(evidence)),
-        percent(cpu.interrupt),
-        percent(cpu.soft_interrupt),
-        percent(cpu.system),
-        percent(cpu.user)
-    )
-}
-
-fn binding(host: &HostModel, evidence: Evidence<'_>, place: LossPlace) -> SimBottleneck {
-    let is_full = busy(evidence) >= FULL;
-    match place {
-        LossPlace::FarQueue | LossPlace::SendQueue => line(evidence.line_ratio.unwrap_or_default()),
-        LossPlace::RxRing => ring(host, evidence),
-        LossPlace::IpQueue if is_full => processor(
-            evidence,
-            "The work of interrupts comes first and leaves too little for the protocols: packets are lost before IP \
-             after the driver's work was spent on them",
-        ),
-        LossPlace::IpQueue => {
-            let packets = host.network.ip_queue_packets;
-            let why = format!(
-                "The driver brings more at once than the {packets} packets that may wait for IP."
-            );
-            finding("IP input queue", 1.0, why)
-        }
-        LossPlace::SocketBuffer if is_full => processor(
-            evidence,
-            "The work on arriving packets comes before the program, which is starved: packets are lost at its socket \
-             after all the kernel's work was spent on them",
-        ),
-        LossPlace::SocketBuffer => {
-            let (bytes, busy) = (host.socket.buffer_bytes, percent(busy(evidence)));
-            let why = format!(
-                "More arrives at once than the {bytes} bytes of the socket hold, though the processor is only {busy} busy."
-            );
-            finding("socket buffer", 1.0, why)
-        }
+fn binding(evidence: &Evidence<'_>, place: LossPlace) -> SimBottleneck {
+    evidence.found(match (place, evidence.busy() >= FULL) {
+        (LossPlace::FarQueue | LossPlace::SendQueue, _) => "line",
+        (LossPlace::RxRing, _) => ring(evidence),
+        (LossPlace::IpQueue, true) => "lost before IP",
+        (LossPlace::IpQueue, false) => "IP input queue",
+        (LossPlace::SocketBuffer, true) => "lost at the socket",
+        (LossPlace::SocketBuffer, false) => "socket buffer",
         // Reassembly is never the first loss of a datagram, and nothing simulated is lost elsewhere.
-        _ => headroom(evidence),
-    }
-}
-
-fn processor(evidence: Evidence<'_>, why: &str) -> SimBottleneck {
-    let why = format!("{why}. The processor is {}.", split(evidence));
-    finding("processor", busy(evidence), why)
+        _ => return headroom(evidence),
+    })
 }
 
 /// The ring was full: whoever should have emptied it did not come, or not often enough.
-fn ring(host: &HostModel, evidence: Evidence<'_>) -> SimBottleneck {
-    let hz = host.cpu.hz;
-    if let Some(storm) = evidence.storm.filter(|storm| storm.throttled > 0) {
-        let (throttled, passes) = (storm.throttled, storm.passes);
-        let why = format!(
-            "Interrupt storm detection threw {throttled} of {passes} passes a tick back each: the card is emptied {hz} \
-             times a second."
-        );
-        return finding("storm throttling", 1.0, why);
+fn ring(evidence: &Evidence<'_>) -> &'static str {
+    let figures = evidence.figures;
+    let is_throttled = figures.storm.is_some_and(|storm| storm.throttled > 0);
+    let is_used_up = evidence.used_quota().is_some_and(|used| used >= FULL);
+    match &figures.polling {
+        _ if is_throttled => "storm throttling",
+        Some(polling) if is_used_up => quota(polling),
+        _ if evidence.busy() >= FULL => "lost in the ring",
+        _ => "receive ring",
     }
-    if let Some(polling) = evidence.polling
-        && used_quota(evidence, polling) >= FULL
-    {
-        return quota(host, evidence, polling);
-    }
-    if busy(evidence) >= FULL {
-        return processor(
-            evidence,
-            "Packets are lost in the ring, at no cost, because the processor has no time to take them",
-        );
-    }
-    let (slots, busy) = (host.card.rx_ring, percent(busy(evidence)));
-    let why = format!(
-        "The {slots} descriptors of the ring fill up before the driver comes to them, though the processor is only \
-         {busy} busy over all: packets come in bursts, or the card is looked at too seldom."
-    );
-    finding("receive ring", 1.0, why)
 }
 
-fn quota(host: &HostModel, evidence: Evidence<'_>, polling: &SimPolling) -> SimBottleneck {
-    let burst = polling.burst_mean.unwrap_or_default();
-    let least = polling.burst_min.unwrap_or_default();
-    let most = polling.burst_max_reached.unwrap_or_default();
-    let (resource, why) = if polling.full_cycles * 2 > polling.cycles {
-        let (hz, busy) = (host.cpu.hz, percent(busy(evidence)));
-        let why = format!(
-            "Every burst is used up and is as great as burst_max allows: {hz} ticks of {burst:.0} packets a second. The \
-             processor is {busy} busy."
-        );
-        ("burst_max", why)
+fn quota(polling: &SimPolling) -> &'static str {
+    let [least, most] =
+        [polling.burst_min, polling.burst_max_reached].map(Option::unwrap_or_default);
+    if polling.full_cycles * 2 > polling.cycles {
+        "burst_max"
     } else if u64::from(most - least) * 4 > polling.cycles * 3 {
         // By one a cycle, but for a few.
-        let why = format!(
-            "Every burst is used up, and still grows by a packet a tick, from {least} to {most} in this run: a longer \
-             warm-up shows where it ends."
-        );
-        ("burst", why)
+        "burst"
     } else {
-        let split = split(evidence);
-        let why = format!(
-            "Every burst is used up, and the poller keeps it at {burst:.0} packets a tick so that receiving does not \
-             take the share of user programs. The processor is {split}."
-        );
-        ("user_frac", why)
-    };
-    finding(resource, used_quota(evidence, polling), why)
+        "user_frac"
+    }
 }
 
 /// What held a run back, and whether it held back packets.
 fn found_alone(plan: &Simulation, figures: &SimFigures) -> (bool, SimBottleneck) {
-    let own = plan.stops[0].applied();
     let loses = figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
-    let evidence = Evidence::of(figures, 0);
+    let evidence = Evidence::of(plan, figures, 0);
     // Who sends when something is done goes as fast as it can.
-    match (&plan.workload.pattern, worst_place(figures)) {
-        (Pattern::Blast, place) => (true, sending(evidence, place.is_some())),
-        (_, Some(place)) if loses => (true, binding(&own, evidence, place)),
-        (Pattern::RequestResponse, _) => (true, answering(evidence, plan.workload.clients)),
-        _ => (false, headroom(evidence)),
+    match (&plan.workload.pattern, worst(figures)) {
+        (Pattern::Blast, loss) => (true, sending(&evidence, loss.is_some())),
+        (_, Some(loss)) if loses => (true, binding(&evidence, loss.place)),
+        (Pattern::RequestResponse, _) => (true, answering(&evidence)),
+        _ => (false, headroom(&evidence)),
     }
 }
 
 /// No request is lost, and clients send the next when they have the reply.
-fn answering(evidence: Evidence<'_>, clients: u16) -> SimBottleneck {
-    let line_ratio = evidence.line_ratio.unwrap_or_default();
-    if line_ratio >= FULL {
-        return line(line_ratio);
-    }
-    let on_their_way = match clients {
-        1 => String::from("One request is on its way at a time"),
-        _ => format!("{clients} requests are on their way at a time"),
-    };
-    if busy(evidence) >= FULL {
-        let why = format!("{on_their_way}, and the processor cannot answer faster");
-        return processor(evidence, &why);
-    }
-    let idle = 1.0 - busy(evidence);
-    let share = percent(idle);
-    let why = format!(
-        "{on_their_way}, and for {share} of the time nobody works on any: on a line, or waiting for an interrupt, a tick \
-         or a timer."
-    );
-    finding("waiting", idle, why)
+fn answering(evidence: &Evidence<'_>) -> SimBottleneck {
+    let is_line_full = evidence.line_ratio.is_some_and(|ratio| ratio >= FULL);
+    evidence.found(match evidence.busy() >= FULL {
+        _ if is_line_full => "line",
+        true => "answering",
+        false => "waiting",
+    })
 }
 
-/// The place of the most losses, the last of those that are alike.
-fn worst_place(figures: &SimFigures) -> Option<LossPlace> {
-    worst(figures).map(|loss| loss.place)
-}
-
+/// The most losses, the last of those that are alike.
 fn worst(figures: &SimFigures) -> Option<&SimPathLoss> {
     let losses = figures.ledger.losses.iter();
     losses.max_by_key(|loss| loss.datagrams)
@@ -413,38 +360,37 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottlene
         return found_of_tcp(plan, figures, tcp);
     }
     if let Some(loss) = worst_on_the_way(figures) {
-        let stop = &plan.stops[loss.host];
-        let evidence = Evidence::of(figures, loss.host);
+        let evidence = Evidence::of(plan, figures, loss.host);
         let finding = match loss.place {
-            LossPlace::SendQueue => sending(evidence, true),
-            place => binding(&stop.applied(), evidence, place),
+            LossPlace::SendQueue => sending(&evidence, true),
+            place => binding(&evidence, place),
         };
         return (loss.host, finding);
     }
     if plan.workload.pattern == Pattern::RequestResponse {
-        return waiting(figures);
+        return waiting(plan, figures);
     }
     if is_path_binding(plan, figures) {
         let has_failures = figures.ledger.lost_at(0, LossPlace::SendQueue) > 0;
-        return (0, sending(Evidence::of(figures, 0), has_failures));
+        return (0, sending(&Evidence::of(plan, figures, 0), has_failures));
     }
     let busiest = busiest(figures);
-    (busiest, headroom(Evidence::of(figures, busiest)))
+    (busiest, headroom(&Evidence::of(plan, figures, busiest)))
 }
 
 /// One request at a time: what takes most of its time is what holds it back.
-fn waiting(figures: &SimFigures) -> (usize, SimBottleneck) {
+fn waiting(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottleneck) {
     let busiest = busiest(figures);
     let busy = 1.0 - figures.hosts[busiest].cpu.idle;
-    let evidence = Evidence::of(figures, busiest);
+    let evidence = Evidence::of(plan, figures, busiest);
     if busy >= 0.5 {
-        let why =
-            "One request is on its way at a time, and this host's work takes most of that time";
-        return (busiest, processor(evidence, why));
+        return (busiest, evidence.found("request at work"));
     }
-    let why = "One request is on its way at a time, and most of that time nobody works on it: it is on a line, or waits \
-        for an interrupt, a tick or a timer.";
-    (busiest, finding("waiting", 1.0 - busy, why))
+    let waiting = SimBottleneck {
+        fullness: 1.0 - busy,
+        ..evidence.found("request waiting")
+    };
+    (busiest, waiting)
 }
 
 /// The host whose resource it is, and the finding.
@@ -452,25 +398,16 @@ fn found_of_tcp(plan: &Simulation, figures: &SimFigures, tcp: &SimTcp) -> (usize
     if let Some(finding) = full_line(figures) {
         return finding;
     }
+    let evidence = |host: usize| Evidence::of(plan, figures, host);
     let busiest = busiest(figures);
     if 1.0 - figures.hosts[busiest].cpu.idle >= FULL {
-        let why =
-            "TCP goes as fast as the slower end's work lets it, and this end has no time left";
-        return (busiest, processor(Evidence::of(figures, busiest), why));
+        return (busiest, evidence(busiest).found("end of TCP"));
     }
     if let Some(loss) = decisive_loss(figures) {
-        let stop = &plan.stops[loss.host];
-        let host = stop.applied();
+        let evidence = evidence(loss.host);
         let finding = match loss.place {
-            LossPlace::SendQueue => {
-                let packets = host.network.send_queue_packets;
-                let why = format!(
-                    "A window arrives at the driver faster than the line takes it, and the {packets} packets that may \
-                     wait are too few: what is lost there TCP sends again, with half the window."
-                );
-                finding("send queue", 1.0, why)
-            }
-            place => binding(&host, Evidence::of(figures, loss.host), place),
+            LossPlace::SendQueue => evidence.found("send queue"),
+            place => binding(&evidence, place),
         };
         return (loss.host, finding);
     }
