@@ -50,6 +50,30 @@ pub enum Rule {
     Poller,
 }
 
+impl Rule {
+    fn kept(self, is_kept: bool, what: &'static str, expected: u64, found: u64) -> Outcome {
+        let violation = Violation {
+            rule: self,
+            what,
+            expected,
+            found,
+        };
+        is_kept.then_some(()).ok_or(violation)
+    }
+
+    fn same(self, what: &'static str, expected: u64, found: u64) -> Outcome {
+        self.kept(found == expected, what, expected, found)
+    }
+
+    fn at_most(self, what: &'static str, limit: u64, found: u64) -> Outcome {
+        self.kept(found <= limit, what, limit, found)
+    }
+
+    fn at_least(self, what: &'static str, limit: u64, found: u64) -> Outcome {
+        self.kept(found >= limit, what, limit, found)
+    }
+}
+
 /// A rule that a device breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -106,27 +130,12 @@ fn poll<B: Bench>(
     let work = bench.poll(command, count);
     let mut handed = 0;
     while let Some(number) = bench.handed_up() {
-        same(
-            Rule::Order,
-            "number of a packet handed up",
-            next + handed,
-            number,
-        )?;
+        Rule::Order.same("number of a packet handed up", next + handed, number)?;
         handed += 1;
     }
-    at_most(Rule::Count, "work of a poll", count.into(), work.into())?;
-    at_most(
-        Rule::Count,
-        "packets handed up by a poll",
-        count.into(),
-        handed,
-    )?;
-    same(
-        Rule::Work,
-        "work of a poll that moved packets",
-        handed,
-        work.into(),
-    )?;
+    Rule::Count.at_most("work of a poll", count.into(), work.into())?;
+    Rule::Count.at_most("packets handed up by a poll", count.into(), handed)?;
+    Rule::Work.same("work of a poll that moved packets", handed, work.into())?;
     Ok(handed)
 }
 
@@ -135,12 +144,12 @@ fn empty_polls<B: Bench>(mut bench: B) -> Outcome {
     for command in [Command::PollOnly, Command::PollAndCheckStatus] {
         for count in [0, 1, 5, 1000] {
             let handed = poll(&mut bench, command, count, 0)?;
-            same(Rule::EmptyPoll, "packets from nothing", 0, handed)?;
+            Rule::EmptyPoll.same("packets from nothing", 0, handed)?;
         }
     }
     bench.arrive(1);
     let handed = poll(&mut bench, Command::PollOnly, 1, 0)?;
-    same(Rule::Order, "packets after empty polls", 1, handed)
+    Rule::Order.same("packets after empty polls", 1, handed)
 }
 
 /// All the room that there is, in polls of `count`.
@@ -149,15 +158,10 @@ fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
     let packets = u64::from(bench.room());
     bench.arrive(bench.room());
     let handed = poll(&mut bench, command, 0, 0)?;
-    same(
-        Rule::Count,
-        "packets handed up when none were requested",
-        0,
-        handed,
-    )?;
+    Rule::Count.same("packets handed up when none were requested", 0, handed)?;
     take_all(&mut bench, command, count, 0, packets)?;
     let handed = poll(&mut bench, command, count, packets)?;
-    same(Rule::EmptyPoll, "packets after the last", 0, handed)
+    Rule::EmptyPoll.same("packets after the last", 0, handed)
 }
 
 /// Takes what waits, packets `next` to before `end`.
@@ -170,14 +174,9 @@ fn take_all<B: Bench>(
 ) -> Outcome {
     while next < end {
         let handed = poll(bench, command, count, next)?;
-        at_least(
-            Rule::Progress,
-            "packets by a poll while some wait",
-            1,
-            handed,
-        )?;
+        Rule::Progress.at_least("packets by a poll while some wait", 1, handed)?;
         next += handed;
-        at_most(Rule::Order, "packets handed up of the arrived", end, next)?;
+        Rule::Order.at_most("packets handed up of the arrived", end, next)?;
     }
     Ok(())
 }
@@ -198,12 +197,7 @@ fn in_turns<B: Bench>(mut bench: B) -> Outcome {
             Command::PollOnly
         };
         next += poll(&mut bench, command, turn % 6, next)?;
-        at_most(
-            Rule::Order,
-            "packets handed up of the arrived",
-            arrived,
-            next,
-        )?;
+        Rule::Order.at_most("packets handed up of the arrived", arrived, next)?;
     }
     take_all(&mut bench, Command::PollOnly, 5, next, arrived)
 }
@@ -222,19 +216,13 @@ fn overflow<B: Bench>(mut bench: B) -> Outcome {
             let is_later = last.is_none_or(|last| number > last);
             if !is_later || number >= 2 * room {
                 let expected = last.map_or(0, |last| last + 1);
-                kept(
-                    false,
-                    Rule::Overflow,
-                    "number after too many",
-                    expected,
-                    number,
-                )?;
+                Rule::Overflow.kept(false, "number after too many", expected, number)?;
             }
             last = Some(number);
             taken += 1;
         }
     }
-    at_least(Rule::Overflow, "packets kept of too many", room, taken)?;
+    Rule::Overflow.at_least("packets kept of too many", room, taken)?;
     bench.arrive(bench.room());
     take_all(&mut bench, Command::PollOnly, 5, 2 * room, 3 * room)
 }
@@ -245,15 +233,10 @@ fn silence<B: Bench>(mut bench: B) -> Outcome {
     for next in 0..20 {
         bench.arrive(1);
         let handed = poll(&mut bench, Command::PollOnly, 5, next)?;
-        same(Rule::Silence, "packets without interrupts", 1, handed)?;
+        Rule::Silence.same("packets without interrupts", 1, handed)?;
     }
     let after = bench.interrupts();
-    same(
-        Rule::Silence,
-        "interrupts while they were off",
-        before,
-        after,
-    )
+    Rule::Silence.same("interrupts while they were off", before, after)
 }
 
 fn interrupts<B: Bench>(mut bench: B) -> Outcome {
@@ -277,11 +260,11 @@ fn interrupted_for<B: Bench>(
     packet: u64,
 ) -> Outcome {
     let raised = bench.interrupts();
-    at_least(Rule::Interrupts, "interrupts, at least", before + 1, raised)?;
+    Rule::Interrupts.at_least("interrupts, at least", before + 1, raised)?;
     bench.set_interrupts(false);
     bench.poll(Command::PollOnly, 1);
     let handed_up = bench.handed_up().unwrap_or(u64::MAX);
-    same(Rule::Interrupts, what, packet, handed_up)
+    Rule::Interrupts.same(what, packet, handed_up)
 }
 
 /// A hundred ticks of the poller, as an operating system runs it.
@@ -304,15 +287,14 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
         while runs {
             poller.netisr_poll(now, core::slice::from_mut(&mut bench));
             while let Some(number) = bench.handed_up() {
-                same(Rule::Poller, "number of a packet", next, number)?;
+                Rule::Poller.same("number of a packet", next, number)?;
                 next += 1;
             }
             runs = poller.netisr_pollmore(now);
         }
-        same(Rule::Poller, "packets by the end of a cycle", arrived, next)?;
+        Rule::Poller.same("packets by the end of a cycle", arrived, next)?;
     }
-    same(
-        Rule::Poller,
+    Rule::Poller.same(
         "interrupts while it is registered",
         silent,
         bench.interrupts(),
@@ -321,34 +303,5 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     bench.set_interrupts(true);
     bench.arrive(1);
     let raised = bench.interrupts();
-    at_least(
-        Rule::Poller,
-        "interrupts after it, at least",
-        silent + 1,
-        raised,
-    )
-}
-
-fn kept(is_kept: bool, rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
-    if is_kept {
-        return Ok(());
-    }
-    Err(Violation {
-        rule,
-        what,
-        expected,
-        found,
-    })
-}
-
-fn same(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
-    kept(found == expected, rule, what, expected, found)
-}
-
-fn at_most(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
-    kept(found <= limit, rule, what, limit, found)
-}
-
-fn at_least(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
-    kept(found >= limit, rule, what, limit, found)
+    Rule::Poller.at_least("interrupts after it, at least", silent + 1, raised)
 }
