@@ -97,15 +97,16 @@ impl Ignored {
 
 /// The lines of a file with their ends, and their numbers from 1, without those for tests only.
 pub fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut is_test = false;
+    let (mut is_test, mut has_body) = (false, false);
     let numbered = (1..).zip(text.split_inclusive('\n'));
     numbered.filter(move |(_, line)| {
         let line = line.trim_end();
         if line == "#[cfg(test)]" {
-            is_test = true;
+            (is_test, has_body) = (true, false);
         }
-        let ends =
-            is_test && (line.starts_with('}') || line.ends_with(';') && !line.starts_with(' '));
+        has_body |= line.ends_with('{');
+        let is_whole = !has_body && line.ends_with(';');
+        let ends = is_test && (line.starts_with('}') || is_whole);
         let is_code = !is_test;
         is_test &= !ends;
         is_code
@@ -312,10 +313,9 @@ mod tests {
 
     #[test]
     fn lines_for_tests_are_no_code() {
-        let text =
-            "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\nc\n";
+        let text = "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod tests {\n    const T: &str = \"t\n\";\n}\nc\n";
         let lines: Vec<_> = code_lines(text).collect();
-        assert_eq!(lines, [(1, "a\n"), (4, "b\n"), (9, "c\n")]);
+        assert_eq!(lines, [(1, "a\n"), (4, "b\n"), (10, "c\n")]);
     }
 
     #[test]
