@@ -36,9 +36,8 @@ const ALONE: [&str; 12] = [
     "user_frac",
 ];
 /// Test programs that send as much as they can, or compare what two ends counted in a time.
-const BUSY: [&str; 8] = [
+const BUSY: [&str; 7] = [
     "ab",
-    "interoperability",
     "iperf",
     "iperf_strangers",
     "netrate",

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use nicpoll_model::{Protocol, Rate};
 use nicpoll_sys::socket;
+use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::ServerConfig;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use crate::wire::{Amount, ClientHeader, Dialect, Directions};
 
@@ -282,11 +283,7 @@ impl SocketOptions {
         flags: SocketFlags,
         address: SocketAddr,
     ) -> io::Result<OwnedFd> {
-        let family = match address {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let fd = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC | flags, None)?;
+        let fd = sockets::open(address, kind, flags)?;
         self.apply(&fd, address)?;
         Ok(fd)
     }

@@ -9,7 +9,7 @@ pub use error::{Error, SPEAKER};
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -122,10 +122,7 @@ fn is_address_of_server(bind: SocketAddr, server: SocketAddr) -> bool {
 
 /// Whether an address is one of this host's: to reach such a one, the host takes that one itself.
 fn is_local(address: SocketAddr) -> bool {
-    let any = match address {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
+    let any = sockets::any_address(address.is_ipv6(), 0);
     let chosen = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(address)?;
         socket.local_addr()

@@ -2,15 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_iperf::{Amount, ClientConfig, Input, Listen, ListenerConfig, Total, tcp, udp};
-use nicpoll_model::Rate;
+use nicpoll_model::{Protocol, Rate};
 use nicpoll_traffic::Signals;
 
 mod common;
-use common::{LOOPBACK, PATIENCE, RECEIVE_BUFFER_BYTES, roomy, server_config};
+use common::{LOOPBACK, RECEIVE_BUFFER_BYTES, faults, roomy, server_config, stream};
 
 const NO_TIME: Amount = Amount::Time(Duration::ZERO);
 
@@ -42,30 +41,15 @@ fn tcp_listener(rate: Option<Rate>) -> tcp::Listener {
     tcp::Listener::bind(&config).unwrap()
 }
 
-/// Runs a client against a listener.
-fn tcp_stream(listener: &mut tcp::Listener, config: ClientConfig) -> (Total, Total) {
-    let signals = Signals::default();
-    thread::scope(|scope| {
-        let server = scope.spawn(|| {
-            let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
-            let streams = (accepted.open)(&signals).unwrap();
-            streams.incoming.unwrap()(&signals, &mut ()).unwrap()
-        });
-        let sent = tcp::run_client(&config, &signals, &mut ()).unwrap();
-        (sent, server.join().unwrap())
-    })
-}
-
 #[test]
 fn a_file_goes_over_tcp_behind_the_header_to_its_last_byte() {
     let payload = Payload::new("tcp", 300_001);
     let mut listener = tcp_listener(None);
     let mut config = ClientConfig::tcp(listener.local_addr(), NO_TIME);
     config.stream.input = payload.input();
-    let (sent, received) = tcp_stream(&mut listener, config);
+    let (sent, received) = stream(&mut listener, &config);
     assert_eq!(sent.whole.bytes, 60 + 300_001);
     assert_eq!(received.whole.bytes, sent.whole.bytes);
-    assert_eq!(sent.whole.bytes, sent.whole.bytes);
     assert!(sent.whole.calls.done >= 4 && sent.whole.tcp.is_some());
     let reads: u64 = received.whole.calls.read_sizes.iter().sum();
     assert!(reads > 0 && received.whole.tcp.is_none());
@@ -76,20 +60,20 @@ fn a_missing_file_is_told_before_anybody_connects() {
     let nobody = LOOPBACK.into();
     let input = Some(Input::File("/nonexistent/payload".into()));
     let signals = Signals::default();
-    let mut config = ClientConfig::tcp(nobody, NO_TIME);
-    config.stream.input = input.clone();
-    let error = tcp::run_client(&config, &signals, &mut ()).unwrap_err();
-    assert!(
-        error.to_string().contains("cannot read the payload"),
-        "{error}"
-    );
-    let mut config = ClientConfig::udp(nobody, 100, NO_TIME);
-    config.stream.input = input;
-    let error = udp::run_client(&config, &signals, &mut ()).unwrap_err();
-    assert!(
-        error.to_string().contains("cannot read the payload"),
-        "{error}"
-    );
+    let refused = |mut config: ClientConfig| {
+        config.stream.input = input.clone();
+        match config.stream.protocol {
+            Protocol::Tcp => tcp::run_client(&config, &signals, &mut ()),
+            Protocol::Udp => udp::run_client(&config, &signals, &mut ()),
+        }
+    };
+    for config in [
+        ClientConfig::tcp(nobody, NO_TIME),
+        ClientConfig::udp(nobody, 100, NO_TIME),
+    ] {
+        let error = refused(config).unwrap_err().to_string();
+        assert!(error.contains("cannot read the payload"), "{error}");
+    }
 }
 
 #[test]
@@ -98,7 +82,7 @@ fn a_server_with_a_rate_reads_no_faster() {
     let amount = Amount::Bytes(400_000);
     let config = ClientConfig::tcp(listener.local_addr(), amount);
     let begun = Instant::now();
-    let (_, received) = tcp_stream(&mut listener, config);
+    let (_, received) = stream(&mut listener, &config);
     assert_eq!(received.whole.bytes, 400_000);
     // At a megabyte a second, the last read, of 131072 bytes at most, being due when the others are
     // paid for.
@@ -111,14 +95,7 @@ fn udp_stream(config: impl FnOnce(SocketAddr) -> ClientConfig) -> (Total, Total)
     server.stream.records_times = true;
     let mut listener = udp::Listener::bind(&server).unwrap();
     let config = config(listener.local_addr());
-    let signals = Signals::default();
-    thread::scope(|scope| {
-        let client = scope.spawn(|| udp::run_client(&config, &signals, &mut ()).unwrap());
-        let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
-        let incoming = (accepted.open)(&signals).unwrap().incoming.unwrap();
-        let received = incoming(&signals, &mut ()).unwrap();
-        (client.join().unwrap(), received)
-    })
+    stream(&mut listener, &config)
 }
 
 #[test]
@@ -134,10 +111,7 @@ fn a_file_goes_over_udp_after_a_first_datagram_with_the_header() {
     assert_eq!(sent.whole.bytes, 4 * 100 + 17);
     assert_eq!(received.whole.datagrams, 5);
     assert_eq!(received.whole.bytes, sent.whole.bytes);
-    assert_eq!(
-        (received.receipt().lost, received.receipt().out_of_order),
-        (0, 0)
-    );
+    assert_eq!(faults(&received), [0; 4]);
 }
 
 #[test]

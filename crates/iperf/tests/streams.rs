@@ -16,7 +16,7 @@ use nicpoll_testkit::needs;
 use nicpoll_traffic::{ClientRefusal, Signals};
 
 mod common;
-use common::{PATIENCE, RECEIVE_BUFFER_BYTES, roomy, server_config};
+use common::{PATIENCE, RECEIVE_BUFFER_BYTES, accepted, faults, observed, roomy, server_config};
 
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -74,20 +74,13 @@ fn udp_listener(ip: impl Into<IpAddr>) -> udp::Listener {
 
 /// One stream to a listener: what each end reports and recorded.
 fn tcp_stream(config: &ClientConfig, listener: &mut tcp::Listener) -> [(u64, Log); 2] {
-    let signals = Signals::default();
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
-            let mut log = Log::default();
-            let incoming = (accepted.open)(&signals).unwrap().incoming.unwrap();
-            let report = incoming(&signals, &mut log).unwrap();
-            assert_eq!(report.end, Some(End::Closed));
-            (report.whole.bytes, log)
-        });
-        let mut log = Log::default();
-        let sent = tcp::run_client(config, &signals, &mut log).unwrap();
-        [(sent.whole.bytes, log), receiving.join().unwrap()]
-    })
+    let [mut at_client, mut at_server] = [(); 2].map(|()| Log::default());
+    let (sent, received) = observed(listener, config, [&mut at_client, &mut at_server]);
+    assert_eq!(received.end, Some(End::Closed));
+    [
+        (sent.whole.bytes, at_client),
+        (received.whole.bytes, at_server),
+    ]
 }
 
 #[test]
@@ -165,8 +158,7 @@ fn a_client_told_to_finish_ends_its_stream_well() {
     let [to_client, to_server] = [(); 2].map(|()| Signals::default());
     let (sent, received) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
-            let accepted = listener.accept(&to_server, PATIENCE).unwrap().unwrap();
-            let incoming = (accepted.open)(&to_server).unwrap().incoming.unwrap();
+            let incoming = accepted(&mut listener, &to_server).incoming.unwrap();
             incoming(&to_server, &mut ()).unwrap()
         });
         let sending = scope.spawn(|| tcp::run_client(&config, &to_client, &mut ()).unwrap());
@@ -247,11 +239,10 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
             let servers: Vec<_> = (0..CLIENTS)
                 .map(|_| {
-                    let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+                    let incoming = accepted(&mut listener, &signals).incoming.unwrap();
                     let signals = &signals;
                     scope.spawn(move || {
                         let mut log = Log::default();
-                        let incoming = (accepted.open)(signals).unwrap().incoming.unwrap();
                         let report = incoming(signals, &mut log).unwrap();
                         (report, log)
                     })
@@ -264,14 +255,7 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
                     (report.whole.datagrams, report.receipt().expected),
                     (50, 50)
                 );
-                assert_eq!(
-                    (report.receipt().lost, report.receipt().out_of_order),
-                    (0, 0)
-                );
-                assert_eq!(
-                    (report.receipt().duplicates, report.foreign_datagrams),
-                    (0, 0)
-                );
+                assert_eq!(faults(&report), [0; 4]);
                 assert!(report.whole.end >= report.seconds);
                 log.check(9_900, 50);
                 let expected: u64 = log
@@ -342,22 +326,18 @@ fn no_more_clients_are_served_than_the_limit() {
 
 #[test]
 fn listeners_whom_nobody_comes_to_say_so() {
-    let signals = Signals::default();
-    let patience = Duration::from_millis(10);
-    let any = Ipv4Addr::LOCALHOST;
-    assert!(
-        tcp_listener(any)
-            .accept(&signals, patience)
-            .unwrap()
-            .is_none()
-    );
-    assert!(
-        udp_listener(any)
-            .accept(&signals, patience)
-            .unwrap()
-            .is_none()
-    );
-    signals.cancel.store(true, Ordering::Relaxed);
-    assert!(tcp_listener(any).accept(&signals, PATIENCE).is_err());
-    assert!(udp_listener(any).accept(&signals, PATIENCE).is_err());
+    for is_cancelled in [false, true] {
+        let signals = Signals::default();
+        signals.cancel.store(is_cancelled, Ordering::Relaxed);
+        let (mut tcp, mut udp) = (
+            tcp_listener(Ipv4Addr::LOCALHOST),
+            udp_listener(Ipv4Addr::LOCALHOST),
+        );
+        let listeners: [&mut dyn Listen; 2] = [&mut tcp, &mut udp];
+        for listener in listeners {
+            let taken = listener.accept(&signals, Duration::from_millis(10));
+            assert_eq!(taken.is_err(), is_cancelled);
+            assert!(taken.is_ok_and(|taken| taken.is_none()) || is_cancelled);
+        }
+    }
 }

@@ -14,7 +14,7 @@ use nicpoll_iperf::{
 use nicpoll_traffic::{ClientRefusal, Signals};
 
 mod common;
-use common::{PATIENCE, server_config};
+use common::{PATIENCE, accepted, server_config};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -49,11 +49,6 @@ fn run(streams: Streams, signals: &Signals) -> Counted {
             sent: sending.map(|sending| sending.join().unwrap()),
         }
     })
-}
-
-fn accepted(listener: &mut Listener, signals: &Signals) -> Streams {
-    let accepted = listener.accept(signals, PATIENCE).unwrap().unwrap();
-    (accepted.open)(signals).unwrap()
 }
 
 /// A whole test over one connection; what the client and what the server counted.

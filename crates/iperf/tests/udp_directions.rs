@@ -12,7 +12,7 @@ use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
 mod common;
-use common::{PATIENCE, RECEIVE_BUFFER_BYTES, datagram, roomy, udp_client};
+use common::{PATIENCE, RECEIVE_BUFFER_BYTES, accepted, datagram, roomy, udp_client};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PAYLOAD_BYTES: usize = 200;
@@ -76,10 +76,7 @@ fn what_one_end_sends_over_the_socket_the_other_receives() {
             let signals = Signals::default();
             let config = client_config(listener.local_addr(), directions);
             let (client, server) = thread::scope(|scope| {
-                let serving = scope.spawn(|| {
-                    let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
-                    run((accepted.open)(&signals).unwrap(), &signals)
-                });
+                let serving = scope.spawn(|| run(accepted(&mut listener, &signals), &signals));
                 let client = run(connect(&config).unwrap(), &signals);
                 (client, serving.join().unwrap())
             });
@@ -118,8 +115,7 @@ fn the_server_sends_back_to_where_the_client_came_from() {
         config.stream.dialect = dialect;
         thread::scope(|scope| {
             let serving = scope.spawn(|| {
-                let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
-                let mut streams = (accepted.open)(&signals).unwrap();
+                let mut streams = accepted(&mut server, &signals);
                 let way_back = streams.back.take().unwrap();
                 assert_eq!(way_back.is_at_once, is_at_once);
                 // In the header of 2.0 it is told in bits.
@@ -131,8 +127,7 @@ fn the_server_sends_back_to_where_the_client_came_from() {
                 (forward, outgoing(&signals, &mut ()).unwrap())
             });
             let forward = run(connect(&config).unwrap(), &signals);
-            let accepted = back.accept(&signals, PATIENCE).unwrap().unwrap();
-            let received = run((accepted.open)(&signals).unwrap(), &signals).received;
+            let received = run(accepted(&mut back, &signals), &signals).received;
             let (at_server, sent_back) = serving.join().unwrap();
             assert_eq!((forward.sent, at_server.received), (Some(100), Some(100)));
             assert_eq!((received, sent_back.whole.datagrams), (Some(100), 100));
@@ -233,8 +228,7 @@ fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
         );
         asked.buffer_bytes = buffer_bytes;
         send(&client, &asked, 1);
-        let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
-        let outgoing = (accepted.open)(&signals).unwrap().outgoing.unwrap();
+        let outgoing = accepted(&mut server, &signals).outgoing.unwrap();
         let report = outgoing(&signals, &mut ()).unwrap();
         assert!(
             report.whole.bytes <= 1 + 65_507 + (1 << 20) / 8,

@@ -4,19 +4,19 @@
 //! Batches and single datagrams in the queues on the way out are together never more than single ones alone could be.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::ops::AddAssign;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::ControlKind;
 use nicpoll_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use serde::{Deserialize, Serialize};
 
-use crate::signals::LOOK_EVERY;
+use crate::signals::{LOOK_EVERY, Signals};
 
 /// A socket buffer as asked for and as granted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,11 +38,7 @@ pub(crate) fn connected_udp(
     local: Option<SocketAddr>,
     receive_timeout: Duration,
 ) -> io::Result<(UdpSocket, SocketBuffer)> {
-    let any: IpAddr = match peer {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0)))?;
+    let udp = UdpSocket::bind(local.unwrap_or(any_address(peer.is_ipv6(), 0)))?;
     let buffer = send_buffer(&udp, None)?;
     udp.set_write_timeout(Some(SEND_TIMEOUT))?;
     udp.set_read_timeout(Some(receive_timeout))?;
@@ -50,8 +46,19 @@ pub(crate) fn connected_udp(
     Ok((udp, buffer))
 }
 
+/// All addresses of this host in one family.
+pub fn any_address(is_ipv6: bool, port: u16) -> SocketAddr {
+    match is_ipv6 {
+        true => (Ipv6Addr::UNSPECIFIED, port).into(),
+        false => (Ipv4Addr::UNSPECIFIED, port).into(),
+    }
+}
+
 /// A socket for addresses of this one's family.
-pub(crate) fn open(
+///
+/// # Errors
+/// When the kernel has none.
+pub fn open(
     address: SocketAddr,
     kind: SocketType,
     flags: SocketFlags,
@@ -60,7 +67,53 @@ pub(crate) fn open(
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    rustix::net::socket_with(family, kind, flags, None)
+    rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC | flags, None)
+}
+
+/// Connects a TCP socket that does not block, and has it block then, without a wait that the signals could not
+/// end: `None` when they ended it.
+///
+/// # Errors
+/// When the peer or the kernel refuses, or nothing comes of it in `limit`.
+pub fn connect(
+    fd: OwnedFd,
+    peer: SocketAddr,
+    limit: Duration,
+    signals: &Signals,
+) -> io::Result<Option<TcpStream>> {
+    let begun = Instant::now();
+    match rustix::net::connect(&fd, &peer) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    while !poll_once(&fd, PollFlags::OUT)? {
+        if signals.is_cancelled() || signals.is_finishing() {
+            return Ok(None);
+        }
+        if begun.elapsed() >= limit {
+            return Err(Errno::TIMEDOUT.into());
+        }
+    }
+    sockopt::socket_error(&fd)??;
+    let stream = TcpStream::from(fd);
+    make_blocking(&stream)?;
+    Ok(Some(stream))
+}
+
+/// Has reads and writes wait, until the signals have to be looked at again.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn make_blocking(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(LOOK_EVERY))?;
+    stream.set_read_timeout(Some(LOOK_EVERY))
+}
+
+/// The kernel's words for an error, without the number that the standard library adds.
+pub fn kernel_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    String::from(text.split(" (os error").next().unwrap_or(&text))
 }
 
 /// Asks for a send buffer, or leaves it to the kernel, and says what was granted.

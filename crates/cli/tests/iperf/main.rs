@@ -20,7 +20,13 @@ fn tcp_bytes_are_the_same_at_both_ends() {
     needs!(Root, Iperf);
     let pair = Pair::new();
     for (client, server) in ENDS {
-        for options in [&["-t", "0.3"][..], &["-n", "1M"], &["-V", "-t", "0.3"]] {
+        // With -X the client waits for the header's acknowledgement before it sends.
+        for options in [
+            &["-t", "0.3"][..],
+            &["-n", "1M"],
+            &["-V", "-t", "0.3"],
+            &["-X", "-t", "0.3"],
+        ] {
             let (sent, received) = pair.run(client, server, options);
             let case = format!("{client:?} to {server:?} {options:?}\n{sent}\n{received}");
             assert_eq!(bytes(&sent, "sec"), bytes(&received, "sec"), "{case}");
@@ -50,7 +56,7 @@ fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
         for options in [
             &["-u", "-b", "20m", "-t", "0.3"][..],
             &["-u", "-V", "-b", "20m", "-t", "0.3"],
-            &["-u", "-b", "2000pps", "-l", "200", "-t", "0.3"],
+            &["-u", "-b", "2000pps", "-l", "64", "-t", "0.3"],
             &["-u", "-b", "20m", "--trip-times", "-t", "0.3"],
         ] {
             let counted = || {
@@ -80,6 +86,25 @@ fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
             }
         }
     }
+}
+
+#[test]
+fn udp_to_and_from_the_original_is_counted_alike() {
+    needs!(Root, Iperf);
+    let pair = Pair::new();
+    let options = ["-u", "-l", "64", "-n", "6400", "-b", "1000pps"];
+    let (sent, received) = pair.run(Program::Ours, Program::Iperf, &options);
+    // The original counts the FIN.
+    for text in [sent, received] {
+        assert_eq!(lost_and_total(&text), (0, 101), "{text}");
+    }
+    let options = [
+        "-u", "-P", "2", "-l", "1000", "-n", "49500", "-b", "1000pps",
+    ];
+    let (sent, received) = pair.run(Program::Iperf, Program::Ours, &options);
+    assert_eq!(sent.matches("Server Report:").count(), 2, "{sent}");
+    // Each has 49 datagrams of 1000 bytes and one of 500.
+    assert_eq!(received.matches(" 0/   50 (0%)").count(), 2, "{received}");
 }
 
 #[test]

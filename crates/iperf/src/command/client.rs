@@ -2,16 +2,17 @@
 //! with -d and -r.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Protocol;
 use nicpoll_sys::tell;
+use nicpoll_traffic::sockets::{self, kernel_words};
 use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
-use super::run::{Job, begin_realtime, kernel_words, listen, run_streams, spawn};
+use super::run::{Job, begin_realtime, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Kept, Output, Reporter, Settings, StreamKey};
 use crate::options::Options;
@@ -301,10 +302,7 @@ impl<'a> Client<'a> {
 
     /// Begins to listen for the streams that the server connects back for.
     fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Error> {
-        let any = match self.peer {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
-        };
+        let any = sockets::any_address(self.peer.is_ipv6(), port);
         let mut bind = self.local_address()?.unwrap_or(any);
         bind.set_port(port);
         // What limits a client is what it sends.

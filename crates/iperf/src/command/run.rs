@@ -7,6 +7,7 @@ use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use nicpoll_model::Protocol;
 use nicpoll_sys::schedule::{Policy, set_policy};
 use nicpoll_sys::tell;
+use nicpoll_traffic::sockets::kernel_words;
 
 use crate::config::ListenerConfig;
 use crate::events::{Event, Reporter, StreamKey};
@@ -69,12 +70,6 @@ pub fn listen(
         }
         (error, _) => error,
     })
-}
-
-/// The kernel's words alone, as the original prints them.
-pub fn kernel_words(error: &io::Error) -> String {
-    let text = error.to_string();
-    String::from(text.split(" (os error").next().unwrap_or(&text))
 }
 
 /// Asks for realtime scheduling (-z), where the options do. Threads inherit it, so it is asked for before

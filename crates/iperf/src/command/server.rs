@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -325,10 +325,7 @@ fn settle(daemon: Option<Daemon>, options: &Options) -> io::Result<()> {
 fn address(options: &Options) -> io::Result<SocketAddr> {
     let Some(bind) = &options.bind else {
         // An IPv6 socket serves IPv4 as well.
-        return Ok(match options.ipv6 {
-            true => (Ipv6Addr::UNSPECIFIED, options.port).into(),
-            false => (Ipv4Addr::UNSPECIFIED, options.port).into(),
-        });
+        return Ok(sockets::any_address(options.ipv6, options.port));
     };
     let mut found = (bind.address.as_str(), options.port).to_socket_addrs()?;
     found

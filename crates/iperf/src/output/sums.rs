@@ -55,6 +55,7 @@ struct Group {
 pub struct Stream<T> {
     pub connected: Connected,
     pub known: T,
+    group: Group,
     is_done: bool,
 }
 
@@ -83,9 +84,15 @@ impl<T: Copy> Streams<T> {
 
     /// A stream that begins.
     pub fn add(&mut self, key: StreamKey, connected: &Connected, known: T) {
+        let group = Group {
+            peer: connected.peer.ip(),
+            is_later: key.is_later,
+            is_sender: self.is_side_apart.then_some(connected.is_sender),
+        };
         let stream = Stream {
             connected: *connected,
             known,
+            group,
             is_done: false,
         };
         self.streams.insert(key, stream);
@@ -114,7 +121,7 @@ impl<T: Copy> Streams<T> {
     /// Adds an interval of a stream; returns the sum when those of all of its group are in it.
     pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> Option<Sum> {
         let stream = self.get(key)?;
-        let group = self.group(key, &stream.connected);
+        let group = stream.group;
         let index = (record.start / self.interval_seconds).round() as u64;
         let sum = self.intervals.remove(&(group, index));
         let sum = Sum::with(sum, stream.connected.is_sender, record);
@@ -133,8 +140,9 @@ impl<T: Copy> Streams<T> {
     pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Option<Sum> {
         let stream = self.streams.get_mut(&key)?;
         stream.is_done = true;
-        let connected = stream.connected;
-        let group = self.group(key, &connected);
+        let Stream {
+            connected, group, ..
+        } = *stream;
         if let Some(whole) = whole {
             let sum = self.totals.remove(&group);
             let sum = Sum::with(sum, connected.is_sender, whole);
@@ -143,30 +151,14 @@ impl<T: Copy> Streams<T> {
         if self.running_of(group) > 0 {
             return None;
         }
-        let is_side_apart = self.is_side_apart;
-        self.streams
-            .retain(|key, stream| Group::of(is_side_apart, *key, &stream.connected) != group);
+        self.streams.retain(|_, stream| stream.group != group);
         self.intervals.retain(|(of, _), _| *of != group);
         self.totals.remove(&group)
     }
 
-    fn group(&self, key: StreamKey, connected: &Connected) -> Group {
-        Group::of(self.is_side_apart, key, connected)
-    }
-
     fn running_of(&self, group: Group) -> u32 {
         let running = self.running();
-        let of = running.filter(|(key, stream)| self.group(**key, &stream.connected) == group);
+        let of = running.filter(|(_, stream)| stream.group == group);
         of.count() as u32
-    }
-}
-
-impl Group {
-    fn of(is_side_apart: bool, key: StreamKey, connected: &Connected) -> Self {
-        Group {
-            peer: connected.peer.ip(),
-            is_later: key.is_later,
-            is_sender: is_side_apart.then_some(connected.is_sender),
-        }
     }
 }

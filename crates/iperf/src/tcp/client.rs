@@ -1,7 +1,6 @@
 //! The end that connects: a client, and a server that connects back to one (-d and -r).
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
@@ -9,11 +8,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::traffic::Direction;
 use nicpoll_traffic::{Signals, sockets};
-use rustix::event::PollFlags;
-use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use super::connection::{Connection, make_blocking, set_options};
+use super::connection::{Connection, set_options};
 use super::reader::Incoming;
 use super::sender::Outgoing;
 use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES};
@@ -104,34 +101,16 @@ impl<'a> Link<'a> {
     /// Connects without a wait that the signals could not end.
     fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
         let peer = config.peer;
-        let setup = Error::setup(peer);
         let refused = |source: io::Error| Error::Connect {
             what: format!(
                 "cannot connect to {peer} over TCP; see that it listens and the address is right"
             ),
             source,
         };
-        let fd = unconnected(config).map_err(setup)?;
-
+        let fd = unconnected(config).map_err(Error::setup(peer))?;
         let begun = Instant::now();
-        match rustix::net::connect(&fd, &peer) {
-            Ok(()) | Err(Errno::INPROGRESS) => {}
-            Err(errno) => return Err(refused(errno.into())),
-        }
-        while !sockets::poll_once(&fd, PollFlags::OUT).map_err(refused)? {
-            if signals.is_cancelled() || signals.is_finishing() {
-                return Err(Error::Cancelled);
-            }
-            if begun.elapsed() >= config.connect_timeout {
-                return Err(refused(Errno::TIMEDOUT.into()));
-            }
-        }
-        sockopt::socket_error(&fd)
-            .and_then(|outcome| outcome)
-            .map_err(|errno| refused(errno.into()))?;
-
-        let socket = TcpStream::from(fd);
-        make_blocking(&socket).map_err(setup)?;
+        let socket = sockets::connect(fd, peer, config.connect_timeout, signals);
+        let socket = socket.map_err(refused)?.ok_or(Error::Cancelled)?;
         let connection = Connection {
             socket: Arc::new(socket),
             peer,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::traffic::{Direction, IperfTcpStart};
 use nicpoll_sys::socket;
-use nicpoll_traffic::{LOOK_EVERY, sockets};
+use nicpoll_traffic::sockets;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
@@ -35,13 +35,6 @@ pub fn set_options(fd: impl AsFd, stream: &StreamConfig) -> io::Result<()> {
         ))),
         set => socket::named("TCP_CONGESTION", set),
     }
-}
-
-/// Has reads and writes wait, until the signals have to be looked at again.
-pub fn make_blocking(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nonblocking(false)?;
-    socket.set_write_timeout(Some(LOOK_EVERY))?;
-    socket.set_read_timeout(Some(LOOK_EVERY))
 }
 
 /// A connection that was made or taken. A clone is for one more of its streams.

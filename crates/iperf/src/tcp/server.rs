@@ -23,7 +23,7 @@ use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use super::client::connect_back;
-use super::connection::{Connection, make_blocking, set_options};
+use super::connection::{Connection, set_options};
 use super::reader::{Incoming, Reader};
 use super::sender::Outgoing;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig, set_type_of_service};
@@ -146,7 +146,7 @@ impl Listener {
             }
             Err(error) => return Err(error),
         };
-        make_blocking(&stream)?;
+        sockets::make_blocking(&stream)?;
         Ok(Some((stream, peer)))
     }
 

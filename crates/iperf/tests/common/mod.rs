@@ -2,10 +2,14 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
 use std::time::Duration;
 
 use nicpoll_iperf::udp::ServerConfig;
 use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, prepare_payload};
+use nicpoll_iperf::{ClientConfig, Listen, Observer, Streams, Total, tcp, udp};
+use nicpoll_model::Protocol;
+use nicpoll_traffic::Signals;
 
 pub const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 /// Longer than anything takes that a test waits for.
@@ -28,6 +32,45 @@ pub fn roomy(ip: impl Into<IpAddr>, bytes: usize) -> ServerConfig {
         receive_buffer_bytes: Some(bytes),
         ..server_config(ip)
     }
+}
+
+/// What the next client of a listener asks for.
+pub fn accepted(listener: &mut dyn Listen, signals: &Signals) -> Streams {
+    let taken = listener.accept(signals, PATIENCE).unwrap().unwrap();
+    (taken.open)(signals).unwrap()
+}
+
+/// One stream from a client to a listener, and who looks on at either end: what it came to there.
+pub fn observed(
+    listener: &mut dyn Listen,
+    config: &ClientConfig,
+    [at_client, at_server]: [&mut (dyn Observer + Send); 2],
+) -> (Total, Total) {
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let incoming = accepted(listener, &signals).incoming.unwrap();
+            incoming(&signals, at_server).unwrap()
+        });
+        let sent = match config.stream.protocol {
+            Protocol::Tcp => tcp::run_client(config, &signals, at_client),
+            Protocol::Udp => udp::run_client(config, &signals, at_client),
+        };
+        (sent.unwrap(), receiving.join().unwrap())
+    })
+}
+
+/// The same without anybody who looks on.
+pub fn stream(listener: &mut dyn Listen, config: &ClientConfig) -> (Total, Total) {
+    observed(listener, config, [&mut (), &mut ()])
+}
+
+/// What went wrong with the datagrams of a stream, at the end that received it: how many were lost, came late, came
+/// again, and came from others.
+pub fn faults(received: &Total) -> [i64; 4] {
+    let receipt = received.receipt();
+    let [late, again] = [receipt.out_of_order, receipt.duplicates].map(|it| it as i64);
+    [receipt.lost, late, again, received.foreign_datagrams as i64]
 }
 
 /// A datagram of 2.1 with this id and client header.

@@ -4,7 +4,7 @@
 //! the kernel counts the loss of a batch as one drop.
 
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::ops::Add;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,11 +32,7 @@ const DRAIN_TIME: Duration = Duration::from_millis(50);
 /// # Errors
 /// Why the last one could not be had, when neither could.
 pub fn listen(port: u16) -> Result<Vec<UdpSocket>, Because> {
-    let addresses = [
-        SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
-        SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
-    ];
-    match addresses.map(listen_at) {
+    match [true, false].map(|is_ipv6| listen_at(sockets::any_address(is_ipv6, port))) {
         [Err(_), Err(error)] => Err(error),
         tried => Ok(tried.into_iter().flatten().collect()),
     }
@@ -48,7 +44,7 @@ pub fn listen(port: u16) -> Result<Vec<UdpSocket>, Because> {
 /// Which step the kernel refused.
 pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, Because> {
     let at = sending::at::<Errno>;
-    let socket = sockets::open(address, SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let socket = sockets::open(address, SocketType::DGRAM, SocketFlags::empty());
     let socket = socket.map_err(at("socket"))?;
     // As on FreeBSD, where an IPv6 socket takes IPv6 only, so that both can be bound.
     if address.is_ipv6() {

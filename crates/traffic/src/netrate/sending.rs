@@ -4,7 +4,7 @@
 //! gone and an interface that takes nothing any more are.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use nicpoll_sys::socket;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-use crate::sockets::{RefusedSends, SEND_TIMEOUT};
+use crate::sockets::{RefusedSends, SEND_TIMEOUT, any_address, kernel_words};
 use crate::timing::Shortfall;
 use crate::workload::Because;
 
@@ -199,14 +199,9 @@ impl Reach {
     }
 }
 
-/// The kernel's words for an error, without the number that the standard library adds.
+/// The kernel's words for an error.
 pub(super) fn words_of(errno: i32) -> String {
-    plain(&io::Error::from_raw_os_error(errno).to_string())
-}
-
-/// The same of an error's text.
-pub(super) fn plain(text: &str) -> String {
-    String::from(text.split(" (os error").next().unwrap_or(text))
+    kernel_words(&io::Error::from_raw_os_error(errno))
 }
 
 /// An error of a step, which has the originals' name: `socket`, `connect`, `SO_RCVBUF` or `bind`.
@@ -244,10 +239,7 @@ pub(super) fn connect(
 
 /// A socket of the peer's family at a port that the kernel chooses.
 pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, Because> {
-    let bound = match peer {
-        SocketAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)),
-    };
+    let bound = UdpSocket::bind(any_address(peer.is_ipv6(), 0));
     bound.map_err(at("socket"))
 }
 

@@ -560,8 +560,7 @@ fn connected(
     config: &RrClientConfig,
     signals: &Signals,
 ) -> io::Result<Option<(TcpStream, SocketBuffer)>> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = sockets::open(config.peer, SocketType::STREAM, flags)?;
+    let fd = sockets::open(config.peer, SocketType::STREAM, SocketFlags::NONBLOCK)?;
     let send_buffer = sockets::send_buffer(&fd, None)?;
     // A request must not wait for the answer to the one before.
     sockopt::set_tcp_nodelay(&fd, true)?;
@@ -569,24 +568,8 @@ fn connected(
         sockopt::set_socket_reuseaddr(&fd, true)?;
         rustix::net::bind(&fd, &local)?;
     }
-    let begun = Instant::now();
-    match rustix::net::connect(&fd, &config.peer) {
-        Ok(()) | Err(Errno::INPROGRESS) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    while !sockets::poll_once(&fd, PollFlags::OUT)? {
-        if signals.is_cancelled() || signals.is_finishing() {
-            return Ok(None);
-        }
-        if begun.elapsed() >= CONNECT_TIMEOUT {
-            return Err(Errno::TIMEDOUT.into());
-        }
-    }
-    sockopt::socket_error(&fd)??;
-    let stream = TcpStream::from(fd);
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    Ok(Some((stream, send_buffer)))
+    let stream = sockets::connect(fd, config.peer, CONNECT_TIMEOUT, signals)?;
+    Ok(stream.map(|stream| (stream, send_buffer)))
 }
 
 /// Requests given up whose late answer is still known for one.

@@ -8,7 +8,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -173,10 +173,16 @@ pub struct Served {
     tcp: Counters,
     connections: AtomicU64,
     refused_connections: AtomicU64,
-    open: Mutex<AddressShares>,
+    places: Mutex<Places>,
+}
+
+/// Who has connections, and who has none.
+#[derive(Debug)]
+struct Places {
+    open: AddressShares,
     /// Clients that were refused for want of a connection, and for each of whom one is to make room.
-    waiting: AtomicUsize,
-    refusal: Mutex<Option<ClientRefusal>>,
+    waiting: usize,
+    refusal: Option<ClientRefusal>,
 }
 
 /// What was done over one protocol.
@@ -208,11 +214,6 @@ fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(count as u64, Ordering::Relaxed);
 }
 
-/// A panic elsewhere leaves what is locked as it is.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Default for Served {
     fn default() -> Self {
         Served {
@@ -220,9 +221,11 @@ impl Default for Served {
             tcp: Counters::default(),
             connections: AtomicU64::default(),
             refused_connections: AtomicU64::default(),
-            open: Mutex::new(AddressShares::new(CONNECTIONS_PER_ADDRESS)),
-            waiting: AtomicUsize::default(),
-            refusal: Mutex::default(),
+            places: Mutex::new(Places {
+                open: AddressShares::new(CONNECTIONS_PER_ADDRESS),
+                waiting: 0,
+                refusal: None,
+            }),
         }
     }
 }
@@ -245,40 +248,45 @@ impl Served {
 
     /// Why a connection was refused last, unless that was asked before.
     pub fn refusal(&self) -> Option<ClientRefusal> {
-        lock(&self.refusal).take()
+        self.places().refusal.take()
     }
 
-    /// Refuses a client for want of a connection.
-    fn refuse_for_want(&self, peer: Caller) {
-        // Room for more than there are connections cannot be made.
-        self.change_waiting(|waiting| (waiting < CONNECTIONS_MAX).then_some(waiting + 1));
-        let (in_use, rule) = (IN_USE, RULE);
-        self.refuse(ClientRefusal::Full { peer, in_use, rule });
+    fn places(&self) -> MutexGuard<'_, Places> {
+        // A panic elsewhere leaves what is locked as it is.
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes back that one connection is to make room: whether one was.
-    fn take_waiting(&self) -> bool {
-        self.change_waiting(|waiting| waiting.checked_sub(1))
-    }
-
-    fn change_waiting(&self, change: impl FnMut(usize) -> Option<usize>) -> bool {
-        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.waiting.fetch_update(set, fetch, change).is_ok()
+    /// Takes a place for a connection, or says why there is none.
+    fn take(&self, address: SocketAddr) -> Result<(), ClientRefusal> {
+        let (mut places, peer) = (self.places(), Caller::from(address));
+        if places.open.taken() >= CONNECTIONS_MAX {
+            // Room for more than there are connections cannot be made.
+            places.waiting = CONNECTIONS_MAX.min(places.waiting + 1);
+            let (in_use, rule) = (IN_USE, RULE);
+            return Err(ClientRefusal::Full { peer, in_use, rule });
+        }
+        if !places.open.has_room(address.ip(), 1) {
+            let (most, what) = (CONNECTIONS_PER_ADDRESS, "connections");
+            return Err(ClientRefusal::Share { peer, most, what });
+        }
+        // Perhaps it is one that was refused before.
+        places.waiting = places.waiting.saturating_sub(1);
+        places.open.take(address.ip());
+        Ok(())
     }
 
     /// Whether a connection that does next to nothing is to end, so that another client has its place. Of
     /// several that ask, as many are told so as clients were refused.
     fn wants_room(&self) -> bool {
-        self.is_full() && self.take_waiting()
-    }
-
-    fn is_full(&self) -> bool {
-        lock(&self.open).taken() >= CONNECTIONS_MAX
+        let mut places = self.places();
+        let wants = places.open.taken() >= CONNECTIONS_MAX && places.waiting > 0;
+        places.waiting -= usize::from(wants);
+        wants
     }
 
     fn refuse(&self, refusal: ClientRefusal) {
         add(&self.refused_connections, 1);
-        *lock(&self.refusal) = Some(refusal);
+        self.places().refusal = Some(refusal);
     }
 
     /// Connections closed at once: there were too many, or no descriptor or thread for them.
@@ -399,28 +407,20 @@ impl Service {
                     continue;
                 }
             };
-            let (peer, address) = (Caller::from(peer), peer.ip());
-            if served.is_full() {
-                served.refuse_for_want(peer);
+            if let Err(refusal) = served.take(peer) {
+                served.refuse(refusal);
                 continue;
             }
-            if !lock(&served.open).has_room(address, 1) {
-                let (most, what) = (CONNECTIONS_PER_ADDRESS, "connections");
-                served.refuse(ClientRefusal::Share { peer, most, what });
-                continue;
-            }
-            // Perhaps it is one that was refused before.
-            served.take_waiting();
-            lock(&served.open).take(address);
             let serve = move || {
                 add(&served.connections, 1);
                 // A connection that fails has ended; its client is told by the kernel.
                 let _ = serve_connection(stream, served, is_over);
-                lock(&served.open).give_back(address);
+                served.places().open.give_back(peer.ip());
             };
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
             if let Err(source) = named.spawn_scoped(scope, serve) {
-                lock(&served.open).give_back(address);
+                served.places().open.give_back(peer.ip());
+                let peer = Caller::from(peer);
                 served.refuse(ClientRefusal::Thread { peer, source });
             }
         }
@@ -429,8 +429,7 @@ impl Service {
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = sockets::open(address, SocketType::STREAM, flags)?;
+    let fd = sockets::open(address, SocketType::STREAM, SocketFlags::NONBLOCK)?;
     // Connections of an earlier server may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&fd, true)?;
     rustix::net::bind(&fd, &address)?;
@@ -461,10 +460,8 @@ fn serve_connection(
         silence >= IDLE_TIMEOUT || silence >= IDLE_TIMEOUT_CROWDED && served.wants_room()
     };
     let counters = &served.tcp;
-    stream.set_nonblocking(false)?;
+    sockets::make_blocking(&stream)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    stream.set_write_timeout(Some(LOOK_EVERY))?;
     let mut buffer = vec![0; READ_BYTES];
     let mut decoder = Decoder::default();
     let mut last_request = Instant::now();

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::losses::CloseAccount;
 use crate::netrate::options::NetrateOptions;
-use crate::netrate::sending::plain;
+use crate::sockets::kernel_words;
 use crate::workload::Because;
 
 /// Opens the account of this host; `None` when it cannot be read.
@@ -32,7 +32,7 @@ impl From<io::Error> for Refused {
 impl From<Because> for Refused {
     /// As perror(3) prints it: what failed, and what the kernel said.
     fn from(Because { what, source }: Because) -> Self {
-        Refused::Because(format!("{what}: {}", plain(&source.to_string())))
+        Refused::Because(format!("{what}: {}", kernel_words(&source)))
     }
 }
 

@@ -23,10 +23,11 @@ use crate::netrate::command::common::{
 };
 use crate::netrate::options::{NetrateOptions, Tool};
 use crate::netrate::send::{PacedSender, Schedule};
-use crate::netrate::sending::{Reach, SendProgress, Sent, connect_first, plain, words_of};
+use crate::netrate::sending::{Reach, SendProgress, Sent, connect_first, words_of};
 use crate::netrate::text;
 use crate::repeat::Outcome;
 use crate::signals::{LOOK_EVERY, Signals, Stop};
+use crate::sockets::kernel_words;
 
 /// The exit status of a test that obtained less than was asked for, where the originals' is 0.
 const EXIT_SHORT: u8 = 1;
@@ -168,9 +169,9 @@ pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
 fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Refused> {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.map_err(|error| {
-        let text = error.to_string();
+        let words = kernel_words(&error);
         // The standard library puts words of its own before the resolver's.
-        Refused::Because(plain(text.rsplit(": ").next().unwrap_or(&text)))
+        Refused::Because(String::from(words.rsplit(": ").next().unwrap_or(&words)))
     })?;
     Ok(addresses.collect())
 }
