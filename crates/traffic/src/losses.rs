@@ -136,6 +136,7 @@ fn because(reason: &DropReason) -> String {
 mod tests {
     use super::*;
     use nicpoll_model::{Drops, ProcessCpu};
+    use nicpoll_testkit::golden;
 
     fn host(drops: &[(LossPlace, Option<u64>)]) -> HostDelta {
         HostDelta {
@@ -164,41 +165,41 @@ mod tests {
         }
     }
 
+    /// An account whose reasons leave something out, or are not there.
+    fn incomplete() -> [HostDelta; 2] {
+        let mut gaps = host(&[(LossPlace::SocketBuffer, Some(1))]);
+        gaps.drop_reason_gaps = Some(DropReasonGaps {
+            overflow_packets: 7,
+            unattributed_packets: 0,
+            missed_events: Some(3),
+        });
+        let mut none = host(&[
+            (LossPlace::Nftables, Some(0)),
+            (LossPlace::SendQueue, Some(0)),
+        ]);
+        none.uncounted = vec![uncounted(LossPlace::Nftables, None)];
+        none.drop_reasons = None;
+        none.drop_reasons_missing = Some(String::from("CAP_BPF is needed"));
+        [gaps, none]
+    }
+
     #[test]
-    fn what_is_not_known_is_not_told_as_none() {
-        let host = host(&[
+    fn losses_are_told_as_recorded() {
+        let some = host(&[
             (LossPlace::SendQueue, Some(1)),
             (LossPlace::DeviceRx, Some(0)),
             (LossPlace::Nftables, None),
             (LossPlace::SocketBuffer, Some(12)),
         ]);
-        assert_eq!(
-            all(&host, &[Way::In]),
-            "dropped by this host: interface rx 0, nftables unknown, socket buffer 12\n"
-        );
-        assert_eq!(
-            only_losses(&host, &[Way::Out]),
-            "dropped by this host: send queue 1\n"
-        );
-    }
-
-    #[test]
-    fn nothing_lost_is_nothing_told() {
-        let host = host(&[(LossPlace::SendQueue, Some(0)), (LossPlace::Nftables, None)]);
-        assert_eq!(only_losses(&host, &[Way::Out]), "");
-    }
-
-    #[test]
-    fn what_only_a_reason_tells_says_so() {
-        let mut host = host(&[
+        let mut by_reason = host(&[
             (LossPlace::Nftables, Some(400)),
             (LossPlace::SocketBuffer, Some(12)),
         ]);
-        host.uncounted = vec![
+        by_reason.uncounted = vec![
             uncounted(LossPlace::Nftables, Some(400)),
             uncounted(LossPlace::SocketBuffer, Some(2)),
         ];
-        host.drop_reasons = Some(vec![DropReason {
+        by_reason.drop_reasons = Some(vec![DropReason {
             reason: String::from("NETFILTER_DROP"),
             function: None,
             protocol: DropProtocol::Udp,
@@ -206,54 +207,24 @@ mod tests {
             explanation: Some(String::from("A rule dropped it.")),
             packets: 400,
         }]);
-        assert_eq!(
-            all(&host, &[Way::In]),
-            "dropped by this host: nftables 400 (no counter), socket buffer 12 (2 without a counter)\n  \
-             nftables: 400 UDP, NETFILTER_DROP: A rule dropped it.\n"
-        );
-    }
-
-    #[test]
-    fn a_chain_of_another_way_says_nothing_of_what_is_received() {
-        let mut host = host(&[(LossPlace::Nftables, Some(0))]);
-        host.uncounted = vec![uncounted(LossPlace::Nftables, None)];
-        host.uncounted[0].ways = vec![Way::Out];
-        assert_eq!(all(&host, &[Way::In]), "dropped by this host: nftables 0\n");
-        assert!(all(&host, &[Way::Out]).contains("at least 0"));
-        host.uncounted[0].ways = vec![];
-        assert_eq!(only_losses(&host, &[Way::In, Way::Out]), "");
-    }
-
-    #[test]
-    fn what_the_reasons_leave_out_is_told_beside_them() {
-        let mut host = host(&[(LossPlace::SocketBuffer, Some(1))]);
-        host.drop_reason_gaps = Some(DropReasonGaps {
-            overflow_packets: 7,
-            unattributed_packets: 0,
-            missed_events: Some(3),
-        });
-        assert_eq!(
-            all(&host, &[Way::In]),
-            "dropped by this host: socket buffer 1\n  \
-             drop reasons: 7 packets more were dropped for reasons that found no room in the table\n  \
-             drop reasons: 3 drops more on this machine were not counted: another was being counted at that moment\n"
-        );
-    }
-
-    #[test]
-    fn a_count_that_may_be_too_small_says_why_and_so_does_the_want_of_reasons() {
-        let mut host = host(&[
-            (LossPlace::Nftables, Some(0)),
-            (LossPlace::SendQueue, Some(0)),
-        ]);
-        host.uncounted = vec![uncounted(LossPlace::Nftables, None)];
-        host.drop_reasons = None;
-        host.drop_reasons_missing = Some(String::from("CAP_BPF is needed"));
-        assert_eq!(
-            only_losses(&host, &[Way::In]),
-            "dropped by this host: nftables at least 0\n  \
-             nftables: may be more: chain input of table inet t has a drop rule without a counter\n  \
-             no drop reasons: CAP_BPF is needed\n"
-        );
+        // A chain of another way says nothing of what is received.
+        let mut out = host(&[(LossPlace::Nftables, Some(0))]);
+        out.uncounted = vec![uncounted(LossPlace::Nftables, None)];
+        out.uncounted[0].ways = vec![Way::Out];
+        let [gaps, none] = incomplete();
+        let lines = [
+            all(&some, &[Way::In]),
+            only_losses(&some, &[Way::Out]),
+            all(&by_reason, &[Way::In]),
+            all(&out, &[Way::In]),
+            all(&out, &[Way::Out]),
+            all(&gaps, &[Way::In]),
+            only_losses(&none, &[Way::In]),
+        ];
+        golden("src/losses.txt", &lines.concat());
+        out.uncounted[0].ways = vec![];
+        assert_eq!(only_losses(&out, &[Way::In, Way::Out]), "");
+        let nothing = host(&[(LossPlace::SendQueue, Some(0)), (LossPlace::Nftables, None)]);
+        assert_eq!(only_losses(&nothing, &[Way::Out]), "");
     }
 }

@@ -111,3 +111,28 @@ pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -
     }
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_testkit::golden_cases;
+
+    use super::*;
+
+    /// What is seen in each text, and what a command sets.
+    #[test]
+    fn texts_are_seen_as_recorded() {
+        golden_cases("src/lines/seen.txt", |_, text| {
+            let mut seen = String::new();
+            scan(&Plain::of(text), &mut Budget::of(100), |anchor| {
+                seen += &format!("{:?}\n", anchor.seen);
+                if let Seen::Command(command) = anchor.seen {
+                    for (name, value) in command::set_by(&command) {
+                        seen += &format!("  {name}={value}\n");
+                    }
+                }
+            })
+            .unwrap();
+            seen
+        });
+    }
+}
