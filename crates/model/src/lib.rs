@@ -45,14 +45,14 @@ pub use study::{
     ComparedSide, Comparison, ComparisonName, Confounder, CoreSeries, CountingCost,
     DroppedComparison, Ends, EventCounter, FactorFacts, Findings, ForeignCpu, IMPORTED_SCHEMA,
     Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval, ImportedReading,
-    ImportedTrial, IntervalMethod, LabFacts, LevelFacts, MainEffect, Metric, MetricKind, Placement,
-    Plan, PollEvidence, RateOverTime, ReadyStudy, RoundTrip, RoundTripQuantiles, SCHEMA, STEPS_MAX,
-    STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Scenario, Sensitivity, SeriesTests, SettingChanges,
-    SettingFacts, SettingFindings, Shares, SocketBuffers, SourcePlace, SpinnerShare, Studies,
-    StudiesAction, Study, StudyEntry, StudyKind, StudyPlan, StudyState, Sweep, SweepEnd,
-    SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu, TrialFigures, TrialSeries,
-    Unevenness, UnplacedFigure, Validity, Verdict, Warmup, Warning, WarningName, WindowRates,
-    WorkloadFacts,
+    ImportedTrial, IntervalMethod, LabFacts, LevelFacts, MainEffect, Measure, Metric, MetricFacts,
+    MetricKind, MetricSpread, Placement, Plan, PollEvidence, RateOverTime, ReadyStudy, RoundTrip,
+    RoundTripQuantiles, SCHEMA, STEPS_MAX, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Scenario,
+    Sensitivity, SeriesTests, SettingChanges, SettingFacts, SettingFindings, Shares, SocketBuffers,
+    SourcePlace, SpinnerShare, Studies, StudiesAction, Study, StudyEntry, StudyKind, StudyPlan,
+    StudyState, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu,
+    TrialFigures, TrialSeries, Unevenness, UnplacedFigure, Validity, Verdict, Warmup, Warning,
+    WarningName, WindowRates, WorkloadFacts,
 };
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use units::{Pace, Rate, RateUnit, Refused};

@@ -88,6 +88,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     Ok(Comparison {
         workload: contrast.workload.to_owned(),
         metric: contrast.metric,
+        measure: Some(contrast.metric.measure()),
         kind,
         primary: margin.is_some(),
         factor: None,

@@ -4,6 +4,7 @@
 
 pub mod demo;
 pub mod file;
+pub(crate) mod measures;
 pub mod ready;
 pub mod simulate;
 pub mod sweep;
@@ -17,8 +18,8 @@ use nicpoll_lab::{
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
-    ComparisonName, FactorFacts, LevelFacts, MainEffect, SettingFacts, Side, SweptLoad,
-    TrafficKind, WorkloadFacts,
+    ComparisonName, FactorFacts, LevelFacts, MainEffect, Measure, Metric, SettingFacts, Side,
+    SweptLoad, TrafficKind, WorkloadFacts,
 };
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value, did_you_mean};
@@ -122,6 +123,9 @@ pub struct Versus {
     pub setting: String,
     /// The reference.
     pub reference: String,
+    /// What gets a verdict; empty: what suits the kind of traffic.
+    #[serde(default)]
+    pub measures: Vec<Measure>,
 }
 
 impl Versus {
@@ -130,7 +134,13 @@ impl Versus {
         Versus {
             setting: String::from(setting),
             reference: String::from(reference),
+            measures: Vec::new(),
         }
+    }
+
+    /// Whether another one is of the same two settings.
+    pub(crate) fn is_like(&self, other: &Versus) -> bool {
+        (&self.setting, &self.reference) == (&other.setting, &other.reference)
     }
 }
 
@@ -222,6 +232,29 @@ impl Design {
         levels.find(|(one, other)| one != other)
     }
 
+    /// The metrics of a comparison that get a verdict. Where the workload has none of the measures that were asked for,
+    /// it keeps its own.
+    pub(crate) fn judged(&self, name: &ComparisonName) -> Vec<Metric> {
+        let Some(workload) = self.workload(&name.workload) else {
+            return Vec::new();
+        };
+        let pair = Versus::of(&name.setting, &name.reference);
+        let mut contrasts = self.contrasts.iter();
+        let asked = contrasts.find(|versus| versus.is_like(&pair));
+        let asked = asked.map_or(&[][..], |versus| &versus.measures);
+        match measures::judged_by(asked, &measures::metrics(workload)) {
+            none if none.is_empty() => measures::judged_by_kind(workload),
+            judged => judged,
+        }
+    }
+
+    /// Descriptions of the workloads for the document.
+    pub fn workload_facts(&self) -> Vec<WorkloadFacts> {
+        let links = u64::from(self.topology.links());
+        let workloads = self.workloads.iter();
+        workloads.map(|it| it.facts(links)).collect()
+    }
+
     /// The order in which comparisons of these settings are given up, the workloads in this design's order.
     pub(crate) fn drop_order_of(&self, contrasts: &[Versus]) -> Vec<ComparisonName> {
         drop_order(contrasts, self.drop_order.iter().map(|one| &*one.workload))
@@ -250,6 +283,7 @@ pub(crate) fn drop_order<'a>(
             workload: String::from(*workload),
             setting: versus.setting.clone(),
             reference: versus.reference.clone(),
+            metrics: Vec::new(),
         });
         named.collect()
     };
@@ -271,14 +305,18 @@ impl NamedWorkload {
         }
     }
 
-    /// Description for the document.
-    pub fn facts(&self) -> WorkloadFacts {
+    /// Description for the document, where it runs over so many links.
+    pub fn facts(&self, links: u64) -> WorkloadFacts {
         let workload = self.request.workload();
+        let asked = self.request.asked_per_second();
         WorkloadFacts {
             workload: self.name.clone(),
             description: self.description.clone(),
             unit: workload.unit(),
             datagram_bytes: workload.datagram_bytes(),
+            asked_per_second: asked.map(|rate| rate * links * self.options.ways()),
+            metrics: measures::metrics(self),
+            judged: measures::judged_by_kind(self),
             load: self.load.clone(),
             kind: self.kind(),
         }

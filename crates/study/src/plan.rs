@@ -5,7 +5,7 @@ pub mod durations;
 use std::time::Duration;
 
 use nicpoll_lab::Refused;
-use nicpoll_model::Plan;
+use nicpoll_model::{ComparisonName, MainEffect, Plan};
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 
@@ -112,8 +112,14 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
     let workloads = design.workloads.iter();
     let contrasts = design.contrasts.iter();
     let main_effects = design.main_effects();
-    let family = design.drop_order.len() + main_effects.len() * design.workloads.len();
-    let family = family as u32;
+    let compared = design.drop_order.iter();
+    let drop_order: Vec<ComparisonName> = compared
+        .map(|name| ComparisonName {
+            metrics: design.judged(name),
+            ..name.clone()
+        })
+        .collect();
+    let family = family(&drop_order, &main_effects);
     let warmup_seconds = lengths.warmup.unwrap_or(needed).as_secs_f64();
     let runs = [
         warmup_seconds,
@@ -134,7 +140,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
         period_ns,
         limit_seconds: 0.0,
         workloads: workloads.map(|workload| workload.name.clone()).collect(),
-        drop_order: design.drop_order.clone(),
+        drop_order,
         factors: design.factors.clone(),
         contrasts: contrasts
             .map(|versus| (versus.setting.clone(), versus.reference.clone()))
@@ -154,6 +160,22 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
         .limit
         .map_or_else(|| limit_seconds(design, &plan), |limit| limit.as_secs_f64());
     Ok(plan)
+}
+
+/// Comparisons that get a verdict: each metric that is judged, of settings and of the levels of factors.
+fn family(compared: &[ComparisonName], effects: &[MainEffect]) -> u32 {
+    let of_settings = compared.iter().map(|one| one.metrics.len());
+    let of_levels = effects.iter().flat_map(|effect| {
+        let first = effect.settings.first();
+        let is_first = move |one: &&ComparisonName| {
+            first == Some(&(one.setting.clone(), one.reference.clone()))
+        };
+        compared
+            .iter()
+            .filter(is_first)
+            .map(|one| one.metrics.len())
+    });
+    of_settings.chain(of_levels).sum::<usize>() as u32
 }
 
 /// The blocks that fill the time of a study with a stop rule.

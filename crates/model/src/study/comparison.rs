@@ -6,6 +6,27 @@ use serde::{Deserialize, Serialize};
 use crate::document::named;
 
 named! {
+    /// What a comparison is of: the word for it on the first screen, in study files, documents and JSON.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "lowercase")]
+    pub enum Measure {
+        /// How much arrives, or is answered, in a second.
+        Rate = "rate",
+        /// From a request to its answer.
+        #[serde(rename = "round trip")]
+        RoundTrip = "round trip",
+        /// CPU time.
+        Cost = "cost",
+        /// From the sender's program to the receiver's.
+        Delay = "delay",
+        /// How much of a paced load arrives.
+        Loss = "loss",
+    }
+}
+
+named! {
     /// A figure of a trial that settings are compared by.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -16,6 +37,8 @@ named! {
         DeliveredBitsPerSecond = "delivered_bits_per_second",
         /// Round trips a second, one at a time: the inverse of the mean round trip.
         TransactionsPerSecond = "transactions_per_second",
+        /// Share of the offered datagrams that was delivered.
+        DeliveredRatio = "delivered_ratio",
         /// Median round trip.
         RoundTripP50Ns = "round_trip_p50_ns",
         /// 99th percentile of the round trip.
@@ -24,6 +47,8 @@ named! {
         RoundTripP999Ns = "round_trip_p999_ns",
         /// Share of the offered datagrams that was lost.
         LossRatio = "loss_ratio",
+        /// Median time from the sender's program to the receiver's.
+        OneWayDelayP50Ns = "one_way_delay_p50_ns",
         /// Interarrival jitter.
         JitterSeconds = "jitter_seconds",
         /// Busy share of both cores together.
@@ -47,21 +72,68 @@ pub enum MetricKind {
     Points,
 }
 
+/// What is to be known of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricFacts {
+    /// What it measures.
+    pub measure: Measure,
+    /// What it is called next to others of its measure.
+    pub label: &'static str,
+    /// The unit that people read it in, and how many of the metric's own make one.
+    pub unit: (&'static str, f64),
+    /// Whether it is compared as a ratio or as points.
+    pub kind: MetricKind,
+    /// Whether a greater value is the better one.
+    pub more_is_better: bool,
+}
+
 impl Metric {
+    /// Its row of the table of metrics.
+    pub const fn facts(self) -> MetricFacts {
+        use Measure::*;
+        use MetricKind::*;
+        let us = ("us", 1e3);
+        let (measure, label, unit, kind, more_is_better) = match self {
+            Metric::DeliveredBitsPerSecond => (Rate, "delivered", ("Mbit/s", 1e6), Ratio, true),
+            Metric::TransactionsPerSecond => {
+                (Rate, "transactions/s", ("trans./s", 1.0), Ratio, true)
+            }
+            Metric::DeliveredRatio => (Loss, "delivered of the offered", ("%", 0.01), Ratio, true),
+            Metric::RoundTripP50Ns => (RoundTrip, "round trip p50", us, Ratio, false),
+            Metric::RoundTripP99Ns => (RoundTrip, "round trip p99", us, Ratio, false),
+            Metric::RoundTripP999Ns => (RoundTrip, "round trip p99.9", us, Ratio, false),
+            Metric::LossRatio => (Loss, "loss", ("%", 0.01), Points, false),
+            Metric::OneWayDelayP50Ns => (Delay, "one-way delay p50", us, Ratio, false),
+            Metric::JitterSeconds => (Delay, "jitter", ("us", 1e-6), Ratio, false),
+            Metric::CpuBusy => (Cost, "CPU busy, all together", ("%", 0.01), Points, false),
+            Metric::CpuNsPerPacket => (Cost, "CPU ns per packet", ("ns", 1.0), Ratio, false),
+            Metric::CpuNsPerByte => (Cost, "CPU ns per byte", ("ns", 1.0), Ratio, false),
+            Metric::ContextSwitchesPerSecond => {
+                (Cost, "context switches/s", ("/s", 1.0), Ratio, false)
+            }
+        };
+        MetricFacts {
+            measure,
+            label,
+            unit,
+            kind,
+            more_is_better,
+        }
+    }
+
+    /// What it measures.
+    pub fn measure(self) -> Measure {
+        self.facts().measure
+    }
+
     /// Whether the metric is compared as a ratio or as points.
     pub fn kind(self) -> MetricKind {
-        match self {
-            Metric::LossRatio | Metric::CpuBusy => MetricKind::Points,
-            _ => MetricKind::Ratio,
-        }
+        self.facts().kind
     }
 
     /// Whether a greater value is the better one.
     pub fn more_is_better(self) -> bool {
-        matches!(
-            self,
-            Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond
-        )
+        self.facts().more_is_better
     }
 }
 
@@ -175,6 +247,9 @@ pub struct Comparison {
     pub workload: String,
     /// The metric.
     pub metric: Metric,
+    /// What it measures; null in studies of earlier versions.
+    #[serde(default)]
+    pub measure: Option<Measure>,
     /// Ratio or points.
     pub kind: MetricKind,
     /// Whether the metric was named in advance as one that gets a verdict.
@@ -307,6 +382,9 @@ pub struct ComparedSets {
     /// What the values are, with their unit: `bits_per_second`, `packets_per_second`, a metric of a study, or
     /// `number`.
     pub quantity: String,
+    /// What they measure; null of files, and in results of earlier versions.
+    #[serde(default)]
+    pub measure: Option<Measure>,
     /// Whether a greater value is the better one.
     pub more_is_better: bool,
     /// What is judged.

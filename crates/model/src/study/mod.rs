@@ -9,8 +9,8 @@ pub(crate) mod trial;
 
 pub use comparison::{
     COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
-    Comparison, Ends, IntervalMethod, Metric, MetricKind, RateOverTime, Scenario, Sensitivity,
-    SeriesTests, Unevenness, Verdict,
+    Comparison, Ends, IntervalMethod, Measure, Metric, MetricFacts, MetricKind, RateOverTime,
+    Scenario, Sensitivity, SeriesTests, Unevenness, Verdict,
 };
 pub use imported::{
     IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
@@ -88,6 +88,17 @@ pub struct Plan {
     pub margin: f64,
 }
 
+impl Plan {
+    /// The metrics that get a verdict where these two settings are compared under a workload; empty where the plan does
+    /// not say.
+    pub fn judged(&self, workload: &str, pair: (&str, &str)) -> &[Metric] {
+        let mut all = self.drop_order.iter();
+        let found =
+            all.find(|one| one.workload == workload && (&*one.setting, &*one.reference) == pair);
+        found.map_or(&[], |one| &one.metrics)
+    }
+}
+
 /// Which settings a comparison holds against each other, and under which traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonName {
@@ -97,6 +108,9 @@ pub struct ComparisonName {
     pub setting: String,
     /// The one that it is judged against.
     pub reference: String,
+    /// The metrics that get a verdict, the most important first. Empty in studies of earlier versions: the rate.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
 }
 
 /// A comparison that was given up, because the planned blocks of all would not have fitted into the
@@ -154,6 +168,16 @@ pub struct WorkloadFacts {
     pub unit: WorkUnit,
     /// Bytes of UDP payload in each datagram; null for a stream.
     pub datagram_bytes: Option<u32>,
+    /// What all its senders together are asked for: datagrams (`rr`: requests) a second. Null where it goes as fast as it
+    /// can or as recorded, and in studies of earlier versions.
+    #[serde(default)]
+    pub asked_per_second: Option<u64>,
+    /// The metrics that it is compared by. Empty in studies of earlier versions.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
+    /// Those of them that get a verdict, unless a comparison asks for others: by the kind of traffic.
+    #[serde(default)]
+    pub judged: Vec<Metric>,
     /// Its rate, where it is one of a sweep's; null otherwise.
     #[serde(default)]
     pub load: Option<SweptLoad>,
@@ -535,7 +559,7 @@ pub struct SettingFindings {
     /// Tasks that ran or waited to run, as averaged by the kernel over a minute: the median. Null when
     /// unknown.
     pub load_average_1min: Option<f64>,
-    /// The metric that decides: a rate.
+    /// The metric of the rate, whatever gets a verdict.
     pub metric: Metric,
     /// Its median over the trials that have a figure: bits or transactions, by the metric.
     pub median_per_second: Option<f64>,
@@ -543,6 +567,9 @@ pub struct SettingFindings {
     pub worst_decile_per_second: Option<f64>,
     /// The share of those trials that came to less than half the median.
     pub below_half_median_ratio: Option<f64>,
+    /// The spread of each metric that gets a verdict. Empty in studies of earlier versions.
+    #[serde(default)]
+    pub judged: Vec<MetricSpread>,
     /// Whether the receiver's rate is even within the trials, from step to step. Null below ten steps, all trials
     /// together, and for studies of earlier versions.
     #[serde(default)]
@@ -551,6 +578,17 @@ pub struct SettingFindings {
     /// of earlier versions.
     #[serde(default)]
     pub rate_over_trials: Option<RateOverTime>,
+}
+
+/// How the trials of one workload under one setting spread in one metric, in its own unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricSpread {
+    /// The metric.
+    pub metric: Metric,
+    /// The median of the trials that have a figure.
+    pub median: f64,
+    /// A tenth of them, at least one, came to this or worse: to less of a rate, to more of a time or a cost.
+    pub worst_decile: f64,
 }
 
 /// Name and version of the JSON that [`Studies`] becomes.

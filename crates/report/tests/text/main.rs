@@ -373,6 +373,7 @@ fn given_up(mut study: Study) -> String {
             workload: String::from("rr"),
             setting: String::from("polling"),
             reference: String::from("default"),
+            metrics: Vec::new(),
         },
         blocks_done: 3,
     });

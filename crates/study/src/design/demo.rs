@@ -190,7 +190,10 @@ mod tests {
         );
         let json = serde_json::to_string(&design).unwrap();
         assert_eq!(serde_json::from_str::<Design>(&json).unwrap(), design);
-        for Versus { setting, reference } in &design.contrasts {
+        for Versus {
+            setting, reference, ..
+        } in &design.contrasts
+        {
             assert!(design.setting(setting).is_some() && design.setting(reference).is_some());
         }
         assert_eq!(design.drop_order.len(), 2 * design.workloads.len());

@@ -134,7 +134,7 @@ impl StudyFile {
             question: design.question.clone(),
             seed: seed.0,
             plan: plan_of(design, &self.lengths, seed)?,
-            workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+            workloads: design.workload_facts(),
             settings: design.settings.iter().map(NamedSetting::facts).collect(),
         })
     }
@@ -184,12 +184,13 @@ impl Reader<'_> {
         }
         let sweeps = sweeps_of(&document.workload);
         let workloads = document.workload.into_iter();
+        let workloads = workloads.map(|entry| self.workload(entry));
+        let workloads: Vec<NamedWorkload> = workloads.collect::<Result<_, _>>()?;
+        self.measured(&document.compare, &workloads)?;
         let design = Design {
             question: document.question,
             topology,
-            workloads: workloads
-                .map(|entry| self.workload(entry))
-                .collect::<Result<_, _>>()?,
+            workloads,
             settings,
             factors,
             contrasts,

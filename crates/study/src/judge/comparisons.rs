@@ -8,14 +8,15 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Comparison, CountingCost, DroppedComparison, EventCounter, MainEffect, Metric, MetricKind,
-    Plan, Trial, TrialCpu, TrialFigures, Validity, WorkUnit,
+    Comparison, CountingCost, CpuSource, DroppedComparison, EventCounter, MainEffect, Measure,
+    Metric, MetricKind, Plan, Trial, TrialCpu, TrialFigures, Validity,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
     Confidence, Contrast, InvalidMargin, Pair, Proofs, compare, holm, ratio_interval,
 };
 
+use crate::design::measures::metrics;
 use crate::design::{Design, Versus};
 
 /// Adds the cost of CPU accounting: what trials delivered in the CPU window, relative to the measured window. The order
@@ -60,8 +61,8 @@ pub fn compare_all(
     let effects = design.main_effects();
     let mut comparisons = Vec::new();
     for workload in &design.workloads {
-        let unit = workload.request.workload().unit();
         let name = &workload.name;
+        let measured = metrics(workload);
         let is_kept = |versus: &&Versus| {
             let pair = (&*versus.setting, &*versus.reference);
             !is_dropped(dropped, name, pair)
@@ -72,8 +73,15 @@ pub fn compare_all(
             .iter()
             .filter_map(|it| ComparedTrials::over(trials, name, it, dropped));
         for compared in of_settings.chain(of_levels) {
-            for (index, &metric) in metrics(unit).iter().enumerate() {
-                comparisons.push(compared.compare(plan, metric, index == 0, seed)?);
+            let judged = match plan.judged(name, compared.pair) {
+                [] => vec![measured[0]],
+                judged => judged.to_vec(),
+            };
+            for &metric in &judged {
+                comparisons.push(compared.compare(plan, metric, true, seed)?);
+            }
+            for &metric in measured.iter().filter(|it| !judged.contains(it)) {
+                comparisons.push(compared.compare(plan, metric, false, seed)?);
             }
         }
     }
@@ -122,6 +130,8 @@ struct ComparedTrials<'a> {
     factor: Option<&'a str>,
     setting: &'a str,
     reference: &'a str,
+    /// The settings that the plan names for it: of levels of a factor, those of one combination.
+    pair: (&'a str, &'a str),
     /// Pairs of settings that were given up and are therefore not in it.
     left_out: Vec<(&'a str, &'a str)>,
     /// The trials of complete blocks; the judged setting's first.
@@ -136,6 +146,7 @@ impl<'a> ComparedTrials<'a> {
             factor: None,
             setting: &versus.setting,
             reference: &versus.reference,
+            pair: pairs[0],
             blocks: blocks(trials, workload, &pairs),
             left_out: Vec::new(),
         }
@@ -158,6 +169,7 @@ impl<'a> ComparedTrials<'a> {
             factor: Some(&effect.factor),
             setting: &effect.level,
             reference: &effect.reference,
+            pair: pairs[0],
             blocks: blocks(trials, workload, &pairs),
             left_out,
         })
@@ -170,13 +182,20 @@ impl<'a> ComparedTrials<'a> {
         is_primary: bool,
         seed: Seed,
     ) -> Result<Comparison, InvalidMargin> {
+        // No verdict rests on samples: timer polling is in step with the clock tick that takes them.
+        let value =
+            |trial: &Trial| value(trial, metric).filter(|_| !is_primary || is_sure(trial, metric));
         let blocks = self.blocks.iter();
         let pairs: Vec<Pair> = blocks
             .map(|[setting, reference]| Pair {
-                setting: mean_value(setting, metric),
-                reference: mean_value(reference, metric),
+                setting: mean_value(setting, metric, value),
+                reference: mean_value(reference, metric, value),
             })
             .collect();
+        let margin = match metric.kind() {
+            MetricKind::Ratio => plan.margin,
+            MetricKind::Points => plan.margin - 1.0,
+        };
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
             .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.validity)))
@@ -193,7 +212,7 @@ impl<'a> ComparedTrials<'a> {
             reference: self.reference,
             pairs: &pairs,
             blocks_planned: plan.blocks as usize,
-            primary_margin: is_primary.then_some(plan.margin),
+            primary_margin: is_primary.then_some(margin),
             confidence,
             seed,
             proofs: Some(Proofs {
@@ -204,7 +223,7 @@ impl<'a> ComparedTrials<'a> {
             chances: (metric == Metric::LossRatio).then(|| [self.offered(0), self.offered(1)]),
         })?;
         Ok(Comparison {
-            no_verdict: compared.no_verdict.map(|why| self.why_none(&why)),
+            no_verdict: compared.no_verdict.map(|why| self.why_none(metric, &why)),
             factor: self.factor.map(String::from),
             left_out: self
                 .left_out
@@ -216,10 +235,10 @@ impl<'a> ComparedTrials<'a> {
     }
 
     /// Why there is no verdict: what happened to the trials, and how many pairs there are.
-    fn why_none(&self, otherwise: &str) -> String {
+    fn why_none(&self, metric: Metric, otherwise: &str) -> String {
         let trials: Vec<&Trial> = self.arm(0).chain(self.arm(1)).collect();
         let mut counts = BTreeMap::<_, u32>::new();
-        for reason in trials.iter().filter_map(|trial| unmeasured(trial)) {
+        for reason in trials.iter().filter_map(|trial| unmeasured(trial, metric)) {
             *counts.entry(reason).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
@@ -252,16 +271,38 @@ impl<'a> ComparedTrials<'a> {
     }
 }
 
-/// Why a trial has no rate: what happened to it, and the reason.
-fn unmeasured(trial: &Trial) -> Option<(&'static str, &str)> {
+/// What to do for CPU time that is counted.
+const NOT_COUNTED: &str = "the clock tick's samples are no measure of polling, and counting takes BPF ('nicpoll doctor' says what is missing)";
+
+/// Why a trial has no figure: what happened to it, and the reason.
+fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
     let validity = &trial.validity;
     let in_force = is_in_force(trial);
+    let figures = trial.result();
+    let is_nothing = figures.is_some_and(|it| it.delivered_bits_per_second == 0.0);
+    let cpu = figures.and_then(|it| it.cpu.as_ref());
+    let cpu = cpu.filter(|_| metric.measure() == Measure::Cost);
+    let window = cpu.map(|it| &it.validity);
+    let is_sampled = cpu.is_some_and(|it| it.source != CpuSource::Exact);
     let found = [
         ("were disturbed", validity.external.as_deref()),
         ("failed", validity.failure.as_deref()),
         (
             "ran without their setting in force",
             validity.unproven.as_deref().filter(|_| !in_force),
+        ),
+        (
+            "delivered nothing",
+            (is_nothing && of_nothing(metric).is_none()).then_some("it has no such figure"),
+        ),
+        ("have no exact CPU time", is_sampled.then_some(NOT_COUNTED)),
+        (
+            "were disturbed while their CPU time was counted",
+            window.and_then(|it| it.external.as_deref()),
+        ),
+        (
+            "failed while their CPU time was counted",
+            window.and_then(|it| it.failure.as_deref().or(it.ledger_void.as_deref())),
         ),
     ];
     found.into_iter().find_map(|(what, why)| Some((what, why?)))
@@ -293,8 +334,12 @@ fn blocks<'a>(
 
 /// What the trials of a block that stand on one side come to: the mean of logs for what is compared by its ratio, the
 /// mean for what is compared in points. Where one is missing, so is their mean; a rate of 0 makes a mean of 0.
-fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
-    let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial, metric)).collect();
+fn mean_value(
+    trials: &[&Trial],
+    metric: Metric,
+    value: impl Fn(&Trial) -> Option<f64>,
+) -> Option<f64> {
+    let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial)).collect();
     let values = values?;
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / trials.len() as f64;
     Some(match (&values[..], metric.kind()) {
@@ -338,8 +383,12 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
 /// The value of a metric in a trial that delivered nothing.
 fn of_nothing(metric: Metric) -> Option<f64> {
     match metric {
-        Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond => Some(0.0),
+        Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond | Metric::DeliveredRatio => {
+            Some(0.0)
+        }
         Metric::LossRatio => Some(1.0),
+        // No request was answered.
+        Metric::RoundTripP50Ns => Some(f64::INFINITY),
         _ => None,
     }
 }
@@ -352,7 +401,12 @@ fn measured(metric: Metric, trial: &Trial, it: &TrialFigures) -> Option<f64> {
         Metric::RoundTripP50Ns => Some(it.round_trip?.quantiles.p50_ns? as f64),
         Metric::RoundTripP99Ns => Some(it.round_trip?.quantiles.p99_ns? as f64),
         Metric::RoundTripP999Ns => Some(it.round_trip?.quantiles.p999_ns? as f64),
+        Metric::DeliveredRatio => {
+            let offered = it.offered_packets.filter(|offered| *offered > 0)?;
+            Some(it.delivered_packets? as f64 / offered as f64)
+        }
         Metric::LossRatio => trial.loss_ratio(),
+        Metric::OneWayDelayP50Ns => Some(it.one_way_delays.as_ref()?.quantile_ns(0.5)? as f64),
         Metric::JitterSeconds => it.jitter_seconds,
         Metric::CpuBusy => Some(cpu(it)?.busy()),
         Metric::CpuNsPerPacket => cpu(it)?.busy_ns_per_packet,
@@ -361,39 +415,16 @@ fn measured(metric: Metric, trial: &Trial, it: &TrialFigures) -> Option<f64> {
     }
 }
 
+/// Whether a figure of a trial may decide a verdict.
+fn is_sure(trial: &Trial, metric: Metric) -> bool {
+    let mut cpu = trial.result().into_iter().filter_map(|it| it.cpu.as_ref());
+    metric.measure() != Measure::Cost || cpu.all(|it| it.source == CpuSource::Exact)
+}
+
 /// The run in which CPU time was accounted for is judged by itself.
 pub(crate) fn cpu(figures: &TrialFigures) -> Option<&TrialCpu> {
     let cpu = figures.cpu.as_ref()?;
     (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)
-}
-
-/// The metrics of a workload; the primary one, which gets a verdict, is first.
-pub(crate) fn metrics(unit: WorkUnit) -> &'static [Metric] {
-    match unit {
-        WorkUnit::Bytes => &[
-            Metric::DeliveredBitsPerSecond,
-            Metric::CpuNsPerByte,
-            Metric::CpuBusy,
-            Metric::ContextSwitchesPerSecond,
-        ],
-        WorkUnit::Datagrams => &[
-            Metric::DeliveredBitsPerSecond,
-            Metric::LossRatio,
-            Metric::JitterSeconds,
-            Metric::CpuNsPerPacket,
-            Metric::CpuBusy,
-            Metric::ContextSwitchesPerSecond,
-        ],
-        WorkUnit::Transactions => &[
-            Metric::TransactionsPerSecond,
-            Metric::RoundTripP50Ns,
-            Metric::RoundTripP99Ns,
-            Metric::RoundTripP999Ns,
-            Metric::CpuNsPerPacket,
-            Metric::CpuBusy,
-            Metric::ContextSwitchesPerSecond,
-        ],
-    }
 }
 
 #[cfg(test)]

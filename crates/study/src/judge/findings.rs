@@ -6,14 +6,16 @@
 //! are not reported.
 
 use nicpoll_model::{
-    Metric, RateOverTime, SeriesTests, SettingFindings, Shares, Trial, TrialSeries, Unevenness,
-    WorkUnit,
+    Metric, MetricSpread, RateOverTime, SeriesTests, SettingFindings, Shares, Trial, TrialSeries,
+    Unevenness, WorkUnit,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{Series, Summary};
 
 use crate::design::Design;
-use crate::judge::comparisons::{metrics, value};
+use crate::design::NamedWorkload;
+use crate::design::measures::{judged_by_kind, rate};
+use crate::judge::comparisons::value;
 
 /// Tests of evenness for each workload and setting: within trials, and from trial to trial.
 const EVENNESS_ANSWERS: usize = 2;
@@ -34,20 +36,13 @@ pub fn setting_findings(
     };
     let mut found = Vec::new();
     for workload in &design.workloads {
-        let unit = workload.request.workload().unit();
         for setting in &design.settings {
             let alike = trials
                 .iter()
                 .filter(|trial| trial.workload == workload.name && trial.setting == setting.name());
             let alike: Vec<&Trial> = alike.collect();
             if !alike.is_empty() {
-                found.push(of_trials(
-                    &workload.name,
-                    setting.name(),
-                    unit,
-                    &alike,
-                    &rule,
-                ));
+                found.push(of_trials(workload, setting.name(), &alike, &rule));
             }
         }
     }
@@ -55,20 +50,24 @@ pub fn setting_findings(
 }
 
 fn of_trials(
-    workload: &str,
+    workload: &NamedWorkload,
     setting: &str,
-    unit: WorkUnit,
     trials: &[&Trial],
     rule: &Rule,
 ) -> SettingFindings {
-    let metric = metrics(unit)[0];
+    let unit = workload.request.workload().unit();
+    let metric = rate(unit);
+    let judged = judged_by_kind(workload).into_iter();
     let count =
         |is: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is(trial)).count() as u32;
     let kept = |trial: &Trial| trial.validity.is_kept();
-    let values: Vec<f64> = trials
-        .iter()
-        .filter_map(|trial| value(trial, metric))
-        .collect();
+    let values = |metric: Metric| -> Vec<f64> {
+        let values = trials.iter().filter_map(|trial| value(trial, metric));
+        values.collect()
+    };
+    let spread = |metric: Metric| spread(metric, &values(metric));
+    let judged = judged.filter_map(spread).collect();
+    let values = values(metric);
     let summary = Summary::of(&values);
     let below_half = summary.map(|summary| {
         let below = values.iter().filter(|value| **value < summary.median / 2.0);
@@ -79,7 +78,7 @@ fn of_trials(
     let foreign = foreign.map(|it| it.foreign_cpu.iter().map(|core| core.busy_ratio).sum());
     let loads: Vec<f64> = findings().filter_map(|it| it.load_average_1min).collect();
     SettingFindings {
-        workload: String::from(workload),
+        workload: workload.name.clone(),
         setting: String::from(setting),
         trials: trials.len() as u32,
         external_trials: count(&|trial| !kept(trial)),
@@ -99,12 +98,25 @@ fn of_trials(
         load_average_1min: median(&loads),
         metric,
         median_per_second: summary.map(|it| it.median),
-        // The primary metrics are rates, of which less is worse.
         worst_decile_per_second: summary.map(|it| it.p10),
         below_half_median_ratio: below_half,
+        judged,
         rate_within_trials: within_trials(trials, unit, rule),
         rate_over_trials: over_trials(trials, metric, rule),
     }
+}
+
+/// The median and the worst tenth: the least of what is better when there is more of it, the greatest of all else.
+fn spread(metric: Metric, values: &[f64]) -> Option<MetricSpread> {
+    let summary = Summary::of(values)?;
+    Some(MetricSpread {
+        metric,
+        median: summary.median,
+        worst_decile: match metric.more_is_better() {
+            true => summary.p10,
+            false => summary.p90,
+        },
+    })
 }
 
 fn shares(values: impl Iterator<Item = f64>) -> Option<Shares> {

@@ -4,8 +4,8 @@
 //! alone, never at where they are: a study that stopped on a difference would find one where there is none.
 
 use nicpoll_model::{
-    Comparison, ComparisonName, Confounder, Plan, SettingFindings, Study, Trial, Verdict, Warning,
-    WarningName,
+    Comparison, ComparisonName, Confounder, MetricKind, Plan, SettingFindings, Study, Trial,
+    Verdict, Warning, WarningName,
 };
 
 use crate::design::{Design, NamedSetting, Versus};
@@ -191,6 +191,7 @@ fn large_effects(study: &Study) -> Option<String> {
     let what = match found {
         Some((ratio, one)) => {
             let size = match ratio {
+                _ if one.kind == MetricKind::Points => format!("{:.1} points", 100.0 * ratio),
                 ..1.01 => String::from("less than 1 %"),
                 ..2.0 => format!("{:.0} %", 100.0 * (ratio - 1.0)),
                 _ => format!("{ratio:.1}x"),
@@ -265,10 +266,15 @@ pub(crate) fn are_narrow(comparisons: &[Comparison], width: f64) -> bool {
     primary.peek().is_some() && primary.all(|one| width_of(one).is_some_and(|own| own <= width))
 }
 
-/// The width of an interval as a share of its estimate; `None` while it has no end.
+/// The width of an interval as a share of its estimate, or in points; `None` while it has no end.
 fn width_of(comparison: &Comparison) -> Option<f64> {
-    let (low, high) = comparison.ratio_low.zip(comparison.ratio_high)?;
-    let width = (high - low) / comparison.ratio?;
+    let width = match comparison.kind {
+        MetricKind::Ratio => {
+            let (low, high) = comparison.ratio_low.zip(comparison.ratio_high)?;
+            (high - low) / comparison.ratio?
+        }
+        MetricKind::Points => comparison.share_difference_high? - comparison.share_difference_low?,
+    };
     width.is_finite().then_some(width)
 }
 

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
-    Comparison, Ends, IntervalMethod, Origin, SettingFacts, Study, Verdict, WorkloadFacts,
+    Comparison, Ends, IntervalMethod, Metric, MetricKind, Origin, SettingFacts, Study, Verdict,
+    WorkloadFacts,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -17,7 +18,8 @@ use nicpoll_stats::{
 };
 
 use crate::design::Versus;
-use crate::judge::comparisons::{compare_pair, metrics};
+use crate::design::measures::judged_of;
+use crate::judge::comparisons::compare_pair;
 use crate::judge::findings::series_tests;
 use crate::plan::MARGIN;
 use crate::results::read::{ResultError, ResultSource, StudySource, Values};
@@ -100,10 +102,21 @@ fn paired(
         .filter(|it| reference.name.takes(&it.workload) && judged.name.takes(&it.workload))
         .collect();
     let mut plan = study.plan.clone();
-    plan.family = workloads.len() as u32;
+    let pair = (&*versus.setting, &*versus.reference);
+    let mut compared: Vec<(&WorkloadFacts, Metric)> = Vec::new();
+    for it in workloads {
+        let metrics = match study.plan.judged(&it.workload, pair) {
+            [] => judged_of(it),
+            planned => planned.to_vec(),
+        };
+        // A set of values is held against another by their ratio.
+        let metrics = metrics.into_iter();
+        let metrics = metrics.filter(|metric| metric.kind() == MetricKind::Ratio);
+        compared.extend(metrics.map(|metric| (it, metric)));
+    }
+    plan.family = compared.len() as u32;
     let mut sets = Vec::new();
-    for workload in workloads {
-        let metric = metrics(workload.unit)[0];
+    for (workload, metric) in compared {
         let compared = compare_pair(
             &plan,
             &study.trials,
@@ -114,7 +127,7 @@ fn paired(
         );
         let compared = compared.map_err(|error| ResultError::Unfit(error.to_string()))?;
         let side = |source: &StudySource, setting: &str| {
-            let values = source.values(&workload.workload, setting);
+            let values = source.values_of(&workload.workload, setting, metric);
             side(source.name.to_string(), values)
         };
         sets.push(of_pairs(
@@ -138,6 +151,7 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     ComparedSets {
         workload: Some(compared.workload),
         quantity: String::from(compared.metric.name()),
+        measure: Some(compared.metric.measure()),
         more_is_better: compared.metric.more_is_better(),
         judged,
         reference,
@@ -305,20 +319,41 @@ fn studies(
     if found.is_empty() {
         return Err(nothing_in_common());
     }
-    let family = found.len() as u32;
-    let compared = found.into_iter().map(|(workload, own, setting, against)| {
-        let one = reference.values(&own[1], &against);
-        let other = judged.values(&own[0], &setting).in_quantity(&one.quantity);
-        let one = one.in_quantity(&other.quantity);
-        let names = (
+    let mut sets = Vec::new();
+    for (workload, own, setting, against) in found {
+        let names = [
             format!("{}:{against}", reference.id),
             format!("{}:{setting}", judged.id),
+        ];
+        let both = judged.judged(&own[0]).into_iter();
+        let both = both.filter(|metric| reference.judged(&own[1]).contains(metric));
+        let mut of_both: Vec<[Values; 2]> = both
+            .map(|metric| {
+                let one = reference.values_of(&own[1], &against, metric);
+                [one, judged.values_of(&own[0], &setting, metric)]
+            })
+            .collect();
+        // An import, and a study of an earlier version, say nothing but rates.
+        if of_both.is_empty() {
+            let one = reference.values(&own[1], &against);
+            let other = judged.values(&own[0], &setting).in_quantity(&one.quantity);
+            of_both.push([one.in_quantity(&other.quantity), other]);
+        }
+        sets.extend(
+            of_both
+                .into_iter()
+                .map(|both| (workload.clone(), names.clone(), both)),
         );
+    }
+    let family = sets.len() as u32;
+    let compared = sets.into_iter().map(|(workload, names, [one, other])| {
+        let less_is_better = other.less_is_better;
+        let [reference, judged] = &names;
         unpaired(
             Some(workload),
-            (&names.0, one),
-            (&names.1, other),
-            false,
+            (reference, one),
+            (judged, other),
+            less_is_better,
             family,
         )
     });
@@ -347,7 +382,7 @@ pub fn unpaired(
     }
     let confidence = Confidence::for_family(family);
     let found = compare_unpaired(&judged.values, &reference.values, confidence);
-    let quantity = judged.quantity.clone();
+    let (quantity, measure) = (judged.quantity.clone(), judged.measure);
     let (judged, reference) = (
         side(judged_name.into(), judged),
         side(reference_name.into(), reference),
@@ -356,6 +391,7 @@ pub fn unpaired(
     Ok(ComparedSets {
         workload,
         quantity,
+        measure,
         more_is_better: !less_is_better,
         method: found.method,
         ratio: found.interval.and_then(|it| finite(it.estimate)),

@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use nicpoll_lab::Refused;
-use nicpoll_model::{Compared, Study, Verdict};
+use nicpoll_model::{Compared, MetricKind, Study, Verdict};
 
 /// What must not be proven: `worse`, `worse:5%`, `different`, `different:5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,12 @@ impl FailOn {
         let primary = study.comparisons.iter().filter(|one| one.primary);
         self.of(primary.map(|one| {
             let verdict = one.verdict.unwrap_or(Verdict::Inconclusive);
-            let ends = [one.ratio_low, one.ratio_high];
+            let of_points = [one.share_difference_low, one.share_difference_high];
+            let ends = match one.kind {
+                MetricKind::Ratio => [one.ratio_low, one.ratio_high],
+                // 5 points are taken like 5 %.
+                MetricKind::Points => of_points.map(|end| end.map(|end| 1.0 + end)),
+            };
             (verdict, ends, one.metric.more_is_better())
         }))
     }

@@ -8,13 +8,14 @@ use std::{fmt, fs};
 use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
 use nicpoll_model::{
-    ComparedAlone, FileError, Imported, ImportedTrial, Metric, Study, StudyKind, StudyState, Trial,
-    WarningName, WorkUnit, WorkloadFacts,
+    ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
+    StudyKind, StudyState, Trial, WarningName, WorkloadFacts,
 };
 use nicpoll_store::{Kept, Store, StoreError, Which};
 use thiserror::Error;
 
-use crate::judge::comparisons::{metrics, value};
+use crate::design::measures::rate;
+use crate::judge::comparisons::value;
 use crate::judge::conclude;
 use crate::judge::warnings::warning;
 use crate::run::session::{StudyError, design_of};
@@ -125,7 +126,7 @@ impl StudySource {
             let cell = (workload.workload.clone(), setting.clone());
             let trials = study.trials.iter();
             let trials = trials.filter(|it| (&it.workload, &it.setting) == (&cell.0, &cell.1));
-            let values = values_of_study(&trials.collect::<Vec<_>>(), workload.unit);
+            let values = values_of_study(trials, rate(workload.unit));
             (cell, values)
         };
         let cells = workloads
@@ -173,7 +174,33 @@ impl StudySource {
         })
     }
 
-    /// The values under a workload and a setting, in the order of the trials.
+    /// The metrics that are compared with another study under a workload; none of an import, which has rates alone.
+    /// Shares are left out: two sets of them have no ratio.
+    pub(crate) fn judged(&self, workload: &str) -> Vec<Metric> {
+        let Some(study) = &self.study else {
+            return Vec::new();
+        };
+        let planned = study.plan.drop_order.iter();
+        let planned = planned.filter(|it| it.workload == workload);
+        let mut judged: Vec<Metric> = Vec::new();
+        for metric in planned.flat_map(|it| &it.metrics) {
+            if metric.kind() == MetricKind::Ratio && !judged.contains(metric) {
+                judged.push(*metric);
+            }
+        }
+        judged
+    }
+
+    /// The values of one metric under a workload and a setting of a measured study.
+    pub(crate) fn values_of(&self, workload: &str, setting: &str, metric: Metric) -> Values {
+        let trials = self.study.iter().flat_map(|study| &study.trials);
+        values_of_study(
+            trials.filter(|it| it.workload == workload && it.setting == setting),
+            metric,
+        )
+    }
+
+    /// The rates under a workload and a setting, in the order of the trials.
     pub(crate) fn values(&self, workload: &str, setting: &str) -> Values {
         let cell = (String::from(workload), String::from(setting));
         self.cells.get(&cell).cloned().unwrap_or_default()
@@ -374,6 +401,10 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileErro
 pub(crate) struct Values {
     /// What the values are.
     pub quantity: String,
+    /// What they measure, where that is known.
+    pub measure: Option<Measure>,
+    /// Whether a smaller value is the better one.
+    pub less_is_better: bool,
     /// How they were read.
     pub read_as: String,
     /// Trials that they are of.
@@ -404,13 +435,15 @@ impl Values {
 
 /// The values of a study's trials of one workload and setting, in their order. What an external event voids is left
 /// out, as in the study's own comparisons.
-fn values_of_study(trials: &[&Trial], unit: WorkUnit) -> Values {
-    let metric = metrics(unit)[0];
+fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) -> Values {
+    let trials: Vec<&Trial> = trials.collect();
     let rate = |it: &&Trial| it.result()?.delivered_packets_per_second;
     Values {
         quantity: metric.name().to_owned(),
         read_as: String::from("study"),
         trials: trials.len(),
+        measure: Some(metric.measure()),
+        less_is_better: !metric.more_is_better(),
         values: trials.iter().filter_map(|it| value(it, metric)).collect(),
         packets: (metric == Metric::DeliveredBitsPerSecond)
             .then(|| trials.iter().filter_map(rate).collect()),

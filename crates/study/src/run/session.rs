@@ -23,7 +23,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::design::sweep::searches;
-use crate::design::{Design, NamedSetting, NamedWorkload};
+use crate::design::{Design, NamedSetting};
 use crate::judge::comparisons::compare_all;
 use crate::judge::conclude;
 use crate::judge::confounders::{Seen, confounders, machine_confounders};
@@ -329,7 +329,7 @@ fn head_of(
         elapsed_seconds: 0.0,
         seed: identity.seed,
         question: design.question.clone(),
-        workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+        workloads: design.workload_facts(),
         settings: design.settings.iter().map(NamedSetting::facts).collect(),
         plan,
         host,

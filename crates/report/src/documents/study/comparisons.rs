@@ -347,20 +347,10 @@ fn signed(number: &str) -> String {
     format!("{plus}{number}")
 }
 
-fn label(metric: Metric, unit: WorkUnit) -> &'static str {
-    match metric {
-        Metric::DeliveredBitsPerSecond => "delivered",
-        Metric::TransactionsPerSecond => "transactions/s",
-        Metric::RoundTripP50Ns => "round trip p50",
-        Metric::RoundTripP99Ns => "round trip p99",
-        Metric::RoundTripP999Ns => "round trip p99.9",
-        Metric::LossRatio => "loss",
-        Metric::JitterSeconds => "jitter",
-        Metric::CpuBusy => "CPU busy, all together",
-        Metric::CpuNsPerPacket if unit == WorkUnit::Transactions => "CPU ns per transaction",
-        Metric::CpuNsPerPacket => "CPU ns per packet",
-        Metric::CpuNsPerByte => "CPU ns per byte",
-        Metric::ContextSwitchesPerSecond => "context switches/s",
+pub fn label(metric: Metric, unit: WorkUnit) -> &'static str {
+    match (metric, unit) {
+        (Metric::CpuNsPerPacket, WorkUnit::Transactions) => "CPU ns per transaction",
+        (metric, _) => metric.facts().label,
     }
 }
 

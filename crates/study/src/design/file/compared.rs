@@ -4,14 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use nicpoll_model::{FactorFacts, FileError, LevelFacts};
+use nicpoll_model::{FactorFacts, FileError, LevelFacts, Measure, Metric};
+use nicpoll_switch::did_you_mean;
 use toml::Spanned;
 
 use crate::design::file::reader::{
-    CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Parts, Reader, SettingEntry, names_of,
+    CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Measures, Parts, Reader,
+    SettingEntry, names_of,
 };
 use crate::design::file::setting::Piece;
-use crate::design::{NamedSetting, Versus};
+use crate::design::measures::metrics;
+use crate::design::{NamedSetting, NamedWorkload, Versus};
 
 /// Reference that stands for every pair of settings.
 const ALL: &str = "*";
@@ -28,6 +31,12 @@ pub(crate) struct Compared {
     pub factors: Vec<FactorFacts>,
     pub contrasts: Vec<Versus>,
 }
+
+/// Measures of a comparison, each with its own verdict.
+const MEASURES_MAX: usize = 3;
+
+/// A level that is judged, and the level that it is judged against.
+type LevelPair = (LevelFacts, String);
 
 /// A factor with what each of its levels sets.
 struct Factor {
@@ -71,11 +80,15 @@ impl Reader<'_> {
         let names: Vec<&str> = spanned.iter().map(|it| it.get_ref().as_str()).collect();
         let mut contrasts: Vec<Versus> = Vec::new();
         for entry in compare {
-            let meant = self.meant(entry, &names)?;
-            let is_known = |versus| contrasts.contains(versus);
+            let mut meant = self.meant(entry, &names)?;
+            let is_known = |versus: &Versus| contrasts.iter().any(|known| known.is_like(versus));
             if meant.iter().any(is_known) || meant.iter().any(|it| it.setting == it.reference) {
                 let message = "a comparison is of two settings, and stands once";
                 return Err(self.error(entry.reference.span(), message));
+            }
+            let measures = self.measures(entry)?;
+            for versus in &mut meant {
+                versus.measures.clone_from(&measures);
             }
             contrasts.extend(meant);
         }
@@ -156,7 +169,12 @@ impl Reader<'_> {
         let pairs = self.pairs(&factors, compare)?;
         let contrasts: Vec<Versus> = pairs
             .iter()
-            .flat_map(|pair| within(&settings, pair))
+            .flat_map(|(pair, measures)| {
+                within(&settings, pair).into_iter().map(|versus| Versus {
+                    measures: measures.clone(),
+                    ..versus
+                })
+            })
             .collect();
         if contrasts.len() > COMPARISONS_MAX {
             let message = format!(
@@ -222,7 +240,7 @@ impl Reader<'_> {
         &self,
         factors: &[Factor],
         compare: &[CompareEntry],
-    ) -> Result<Vec<(LevelFacts, String)>, FileError> {
+    ) -> Result<Vec<(LevelPair, Vec<Measure>)>, FileError> {
         if compare.is_empty() {
             let of = |factor: &Factor| {
                 let [reference, rest @ ..] = &factor.levels[..] else {
@@ -233,7 +251,7 @@ impl Reader<'_> {
                         factor: factor.name.get_ref().clone(),
                         level: level.name.clone(),
                     };
-                    (level_of, reference.name.clone())
+                    ((level_of, reference.name.clone()), Vec::new())
                 });
                 rest.collect()
             };
@@ -243,7 +261,7 @@ impl Reader<'_> {
             .iter()
             .map(|it| it.name.get_ref().as_str())
             .collect();
-        let mut pairs: Vec<(LevelFacts, String)> = Vec::new();
+        let mut pairs: Vec<(LevelPair, Vec<Measure>)> = Vec::new();
         for entry in compare {
             let (Some(factor), Some(level)) = (&entry.factor, &entry.level) else {
                 let what = "a setting by its name: this file has factors";
@@ -260,13 +278,75 @@ impl Reader<'_> {
                 },
                 self.known("level", &entry.reference, &levels)?,
             );
-            if pair.0.level == pair.1 || pairs.contains(&pair) {
+            if pair.0.level == pair.1 || pairs.iter().any(|(known, _)| *known == pair) {
                 let message = "a comparison is of two levels, and stands once";
                 return Err(self.error(level.span(), message));
             }
-            pairs.push(pair);
+            pairs.push((pair, self.measures(entry)?));
         }
         Ok(pairs)
+    }
+
+    /// What an entry is judged by; nothing where it does not say.
+    fn measures(&self, entry: &CompareEntry) -> Result<Vec<Measure>, FileError> {
+        let Some(asked) = &entry.measure else {
+            return Ok(Vec::new());
+        };
+        let words = match asked.get_ref() {
+            Measures::One(word) => std::slice::from_ref(word),
+            Measures::Several(words) => words,
+        };
+        let refused = |message: String| self.error(asked.span(), message);
+        let known = Measure::ALL.map(Measure::name);
+        let mut measures = Vec::new();
+        for word in words {
+            let all = Measure::ALL.into_iter();
+            let found = all
+                .filter(|it| it.name() == word && !measures.contains(it))
+                .last();
+            measures.push(found.ok_or_else(|| {
+                let meant = did_you_mean(word, known);
+                refused(format!(
+                    "'{word}' is no measure, or stands twice; measures are {}{meant}",
+                    known.join(", ")
+                ))
+            })?);
+        }
+        match measures.len() {
+            1..=MEASURES_MAX => Ok(measures),
+            other => Err(refused(format!(
+                "{other} measures are out of range; a comparison has 1 to {MEASURES_MAX}, each with a verdict of its own"
+            ))),
+        }
+    }
+
+    /// Refuses a measure that no workload has.
+    pub(crate) fn measured(
+        &self,
+        compare: &[CompareEntry],
+        workloads: &[NamedWorkload],
+    ) -> Result<(), FileError> {
+        let mut there: Vec<Measure> = workloads
+            .iter()
+            .flat_map(|workload| metrics(workload).into_iter().map(Metric::measure))
+            .collect();
+        there.sort();
+        there.dedup();
+        for entry in compare {
+            let asked = self.measures(entry)?;
+            if let (Some(missing), Some(at)) =
+                (asked.iter().find(|it| !there.contains(it)), &entry.measure)
+            {
+                let there: Vec<&str> = there.iter().map(|it| it.name()).collect();
+                let message = format!(
+                    "no workload of this study measures a {missing}; theirs are {} ('round trip' takes kind = \"rr\", \
+                     'delay' kind = \"udp\")",
+                    there.join(", ")
+                );
+                return Err(self.error(at.span(), message));
+            }
+        }
+        Ok(())
     }
 
     fn needs(&self, entry: &CompareEntry, wanted: &str, given: &str) -> FileError {
@@ -298,7 +378,7 @@ fn crossed(factors: &[Factor]) -> Vec<Vec<(&str, &Piece)>> {
 }
 
 /// A pair of levels within each combination of the other factors' levels.
-fn within(settings: &[NamedSetting], (level, reference): &(LevelFacts, String)) -> Vec<Versus> {
+fn within(settings: &[NamedSetting], (level, reference): &LevelPair) -> Vec<Versus> {
     let others = |setting: &NamedSetting| -> BTreeMap<String, String> {
         let others = setting
             .levels

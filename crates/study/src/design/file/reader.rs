@@ -209,6 +209,18 @@ pub(crate) struct CompareEntry {
     pub factor: Option<Spanned<String>>,
     pub level: Option<Spanned<String>>,
     pub reference: Spanned<String>,
+    pub measure: Option<Spanned<Measures>>,
+}
+
+/// What a comparison is judged by: one measure, or two or three.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "measure is a word such as \"cost\", or a list of two or three"
+)]
+pub(crate) enum Measures {
+    One(String),
+    Several(Vec<String>),
 }
 
 /// Names with where they stand.

@@ -299,7 +299,7 @@ fn a_stop_rule_fills_its_time_and_is_refused_where_no_interval_can_come_of_it() 
     assert!(long.blocks > 100, "{}", long.blocks);
     assert_eq!(long.order.len(), 2 * long.blocks as usize);
     let error = plan("{ width = \"5%\", at_most = \"16s\" }").unwrap_err();
-    assert!(error.to_string().contains("takes 6 blocks here"), "{error}");
+    assert!(error.to_string().contains("takes 7 blocks here"), "{error}");
     for (stop, wanted) in [
         ("{ width = \"5\", at_most = \"10m\" }", "such as \"5%\""),
         ("{ width = \"0%\", at_most = \"10m\" }", "from 0.1% to 100%"),

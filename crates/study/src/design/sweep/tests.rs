@@ -37,7 +37,7 @@ fn each_rate_is_a_workload_with_its_own_comparison() {
     assert_eq!(names, ["udp@20000", "udp@40000", "tcp"]);
     let asked = design.workloads[1].request.asked_per_second();
     assert_eq!(asked, Some(40_000));
-    let load = design.workloads[1].facts().load.unwrap();
+    let load = design.workloads[1].facts(1).load.unwrap();
     assert_eq!((&*load.sweep, load.asked_per_second), ("udp", Some(40_000)));
     assert_eq!(design.workloads[2].load, None);
     let order: Vec<&str> = design

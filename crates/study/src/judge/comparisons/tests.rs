@@ -1,6 +1,6 @@
 use nicpoll_model::{
-    ComparisonName, CpuSource, Findings, ForeignCpu, Ledger, Placement, SocketBuffers,
-    TrialFigures, Verdict, Warmup, WindowRates,
+    ComparisonName, Findings, ForeignCpu, Ledger, Placement, RoundTrip, RoundTripQuantiles,
+    SocketBuffers, TrialFigures, Verdict, Warmup, WindowRates,
 };
 
 use proptest::prelude::*;
@@ -471,6 +471,7 @@ fn gone(setting: &str, reference: &str) -> DroppedComparison {
             workload: String::from("udp64"),
             setting: String::from(setting),
             reference: String::from(reference),
+            metrics: Vec::new(),
         },
         blocks_done: 9,
     }
@@ -546,4 +547,149 @@ fn findings_are_by_setting_and_warn_of_foreign_work() {
         "{warning}"
     );
     assert_eq!(foreign_work(&found[..2]), None);
+}
+
+/// The judged metrics of polling against interrupts under traffic that a study file describes, after a change.
+fn judged(traffic: &str, change: impl Fn(&mut Trial)) -> Vec<Comparison> {
+    let text = format!(
+        "question = \"?\"\n[[setting]]\nname = \"interrupt\"\n[[setting]]\nname = \"polling\"\n[[workload]]\n\
+         name = \"udp64\"\n{traffic}\n"
+    );
+    let file = crate::design::file::StudyFile::parse(&text).unwrap();
+    let plan = file.plan(Seed(1)).unwrap().plan;
+    let mut trials = Vec::new();
+    for block in 1..=plan.blocks {
+        for setting in ["interrupt", "polling"] {
+            let mut trial = trial(block, setting);
+            change(&mut trial);
+            trials.push(trial);
+        }
+    }
+    let compared = compare_all(&file.design, &plan, &trials, &[], Seed(1)).unwrap();
+    let judged: Vec<Comparison> = compared.into_iter().filter(|one| one.primary).collect();
+    let level = Confidence::for_family(judged.len() as u32).level();
+    assert!(judged.iter().all(|one| one.confidence_ratio == level));
+    judged
+}
+
+/// A trial's figures, to be changed.
+fn own(trial: &mut Trial) -> &mut TrialFigures {
+    trial.figures.as_mut().unwrap()
+}
+
+fn busy_ns(trial: &mut Trial) -> &mut Option<f64> {
+    &mut own(trial).cpu.as_mut().unwrap().busy_ns_per_packet
+}
+
+const PACED: &str = "traffic = { kind = \"udp\", payload_bytes = 64, packets_per_second = 4000 }";
+
+#[test]
+fn a_paced_load_is_judged_by_what_arrives_and_by_what_it_costs() {
+    let cheaper = judged(PACED, |trial| {
+        let by = if trial.setting == "polling" {
+            0.77
+        } else {
+            1.0
+        };
+        *busy_ns(trial) = Some(5000.0 * by * SCATTER[trial.block as usize % 16]);
+    });
+    let words: Vec<_> = cheaper
+        .iter()
+        .map(|it| (it.metric, it.verdict.unwrap()))
+        .collect();
+    assert_eq!(
+        words,
+        [
+            (Metric::DeliveredRatio, Verdict::Equivalent),
+            (Metric::CpuNsPerPacket, Verdict::BetterAndItMatters),
+        ]
+    );
+    // Half of it is lost: cheap packets do not make up for that.
+    let lossy = judged(PACED, |trial| {
+        if trial.setting == "polling" {
+            own(trial).delivered_packets = Some(500);
+            *busy_ns(trial) = Some(3000.0);
+        }
+    });
+    assert_eq!(lossy[0].verdict, Some(Verdict::WorseAndItMatters));
+    assert!((lossy[0].ratio.unwrap() - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn what_has_no_cost_has_no_verdict_on_it_and_the_reason() {
+    let sampled = judged(PACED, |trial| {
+        own(trial).cpu.as_mut().unwrap().source = CpuSource::TickSampled;
+    });
+    assert_eq!(sampled[0].verdict, Some(Verdict::Equivalent));
+    assert_eq!(sampled[1].verdict, Some(Verdict::Inconclusive));
+    let why = sampled[1].no_verdict.as_deref().unwrap();
+    assert!(
+        why.starts_with("32 of 32 trials have no exact CPU time: "),
+        "{why}"
+    );
+    let nothing = judged(PACED, |trial| {
+        if trial.setting == "polling" {
+            let figures = own(trial);
+            figures.delivered_packets = Some(0);
+            figures.delivered_bits_per_second = 0.0;
+        }
+    });
+    assert_eq!(nothing[0].verdict, Some(Verdict::WorseAndItMatters));
+    assert_eq!(nothing[0].ratio, Some(0.0));
+    let why = nothing[1].no_verdict.as_deref().unwrap();
+    assert!(
+        why.starts_with("16 of 32 trials delivered nothing"),
+        "{why}"
+    );
+    let failed = judged(PACED, |trial| {
+        trial.validity.failure = Some(String::from("it is not found"));
+        trial.figures = None;
+    });
+    for one in &failed {
+        let why = one.no_verdict.as_deref().unwrap();
+        assert!(
+            why.starts_with("32 of 32 trials failed: it is not found"),
+            "{why}"
+        );
+    }
+}
+
+const SESSION: &str = "traffic = { kind = \"rr\", requests_per_second = 200 }";
+
+#[test]
+fn a_session_is_judged_by_its_median_round_trip() {
+    let answered = |trial: &mut Trial| {
+        let p50_ns = if trial.setting == "polling" {
+            1_280e3
+        } else {
+            127e3
+        };
+        own(trial).round_trip = Some(RoundTrip {
+            transactions: 50,
+            transactions_per_second: 200.0,
+            timeouts: 0,
+            quantiles: RoundTripQuantiles {
+                min_ns: None,
+                p50_ns: Some((p50_ns * SCATTER[trial.block as usize % 16]) as u64),
+                p99_ns: None,
+                p999_ns: None,
+                max_ns: None,
+                mean_ns: None,
+            },
+        });
+    };
+    let [slow] = &judged(SESSION, answered)[..] else {
+        panic!("one metric");
+    };
+    assert_eq!(slow.metric, Metric::RoundTripP50Ns);
+    assert_eq!(slow.verdict, Some(Verdict::WorseAndItMatters));
+    assert!((slow.ratio.unwrap() - 10.08).abs() < 0.05, "{slow:?}");
+    // No answer at all is the longest of all round trips.
+    let unanswered = judged(SESSION, |trial| {
+        answered(trial);
+        if trial.setting == "polling" {
+            own(trial).delivered_bits_per_second = 0.0;
+        }
+    });
+    assert_eq!(unanswered[0].verdict, Some(Verdict::WorseAndItMatters));
 }
