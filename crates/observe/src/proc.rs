@@ -506,94 +506,24 @@ mod tests {
 
     use super::*;
 
-    const STAT: &str = "cpu  10 0 10 10 0 0 0 0 0 0\n\
-        cpu0 1590 7 1276 77889 349 3 23 10 0 0\n\
-        cpu1 1 2 3 4 5 6 7 8\n\
-        intr 5 0 0\n\
-        ctxt 987654321\n\
-        btime 1\n";
-
-    #[test]
-    fn a_core_line_is_read_column_by_column() {
-        let stat = parse_stat(STAT).unwrap();
-        assert_eq!(stat.context_switches, 987_654_321);
-        assert_eq!(stat.interrupts, Some(5));
-        assert_eq!(stat.cores.len(), 2);
-        let expected = CoreTicks {
-            core: 0,
-            user: 1590,
-            nice: 7,
-            system: 1276,
-            idle: 77889 + 349,
-            irq: 3,
-            softirq: 23,
-            steal: 10,
-        };
-        assert_eq!(stat.cores[0], expected);
-        assert_eq!(stat.cores[1].steal, 8);
+    /// What was read, or what is wrong.
+    fn shown<T: std::fmt::Debug>(read: Result<T, ProcError>) -> String {
+        read.map_or_else(|error| error.to_string(), |read| format!("{read:?}"))
     }
 
     #[test]
-    fn a_broken_core_line_is_named() {
-        let error = parse_stat("cpu0 1 2 3\nctxt 1\n").unwrap_err();
-        assert_eq!(error.line, 1);
-        assert_eq!(
-            error.to_string(),
-            "/proc/stat, line 1: eight counts of ticks were expected; \
-             is this kernel newer than this nicpoll?"
-        );
-        assert!(parse_stat("cpu0 1 2 3 4 5 6 7 8\n").is_err());
-        assert!(parse_stat("ctxt 3\n").is_err());
-    }
-
-    #[test]
-    fn softnet_counts_are_the_second_and_third_columns_in_hexadecimal() {
-        let text = "0000272d 0000001f 00000001 0 0 0 0 0 0 0\n00000000 ffffffff 0000001a\n";
-        let cores = parse_softnet(text).unwrap();
-        let counts: Vec<_> = cores.iter().map(|it| (it.dropped, it.cut_short)).collect();
-        assert_eq!(counts, [(31, 1), (u32::MAX, 26)]);
-        assert!(parse_softnet("").is_err());
-        assert_eq!(parse_softnet("1 2 3\n3\n").unwrap_err().line, 2);
-    }
-
-    #[test]
-    fn interfaces_have_their_columns() {
-        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets ...\n\
-                    \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
-                    eth0:1:100 200 0 7 0 0 0 0 300 400 0 9 0 0 0 0\n";
-        let interfaces = parse_net_dev(text).unwrap();
-        let names: Vec<&str> = interfaces.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["lo", "eth0:1"]);
-        let link = interfaces[1].1;
-        assert_eq!(
-            (link.rx_bytes, link.rx_packets, link.rx_dropped),
-            (100, 200, 7)
-        );
-        assert_eq!(
-            (link.tx_bytes, link.tx_packets, link.tx_dropped),
-            (300, 400, 9)
-        );
-        assert_eq!(parse_net_dev("a\nb\nem0: 1 2\n").unwrap_err().line, 3);
-    }
-
-    #[test]
-    fn snmp_names_and_values_are_paired() {
-        let text = "Tcp: RtoAlgorithm MaxConn InSegs\nTcp: 1 -1 77\n\
-                    Udp: InDatagrams RcvbufErrors\nUdp: 5 6\n";
-        let counters = parse_snmp(text).unwrap();
-        assert_eq!(counters["Tcp.InSegs"], 77);
-        assert_eq!(counters["Udp.RcvbufErrors"], 6);
-        assert!(!counters.contains_key("Tcp.MaxConn"));
-        assert!(parse_snmp("Udp: A B\nUdp: 1\n").is_err());
-        assert_eq!(parse_netstat("odd").unwrap_err().file, "/proc/net/netstat");
-        assert!(parse_snmp("Udp: A B\nTcp: 1 2\n").is_err());
-    }
-
-    #[test]
-    fn snmp6_is_one_counter_a_line() {
-        let counters = parse_snmp6("Ip6InReceives   \t5\nUdp6RcvbufErrors 9\n").unwrap();
-        assert_eq!(counters["Udp6RcvbufErrors"], 9);
-        assert_eq!(parse_snmp6("Ip6InReceives 1\nodd\n").unwrap_err().line, 2);
+    fn files_are_read_column_by_column_or_the_line_at_fault_is_named() {
+        nicpoll_testkit::golden_cases("src/proc_cases.txt", |file, text| match file {
+            "stat" => shown(parse_stat(text)),
+            "softnet" => shown(parse_softnet(text)),
+            "net/dev" => shown(parse_net_dev(text)),
+            "snmp" => shown(parse_snmp(text)),
+            "netstat" => shown(parse_netstat(text)),
+            "snmp6" => shown(parse_snmp6(text)),
+            "interrupts" => shown(parse_interrupts(text)),
+            "task" => shown(parse_task_stat(text)),
+            _ => format!("{:?}", parse_allowed_cpus(text)),
+        });
     }
 
     proptest! {
@@ -615,53 +545,18 @@ mod tests {
 
     const TEXT: &str = "           CPU0       CPU2       \n \
         38:          5       9219  PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0\n \
-        41:       2458          0  IR-PCI-MSI 524289-edge      eth0-TxRx-0\n\
-        LOC:    6459772    2276106   Local timer interrupts\n\
-        ERR:          0\n";
-
-    #[test]
-    fn counts_are_read_by_cpu_and_lines_of_the_machine_left_out() {
-        let lines = parse_interrupts(TEXT).unwrap();
-        assert_eq!(lines.len(), 3);
-        assert_eq!(lines[0].irq, "38");
-        assert_eq!(lines[0].by_cpu, [(0, 5), (2, 9219)]);
-        assert_eq!(lines[0].total(), 9224);
-        assert_eq!(lines[2].irq, "LOC");
-        assert_eq!(lines[2].description, "Local timer interrupts");
-    }
+        41:       2458          0  IR-PCI-MSI 524289-edge      eth0-TxRx-0\n";
 
     #[test]
     fn a_line_belongs_to_a_device_by_its_address_or_its_name() {
         let lines = parse_interrupts(TEXT).unwrap();
+        assert_eq!(lines[0].total(), 9224);
         assert!(lines[0].is_of("eth0", Some("0000:00:03.0")));
         assert!(!lines[0].is_of("eth0", Some("00:03.0")));
         assert!(!lines[0].is_of("eth0", None));
         assert!(lines[1].is_of("eth0", Some("0000:00:09.0")));
         assert!(!lines[1].is_of("eth", None));
         assert!(!lines[1].is_of("eth00", None));
-    }
-
-    #[test]
-    fn a_torn_file_is_named() {
-        assert_eq!(parse_interrupts("").unwrap_err().line, 1);
-        assert_eq!(parse_interrupts("CPU0\n1 2\n").unwrap_err().line, 2);
-        assert_eq!(parse_interrupts("CPU0 CPU1\n1: 2 x\n").unwrap_err().line, 2);
-    }
-
-    #[test]
-    fn a_name_may_hold_parentheses() {
-        let text = "812 (napi/e(m)0-8193) I 2 0 0 0 -1 69238880 0\n";
-        assert_eq!(parse_task_stat(text), Ok(("napi/e(m)0-8193", 'I')));
-        assert!(parse_task_stat("812 napi I").is_err());
-        assert!(parse_task_stat("812 (napi)").is_err());
-        assert!(parse_task_stat(")(").is_err());
-    }
-
-    #[test]
-    fn the_list_of_cpus_is_found() {
-        let status = "Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
-        assert_eq!(parse_allowed_cpus(status), Some("0-1"));
-        assert_eq!(parse_allowed_cpus("Name:\tx\n"), None);
     }
 
     fn sample(text: &str) -> CpuSample {

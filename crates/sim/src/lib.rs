@@ -13,9 +13,6 @@
 
 mod account;
 mod bottleneck;
-#[cfg(test)]
-#[path = "../tests/sim/cases.rs"]
-mod cases;
 mod cost;
 mod link;
 mod machine;

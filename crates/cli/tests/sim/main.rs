@@ -8,6 +8,8 @@ mod published;
 mod router;
 mod ticks;
 
+use nicpoll_testkit::golden_cases;
+
 use crate::common::prelude::*;
 
 const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
@@ -43,18 +45,10 @@ fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_run_says_what_came_out_and_why_no_more() {
-    let options = words("--discipline freebsd-interrupt --workload poisson:rate=90k");
-    let shown = printed(&run(&options));
-    assert_has_all(
-        &shown,
-        "Simulated, not measured | seed 1 | in flight + | lost: IP input queue | Bottleneck: \
-         processor | discipline freebsd-polling",
-    );
-    assert_eq!(shown, printed(&run(&options)), "it replays to the byte");
-    let other = [&options[..], &["--seed", "2"]].concat();
-    let other = printed(&run(&other)).replace("seed 2", "seed 1");
-    assert_ne!(shown, other, "chance is the seed's");
+fn runs_say_what_came_out_and_why_no_more() {
+    golden_cases("tests/sim/runs.txt", |options, _| {
+        printed(&run(&words(&options.replace("GENERIC", GENERIC))))
+    });
 }
 
 #[test]
@@ -101,27 +95,6 @@ fn every_discipline_gives_json_that_its_schema_describes() {
 
 #[test]
 fn hosts_on_a_path_have_figures_each_and_together() {
-    let path = [
-        "--peer",
-        GENERIC,
-        "--through",
-        GENERIC,
-        "--router-discipline",
-        "freebsd-polling",
-        "--workload",
-        "netblast:ip=6",
-    ];
-    let shown = printed(&run(&path));
-    for words in [
-        "Simulated, not measured: generic under freebsd-interrupt, then generic under freebsd-polling",
-        "lost: receive ring of generic (host 2)",
-        "line 2-3",
-        "Host 3, generic under freebsd-interrupt:",
-        "Bottleneck: ",
-    ] {
-        assert!(shown.contains(words), "{words}: {shown}");
-    }
-    assert_eq!(shown, printed(&run(&path)), "it replays to the byte");
     let schema = "sim-run";
     for workload in ["rr", "iperf-udp:rate=200m"] {
         let peer = ["--peer", GENERIC, "--workload", workload, "--json"];
@@ -136,32 +109,10 @@ fn hosts_on_a_path_have_figures_each_and_together() {
 
 #[test]
 fn tcp_tells_of_each_connection_and_of_its_parts() {
-    let dual = [
-        "--peer",
-        GENERIC,
-        "--workload",
-        "iperf-tcp:window=32k:dual=1",
-    ];
-    let polled = [
-        &dual[..],
-        &["--discipline", "freebsd-polling", "--slices", "2"],
-    ]
-    .concat();
-    let shown = printed(&run(&polled));
-    for words in [
-        "generic to generic: ",
-        "segments of up to 1,448 bytes, 0 sent again",
-        "round trip ",
-        "room in the send buffer",
-        "until s  ",
-        "Bottleneck: send buffer of generic (host 1)",
-        "waiting for ticks",
-    ] {
-        assert!(shown.contains(words), "{words}: {shown}");
-    }
-    assert_eq!(shown, printed(&run(&polled)), "it replays to the byte");
-    let schema = "sim-run";
-    let document = document(&run(&[&polled[..], &["--json"]].concat()), schema);
+    let options = format!(
+        "--peer {GENERIC} --discipline freebsd-polling --workload iperf-tcp:window=32k:dual=1 --slices 2 --json"
+    );
+    let document = document(&run(&words(&options)), "sim-run");
     let connections = document["figures"]["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 2);
     for tcp in connections {

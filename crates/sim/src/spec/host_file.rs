@@ -327,24 +327,8 @@ fn preset(section: &str, name: &str) -> Option<BTreeMap<&'static str, u64>> {
 mod tests {
     use super::super::host::Veth;
     use super::*;
-    use crate::cases::cases;
 
     const GENERIC: &str = include_str!("../../hosts/generic.toml");
-
-    fn refused(from: &str, to: &str) -> FileError {
-        assert!(GENERIC.contains(from), "{from}");
-        HostModel::parse(&GENERIC.replacen(from, to, 1)).unwrap_err()
-    }
-
-    #[track_caller]
-    fn says(error: &FileError, words: &str) {
-        assert!(error.message.contains(words), "{words}: {error}");
-    }
-
-    fn line_of(text: &str) -> usize {
-        let found = GENERIC.lines().position(|line| line.starts_with(text));
-        found.unwrap() + 1
-    }
 
     #[test]
     fn every_field_is_read() {
@@ -357,51 +341,11 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_field_range_and_remedy() {
-        let hz = line_of("hz = ");
-        for [to, words] in cases(
-            r#"
-            hz = 0 | cpu.hz = 0 is out of range; give a whole number from 1 to 10000
-            hz = -5 | cpu.hz = -5 is out of range
-            hz = 1e3 | cpu.hz = 1e3 is out of range
-            hz = "fast" | cpu.hz = "fast" is out of range
-            herz = 1000 | [cpu] has no herz; it has hz, tick_ns
-            hz = | this is no TOML
-            "#,
-        ) {
-            let error = refused("hz = 1000", to);
-            assert_eq!(error.line, hz, "{to}: {error}");
-            says(&error, words);
-        }
-        let error = refused("refill_ns = 0", "refill_ns = 1000001");
-        assert_eq!(error.line, line_of("refill_ns = "), "{error}");
-        says(
-            &error,
-            "cpu.refill_ns = 1000001 is out of range; give a whole number from 0 to 1000000",
-        );
-        let error = refused("hz = 1000", "");
-        assert_eq!(error.line, line_of("[cpu]"), "{error}");
-        says(&error, "cpu.hz is missing");
-        says(&error, "clock ticks a second");
-    }
-
-    #[test]
-    fn sections_are_known_and_all_there() {
-        let error = refused("[storm]", "[strom]");
-        assert_eq!(error.line, line_of("[storm]"));
-        says(&error, "there are cpu, card, link");
-        let error = HostModel::parse("name = \"empty\"\n").unwrap_err();
-        says(&error, "cpu.hz is missing");
-        says(&refused("name = ", "title = "), "name = ");
-        assert!(HostModel::parse("").is_err());
-    }
-
-    #[test]
     fn the_veth_section_is_there_whole_or_not_at_all() {
         assert_eq!(HostModel::parse(GENERIC).unwrap().veth, Veth::default());
         let part = format!("{GENERIC}\n[veth]\npair = 1\nwake_ns = 2\ntimer_delay_ns = 4\n");
-        let error = HostModel::parse(&part).unwrap_err();
-        says(&error, "veth.wake_delay_ns is missing");
+        let error = HostModel::parse(&part).unwrap_err().to_string();
+        assert!(error.contains("veth.wake_delay_ns is missing"), "{error}");
         let whole = HostModel::parse(&format!("{part}wake_delay_ns = 3\n")).unwrap();
         assert_eq!((whole.veth.pair, whole.veth.wake_delay_ns), (1, 3));
     }
@@ -427,22 +371,6 @@ mod tests {
         let line = "hz = 1000\nstat_hz = 128\n";
         let host = HostModel::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();
         assert_eq!((host.cpu.stat_hz, host.card.hands_over), (128, 0));
-        let error = refused("hz = 1000", "hz = 1000\nstat_hz = 10001");
-        says(&error, "cpu.stat_hz = 10001 is out of range");
-    }
-
-    #[test]
-    fn values_can_be_set_by_name_within_their_range() {
-        let mut host = HostModel::parse(GENERIC).unwrap();
-        host.set("card.rx_ring", 64).unwrap();
-        assert_eq!(host.card.rx_ring, 64);
-        for (name, value, words) in [
-            ("card.rx_ring", 0, "from 1 to"),
-            ("card.size", 1, "card.rx_ring"),
-        ] {
-            let error = host.set(name, value).unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
-        }
     }
 
     const ROUTER: &str = "name = \"mine\"\n[cpu]\npreset = \"wrap\"\n[card]\npreset = \"em\"\nrx_ring = 64\n\
@@ -472,19 +400,5 @@ mod tests {
         let rings = (host.card.rx_ring, host.card.tx_ring);
         assert_eq!(rings, (64, em.card.tx_ring));
         assert_eq!(host.link.bits_per_second, 1_000_000_000);
-    }
-
-    #[test]
-    fn a_preset_that_is_none_is_refused_with_those_there_are() {
-        for (from, to, words) in [
-            ("\"wrap\"", "\"warp\"", "there are asa633, generic,"),
-            ("\"em\"", "\"rtl\"", "there are em, sis, vr"),
-            ("\"1g\"", "1", "there are 10m, 100m, 1g, 10g"),
-            ("[cpu]\npreset = \"wrap\"\n", "", "cpu.hz is missing"),
-            ("[link]\n", "[tcp]\n", "[tcp] has no preset"),
-        ] {
-            let error = HostModel::parse(&ROUTER.replacen(from, to, 1)).unwrap_err();
-            says(&error, words);
-        }
     }
 }

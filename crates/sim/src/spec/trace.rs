@@ -239,68 +239,15 @@ impl Trace {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Trace, FileError> {
-        let mut reader = TraceReader::default();
-        for line in text.lines() {
-            reader.line(line.as_bytes())?;
-        }
-        reader.finish("trace")
-    }
-
-    fn packet(at_ns: u64, payload_bytes: u32) -> TracePacket {
-        TracePacket {
-            at_ns,
-            payload_bytes,
-        }
-    }
-
     #[test]
-    fn every_form_of_a_line_is_read() {
-        let text = "time,size\n# a comment\n\n1700000000.5,64\n1700000000.500000125 1470\r\n\
-                    1700000000500000300ns\t0\n";
-        let trace = read(text).unwrap();
-        let packets = [packet(0, 64), packet(125, 1470), packet(300, 0)];
-        assert_eq!(trace.packets(), packets);
-        assert_eq!((trace.span_ns(), trace.period_ns()), (300, 450));
-        assert_eq!(read("5 1").unwrap().period_ns(), 1);
-    }
-
-    #[test]
-    fn what_is_wrong_is_refused_with_line_field_and_remedy() {
-        let long = format!("0 {}", " ".repeat(300));
-        for (text, line, words) in [
-            ("", 1, "there is no packet"),
-            ("# nothing\n\n", 2, "there is no packet"),
-            ("0 64\n1", 2, "a time and a size"),
-            ("0 64 udp", 1, "a time and a size"),
-            ("0 64\ntime size", 2, "time: 'time'"),
-            ("-1 64", 1, "time: '-1'"),
-            ("+1ns 64", 1, "time: '+1ns'"),
-            ("1.0000000001 64", 1, "nine decimals"),
-            ("1e9 64", 1, "nine decimals"),
-            ("99999999999 64", 1, "time:"),
-            ("1 64\n0.5 64", 2, "sort the packets"),
-            ("0 64\n0 64\n86401 64", 3, "more than a day"),
-            ("0 65508", 1, "0 to 65507"),
-            ("0 +64", 1, "size: '+64'"),
-            ("0 64.5", 1, "size: '64.5'"),
-            (&long, 1, "no more than 256"),
-        ] {
-            let error = read(text).unwrap_err();
-            assert_eq!(error.line, line, "{text}: {error}");
-            assert!(error.message.contains(words), "{text}: {error}");
-        }
-        let error = TraceReader::default().line(b"0 \xff").unwrap_err();
-        assert!(error.to_string().contains("line 1: it is no text"));
-    }
-
-    #[test]
-    fn a_trace_has_an_end() {
+    fn a_trace_has_an_end_and_is_text() {
         let mut reader = TraceReader::default();
         for _ in 0..TRACE_PACKETS_MAX {
             reader.line(b"0 64").unwrap();
         }
         let error = reader.line(b"0 64").unwrap_err();
         assert!(error.message.contains("shorter"), "{error}");
+        let error = TraceReader::default().line(b"0 \xff").unwrap_err();
+        assert!(error.to_string().contains("line 1: it is no text"));
     }
 }

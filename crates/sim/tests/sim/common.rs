@@ -1,9 +1,6 @@
 //! What the tests share: hosts, runs of them, and comparisons that tell what was found.
 #![allow(dead_code, unused_imports, reason = "not every program needs all")]
 
-#[path = "cases.rs"]
-mod cases;
-
 use std::fmt::Debug;
 use std::ops::RangeBounds;
 
@@ -13,7 +10,14 @@ use nicpoll_sim::{
     EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
 };
 
-pub use cases::cases;
+/// A table, a case a line, its cells separated by ` | `: the cells of each line that is not empty.
+pub fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    let cells = lines.map(|line| line.split(" | ").map(str::trim).collect::<Vec<_>>());
+    cells
+        .map(|cells| cells.try_into().expect("each line has all cells"))
+        .collect()
+}
 
 /// A committed host.
 pub fn named(name: &str) -> HostModel {

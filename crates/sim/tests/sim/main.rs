@@ -8,5 +8,6 @@ mod processors;
 mod shapes;
 mod tcp;
 mod ticks;
+mod words;
 mod work;
 mod workloads;

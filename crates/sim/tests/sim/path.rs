@@ -263,18 +263,3 @@ fn the_bottleneck_is_named_over_the_whole_path() {
         assert!(bottleneck.is_binding);
     }
 }
-
-#[test]
-fn what_a_path_cannot_do_is_refused() {
-    assert_refused(&path(&[], "rr"), "a path of 0 hosts");
-    for [disciplines, workload, words] in cases(
-        "
-        napi > napi | poisson:rate=5k | netblast
-        napi > napi > napi:link.mtu_bytes=1000 | rr | MTUs of 1500 and 1000 bytes
-        busy-poll > napi | netblast | under busy-poll a program polls
-        ",
-    ) {
-        let plan = path(&Vec::from_iter(disciplines.split(" > ")), workload);
-        assert_refused(&plan, words);
-    }
-}

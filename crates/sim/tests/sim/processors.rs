@@ -148,43 +148,6 @@ fn merged_segments_cost_less_and_are_answered_once() {
 }
 
 #[test]
-fn what_is_not_simulated_is_refused() {
-    let one = "constant:rate=1k";
-    let elsewhere = "the program runs where its packets come in";
-    for (discipline, workload, words) in [
-        (
-            "napi:card.queues=2",
-            one,
-            "card.queues = 2 and application.cpu = 0 need",
-        ),
-        (
-            "napi:application.cpu=3:cpu.cpus=2",
-            one,
-            "application.cpu = 3 need",
-        ),
-        (
-            "freebsd-polling:cpu.cpus=2",
-            one,
-            "freebsd-polling is simulated on one processor and without GRO",
-        ),
-        (
-            "freebsd-interrupt:network.gro=1",
-            one,
-            "network.gro = 0, or napi, napi-timer or busy-poll",
-        ),
-        ("napi:cpu.cpus=2:application.cpu=2", "rr", elsewhere),
-        ("busy-poll:cpu.cpus=2:application.cpu=2", one, elsewhere),
-        (
-            "napi:cpu.cpus=2",
-            "constant:rate=1k:payload=3000",
-            "datagrams of 3000 bytes go in fragments",
-        ),
-    ] {
-        assert_refused(&short(vec![today(discipline)], workload), words);
-    }
-}
-
-#[test]
 fn the_same_seed_gives_the_same_figures() {
     let run = || routed("napi:cpu.cpus=4:card.queues=3", "netblast:flows=5");
     assert_eq!(run(), run());

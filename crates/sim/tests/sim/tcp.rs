@@ -243,11 +243,3 @@ fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
     // A write each 10 ms.
     assert!(tcp.bytes.written.abs_diff(20_000) < 500, "{tcp:?}");
 }
-
-#[test]
-fn what_cannot_run_is_refused() {
-    let busy = path(&["busy-poll", "napi"], "iperf-tcp");
-    assert_refused(&busy, "under busy-poll TCP is not simulated");
-    let short = "freebsd-interrupt:link.mtu_bytes=1000";
-    assert_refused(&path(&[short, short], "iperf-tcp:ip=6"), "1280");
-}

@@ -234,12 +234,6 @@ fn each_line_carries_its_part() {
 }
 
 #[test]
-fn a_path_has_no_clients() {
-    let path = path(&["napi", "napi"], "rr:clients=2");
-    assert_refused(&path, "clients and links are of ideal hosts");
-}
-
-#[test]
 fn clients_and_lines_take_memory() {
     let bytes = |workload: &str| plan("napi", workload).memory_bytes();
     assert!(bytes("rr:clients=10k") > bytes("rr") + 1e6);
@@ -306,25 +300,4 @@ fn a_bottleneck_is_one_place_whoever_recorded_it() {
     let figures = replay(&text, &[], 1_000_000_000);
     assert_eq!(figures.ledger.offered, 5000);
     assert!(figures.ledger.lost() > 0);
-}
-
-#[test]
-fn what_cannot_be_replayed_is_refused_with_its_remedy() {
-    let large = TrafficModel::replay(trace("0 2000"), &[]).unwrap();
-    let large = replayed(large, 1_000_000);
-    assert_refused(&large, "fragments of a trace are not simulated");
-    for (option, words) in [
-        (("rate", "5"), "it has repeat, ip"),
-        (("repeat", "2"), "give 0 to 1"),
-        (("ip", "5"), "4 or 6"),
-    ] {
-        let error = TrafficModel::replay(trace("0 64"), &[option])
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(words), "{error}");
-    }
-    let small = TrafficModel::replay(trace("0 64"), &[]).unwrap();
-    assert!(small.at(1000).unwrap_err().to_string().contains("no rate"));
-    let error = TrafficModel::parse("trace").unwrap_err().to_string();
-    assert!(error.contains("trace:FILE"), "{error}");
 }
