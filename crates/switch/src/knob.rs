@@ -139,8 +139,7 @@ impl Serialize for Knob {
         let (key, argument) = self.row.place.journal_key();
         let form = match (argument, self.scope) {
             (JournalArgument::Nothing, _) => json!(key),
-            (JournalArgument::Feature, _) => json!({ key: self.feature().unwrap_or_default() }),
-            (JournalArgument::RowName, _) => json!({ key: self.row.name }),
+            (JournalArgument::Name, _) => json!({ key: self.feature().unwrap_or(self.row.name) }),
             (
                 JournalArgument::Napi | JournalArgument::Thread,
                 Scope::Napi(id) | Scope::Thread(id),
@@ -185,10 +184,10 @@ fn read_as(row: &'static KnobRow, key: &str, item: Option<&serde_json::Value>) -
     let id = || u32::try_from(item?.as_u64()?).ok();
     let scope = match argument {
         JournalArgument::Nothing => item.is_none().then_some(Scope::Device)?,
-        JournalArgument::Feature => {
+        JournalArgument::Name if row.is_offload() => {
             return Knob::of_feature(name.filter(|name| row.stands_for(name))?);
         }
-        JournalArgument::RowName => (name == Some(row.name)).then_some(Scope::Device)?,
+        JournalArgument::Name => (name == Some(row.name)).then_some(Scope::Device)?,
         JournalArgument::Scope => Scope::deserialize(item?).ok()?,
         JournalArgument::Napi => Scope::Napi(id()?),
         JournalArgument::Thread => Scope::Thread(id()?),

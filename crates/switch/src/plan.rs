@@ -74,7 +74,7 @@ pub fn needs_napi(values: &Values) -> bool {
 }
 
 fn has_phase(values: &Values, phase: Phase) -> bool {
-    values.iter().any(|(row, _)| row.phase == phase)
+    values.iter().any(|(row, _)| row.place.phase() == phase)
 }
 
 /// Refuses what can never work on this interface or kernel.
@@ -85,7 +85,7 @@ pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusa
     }
     check_kernel(facts, abilities)?;
     for (row, to) in values.iter() {
-        let is_needed = match row.phase {
+        let is_needed = match row.place.phase() {
             Phase::Card | Phase::Host => true,
             // A feature that cannot be on is off.
             Phase::Feature => to.number() != Some(0),
@@ -191,7 +191,7 @@ pub fn features(all: &[InterfaceFacts]) -> Vec<Write> {
     let mut writes = Vec::new();
     for facts in all {
         let values = facts.asked.values.iter();
-        for (row, to) in values.filter(|(row, _)| row.phase <= Phase::Feature) {
+        for (row, to) in values.filter(|(row, _)| row.place.phase() <= Phase::Feature) {
             let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
             let changed = own.filter(|(_, from)| *from != to);
             writes.extend(changed.map(|(knob, from)| {
@@ -316,7 +316,9 @@ type Group<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
 /// The values of NAPI instances. All deferral knobs are one group: putting one of them back disturbs the others.
 fn napi_groups(values: &Values) -> Vec<Group<'_>> {
     let is_deferral = |row: &KnobRow| row.rule == WriteRule::FromRest;
-    let rows = table::TABLE.iter().filter(|row| row.phase == Phase::Napi);
+    let rows = table::TABLE
+        .iter()
+        .filter(|row| row.place.phase() == Phase::Napi);
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
         let to = values.get(row);
@@ -383,7 +385,7 @@ fn of_card(facts: &InterfaceFacts) -> Vec<Write> {
         .asked
         .values
         .iter()
-        .filter(|(row, _)| row.phase == Phase::Card);
+        .filter(|(row, _)| row.place.phase() == Phase::Card);
     let mut card: Vec<_> = card.collect();
     card.sort_by_key(|(row, to)| match (row.is_adaptive(), to.number()) {
         (true, Some(0)) => 0,
@@ -407,7 +409,10 @@ pub fn threads(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
         return Ok(writes);
     }
     for napi in chosen(facts)? {
-        for (row, to) in values.iter().filter(|(row, _)| row.phase == Phase::Thread) {
+        for (row, to) in values
+            .iter()
+            .filter(|(row, _)| row.place.phase() == Phase::Thread)
+        {
             let knob = napi.thread_pid.map(|pid| Knob::of_thread(row, pid));
             let found = knob.and_then(|knob| Some((facts.values.get(&knob)?.clone(), knob)));
             let Some((from, knob)) = found else {
@@ -479,7 +484,7 @@ pub fn preview(all: &[InterfaceFacts], needs: Needs) -> Result<Preview, SwitchEr
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-        let is_of_instance = |row: &KnobRow| row.phase == Phase::Napi && !row.has_file();
+        let is_of_instance = |row: &KnobRow| row.place.phase() == Phase::Napi && !row.has_file();
         is_open_ended |= needs_more && values.iter().any(|(row, _)| is_of_instance(row));
     }
     Ok(Preview {

@@ -5,6 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, Pid};
+use serde::{Deserialize, Serialize};
 
 use crate::kernel::checked;
 
@@ -38,8 +39,9 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// How a thread is scheduled (sched(7)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a thread is scheduled (sched(7)). Records of changes hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Policy {
     /// SCHED_OTHER: a fair share, weighted by nice.
     Fair {

@@ -199,55 +199,58 @@ fn a_sink_that_is_killed_leaves_no_program_behind() {
     }
 }
 
+/// Requests of `nicpoll sysctl`: the exit code, the arguments, and what is printed, or words of the error.
+const SYSCTL: &str = "
+    0 | kern.polling.user_frac | kern.polling.user_frac: 50
+    0 | user_frac=30 | kern.polling.user_frac: 50 -> 30
+    0 | -n user_frac handlers | 30 1
+    0 | kern.polling.cpu0.user_frac=20 | kern.polling.cpu0.user_frac: 30 -> 20
+    0 | -n user_frac | 20
+    1 | user_frac=100 | EINVAL: 0 to 99 are possible
+    1 | burst=3 | EPERM: it can only be read
+    1 | kern.polling.enable=1 | 'nicpoll set IF polling'
+    1 | speed | unknown oid 'kern.polling.speed'
+    1 | cpu7.burst | the engine runs on CPU 0
+";
+
 #[test]
-fn knobs_of_a_running_sink_are_read_and_written() {
+fn knobs_of_a_running_sink_are_read_and_written_of_all_cpus_and_of_one() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
-    let (running, _) = sink(&veth, "em0", "polling", &[]);
+    let (running, start) = sink(&veth, "em0", "polling", &["--cpu", "0"]);
+    assert_eq!(start["cpus"], serde_json::json!([0]));
     let pid = running.child.id().to_string();
-    let sysctl = |args: &[&str]| {
-        let mut command = Command::new(NICPOLL);
-        let output = command
-            .args(["sysctl", "--engine", &pid])
-            .args(args)
+    let sysctl = |line: &str| {
+        let args = ["sysctl", "--engine", &pid];
+        nicpoll([&args[..], &words(line)].concat())
             .output()
-            .unwrap();
-        let [out, err] =
-            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        (output.status.code(), out, err)
+            .unwrap()
     };
-    let done = |text: &str| (Some(0), String::from(text), String::new());
-    assert_eq!(
-        sysctl(&["kern.polling.user_frac"]),
-        done("kern.polling.user_frac: 50\n")
-    );
-    assert_eq!(
-        sysctl(&["user_frac=30"]),
-        done("kern.polling.user_frac: 50 -> 30\n")
-    );
-    assert_eq!(sysctl(&["-n", "user_frac", "handlers"]), done("30\n1\n"));
-    let (code, all, _) = sysctl(&["-a"]);
-    assert_eq!((code, all.lines().count()), (Some(0), 15), "{all}");
-    for (refused, why) in [
-        ("user_frac=100", "EINVAL: 0 to 99 are possible"),
-        ("burst=3", "EPERM: it can only be read"),
-        ("kern.polling.enable=1", "'nicpoll set IF polling'"),
-        ("speed", "unknown oid 'kern.polling.speed'"),
-    ] {
-        let (code, out, err) = sysctl(&[refused]);
-        assert_eq!((code, out.as_str()), (Some(1), ""), "{refused}: {err}");
-        assert!(err.contains(why), "{refused}: {err}");
+    for [code, line, wanted] in cases(SYSCTL) {
+        let output = sysctl(line);
+        assert_code(&output, code.parse().unwrap());
+        let printed = words(&stdout(&output)).join(" ");
+        match code {
+            "0" => assert_eq!(
+                (printed.as_str(), output.stderr.len()),
+                (wanted, 0),
+                "{line}"
+            ),
+            _ => {
+                assert_has(stderr(&output), wanted);
+                assert_eq!(printed, "", "{line}");
+            }
+        }
     }
+    assert_eq!(stdout(&sysctl("-a")).lines().count(), 15);
     let end = running.interrupt();
-    let knobs = end["polling"].as_array().unwrap();
-    let user_frac = knobs
-        .iter()
-        .find(|knob| knob["name"] == "user_frac")
-        .unwrap();
-    assert_eq!(user_frac["value"], 30);
-    let (code, _, err) = sysctl(&[]);
-    assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("no such engine runs"), "{err}");
+    let mut knobs = end["polling"].as_array().unwrap().iter();
+    let user_frac = knobs.find(|knob| knob["name"] == "user_frac");
+    assert_eq!(user_frac.unwrap()["value"], 20);
+    assert_eq!(end["polling_by_cpu"][0]["cpu"], 0, "{end}");
+    let output = nicpoll(["sysctl", "--engine", &pid]).output().unwrap();
+    assert_code(&output, 1);
+    assert_has(stderr(&output), "no such engine runs");
 }
 
 /// What the kernel's side of the receiver is set to.
@@ -289,30 +292,6 @@ fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill(
             }
         }
     }
-}
-
-#[test]
-fn an_engine_on_several_cpus_has_knobs_for_all_and_for_each() {
-    needs!(Root, Ip);
-    let veth = Veth::build().unwrap();
-    let (running, start) = sink(&veth, "em0", "polling", &["--cpu", "0"]);
-    assert_eq!(start["cpus"], serde_json::json!([0]));
-    let pid = running.child.id().to_string();
-    let sysctl = |args: &[&str]| {
-        let mut command = Command::new(NICPOLL);
-        let command = command.args(["sysctl", "--engine", &pid]).args(args);
-        let output = command.output().unwrap();
-        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
-    };
-    assert_eq!(
-        sysctl(&["kern.polling.cpu0.user_frac=20"]),
-        "kern.polling.cpu0.user_frac: 50 -> 20\n"
-    );
-    assert_eq!(sysctl(&["-n", "user_frac"]), "20\n");
-    let refusal = sysctl(&["cpu7.burst"]);
-    assert!(refusal.contains("the engine runs on CPU 0"), "{refusal}");
-    let end = running.interrupt();
-    assert_eq!(end["polling_by_cpu"][0]["cpu"], 0, "{end}");
 }
 
 #[test]

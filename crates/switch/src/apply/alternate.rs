@@ -214,7 +214,7 @@ fn each(all: &[InterfaceFacts]) -> Result<Vec<Write>, Refusal> {
 
 fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Result<(), Refusal> {
     let (reason, remedy) = match row.disturbs {
-        _ if row.phase == Phase::Thread => (
+        _ if row.place.phase() == Phase::Thread => (
             format!(
                 "{} belongs to threads, which come and go with 'threaded' and cannot take turns",
                 row.name

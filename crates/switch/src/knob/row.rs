@@ -11,12 +11,10 @@ pub struct KnobRow {
     pub name: &'static str,
     /// The unit of its numbers.
     pub unit: Unit,
-    /// The largest number.
+    /// The largest number; of a switch it is 1.
     pub max: u64,
     /// Where it is read and written.
     pub(crate) place: Place,
-    /// When it is written among the knobs of a command; putting back goes the other way round.
-    pub(crate) phase: Phase,
     /// How its value has to be written and put back.
     pub(crate) rule: WriteRule,
     /// How changing it affects packets that arrive meanwhile.
@@ -155,10 +153,8 @@ pub(crate) struct Lacking {
 pub(crate) enum JournalArgument {
     /// Nothing: there is one such knob.
     Nothing,
-    /// The name of a feature.
-    Feature,
-    /// The row's own name: the key covers several rows.
-    RowName,
+    /// The name of the feature, or the row's own: the key covers several rows.
+    Name,
     /// The interface or a NAPI instance.
     Scope,
     /// The id of a NAPI instance.
@@ -193,6 +189,18 @@ impl Kind {
 }
 
 impl Place {
+    /// When knobs here are written among those of a command; putting back goes the other way round.
+    pub fn phase(&self) -> Phase {
+        match self {
+            Place::Sysctl(_) => Phase::Host,
+            Place::Link => Phase::Link,
+            Place::Feature(_) => Phase::Feature,
+            Place::Napi(_) => Phase::Napi,
+            Place::Card(..) => Phase::Card,
+            Place::ThreadCpus | Place::ThreadPolicy => Phase::Thread,
+        }
+    }
+
     /// The word before or after a knob's name that says which kind it is.
     pub fn label(&self) -> Option<&'static str> {
         match self {
@@ -225,12 +233,12 @@ impl Place {
     pub fn journal_key(&self) -> (&'static str, JournalArgument) {
         match self {
             Place::Link => ("up", JournalArgument::Nothing),
-            Place::Feature(_) => ("feature", JournalArgument::Feature),
+            Place::Feature(_) => ("feature", JournalArgument::Name),
             Place::Napi(own) if own.file.is_some() => (own.key, JournalArgument::Scope),
             Place::Napi(own) => (own.key, JournalArgument::Napi),
-            Place::Card(CardTable::Coalescing, _) => ("moderation", JournalArgument::RowName),
-            Place::Card(CardTable::Rings, _) => ("ring", JournalArgument::RowName),
-            Place::Sysctl(_) => ("sysctl", JournalArgument::RowName),
+            Place::Card(CardTable::Coalescing, _) => ("moderation", JournalArgument::Name),
+            Place::Card(CardTable::Rings, _) => ("ring", JournalArgument::Name),
+            Place::Sysctl(_) => ("sysctl", JournalArgument::Name),
             Place::ThreadCpus => ("thread_cpus", JournalArgument::Thread),
             Place::ThreadPolicy => ("thread_policy", JournalArgument::Thread),
         }
@@ -256,9 +264,13 @@ impl KnobRow {
             let wanted = self.unit.describe();
             return Err(ValueError(format!("'{value}' is not {wanted}")));
         }
-        match value.number().filter(|number| *number > self.max) {
+        let max = match self.unit {
+            Unit::Switch => 1,
+            _ => self.max,
+        };
+        match value.number().filter(|number| *number > max) {
             None => Ok(()),
-            Some(number) => Err(ValueError::out_of_range(number, 0, self.max)),
+            Some(number) => Err(ValueError::out_of_range(number, 0, max)),
         }
     }
 
@@ -269,12 +281,12 @@ impl KnobRow {
 
     /// Whether it is an offload.
     pub fn is_offload(&self) -> bool {
-        self.phase == Phase::Feature
+        matches!(self.place, Place::Feature(_))
     }
 
     /// Whether only a card has it: rings and interrupt moderation.
     pub fn is_of_card(&self) -> bool {
-        self.phase == Phase::Card
+        matches!(self.place, Place::Card(..))
     }
 
     /// Whether it is a parameter of interrupt moderation.

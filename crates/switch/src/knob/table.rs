@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::row::{
-    CardTable, Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Phase, Place, WriteRule,
+    CardTable, Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Place, WriteRule,
 };
 use super::value::{Unit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
 
@@ -21,7 +21,6 @@ const ROW: KnobRow = KnobRow {
     unit: Unit::Count,
     max: u32::MAX as u64,
     place: Place::Link,
-    phase: Phase::Card,
     rule: WriteRule::Plain,
     disturbs: Disturbance::Quiet,
     freebsd: None,
@@ -48,9 +47,7 @@ const fn option(
 pub(crate) static UP: KnobRow = KnobRow {
     name: "up",
     unit: Unit::Switch,
-    max: 1,
     place: Place::Link,
-    phase: Phase::Link,
     disturbs: Disturbance::TakesLinkDown,
     freebsd: Some("ifconfig IF up"),
     help: "whether the interface is up",
@@ -61,9 +58,7 @@ pub(crate) static UP: KnobRow = KnobRow {
 pub static GRO: KnobRow = KnobRow {
     name: "gro",
     unit: Unit::Switch,
-    max: 1,
     place: Place::Feature("rx-gro"),
-    phase: Phase::Feature,
     disturbs: Disturbance::ResetsQueues,
     help: "generic receive offload (GRO): received packets are merged",
     ..ROW
@@ -73,9 +68,7 @@ pub static GRO: KnobRow = KnobRow {
 pub static TSO: KnobRow = KnobRow {
     name: "tso",
     unit: Unit::Switch,
-    max: 1,
     place: Place::Feature("tx-tcp*-segmentation"),
-    phase: Phase::Feature,
     freebsd: Some("ifconfig IF tso"),
     help: "TCP segmentation offload (TSO): the card cuts TCP segments",
     ..ROW
@@ -103,7 +96,6 @@ pub static THREADED: KnobRow = KnobRow {
             },
         ],
     }),
-    phase: Phase::Napi,
     disturbs: Disturbance::DependsOnDriver,
     freebsd: Some("kern.polling.idle_poll (2)"),
     options: &[
@@ -134,7 +126,6 @@ pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
         attribute: 5,
         lacking: &[],
     }),
-    phase: Phase::Napi,
     rule: WriteRule::FromRest,
     options: &[option(
         "defer",
@@ -157,7 +148,6 @@ pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
         attribute: 6,
         lacking: &[],
     }),
-    phase: Phase::Napi,
     rule: WriteRule::FromRest,
     freebsd: Some("kern.hz"),
     options: &[option(
@@ -185,7 +175,6 @@ pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
             remedy: "Linux 6.13 or later has it",
         }],
     }),
-    phase: Phase::Napi,
     options: &[option(
         "suspend",
         Some("TIME"),
@@ -211,7 +200,6 @@ const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> K
 const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
         unit: Unit::Switch,
-        max: 1,
         rule: WriteRule::Adaptive,
         ..coalescing(name, attribute, help)
     }
@@ -280,7 +268,6 @@ pub static THREAD_CPUS: KnobRow = KnobRow {
     name: "thread_cpus",
     unit: Unit::Cpus,
     place: Place::ThreadCpus,
-    phase: Phase::Thread,
     options: &[option(
         "threaded-cpus",
         Some("LIST"),
@@ -296,7 +283,6 @@ pub static THREAD_POLICY: KnobRow = KnobRow {
     name: "thread_policy",
     unit: Unit::Scheduling,
     place: Place::ThreadPolicy,
-    phase: Phase::Thread,
     freebsd: Some("100 - kern.polling.user_frac (share)"),
     options: &[
         option(
@@ -426,16 +412,13 @@ fn named_row(kind: Kind, name: &'static str) -> KnobRow {
             name,
             unit: Unit::Text,
             place: Place::Sysctl(name),
-            phase: Phase::Host,
             help: "a sysctl",
             ..ROW
         },
         Kind::Feature => KnobRow {
             name,
             unit: Unit::Switch,
-            max: 1,
             place: Place::Feature(name),
-            phase: Phase::Feature,
             disturbs: Disturbance::ResetsQueues,
             help: "an offload feature",
             ..ROW

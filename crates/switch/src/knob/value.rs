@@ -26,31 +26,7 @@ pub enum Value {
     /// The text that the kernel shows, with single spaces.
     Text(String),
     /// A scheduling class with its numbers.
-    Policy(#[serde(with = "PolicyForm")] Policy),
-}
-
-/// [`Policy`] as the journal writes it.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Policy", rename_all = "snake_case", deny_unknown_fields)]
-enum PolicyForm {
-    Fair {
-        nice: i32,
-    },
-    Batch {
-        nice: i32,
-    },
-    Idle,
-    Fifo {
-        priority: u32,
-    },
-    RoundRobin {
-        priority: u32,
-    },
-    Deadline {
-        runtime_ns: u64,
-        deadline_ns: u64,
-        period_ns: u64,
-    },
+    Policy(Policy),
 }
 
 /// The unit of a knob's values.

@@ -89,7 +89,10 @@ fn gather_own(control: &mut Control, asked: Order) -> Result<InterfaceFacts, Swi
     let mut values = control.read_own(target)?;
     let napis = supported(control.napis(ifindex))?;
     for pid in napis.iter().flatten().filter_map(|napi| napi.thread_pid) {
-        for row in table::TABLE.iter().filter(|row| row.phase == Phase::Thread) {
+        for row in table::TABLE
+            .iter()
+            .filter(|row| row.place.phase() == Phase::Thread)
+        {
             let knob = Knob::of_thread(row, pid);
             let value = control.read(target, &knob)?;
             values.extend(value.map(|value| (knob, value)));

@@ -1,5 +1,8 @@
+//! What is written for each request, or why it is refused.
+
 use super::*;
 use crate::kernel::{Interface, LinkInfo};
+use crate::request::Name;
 use nicpoll_sys::schedule::Policy;
 use std::collections::BTreeMap;
 
@@ -72,240 +75,190 @@ fn veth() -> InterfaceFacts {
     facts
 }
 
-fn polling() -> Values {
-    one(&table::DEFER_HARD_IRQS, 1000).with(&table::GRO_FLUSH_TIMEOUT, 200_000)
-}
-
-/// The same, asked for values.
-fn asked(mut facts: InterfaceFacts, values: &Values, part: Part) -> InterfaceFacts {
-    facts.asked.values = values.clone();
-    facts.asked.part = part;
+/// An interface by a word.
+fn facts(word: &str) -> InterfaceFacts {
+    let mut facts = if word.starts_with("veth") {
+        veth()
+    } else {
+        card()
+    };
+    match word {
+        "card" | "veth" => {}
+        // With an XDP program a veth has an instance without GRO, and no TSO comes its way.
+        "veth-xdp" => facts.napis = Some(vec![napi(300, 0, 0)]),
+        "veth-alone" => facts.peer = Some(Peer::default()),
+        "loopback" => facts.link.is_loopback = true,
+        "tap" => facts.link.interface.driver = "tun".into(),
+        "bridge" => facts.link.interface.driver = "bridge".into(),
+        "no-napi" => facts.napis = Some(Vec::new()),
+        // Of a kernel that lists no instances.
+        "old" => {
+            facts.napis = None;
+            facts.rx_queues.clear();
+        }
+        "threaded" => {
+            let polled = napi(300, 0, 0);
+            facts.napis = Some(vec![Napi {
+                thread_pid: Some(44),
+                ..polled
+            }]);
+            let fair = Value::Policy(Policy::Fair { nice: 0 });
+            let values = [
+                (&table::THREAD_CPUS, Value::Cpus(vec![0, 1])),
+                (&table::THREAD_POLICY, fair),
+            ];
+            let of = |(row, value)| (Knob::of_thread(row, 44), value);
+            facts.values.extend(values.map(of));
+        }
+        _ => panic!("{word}"),
+    }
     facts
 }
 
-/// The writes of the settings of a card.
-fn of_card(values: &Values, part: Part) -> Result<Vec<Write>, Refusal> {
-    settings(&asked(card(), values, part))
-}
-
-/// The writes that polling needs first.
-fn needed(facts: InterfaceFacts, needs: Needs) -> Result<Vec<Write>, Refusal> {
-    preconditions_of(&asked(facts, &polling(), Part::Whole), &[], needs)
-}
-
-fn one(row: &'static KnobRow, number: u64) -> Values {
-    Values::new().with(row, number)
-}
-
-fn able() -> Abilities {
-    Abilities {
+/// Everything that is written for a request, in order.
+fn plan(word: &str, needs: Needs, name: &str, set: &str) -> Result<Vec<Write>, Refusal> {
+    let mut facts = facts(word);
+    facts.asked.part = Name::parse(name).unwrap().part;
+    facts.asked.values = toml::from_str(&set.replace(", ", "\n")).unwrap();
+    let able = Abilities {
         has_napi_set: true,
         threaded_max: Some(1),
         has_suspend: true,
-    }
+    };
+    let abilities = if word == "old" {
+        Abilities::default()
+    } else {
+        able
+    };
+    check(&facts, &abilities)?;
+    let mut writes = preconditions_of(&facts, &[], needs)?;
+    writes.extend(settings(&facts)?);
+    writes.extend(threads(&facts)?);
+    Ok(writes)
 }
 
 /// Writes as one line each; what is only recorded in brackets.
-fn lines(writes: &[Write]) -> Vec<String> {
-    writes
-        .iter()
-        .map(|write| {
-            let (name, change) = (&write.target.interface.name, &write.change);
-            let line = format!(
-                "{name} {} {}->{}",
-                change.knob, change.before, change.written
-            );
-            if write.is_implied {
-                format!("[{line}]")
-            } else {
-                line
-            }
-        })
-        .collect()
+fn line(write: &Write) -> String {
+    let (name, change) = (&write.target.interface.name, &write.change);
+    let line = format!(
+        "{name} {} {}->{}",
+        change.knob, change.before, change.written
+    );
+    match write.is_implied {
+        true => format!("[{line}]"),
+        false => line,
+    }
 }
 
+const POLLING: &str = "napi_defer_hard_irqs = 1000, gro_flush_timeout = '200us'";
+
+/// `interface | name | values`, then the writes, or words of the refusal after `!`, or after `kernel!` where another
+/// kernel would do it. Preconditions are fixed, unless the name has a question mark.
+const PLANS: &str = "
+    card | if2 | POLLING
+        if2 napi_defer_hard_irqs 1->1000
+        if2 gro_flush_timeout 20000->200000
+        [if2 NAPI 300 napi_defer_hard_irqs 1->1000]
+        [if2 NAPI 300 gro_flush_timeout 20000->200000]
+        [if2 NAPI 301 napi_defer_hard_irqs 7->1000]
+        [if2 NAPI 301 gro_flush_timeout 20000->200000]
+    card | if2:napi301 | gro_flush_timeout = '200us'
+        [if2 NAPI 301 napi_defer_hard_irqs 7->7]
+        if2 NAPI 301 gro_flush_timeout 20000->200000
+    card | if2 | gro_flush_timeout = '20us', rx-usecs = 3
+    card | if2:rx1 | POLLING
+        if2 NAPI 301 napi_defer_hard_irqs 7->1000
+        if2 NAPI 301 gro_flush_timeout 20000->200000
+    card | if2:rx0,2 | POLLING
+        ! rx0, rx1
+    card | if2:napi9 | POLLING
+        ! 300, 301
+    card | if2 | rx-usecs = 50, adaptive-rx = 'off'
+        if2 coalescing adaptive-rx 1->0
+        if2 coalescing rx-usecs 3->50
+    veth | if2? | POLLING
+        ! GRO is off
+        ! TSO is on
+        ! --fix
+    veth | if2 | POLLING
+        if2 feature rx-gro 0->1
+        if3 feature tx-tcp-segmentation 1->0
+        if2 napi_defer_hard_irqs 1->1000
+        if2 gro_flush_timeout 20000->200000
+    veth-xdp | if2? | POLLING
+        if2 napi_defer_hard_irqs 1->1000
+        if2 gro_flush_timeout 20000->200000
+        [if2 NAPI 300 napi_defer_hard_irqs 0->1000]
+        [if2 NAPI 300 gro_flush_timeout 0->200000]
+    veth | if2? | rx-usecs = 3
+    veth-alone | if2 | POLLING
+        ! ip netns attach
+    loopback | if2 | POLLING
+        ! loopback
+    tap | if2 | POLLING
+        ! tap
+    bridge | if2 | POLLING
+        ! below
+    no-napi | if2 | POLLING
+        ! no NAPI
+    card | if2 | tx-usecs = 1
+        ! rx-usecs, adaptive-rx
+    card | if2 | threaded = 2
+        kernel! without end
+    old | if2? | POLLING
+        if2 napi_defer_hard_irqs 1->1000
+        if2 gro_flush_timeout 20000->200000
+    old | if2:rx0 | POLLING
+        kernel! a single NAPI instance
+    old | if2 | irq-suspend-timeout = '1ns'
+        kernel! irq-suspend-timeout
+    old | if2 | thread_cpus = '0'
+        kernel! which threads poll it
+    card | if2 | thread_cpus = '1', thread_policy = 'fifo 5'
+        ! --threaded
+    threaded | if2 | thread_cpus = '1', thread_policy = 'fifo 5'
+        if2 thread 44 scheduling nice 0->FIFO 5
+        if2 thread 44 CPUs 0,1->1
+";
+
 #[test]
-fn a_whole_interface_is_written_once_and_every_instance_is_recorded() {
-    let writes = of_card(&polling(), Part::Whole).unwrap();
-    let wanted = [
-        "if2 napi_defer_hard_irqs 1->1000",
-        "if2 gro_flush_timeout 20000->200000",
-        "if2 NAPI 300 napi_defer_hard_irqs 1->1000",
-        "if2 NAPI 300 gro_flush_timeout 20000->200000",
-        "if2 NAPI 301 napi_defer_hard_irqs 7->1000",
-        "if2 NAPI 301 gro_flush_timeout 20000->200000",
-    ];
-    let is_device = |line: &String| !line.contains("NAPI");
-    let lines: Vec<String> = lines(&writes);
-    for (line, wanted) in lines.iter().zip(wanted) {
-        let expected = if is_device(line) {
-            String::from(wanted)
-        } else {
-            format!("[{wanted}]")
+fn each_request_has_its_writes_or_its_refusal() {
+    let mut lines = PLANS.lines().map(str::trim).peekable();
+    while let Some(case) = lines.next() {
+        let Some((interface, asked)) = case.split_once(" | ") else {
+            continue;
         };
-        assert_eq!(*line, expected);
+        let (name, set) = asked.split_once(" | ").unwrap();
+        let needs = match name.ends_with('?') {
+            true => Needs::Refuse,
+            false => Needs::Fix,
+        };
+        let set = set.replace("POLLING", POLLING);
+        let planned = plan(interface, needs, name.trim_end_matches('?'), &set);
+        let is_outcome = |line: &&str| !line.is_empty() && !line.contains(" | ");
+        let mut wanted = Vec::new();
+        while let Some(line) = lines.next_if(is_outcome) {
+            wanted.push(line);
+        }
+        match planned {
+            Ok(writes) => assert_eq!(
+                writes.iter().map(line).collect::<Vec<_>>(),
+                wanted,
+                "{case}"
+            ),
+            Err(refusal) => {
+                let mark = if refusal.is_of_kernel {
+                    "kernel! "
+                } else {
+                    "! "
+                };
+                assert!(!wanted.is_empty(), "{case}: {refusal}");
+                for line in wanted {
+                    let words = line.strip_prefix(mark);
+                    let is_so = words.is_some_and(|words| refusal.to_string().contains(words));
+                    assert!(is_so, "{case}: {line}: {refusal}");
+                }
+            }
+        }
     }
-    assert_eq!(lines.len(), wanted.len());
-}
-
-#[test]
-fn one_of_the_pair_alone_has_the_other_recorded_with_it() {
-    let request = one(&table::GRO_FLUSH_TIMEOUT, 200_000);
-    let part = Part::Napis(vec![301]);
-    assert_eq!(
-        lines(&of_card(&request, part).unwrap()),
-        [
-            "[if2 NAPI 301 napi_defer_hard_irqs 7->7]",
-            "if2 NAPI 301 gro_flush_timeout 20000->200000",
-        ]
-    );
-}
-
-#[test]
-fn what_is_so_already_is_not_written() {
-    let request = one(&table::GRO_FLUSH_TIMEOUT, 20_000).with(&table::RX_USECS, 3);
-    assert!(of_card(&request, Part::Whole).unwrap().is_empty());
-}
-
-#[test]
-fn queues_stand_for_the_instances_that_serve_them() {
-    let part = |queues: &[u32]| Part::RxQueues(queues.to_vec());
-    let writes = of_card(&polling(), part(&[1])).unwrap();
-    assert!(lines(&writes).iter().all(|line| line.contains("NAPI 301")));
-    assert_eq!(writes.len(), 2);
-    let refusal = of_card(&polling(), part(&[0, 2])).unwrap_err();
-    assert!(refusal.to_string().contains("rx0, rx1"), "{refusal}");
-    let refusal = of_card(&polling(), Part::Napis(vec![9])).unwrap_err();
-    assert!(refusal.to_string().contains("300, 301"), "{refusal}");
-}
-
-#[test]
-fn the_driver_is_stopped_before_its_numbers_are_written() {
-    let request = one(&table::RX_USECS, 50).with(&table::ADAPTIVE_RX, 0);
-    assert_eq!(
-        lines(&of_card(&request, Part::Whole).unwrap()),
-        [
-            "if2 coalescing adaptive-rx 1->0",
-            "if2 coalescing rx-usecs 3->50"
-        ]
-    );
-}
-
-#[test]
-fn a_veth_needs_gro_here_and_no_tso_there() {
-    let refusal = needed(veth(), Needs::Refuse).unwrap_err();
-    for words in ["GRO is off", "TSO is on", "--fix"] {
-        assert!(refusal.to_string().contains(words), "{refusal}");
-    }
-    assert_eq!(
-        lines(&needed(veth(), Needs::Fix).unwrap()),
-        [
-            "if2 feature rx-gro 0->1",
-            "if3 feature tx-tcp-segmentation 1->0"
-        ]
-    );
-    // With an XDP program it has an instance without GRO, and no TSO comes its way.
-    let mut xdp = veth();
-    xdp.napis = Some(vec![napi(300, 0, 0)]);
-    assert!(needed(xdp, Needs::Refuse).unwrap().is_empty());
-    // Interrupt moderation alone needs none of it.
-    let request = one(&table::RX_USECS, 3);
-    assert!(
-        preconditions_of(&asked(veth(), &request, Part::Whole), &[], Needs::Refuse)
-            .unwrap()
-            .is_empty()
-    );
-}
-
-#[test]
-fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
-    let mut facts = veth();
-    facts.peer = Some(Peer::default());
-    let refusal = needed(facts, Needs::Fix).unwrap_err();
-    assert!(refusal.to_string().contains("ip netns attach"), "{refusal}");
-}
-
-#[test]
-fn what_cannot_work_is_refused_with_the_reason() {
-    let of = |change: fn(&mut InterfaceFacts), request: &Values| {
-        let mut facts = asked(card(), request, Part::Whole);
-        change(&mut facts);
-        let checked = check(&facts, &able());
-        let prepared = checked.and_then(|()| preconditions_of(&facts, &[], Needs::Fix));
-        prepared.map(|_| ()).unwrap_err()
-    };
-    type Alter = fn(&mut InterfaceFacts);
-    let cases: [(Alter, &str); 4] = [
-        (|f| f.link.is_loopback = true, "loopback"),
-        (|f| f.link.interface.driver = "tun".into(), "tap"),
-        (|f| f.link.interface.driver = "bridge".into(), "below"),
-        (|f| f.napis = Some(Vec::new()), "no NAPI"),
-    ];
-    for (change, said) in cases {
-        let refusal = of(change, &polling());
-        assert!(refusal.reason.contains(said) && !refusal.is_of_kernel);
-    }
-    let refusal = of(|_| {}, &one(&table::TX_USECS, 1));
-    assert!(refusal.to_string().contains("rx-usecs, adaptive-rx"));
-    assert!(of(|_| {}, &one(&table::THREADED, 2)).is_of_kernel);
-}
-
-#[test]
-fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
-    let old = Abilities::default();
-    let mut facts = card();
-    facts.napis = None;
-    facts.rx_queues.clear();
-    assert_eq!(
-        check(&asked(facts.clone(), &polling(), Part::Whole), &old),
-        Ok(())
-    );
-    assert!(needed(facts.clone(), Needs::Refuse).unwrap().is_empty());
-    assert_eq!(
-        lines(&settings(&asked(facts.clone(), &polling(), Part::Whole)).unwrap()),
-        [
-            "if2 napi_defer_hard_irqs 1->1000",
-            "if2 gro_flush_timeout 20000->200000"
-        ]
-    );
-    let suspend = one(&table::IRQ_SUSPEND_TIMEOUT, 1);
-    let mut bound = Values::new();
-    bound.insert(&table::THREAD_CPUS, Value::Cpus(vec![0]));
-    for (request, part) in [
-        (&polling(), Part::RxQueues(vec![0])),
-        (&suspend, Part::Whole),
-        (&bound, Part::Whole),
-    ] {
-        let refusal = check(&asked(facts.clone(), request, part), &old).unwrap_err();
-        assert!(refusal.is_of_kernel);
-    }
-}
-
-#[test]
-fn threads_are_looked_for_before_they_are_bound() {
-    let mut request = Values::new();
-    request.insert(&table::THREAD_CPUS, Value::Cpus(vec![1]));
-    let fifo = Value::Policy(Policy::Fifo { priority: 5 });
-    request.insert(&table::THREAD_POLICY, fifo);
-    let refusal = threads(&asked(card(), &request, Part::Whole)).unwrap_err();
-    assert!(refusal.to_string().contains("--threaded"), "{refusal}");
-    let mut facts = card();
-    facts.napis = Some(vec![Napi {
-        thread_pid: Some(44),
-        ..napi(300, 0, 0)
-    }]);
-    let fair = Value::Policy(Policy::Fair { nice: 0 });
-    for (row, value) in [
-        (&table::THREAD_CPUS, Value::Cpus(vec![0, 1])),
-        (&table::THREAD_POLICY, fair),
-    ] {
-        facts.values.insert(Knob::of_thread(row, 44), value);
-    }
-    assert_eq!(
-        lines(&threads(&asked(facts, &request, Part::Whole)).unwrap()),
-        [
-            "if2 thread 44 scheduling nice 0->FIFO 5",
-            "if2 thread 44 CPUs 0,1->1"
-        ]
-    );
 }

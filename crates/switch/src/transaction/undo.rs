@@ -167,7 +167,7 @@ fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), S
 }
 
 fn explained(error: SwitchError, target: &Target, knob: &Knob) -> SwitchError {
-    let is_of_all = knob.row().phase == Phase::Napi && knob.scope() == Scope::Device;
+    let is_of_all = knob.row().place.phase() == Phase::Napi && knob.scope() == Scope::Device;
     if is_of_all && error.kind() == io::ErrorKind::Unsupported {
         return when_up(
             target,
@@ -251,7 +251,7 @@ pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
     let of = |phase: Phase| {
         changes
             .iter()
-            .filter(move |change| change.knob.row().phase == phase)
+            .filter(move |change| change.knob.row().place.phase() == phase)
     };
     let mut steps = thread_steps(of(Phase::Thread).collect());
     steps.extend(steps_to_rest(changes));
