@@ -83,6 +83,15 @@ impl Switched {
         command
     }
 
+    /// A program that is run inside the near end's namespace, as a unit does at boot.
+    pub fn inside(&self, program: &Path, line: &str) -> Command {
+        let netns = self.netns();
+        let mut command = kept("ip", ["netns", "exec", &netns]);
+        command.arg(program).args(line.split(' '));
+        command.env("NICPOLL_STATE_DIR", self.state());
+        command
+    }
+
     pub fn run(&self, line: &str) -> Output {
         self.command(line).output().unwrap()
     }
@@ -230,8 +239,8 @@ impl Switched {
     }
 }
 
-/// `NETNS` is the near end's namespace, `FAR-NETNS` the other, `NAPI-ID` the id of its first instance; `traffic LINE` runs a line while datagrams
-/// come. Its own steps:
+/// `NETNS` is the near end's namespace, `FAR-NETNS` the other, `NAPI-ID` the id of its first instance. `traffic LINE` runs a
+/// line while datagrams come, `ssh ADDRESS LINE` for a caller who came by ssh to that address. Its own steps:
 /// - `ip LINE; LINE`: by ip(8) at the near end
 /// - `by-hand`: an administrator's own settings
 /// - `timeout NS`: somebody else writes the interface's timeout
@@ -246,11 +255,21 @@ impl Scene for Switched {
     }
 
     fn run(&self, line: &str) -> Output {
-        match line.strip_prefix("traffic ") {
-            Some(line) => self.under_traffic(|| {
+        if let Some(line) = line.strip_prefix("traffic ") {
+            return self.under_traffic(|| {
                 thread::sleep(Duration::from_millis(50));
                 Switched::run(self, line)
-            }),
+            });
+        }
+        match line
+            .strip_prefix("ssh ")
+            .and_then(|ssh| ssh.split_once(' '))
+        {
+            Some((server, line)) => {
+                let mut command = self.command(line);
+                command.env("SSH_CONNECTION", format!("198.18.0.1 50000 {server} 22"));
+                command.output().unwrap()
+            }
             None => Switched::run(self, line),
         }
     }

@@ -166,6 +166,18 @@ const STORIES: &str = r#"
     clean
     1 restore v0 | there is no interface 'v0'
 
+    # an ssh connection that comes by a bridge above is not risked
+    ip link add br0 type bridge; link set br0 up; addr add 203.0.113.1/24 dev br0
+    remember
+    0 ssh 203.0.113.1 set em0 polling --fix --look 0 | !undone in 60 s
+    0 set em0 -polling
+    ip link set em0 master br0
+    0 ssh 203.0.113.1 set em0 polling --fix --look 0 | undone in 60 s
+    0 set em0 -polling
+    ip link set em0 nomaster
+    soon same
+    clean
+
     # what is confirmed is listed, and what waits is shown
     0 set em0 polling --fix --for 60s --look 0
     0 show em0 --for 0 | pending its settings are undone in | nicpoll set em0 --netns NETNS --confirm
@@ -260,22 +272,22 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
     let root = pair.home.path().join("root");
     fs::create_dir(&root).unwrap();
     // What comes back at boot is of the namespace that the program is started in.
-    let run = |line: &str| {
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &pair.netns()]);
-        inside.arg(env!("CARGO_BIN_EXE_nicpoll"));
-        inside
-            .args(line.split(' '))
-            .args([Path::new("--root"), &root]);
-        inside.env("NICPOLL_STATE_DIR", pair.state());
-        inside.output().unwrap()
+    let inside = |line: &str| {
+        let mut command = pair.inside(Path::new(NICPOLL), line);
+        command.args([Path::new("--root"), &root]);
+        command
     };
+    let run = |line: &str| inside(line).output().unwrap();
     // The program under test may lie where others can change it.
     let set = "set em0 polling --period 50us --fix --persist --program /bin/sh";
     let shown = run(&format!("{set} --dry-run"));
     assert_code(&shown, 0);
     assert!(said(&shown).contains("+NICPOLL_OPTIONS=polling --period=50000ns --fix"));
-    assert!(fs::read_dir(&root).unwrap().next().is_none());
+    // What cuts its caller off is not to do so at every boot.
+    let mut over_ssh = inside(set);
+    over_ssh.env("SSH_CONNECTION", "198.18.0.1 50000 198.18.0.2 22");
+    assert_code(&over_ssh.output().unwrap(), 2);
+    assert!(fs::read_dir(&root).unwrap().next().is_none() && pair.is_clean());
 
     // The last write of all fails, so the files go, too.
     let failed =

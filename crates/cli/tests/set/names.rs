@@ -4,28 +4,6 @@ use crate::common::prelude::*;
 use nicpoll_switch::{Control, Napi};
 
 #[test]
-fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    pair.ip("link add br0 type bridge; link set br0 up; addr add 203.0.113.1/24 dev br0");
-    let before = pair.dump();
-    for (is_below, warned) in [(false, false), (true, true)] {
-        if is_below {
-            pair.ip("link set em0 master br0");
-        }
-        let mut command = pair.command("set em0 polling --fix --look 0");
-        command.env("SSH_CONNECTION", "203.0.113.9 50000 203.0.113.1 22");
-        let output = command.output().unwrap();
-        assert_code(&output, 0);
-        assert_eq!(said(&output).contains("undone in 60 s"), warned);
-        pair.done("set em0 -polling");
-    }
-    pair.ip("link set em0 nomaster");
-    wait_until("it is as before", || pair.dump() == before);
-    assert!(pair.is_clean());
-}
-
-#[test]
 fn of_several_instances_only_those_named_are_set() {
     needs!(Root, PerNapi);
     let pair = Switched::new();

@@ -100,11 +100,8 @@ fn nothing_that_others_can_change_is_run_at_boot() {
     let program = build.join("nicpoll");
     fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
     let run = |line: &str| {
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &pair.netns()]);
-        inside.arg(&program).args(line.split(' '));
+        let mut inside = pair.inside(&program, line);
         inside.args([Path::new("--root"), &root]);
-        inside.env("NICPOLL_STATE_DIR", pair.state());
         with_umask_zero(&inside)
     };
     let set = "set em0 polling --fix --look 0 --persist";

@@ -3,7 +3,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod trial;
 
 use crate::common::prelude::*;
 use crate::common::switched::assert_same;
@@ -100,6 +99,17 @@ const STORIES: &str = r#"
     same standing
     0 set em0 -polling
     restored
+
+    # the caller's own ssh connection is not risked, unless the caller knows; another address of the machine is none of it
+    0 ssh 198.18.0.2 set em0 polling --fix | undone in 60 s
+    guard
+    0 set em0 -polling
+    guard-ends
+    0 ssh 203.0.113.7 set em0 polling --fix | !undone
+    0 set em0 -polling
+    0 ssh 198.18.0.2 set em0 polling --fix --for forever | !undone
+    0 set em0 -polling
+    soon same
 
     # a guard that is ended undoes at once
     0 set em0 polling --fix --for 60s --look 0
@@ -269,6 +279,31 @@ fn a_kill_at_any_point_leaves_everything_or_nothing() {
         pair.done(set);
     });
     assert!(points > 8, "{points}");
+}
+
+#[test]
+fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
+    needs!(Root, PerNapi, DebugAssertions);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let mut killed = 0;
+    // At each step while the two records are made, then at some.
+    for point in (1..7).chain((7..500).step_by(5)) {
+        let mut command = pair.command("set em0 polling --fix --threaded --for 60s --look 0");
+        command.env("NICPOLL_TEST_KILL_AT_POINT", point.to_string());
+        let output = command.output().unwrap();
+        if let Some(code) = output.status.code() {
+            assert_eq!(code, 0, "{}", said(&output));
+            break;
+        }
+        killed += 1;
+        let has_records = || !pair.journal().paths().unwrap().is_empty();
+        wait_until("the guard has put it back", || !has_records());
+        assert_eq!(pair.dump(), before, "killed at point {point}");
+    }
+    assert!(killed > 3, "{killed}");
+    pair.done("restore");
+    pair.assert_restored(&before);
 }
 
 /// Runs a command again and again, killed one point later each time, until it gets through. Returns how

@@ -31,6 +31,7 @@ const READINGS_PER_SECOND: u32 = 20;
 const CYCLES_LEFT_MAX: u64 = 10;
 
 /// Time outside of cycles.
+#[derive(Default)]
 pub(crate) struct Charges {
     /// While cycles are short, the account is read at every so many.
     seldom: u32,
@@ -59,16 +60,7 @@ impl Charges {
     pub(crate) fn at(hz: u32) -> Self {
         Charges {
             seldom: (hz / READINGS_PER_SECOND).max(1),
-            account: None,
-            own_ns: 0,
-            kernel_ns: 0,
-            was_long: false,
-            unread: 0,
-            mean_ns: 0,
-            kernel_charged_ns: 0,
-            last_own_ns: 0,
-            last_ns: 0,
-            left_ns: 0,
+            ..Charges::default()
         }
     }
 
