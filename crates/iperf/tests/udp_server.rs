@@ -9,10 +9,11 @@ use std::time::Duration;
 use nicpoll_iperf::udp::Server;
 use nicpoll_iperf::wire::{self, ClientHeader};
 use nicpoll_iperf::{Amount, End, Error, Total};
+use nicpoll_testkit::golden_cases;
 use nicpoll_traffic::Signals;
 
 mod common;
-use common::{LOOPBACK, server_config};
+use common::{LOOPBACK, faults, server_config};
 
 struct Bench {
     server: Server,
@@ -57,75 +58,47 @@ fn datagram(id: i64, length: usize) -> Vec<u8> {
     common::datagram(id, length, &client)
 }
 
-#[test]
-fn data_is_counted_and_the_fin_answered() {
-    let bench = Bench::new();
-    [1, 2, 5, 4, 4]
-        .into_iter()
-        .for_each(|id| bench.send(id, 100));
-    bench.send(-7, 100);
-    let (report, answers) = bench.run();
-    assert_eq!((report.whole.datagrams, report.whole.bytes), (5, 500));
-    // 3 and 6 are missing; 4 came late and then again.
-    assert_eq!(
-        (report.receipt().lost, report.receipt().out_of_order),
-        (2, 1)
-    );
-    assert_eq!(report.receipt().duplicates, 1);
-    assert_eq!((report.fins, report.fin_answers), (1, 1));
-    assert_eq!(report.end, Some(End::SenderDone));
-    let [answer] = &answers[..] else {
-        panic!("{answers:?}")
-    };
-    assert_eq!(answer.len(), wire::ServerReport::BYTES);
-    let stated = wire::ServerReport::parse(answer, wire::Dialect::V2_1).unwrap();
-    assert_eq!((stated.bytes, stated.datagrams), (500, 6));
-    assert_eq!((stated.lost, stated.out_of_order), (2, 1));
+/// What the server says of what is queued, and what it answers, but for times.
+fn told((report, answers): (Total, Vec<Vec<u8>>)) -> String {
+    let stated = answers.first().map(|answer| {
+        assert!(answers.iter().all(|other| other == answer));
+        assert_eq!(answer.len(), wire::ServerReport::BYTES);
+        let stated = wire::ServerReport::parse(answer, wire::Dialect::V2_1).unwrap();
+        [
+            stated.bytes,
+            stated.datagrams,
+            stated.lost,
+            stated.out_of_order,
+        ]
+    });
+    let (whole, receipt) = (report.whole, report.receipt());
+    let [lost, late, again, foreign] = faults(&report);
+    format!(
+        "{} datagrams, {} bytes, {} expected, {lost} lost, {late} late, {again} again, {foreign} foreign\n\
+         {} of {} FINs answered, the first one with {stated:?}; {:?}",
+        whole.datagrams, whole.bytes, receipt.expected, report.fin_answers, report.fins, report.end
+    )
 }
 
+/// Cases are of words such as `2:100`, a datagram with id 2 and 100 bytes, and `-2..-7:20`, some with 20 bytes.
 #[test]
-fn datagrams_that_end_within_the_flag_word_are_counted() {
-    let bench = Bench::new();
-    // As 2.1.8 sends them with -l 18: the first one has room for the whole header.
-    bench.send(1, 76);
-    (2..11).for_each(|id| bench.send(id, 18));
-    bench.send(-11, 18);
-    let (report, answers) = bench.run();
-    assert_eq!((report.whole.datagrams, report.whole.bytes), (10, 238));
-    assert_eq!((report.receipt().lost, report.receipt().expected), (0, 10));
-    assert_eq!(report.fins, 1);
-    let stated = wire::ServerReport::parse(&answers[0], wire::Dialect::V2_1).unwrap();
-    assert_eq!((stated.lost, stated.datagrams, stated.bytes), (0, 10, 238));
-}
-
-#[test]
-fn answers_never_outweigh_what_the_client_sent() {
-    let bench = Bench::new();
-    bench.send(1, 20);
-    // 20 + 5 x 20 = 120 bytes: not yet worth an answer of 128.
-    (2..7).for_each(|id| bench.send(-id, 20));
-    let (report, answers) = bench.run();
-    assert_eq!((report.fins, report.fin_answers), (5, 0));
-    assert!(answers.is_empty());
-
-    let bench = Bench::new();
-    bench.send(1, 20);
-    (2..14).for_each(|id| bench.send(-id, 20));
-    let (report, answers) = bench.run();
-    // 20 + 6 x 20 = 140 pays the first answer, 260 the second.
-    assert_eq!((report.fins, report.fin_answers), (12, 2));
-    assert_eq!(answers.len(), 2);
-}
-
-#[test]
-fn nine_fins_are_answered_and_no_more() {
-    let bench = Bench::new();
-    bench.send(1, 200);
-    (2..22).for_each(|id| bench.send(-id, 200));
-    let (report, answers) = bench.run();
-    assert_eq!((report.fins, report.fin_answers), (20, 9));
-    assert!(answers.iter().all(|answer| *answer == answers[0]));
-    assert_eq!(answers.len(), 9);
+fn datagrams_are_counted_and_answered_as_recorded() {
+    golden_cases("tests/udp_server/cases.txt", |_, text| {
+        let bench = Bench::new();
+        for word in text.split_whitespace() {
+            let (ids, length) = word.split_once(':').unwrap();
+            let (first, last) = ids.split_once("..").unwrap_or((ids, ids));
+            let [first, last]: [i64; 2] = [first, last].map(|id| id.parse().unwrap());
+            let count = first.abs_diff(last) as i64;
+            for step in 0..=count {
+                bench.send(
+                    first + step * (last - first).signum(),
+                    length.parse().unwrap(),
+                );
+            }
+        }
+        told(bench.run())
+    });
 }
 
 #[test]
@@ -150,19 +123,6 @@ fn what_is_not_of_the_session_is_counted_apart() {
     assert_eq!(answers.len(), 1);
     stranger.set_nonblocking(true).unwrap();
     assert!(stranger.recv(&mut [0; 8]).is_err());
-}
-
-#[test]
-fn id_zero_of_old_clients_is_data_without_a_place_in_the_sequence() {
-    let bench = Bench::new();
-    (0..3).for_each(|id| bench.send(id, 100));
-    bench.send(-3, 100);
-    let (report, _) = bench.run();
-    assert_eq!((report.whole.datagrams, report.receipt().lost), (3, 0));
-    assert_eq!(
-        (report.receipt().out_of_order, report.receipt().duplicates),
-        (0, 0)
-    );
 }
 
 #[test]
