@@ -359,74 +359,49 @@ mod tests {
         let state = |name: &str, us| Some((String::from(name), us));
         let governors =
             |names: &[&str]| governor(&names.iter().copied().map(String::from).collect::<Vec<_>>());
-        for (name, quiet, disturbed, unread) in [
-            ("CPUs", cpus(8), cpus(2), cpus(8)),
-            ("SMT", smt(Some(false)), smt(Some(true)), smt(None)),
+        let slow = ["performance", "powersave"];
+        for (name, outcomes) in [
+            ("CPUs", [8, 2, 8].map(cpus)),
+            ("SMT", [Some(false), Some(true), None].map(smt)),
             (
                 "clock source",
-                clocksource(Some("tsc")),
-                clocksource(Some("hpet")),
-                clocksource(None),
+                [Some("tsc"), Some("hpet"), None].map(clocksource),
             ),
             (
                 "frequency governor",
-                governors(&["performance"]),
-                governors(&["performance", "powersave"]),
-                governors(&[]),
+                [&slow[..1], &slow, &[]].map(governors),
             ),
             (
                 "frequency boost",
-                boost(Some(false)),
-                boost(Some(true)),
-                boost(None),
+                [Some(false), Some(true), None].map(boost),
             ),
             (
                 "idle states",
-                idle(state("C1", 2)),
-                idle(state("C6", 133)),
-                idle(None),
+                [state("C1", 2), state("C6", 133), None].map(idle),
             ),
             (
                 "haltpoll",
-                haltpoll(Some("menu"), Some(200_000)),
-                haltpoll(Some("haltpoll"), Some(200_000)),
-                haltpoll(None, None),
+                [Some("menu"), Some("haltpoll"), None].map(|it| haltpoll(it, Some(200_000))),
             ),
-            (
-                "irqbalance",
-                irqbalance(&[]),
-                irqbalance(&[812]),
-                irqbalance(&[]),
-            ),
+            ("irqbalance", [&[][..], &[812], &[]].map(irqbalance)),
             (
                 "interrupt storms",
-                storms(Some(&counted(0))),
-                storms(Some(&counted(1))),
-                storms(None),
+                [Some(counted(0)), Some(counted(1)), None].map(|it| storms(it.as_ref())),
             ),
             (
                 "adaptive moderation",
-                moderation(&[]),
-                moderation(&["eth0"]),
-                moderation(&[]),
+                [&[][..], &["eth0"], &[]].map(moderation),
             ),
-            ("other load", load(Some(0.01)), load(Some(0.4)), load(None)),
-            (
-                "steal time",
-                steal(Some(0.0)),
-                steal(Some(0.03)),
-                steal(None),
-            ),
+            ("other load", [Some(0.01), Some(0.4), None].map(load)),
+            ("steal time", [Some(0.0), Some(0.03), None].map(steal)),
             (
                 "timer slack",
-                timer_slack(Some(50_000)),
-                timer_slack(Some(1_000_000)),
-                timer_slack(None),
+                [Some(50_000), Some(1_000_000), None].map(timer_slack),
             ),
         ] {
-            let is_bad = [&quiet, &disturbed, &unread].map(|outcome| outcome.status.is_bad());
+            let is_bad = outcomes.each_ref().map(|outcome| outcome.status.is_bad());
             assert_eq!(is_bad, [false, true, false], "{name}");
-            assert!(disturbed.remedy.is_some(), "{name}");
+            assert!(outcomes[1].remedy.is_some(), "{name}");
         }
     }
 }
