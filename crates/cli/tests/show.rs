@@ -222,14 +222,12 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
 #[test]
 fn what_is_not_there_is_an_error_with_a_next_step() {
     let stage = Stage::new();
-    let unknown = stage.run(&["show", "no-such-interface", "--for", "0"]);
-    assert_code(&unknown, 1);
-    assert!(stderr(&unknown).contains("--netns"), "{unknown:?}");
-    assert!(unknown.stdout.is_empty());
-    let variable = stage.run(&["show", "-n", "kern.polling.nonsense"]);
-    assert_code(&variable, 2);
-    assert_has(stderr(&variable), "lost_polls");
-    let namespace = stage.run(&["show", "--netns", "no-such-namespace"]);
-    assert_code(&namespace, 1);
-    assert_has(stderr(&namespace), "ip netns list");
+    assert_refused(
+        "
+        1 | show no-such-interface --for 0 | --netns
+        2 | show -n kern.polling.nonsense | lost_polls
+        1 | show --netns no-such-namespace | ip netns list
+        ",
+        |line| stage.run(&words(line)),
+    );
 }

@@ -10,7 +10,7 @@ use crate::traffic::{Traffic, under_connections};
 use nicpoll_model::ab::{AbDelayKind, AbEndCause, LiveAb};
 use nicpoll_model::{Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
-use nicpoll_switch::{Kernel, Knob, Owner, Value};
+use nicpoll_switch::{Kernel, Knob};
 
 /// Long enough for whatever is done to it meanwhile.
 const LONG: &str = "ab em0 --for 60s --block 0.5s --loss-limit 100000 --json";
@@ -29,13 +29,6 @@ fn period_ns(pair: &Switched) -> u64 {
     })
 }
 
-/// Who owns the changes, once there are any.
-fn owner(pair: &Switched) -> Option<Owner> {
-    let records = pair.journal().records().ok()?;
-    let mut records = records.into_iter().filter_map(|(_, record)| record.ok());
-    records.find_map(|record| Some(record.attempt?.owner))
-}
-
 fn wait_for_polling(pair: &Switched) {
     wait_until("polling takes its turn", || period_ns(pair) == 200_000);
 }
@@ -43,6 +36,16 @@ fn wait_for_polling(pair: &Switched) {
 fn kill(pid: u32) {
     let pid = Pid::from_raw(pid as i32).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
+}
+
+/// What a long run says to which something is done once polling has taken its turn; it ends with that code.
+fn met_by(pair: &Switched, code: i32, what: impl FnOnce(&Child)) -> LiveAb {
+    let run = pair.start(LONG);
+    wait_for_polling(pair);
+    what(&run);
+    let output = run.wait_with_output().unwrap();
+    assert_code(&output, code);
+    document(&output)
 }
 
 #[test]
@@ -217,12 +220,7 @@ fn without_its_guard_a_run_ends_and_puts_everything_back() {
     needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
-    let run = pair.start(LONG);
-    wait_for_polling(&pair);
-    kill(owner(&pair).unwrap().pid);
-    let output = run.wait_with_output().unwrap();
-    assert_code(&output, 1);
-    let end = document(&output).end;
+    let end = met_by(&pair, 1, |_| kill(pair.guard_in_force().pid)).end;
     assert_eq!(end.cause, AbEndCause::SettingFailed);
     assert!(end.text.unwrap().contains("was ended"));
     pair.assert_restored(&before);
@@ -234,16 +232,13 @@ fn what_a_killed_guard_left_is_put_back_before_settings_take_turns() {
     let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --period 50us --fix --for 60s --look 0");
-    let left = owner(&pair).unwrap();
+    let left = pair.guard_in_force();
     kill(left.pid);
     wait_until("the guard is gone", || !left.is_alive().unwrap());
     assert_eq!(period_ns(&pair), 50_000);
-    let run = pair.start(LONG);
-    wait_for_polling(&pair);
-    send_signal(&run, Signal::TERM);
-    let output = run.wait_with_output().unwrap();
+    let told = met_by(&pair, 143, |run| send_signal(run, Signal::TERM));
     // The setting that polling took turns with is the one before the change that was left.
-    assert_eq!(document(&output).reference.name, "as it is");
+    assert_eq!(told.reference.name, "as it is");
     pair.assert_restored(&before);
 }
 
@@ -271,12 +266,7 @@ fn a_link_that_goes_down_ends_a_run() {
     needs!(Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
-    let run = pair.start(LONG);
-    wait_for_polling(&pair);
-    pair.ip("link set em0 down");
-    let output = run.wait_with_output().unwrap();
-    assert_code(&output, 1);
-    let told = document(&output);
+    let told = met_by(&pair, 1, |_| pair.ip("link set em0 down"));
     assert_eq!(told.end.cause, AbEndCause::CarrierLost, "{told:?}");
     assert!(told.end.text.unwrap().contains("em0 was taken down"));
     pair.ip("link set em0 up");
@@ -288,12 +278,7 @@ fn a_link_that_goes_down_ends_a_run() {
 fn an_interface_that_is_removed_ends_a_run() {
     needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
-    let run = pair.start(LONG);
-    wait_for_polling(&pair);
-    pair.ip("link delete em0");
-    let output = run.wait_with_output().unwrap();
-    assert_code(&output, 1);
-    let told = document(&output);
+    let told = met_by(&pair, 1, |_| pair.ip("link delete em0"));
     assert_eq!(told.end.cause, AbEndCause::InterfaceChanged, "{told:?}");
     for restored in &told.restored {
         assert!(!restored.is_as_before);
@@ -386,12 +371,7 @@ fn what_somebody_else_changes_sets_a_pair_aside() {
     wait_for_polling(&pair);
     // The first changes, before any pair, take a second and a half.
     for _ in 0..50 {
-        pair.near(|control, target| {
-            let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
-            control
-                .write(target, &knob, &Value::Number(77_777))
-                .unwrap();
-        });
+        pair.write_timeout(77_777);
         thread::sleep(Duration::from_millis(50));
     }
     let told = document(&run.wait_with_output().unwrap());
