@@ -3,7 +3,7 @@
 
 use crate::common::prelude::*;
 use crate::common::serving::{is_closed, limit, status, unlimit};
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Resource;
 
 /// Connections that a server serves for one address.
@@ -31,8 +31,10 @@ impl Server {
     /// Connections from an address of this machine, 127.0.0.`host`.
     fn connections(&self, host: u8, count: usize) -> Vec<TcpStream> {
         let connect = |_| {
-            let socket =
-                rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            // Not for the programs of other tests, which would hold it open.
+            let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+            let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+            let socket = socket.unwrap();
             let local = SocketAddr::from(([127, 0, 0, host], 0));
             rustix::net::bind(&socket, &local).unwrap();
             rustix::net::connect(&socket, &self.address).unwrap();
