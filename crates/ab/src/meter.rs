@@ -17,8 +17,8 @@ use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
     BpfError, CardClock, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram,
-    HostCounters, HostSnapshot, InterruptLine, PacketDelays, PollRhythm, RhythmWatch, RunQueue,
-    Stamped, ThreadTimes, TimedPrograms, parse_interrupts, queue_counters,
+    HostCounters, HostSnapshot, InterruptLine, PacketDelays, PollRhythm, Programs, RhythmWatch,
+    RunQueue, Stamped, ThreadTimes, parse_interrupts, queue_counters,
 };
 use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
@@ -235,8 +235,8 @@ impl Meter {
     pub fn counting_cores(&mut self, time: Duration) -> Result<f64, LabError> {
         match &mut self.exact {
             Some((exact, _)) => {
-                let polls = self.rhythms.iter().map(|polls| polls as &dyn TimedPrograms);
-                let others: Vec<&dyn TimedPrograms> = polls.chain(self.delays.timed()).collect();
+                let polls = self.rhythms.iter().map(|polls| &polls.programs);
+                let others: Vec<_> = polls.chain(self.delays.timed()).collect();
                 Ok(bpf_cpu_ratio(exact, &others, time)?)
             }
             None => Ok(0.0),
@@ -358,9 +358,9 @@ impl Delays {
     }
 
     /// The programs in the kernel.
-    pub fn timed(&self) -> impl Iterator<Item = &dyn TimedPrograms> {
-        let packets = self.packets.iter().map(|one| one as &dyn TimedPrograms);
-        packets.chain(self.waits.iter().map(|one| one as &dyn TimedPrograms))
+    pub fn timed(&self) -> impl Iterator<Item = &Programs> {
+        let packets = self.packets.iter().map(|one| &one.programs);
+        packets.chain(self.waits.iter().map(|one| &one.programs))
     }
 
     /// All delays so far.

@@ -184,9 +184,9 @@ impl Fit<'_> {
     /// The kernel times the account's programs, where they have most to do.
     fn event_ns(&mut self) -> Result<Option<f64>, LabError> {
         let timing = start_timing()?;
-        let before = self.instruments.exact.timed_runs()?;
+        let before = self.instruments.exact.programs.timed_runs()?;
         self.unobserved(&udp(64))?;
-        let runs = self.instruments.exact.timed_runs()?.since(before);
+        let runs = self.instruments.exact.programs.timed_runs()?.since(before);
         drop(timing);
         Ok(runs.map(|runs| runs.ns_per_run))
     }

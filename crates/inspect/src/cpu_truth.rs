@@ -267,7 +267,7 @@ fn disturbance(phases: &[TruthPhase]) -> Option<String> {
 
 fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> Result<Option<EventCost>, InspectError> {
     let timing = start_timing()?;
-    let (before, from) = (exact.timed_runs()?, monotonic_ns());
+    let (before, from) = (exact.programs.timed_runs()?, monotonic_ns());
     let phase_ns = 0;
     Pulses {
         core,
@@ -276,7 +276,7 @@ fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> Result<Option<EventCos
     }
     .run(COST_RUN)?;
     let seconds = (monotonic_ns() - from) as f64 / 1e9;
-    let runs = exact.timed_runs()?.since(before);
+    let runs = exact.programs.timed_runs()?.since(before);
     drop(timing);
     Ok(runs.map(|runs| EventCost {
         ns_per_event: runs.ns_per_run,

@@ -15,7 +15,7 @@ use nicpoll_model::{
     Origin, PendingShow, Rhythm, SHOW_SCHEMA, Show, SwitchProof, Unseen,
 };
 use nicpoll_observe::{
-    BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
+    BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch,
     thread as observed_thread,
 };
 use nicpoll_switch::{
@@ -294,9 +294,9 @@ impl Look {
     fn cost(&mut self) -> Option<EventCost> {
         let (watch, mut exact) = self.watch.take()?;
         let mut timed_runs = || {
-            let polls = watch.timed_runs().ok()?;
+            let polls = watch.programs.timed_runs().ok()?;
             match &mut exact {
-                Some(exact) => Some(polls.plus(exact.timed_runs().ok()?)),
+                Some(exact) => Some(polls.plus(exact.programs.timed_runs().ok()?)),
                 None => Some(polls),
             }
         };

@@ -21,9 +21,9 @@ fn main() -> Result<(), BpfError> {
     exact.attach()?;
     let ((before, after, elapsed), idle) = exact.with_idle_program(|exact| {
         let timing = nicpoll_observe::start_timing()?;
-        let (before, began) = (exact.timed_runs_by_program()?, Instant::now());
+        let (before, began) = (exact.programs.timed_runs_by_program()?, Instant::now());
         thread::sleep(Duration::from_secs(seconds));
-        let after = exact.timed_runs_by_program()?;
+        let after = exact.programs.timed_runs_by_program()?;
         drop(timing);
         Ok((before, after, began.elapsed().as_secs_f64()))
     })?;

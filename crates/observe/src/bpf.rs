@@ -136,14 +136,8 @@ impl TimedRuns {
     }
 }
 
-/// Programs in the kernel whose runs can be timed.
-pub trait TimedPrograms {
-    /// What their runs took that were timed so far ([`start_timing`]).
-    fn timed_runs(&self) -> Result<TimedRuns, BpfError>;
-}
-
 /// The programs of one object, each for a tracepoint.
-pub(crate) struct Programs {
+pub struct Programs {
     ebpf: Ebpf,
     /// What they count, as errors say it.
     what: &'static str,
@@ -154,7 +148,7 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// Loads an object; its programs are loaded one by one.
-    pub fn of(
+    pub(crate) fn of(
         what: &'static str,
         loader: &mut EbpfLoader<'_>,
         object: &[u8],
@@ -168,7 +162,7 @@ impl Programs {
     }
 
     /// Takes a map out of the object.
-    pub fn map<M>(&mut self, name: &str) -> Result<M, BpfError>
+    pub(crate) fn map<M>(&mut self, name: &str) -> Result<M, BpfError>
     where
         M: TryFrom<Map, Error = MapError>,
     {
@@ -181,7 +175,7 @@ impl Programs {
     }
 
     /// Loads programs, each with the tracepoint that it is for, which every kernel has.
-    pub fn require(&mut self, btf: &Btf, programs: &[(&str, &str)]) -> Result<(), BpfError> {
+    pub(crate) fn require(&mut self, btf: &Btf, programs: &[(&str, &str)]) -> Result<(), BpfError> {
         programs.iter().try_for_each(|(name, tracepoint)| {
             self.load_apart(btf, name, tracepoint)?;
             self.loaded.push(String::from(*name));
@@ -190,7 +184,12 @@ impl Programs {
     }
 
     /// Loads a program and says so, unless this kernel lacks its tracepoint.
-    pub fn load(&mut self, btf: &Btf, name: &str, tracepoint: &str) -> Result<bool, BpfError> {
+    pub(crate) fn load(
+        &mut self,
+        btf: &Btf,
+        name: &str,
+        tracepoint: &str,
+    ) -> Result<bool, BpfError> {
         match self.program_mut(name)?.load(tracepoint, btf) {
             Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) => Ok(false),
             loaded => {
@@ -202,12 +201,17 @@ impl Programs {
     }
 
     /// Loads a program that is not attached with the others.
-    pub fn load_apart(&mut self, btf: &Btf, name: &str, tracepoint: &str) -> Result<(), BpfError> {
+    pub(crate) fn load_apart(
+        &mut self,
+        btf: &Btf,
+        name: &str,
+        tracepoint: &str,
+    ) -> Result<(), BpfError> {
         let loaded = self.program_mut(name)?.load(tracepoint, btf);
         loaded.or_refused(self.what)
     }
 
-    pub fn is_attached(&self) -> bool {
+    pub(crate) fn is_attached(&self) -> bool {
         !self.links.is_empty()
     }
 
@@ -237,14 +241,14 @@ impl Programs {
         self.loaded.iter().map(runs).collect()
     }
 
-    /// What the runs of all that were timed so far took.
+    /// What the runs of all that were timed so far took ([`start_timing`]).
     pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
         let programs = self.timed_runs_by_program()?;
         let runs = programs.iter().map(|(_, runs)| *runs);
         Ok(runs.fold(TimedRuns::default(), TimedRuns::plus))
     }
 
-    pub fn timed_runs_of(&self, name: &str) -> Result<TimedRuns, BpfError> {
+    pub(crate) fn timed_runs_of(&self, name: &str) -> Result<TimedRuns, BpfError> {
         let info = self.program(name)?.info().or_refused(self.what)?;
         Ok(TimedRuns {
             runs: info.run_count(),
@@ -252,13 +256,13 @@ impl Programs {
         })
     }
 
-    pub fn program(&self, name: &str) -> Result<&BtfTracePoint, BpfError> {
+    pub(crate) fn program(&self, name: &str) -> Result<&BtfTracePoint, BpfError> {
         let program = self.ebpf.program(name).ok_or(EbpfError::NoBTF);
         let program = program.or_refused(self.what)?;
         program.try_into().or_refused(self.what)
     }
 
-    pub fn program_mut(&mut self, name: &str) -> Result<&mut BtfTracePoint, BpfError> {
+    pub(crate) fn program_mut(&mut self, name: &str) -> Result<&mut BtfTracePoint, BpfError> {
         let program = self.ebpf.program_mut(name).ok_or(EbpfError::NoBTF);
         let program = program.or_refused(self.what)?;
         program.try_into().or_refused(self.what)

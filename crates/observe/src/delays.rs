@@ -13,7 +13,7 @@ use nicpoll_model::Unseen;
 use nicpoll_model::ab::{AbDelayKind, AbStamps};
 use nicpoll_sys::bpf_maps;
 
-use crate::bpf::{self, BpfError, Histogram, OrRefused, Programs, TimedPrograms, TimedRuns};
+use crate::bpf::{self, BpfError, Histogram, OrRefused, Programs};
 use crate::clock::{CardClock, CardClocks, ClockAccount, ERROR_MAX_NS};
 
 const DELAYS: &str = "delays of packets";
@@ -81,7 +81,8 @@ impl Stamped {
 /// Loaded and attached programs that follow packets.
 pub struct PacketDelays {
     // Declared first: the programs are detached before their maps go.
-    programs: Programs,
+    /// What runs in the kernel.
+    pub programs: Programs,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
     left_out: PerCpuArray<MapData, u64>,
     instances: HashMap<MapData, u32, u32>,
@@ -180,12 +181,6 @@ impl PacketDelays {
     }
 }
 
-impl TimedPrograms for PacketDelays {
-    fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        self.programs.timed_runs()
-    }
-}
-
 /// One histogram, of all CPUs.
 fn histogram(
     map: &PerCpuArray<MapData, bpf_maps::Delays>,
@@ -231,7 +226,8 @@ const WAKING_PROGRAMS: [(&str, &str); 3] = [
 /// Loaded and attached programs that time the waits of threads.
 pub struct RunQueue {
     // Declared first: the programs are detached before their maps go.
-    programs: Programs,
+    /// What runs in the kernel.
+    pub programs: Programs,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
     processes: HashMap<MapData, u32, u32>,
 }
@@ -271,11 +267,5 @@ impl RunQueue {
     /// The waits so far.
     pub fn read(&self) -> Result<Histogram, BpfError> {
         histogram(&self.delays, 0, WAITING)
-    }
-}
-
-impl TimedPrograms for RunQueue {
-    fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        self.programs.timed_runs()
     }
 }

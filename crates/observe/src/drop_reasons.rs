@@ -21,7 +21,7 @@ use nicpoll_model::{DropProtocol, DropReason, DropReasonGaps, LossPlace};
 use nicpoll_sys::bpf_maps::{Drop, Dropped, Uncounted};
 use thiserror::Error;
 
-use crate::bpf::{self, BpfError, KernelTypes, OrRefused, Programs, TimedRuns};
+use crate::bpf::{self, BpfError, KernelTypes, OrRefused, Programs};
 
 const DROPS: &str = "dropped packets";
 const PROGRAM: &str = "count_drops";
@@ -47,7 +47,8 @@ pub enum DropReasonsError {
 /// A loaded and attached program that counts dropped packets.
 pub struct DropReasons {
     // Declared first: the program is detached before its maps go.
-    programs: Programs,
+    /// What runs in the kernel.
+    pub programs: Programs,
     drops: PerCpuHashMap<MapData, Drop, Dropped>,
     uncounted: PerCpuArray<MapData, Uncounted>,
     /// The running kernel's names of the reasons, by number.
@@ -140,11 +141,6 @@ impl DropReasons {
         let mut reasons: Vec<DropReason> = reasons.collect();
         reasons.sort_by_key(|reason| Reverse(reason.packets));
         reasons
-    }
-
-    /// What the runs that were timed so far took; see [`start_timing`](crate::bpf::start_timing).
-    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        self.programs.timed_runs()
     }
 
     /// Drops during which the program was running on the same CPU already: a soft interrupt came upon it. The
@@ -278,7 +274,7 @@ mod tests {
         let thread = NetnsThread::enter(namespace, || ()).unwrap();
         let mut drops = DropReasons::with_room_for(1, &[thread.netns_inode()]).unwrap();
         let timing = bpf::start_timing().unwrap();
-        let before = drops.timed_runs().unwrap();
+        let before = drops.programs.timed_runs().unwrap();
         let send = || {
             let ip = Command::new("ip")
                 .args(["link", "set", "lo", "up"])
@@ -299,7 +295,16 @@ mod tests {
         assert_eq!((reason.name().as_str(), reason.packets), ("NO_SOCKET", 3));
         assert_eq!(gaps.overflow_packets, 4);
         assert!(gaps.missed_events.is_some());
-        assert!(drops.timed_runs().unwrap().since(before).unwrap().runs >= 7);
+        assert!(
+            drops
+                .programs
+                .timed_runs()
+                .unwrap()
+                .since(before)
+                .unwrap()
+                .runs
+                >= 7
+        );
         drop(timing);
     }
 

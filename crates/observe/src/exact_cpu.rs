@@ -14,7 +14,7 @@ use nicpoll_sys::bpf_maps::{self, Cpu, FOLD_BINS, Source, Thread, state};
 use nicpoll_sys::schedule;
 use serde::{Deserialize, Serialize};
 
-use crate::bpf::{self, BpfError, OrRefused, Programs, RunTime, TimedRuns};
+use crate::bpf::{self, BpfError, OrRefused, Programs, RunTime};
 use crate::clock::monotonic_ns;
 
 /// What errors say the programs are for.
@@ -69,7 +69,8 @@ pub struct ExactCpuOptions {
 /// The loaded programs.
 pub struct ExactCpu {
     // Declared first: programs are detached before their maps go.
-    programs: Programs,
+    /// What runs in the kernel.
+    pub programs: Programs,
     cpus: PerCpuArray<MapData, Cpu>,
     sources: PerCpuArray<MapData, Source>,
     threads: HashMap<MapData, u32, Thread>,
@@ -198,16 +199,6 @@ impl ExactCpu {
         };
         let by_cpu = self.fold.get(&0, 0).or_refused(CPU_TIME)?;
         Ok(Some(bins(options, &by_cpu)))
-    }
-
-    /// What the runs of all programs that were timed so far took.
-    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        self.programs.timed_runs()
-    }
-
-    /// The same for each program, by its name.
-    pub fn timed_runs_by_program(&self) -> Result<Vec<(String, TimedRuns)>, BpfError> {
-        self.programs.timed_runs_by_program()
     }
 
     /// Times a program that does nothing while `work` goes on: its mean run is what the kernel's timing

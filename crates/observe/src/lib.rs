@@ -20,7 +20,7 @@ mod polls;
 mod proc;
 
 pub use bpf::{
-    AttachedXdp, BpfError, Histogram, RunTime, TimedPrograms, TimedRuns, XdpMode, start_timing,
+    AttachedXdp, BpfError, Histogram, Programs, RunTime, TimedRuns, XdpMode, start_timing,
 };
 pub use clock::{CardClock, CardClockError};
 pub use delays::{PacketDelays, RunQueue, Stamped};

@@ -11,9 +11,7 @@ use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use nicpoll_sys::bpf_maps::{Counts, Rhythm, Target};
 use serde::{Deserialize, Serialize};
 
-use crate::bpf::{
-    self, BpfError, OrRefused, Programs, TimedPrograms, TimedRuns, bucket_lower_ns, bucket_width_ns,
-};
+use crate::bpf::{self, BpfError, OrRefused, Programs, bucket_lower_ns, bucket_width_ns};
 
 /// What errors say the program is for.
 const POLLS: &str = "polls";
@@ -58,7 +56,8 @@ impl PollCounts {
 /// A loaded and attached program that counts the polls of one NAPI.
 pub struct PollCounter {
     // Declared first: the program is detached before its maps go.
-    programs: Programs,
+    /// What runs in the kernel.
+    pub programs: Programs,
     target: Array<MapData, Target>,
     reader: PollReader,
 }
@@ -125,21 +124,6 @@ impl PollCounter {
     /// What reads the counts elsewhere, as long as the counter lives or longer.
     pub fn reader(&self) -> PollReader {
         self.reader.clone()
-    }
-
-    /// Attaches the program; nothing happens when it is attached.
-    pub fn attach(&mut self) -> Result<(), BpfError> {
-        self.programs.attach()
-    }
-
-    /// Takes the program out of the kernel's way; the counts stay.
-    pub fn detach(&mut self) -> Result<(), BpfError> {
-        self.programs.detach()
-    }
-
-    /// What the runs that were timed so far took.
-    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        self.programs.timed_runs()
     }
 }
 
@@ -290,7 +274,8 @@ fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
 /// Loaded and attached programs that watch NAPI instances.
 pub struct RhythmWatch {
     // Declared first: the programs are detached before their maps go.
-    programs: Programs,
+    /// What runs in the kernel.
+    pub programs: Programs,
     rhythms: HashMap<MapData, u32, Rhythm>,
 }
 
@@ -319,12 +304,6 @@ impl RhythmWatch {
     pub fn read(&self, napi_id: u32) -> Result<PollRhythm, BpfError> {
         let raw = self.rhythms.get(&napi_id, 0);
         Ok(PollRhythm::from(&raw.or_refused(RHYTHM)?))
-    }
-}
-
-impl TimedPrograms for RhythmWatch {
-    fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        self.programs.timed_runs()
     }
 }
 

@@ -252,20 +252,27 @@ fn detached_programs_run_no_more() {
     let _alone = alone();
     let mut exact = exact(ExactCpuOptions::default());
     let _timing = start_timing().unwrap();
-    let before = exact.timed_runs().unwrap();
+    let before = exact.programs.timed_runs().unwrap();
     thread::sleep(Duration::from_millis(20));
-    let attached = exact.timed_runs().unwrap();
+    let attached = exact.programs.timed_runs().unwrap();
     let time = attached.since(before).expect("this very test makes events");
     assert!(time.runs > 0 && time.ns_per_run > 0.0);
     exact.detach().unwrap();
     // A program that was running on another CPU may end a moment later.
     thread::sleep(Duration::from_millis(20));
-    let detached = exact.timed_runs().unwrap();
+    let detached = exact.programs.timed_runs().unwrap();
     thread::sleep(Duration::from_millis(20));
-    assert_eq!(exact.timed_runs().unwrap().since(detached), None);
+    assert_eq!(exact.programs.timed_runs().unwrap().since(detached), None);
     exact.attach().unwrap();
     thread::sleep(Duration::from_millis(20));
-    assert!(exact.timed_runs().unwrap().since(detached).is_some());
+    assert!(
+        exact
+            .programs
+            .timed_runs()
+            .unwrap()
+            .since(detached)
+            .is_some()
+    );
 }
 
 #[test]
@@ -276,11 +283,11 @@ fn a_program_that_does_nothing_takes_less_than_those_that_count() {
     assert!(exact.threads().unwrap().is_empty(), "nobody asked for them");
     let measured = exact.with_idle_program(|exact| {
         let _timing = start_timing()?;
-        let before = exact.timed_runs()?;
+        let before = exact.programs.timed_runs()?;
         for _ in 0..100 {
             thread::sleep(Duration::from_micros(200));
         }
-        Ok(exact.timed_runs()?.since(before))
+        Ok(exact.programs.timed_runs()?.since(before))
     });
     let (counting, idle) = measured.unwrap();
     let (counting, idle) = (counting.unwrap(), idle.unwrap());

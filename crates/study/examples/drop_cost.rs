@@ -67,9 +67,9 @@ fn by_statistics(netns: u64) -> Result<(), Box<dyn Error>> {
     let watching = DropReasons::begin(&[netns])?;
     println!("{:.1} ms of CPU time to begin", (cpu_ns()? - began) / 1e6);
     let timing = start_timing()?;
-    let before = watching.timed_runs()?;
+    let before = watching.programs.timed_runs()?;
     ns_per_datagram(End::Dropped)?;
-    if let Some(run) = watching.timed_runs()?.since(before) {
+    if let Some(run) = watching.programs.timed_runs()?.since(before) {
         println!(
             "{:.0} ns a run by the kernel's statistics, timing included, {} runs",
             run.ns_per_run, run.runs

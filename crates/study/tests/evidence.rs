@@ -72,9 +72,9 @@ fn a_detached_counter_counts_nothing() {
     test.put(INTERRUPT, 0);
     let netns = test.inode(Side::Receiver);
     test.polls.watch(netns, None).unwrap();
-    test.polls.detach().unwrap();
+    test.polls.programs.detach().unwrap();
     assert_eq!(polls_during_traffic(&mut test).0.polls(), 0);
-    test.polls.attach().unwrap();
+    test.polls.programs.attach().unwrap();
     assert!(polls_during_traffic(&mut test).0.polls() > 0);
 }
 

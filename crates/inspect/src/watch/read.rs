@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::Unseen;
 use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, HostCounters, HostSnapshot, InterruptLine,
-    Interrupts, PollRhythm, RhythmWatch, RunTime, TimedPrograms, TimedRuns, start_timing,
+    Interrupts, PollRhythm, Programs, RhythmWatch, RunTime, TimedRuns, start_timing,
 };
 use nicpoll_switch::{Control, LinkInfo, SwitchError};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
@@ -131,11 +131,7 @@ impl Reader {
 
     /// The BPF programs' share of one core, timed for so long; `None` when there are none.
     pub fn bpf_cpu_ratio(&mut self, time: Duration) -> Result<Option<f64>, BpfError> {
-        let polls = self
-            .polls
-            .iter()
-            .map(|polls| &polls.watch as &dyn TimedPrograms);
-        let polls: Vec<&dyn TimedPrograms> = polls.collect();
+        let polls: Vec<_> = self.polls.iter().map(|it| &it.watch.programs).collect();
         let exact = self.exact.as_mut();
         exact
             .map(|exact| bpf_cpu_ratio(exact, &polls, time))
@@ -237,7 +233,7 @@ fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, Switch
 /// is subtracted.
 pub fn bpf_cpu_ratio(
     exact: &mut ExactCpu,
-    others: &[&dyn TimedPrograms],
+    others: &[&Programs],
     time: Duration,
 ) -> Result<f64, BpfError> {
     let ((runs, seconds), idle) = exact.with_idle_program(|exact| {
@@ -256,12 +252,11 @@ pub fn bpf_cpu_ratio(
 }
 
 /// One entry for each set of programs.
-fn timed_runs(
-    exact: &mut ExactCpu,
-    others: &[&dyn TimedPrograms],
-) -> Result<Vec<TimedRuns>, BpfError> {
+fn timed_runs(exact: &mut ExactCpu, others: &[&Programs]) -> Result<Vec<TimedRuns>, BpfError> {
     let others = others.iter().map(|programs| programs.timed_runs());
-    std::iter::once(exact.timed_runs()).chain(others).collect()
+    std::iter::once(exact.programs.timed_runs())
+        .chain(others)
+        .collect()
 }
 
 fn own_ns(runs: &[RunTime], timing_ns: f64) -> f64 {

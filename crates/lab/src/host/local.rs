@@ -352,8 +352,8 @@ impl Resident {
 
     fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), LabError> {
         match (counter, is_on) {
-            (Counter::Polls, true) => self.poll_counter()?.attach()?,
-            (Counter::Polls, false) => self.poll_counter()?.detach()?,
+            (Counter::Polls, true) => self.poll_counter()?.programs.attach()?,
+            (Counter::Polls, false) => self.poll_counter()?.programs.detach()?,
             (Counter::Cpu, true) => self.exact_cpu()?.attach()?,
             (Counter::Cpu, false) => self.exact_cpu()?.detach()?,
         }
@@ -404,8 +404,8 @@ impl Resident {
 
     fn timed_runs(&mut self, counter: Counter) -> Result<TimedRuns, LabError> {
         Ok(match counter {
-            Counter::Polls => self.poll_counter()?.timed_runs()?,
-            Counter::Cpu => self.exact_cpu()?.timed_runs()?,
+            Counter::Polls => self.poll_counter()?.programs.timed_runs()?,
+            Counter::Cpu => self.exact_cpu()?.programs.timed_runs()?,
         })
     }
 
