@@ -43,16 +43,17 @@ pub use loss::{
 pub use study::{
     COMPARED_SCHEMA, Calibration, Compared, ComparedAlone, ComparedMethod, ComparedSets,
     ComparedSide, Comparison, ComparisonName, Confounder, CoreSeries, CountingCost,
-    DroppedComparison, Ends, EventCounter, FactorFacts, Findings, ForeignCpu, IMPORTED_SCHEMA,
-    Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval, ImportedReading,
-    ImportedTrial, IntervalMethod, LabFacts, LevelFacts, MainEffect, Measure, Metric, MetricFacts,
-    MetricKind, MetricSpread, Placement, Plan, PollEvidence, RateOverTime, ReadyStudy, RoundTrip,
-    RoundTripQuantiles, SCHEMA, STEPS_MAX, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Scenario,
-    Sensitivity, SeriesTests, SettingChanges, SettingFacts, SettingFindings, Shares, SocketBuffers,
-    SourcePlace, SpinnerShare, Studies, StudiesAction, Study, StudyEntry, StudyKind, StudyPlan,
-    StudyState, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu,
-    TrialFigures, TrialSeries, Unevenness, UnplacedFigure, Validity, Verdict, Warmup, Warning,
-    WarningName, WindowRates, WorkloadFacts,
+    DroppedComparison, Ends, EventCounter, FactorFacts, Findings, ForeignCpu, HELD_SHARE,
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
+    ImportedReading, ImportedTrial, IntervalMethod, Knee, KneePoint, LabFacts, LevelFacts,
+    MainEffect, Measure, Metric, MetricFacts, MetricKind, MetricSpread, Placement, Plan,
+    PollEvidence, RateOverTime, ReadyStudy, RoundTrip, RoundTripQuantiles, SCHEMA, STEPS_MAX,
+    STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Scenario, Sensitivity, SeriesTests, SettingChanges,
+    SettingFacts, SettingFindings, Shares, SocketBuffers, SourcePlace, SpinnerShare, Studies,
+    StudiesAction, Study, StudyEntry, StudyKind, StudyPlan, StudyState, Sweep, SweepEnd,
+    SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu, TrialFigures, TrialSeries,
+    Unevenness, UnplacedFigure, Validity, Verdict, Warmup, Warning, WarningName, WindowRates,
+    WorkloadFacts,
 };
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use units::{Pace, Rate, RateUnit, Refused};

@@ -145,6 +145,16 @@ impl Versus {
 }
 
 impl Design {
+    /// The settings that stand in a comparison, in the order of the report.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = &NamedSetting> {
+        let is_in = |one: &&NamedSetting| {
+            let name = one.name();
+            let mut contrasts = self.contrasts.iter();
+            contrasts.any(|it| it.setting == name || it.reference == name)
+        };
+        self.settings.iter().filter(is_in)
+    }
+
     /// A workload by its name.
     pub fn workload(&self, name: &str) -> Option<&NamedWorkload> {
         self.workloads.iter().find(|workload| workload.name == name)

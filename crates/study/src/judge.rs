@@ -33,7 +33,7 @@ pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, Inval
         &study.dropped,
         Seed(study.seed),
     )?;
-    study.sweeps = sweeps(design, &study.trials);
+    study.sweeps = sweeps(design, &study.trials, &study.knees);
     let seed = Seed(study.seed);
     study.findings = setting_findings(design, &study.trials, study.plan.margin, seed);
     study.warnings.extend(warnings_of(&study, design));

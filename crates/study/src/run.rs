@@ -1,8 +1,9 @@
 //! Runs the trials of a plan on a lab, and records each as it ends.
 //!
 //! In: a design and its plan. Out: a [`nicpoll_model::Study`]. `session` is the whole from start or resumption to the end;
-//! it calls `preparation` once, then `trial` for each place in the order, which uses `timer` and `series`.
+//! it calls `knee` and `preparation` once, then `trial` for each place in the order, which uses `timer` and `series`.
 
+pub mod knee;
 pub mod preparation;
 pub mod series;
 pub mod session;

@@ -400,6 +400,9 @@ pub struct Study {
     /// Offered against delivered of each workload that was swept; empty without a sweep.
     #[serde(default)]
     pub sweeps: Vec<Sweep>,
+    /// The greatest rates that were found to be held before the first trial, where a sweep has shares of them.
+    #[serde(default)]
+    pub knees: Vec<Knee>,
     /// What to know before believing it.
     pub warnings: Vec<Warning>,
 }
@@ -441,8 +444,29 @@ pub struct SweptLoad {
     /// What is asked for: datagrams (`rr`: requests) a second, of all senders together. Null in a plan where it is a
     /// share of a knee that is sought first.
     pub asked_per_second: Option<u64>,
-    /// What share of the knee that is: 0.5 is half of it. Null where the rate was asked for as it is.
+    /// What share of the [`Knee`] that is: 0.5 is half of it. Null where the rate was asked for as it is.
     pub knee_ratio: Option<f64>,
+}
+
+/// The greatest rate that trials showed to be held under every setting, before the trials that count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Knee {
+    /// The workload of the file that is swept.
+    pub sweep: String,
+    /// The rate: datagrams (`rr`: requests) a second, of all senders together.
+    pub asked_per_second: u64,
+    /// What the trials at this rate came to under each setting.
+    pub shown: Vec<KneePoint>,
+}
+
+/// What trials at the knee came to under one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KneePoint {
+    /// The setting.
+    pub setting: String,
+    /// The medians of two trials, or of three.
+    #[serde(flatten)]
+    pub point: SweepPoint,
 }
 
 /// A workload at several rates under every setting.
@@ -452,9 +476,13 @@ pub struct Sweep {
     pub sweep: String,
     /// What the rates count.
     pub unit: WorkUnit,
-    /// The rate at which CPU time is compared: the greatest of the sweep that is no more than half of the least rate
-    /// that any setting holds. Null where there is none.
+    /// Half load, at which CPU time is compared: the greatest rate of the sweep that is no more than half of the knee,
+    /// or without one of the least rate that any setting holds. Null where there is none.
     pub fixed_load_per_second: Option<u64>,
+    /// Full load, at which CPU time is compared, too: the greatest rate up to all of that. It is the lowest of the sweep
+    /// where some setting holds none. Null in studies of earlier versions.
+    #[serde(default)]
+    pub full_load_per_second: Option<u64>,
     /// What each setting made of it, in the order of the study.
     pub settings: Vec<SweptSetting>,
 }
@@ -516,6 +544,24 @@ pub struct SweepPoint {
     pub spinner_ratio: Option<f64>,
     /// Trials that gave a result.
     pub trials: u32,
+}
+
+/// Share of what is asked for that is to be offered, and of the offered that is to be delivered, for a rate to be held.
+pub const HELD_SHARE: f64 = 0.99;
+
+impl SweepPoint {
+    /// Why the rate is not held; `None` if it is.
+    pub fn ends(&self) -> Option<SweepEnd> {
+        let (Some(offered), Some(delivered)) = (self.offered_per_second, self.delivered_ratio)
+        else {
+            return Some(SweepEnd::NoResult);
+        };
+        // A loss at a lower rate than was asked for is one all the same.
+        if delivered < HELD_SHARE {
+            return Some(SweepEnd::Loss);
+        }
+        (offered < HELD_SHARE * self.asked_per_second as f64).then_some(SweepEnd::Sender)
+    }
 }
 
 /// The middle and the greatest of a share over the trials.

@@ -8,6 +8,7 @@ use nicpoll_model::{
     Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict,
 };
 
+use super::study::comparisons::surely;
 use crate::fields::{filled, told};
 use crate::lists::{capital, listed};
 use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
@@ -109,8 +110,12 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
             (ratio, String::from("no interval"))
         }
     };
+    let surely = match verdict {
+        Verdict::Equivalent => surely([sets.interval.low, sets.interval.high]),
+        _ => String::new(),
+    };
     format!(
-        "{workload}{verdict}: {judged} has {times} times the {what} of {reference} ({interval})."
+        "{workload}{verdict}{surely}: {judged} has {times} times the {what} of {reference} ({interval})."
     )
 }
 
@@ -242,6 +247,39 @@ fn of_side(side: &ComparedSide) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::text::{TextOptions, render_text};
+
+    #[test]
+    fn two_that_are_equivalent_and_surely_differ_say_by_how_much() {
+        for (low, high, surely) in [
+            (0.998, 1.004, "equivalent: b"),
+            (
+                1.002,
+                1.006,
+                "equivalent, though surely more, by 0.20 to 0.60 %: b",
+            ),
+            (
+                0.98,
+                0.99,
+                "equivalent, though surely less, by 1.00 to 2.00 %: b",
+            ),
+        ] {
+            let side = |name: &str| {
+                serde_json::json!({
+                    "name": name, "read_as": "numbers", "values": [], "is_uneven": false, "outliers": [],
+                    "are_intervals": false, "is_sent": false,
+                })
+            };
+            let sets = serde_json::json!({
+                "quantity": "bits_per_second", "more_is_better": true, "judged": side("b"), "reference": side("a"),
+                "verdict": "equivalent", "ratio": 1.0, "method": "paired_t",
+                "interval": {"low_ratio": low, "high_ratio": high}, "confidence_ratio": 0.95,
+                "mann_whitney": {}, "welch": {},
+            });
+            let sets: ComparedSets = serde_json::from_value(sets).unwrap();
+            let said = sentence(&sets, 1.05);
+            assert!(said.starts_with(surely), "{said}");
+        }
+    }
 
     #[test]
     fn what_only_one_study_has_is_named_with_the_study() {

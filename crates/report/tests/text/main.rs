@@ -268,12 +268,12 @@ fn every_verdict_has_its_sentence() {
         (
             Equivalent,
             1.01,
-            "equivalent, within 5 % either way, though surely more.",
+            "equivalent, within 5 % either way, though surely more, by 1.00 to 9.08 %.",
         ),
         (
             Equivalent,
             0.9,
-            "equivalent, within 5 % either way, though surely less.",
+            "equivalent, within 5 % either way, though surely less, by 2.8 to 10.0 %.",
         ),
         (Worse, 0.91, &format!("worse, {perhaps}")),
         (Worse, 0.5, &format!("worse, {not_sure}")),
@@ -297,6 +297,32 @@ fn every_verdict_has_its_sentence() {
         "no difference proven. Nine times in ten such a run finds a difference of 26 %; 5 % would take about 207 blocks."
     ));
     assert!(text.contains("inconclusive, as 7 blocks leave no interval."));
+}
+
+#[test]
+fn the_first_screen_explains_the_weak_words_that_stand_there() {
+    use Verdict::{Better, Equivalent, Worse};
+    for (words, said) in [
+        ([Equivalent, Equivalent], None),
+        ([Better, Equivalent], Some(". \"better\": there is")),
+        ([Worse, Equivalent], Some(". \"worse\": there is")),
+        (
+            [Worse, Better],
+            Some(". \"better\" and \"worse\": there is"),
+        ),
+    ] {
+        let mut study = fixture::study();
+        for one in &mut study.comparisons {
+            one.verdict = one.verdict.and(Some(Equivalent));
+        }
+        for (reference, word) in ["interrupt", "default"].into_iter().zip(words) {
+            judged(&mut study, "udp64", reference).verdict = Some(word);
+        }
+        let text = flat(&plain(&study)).replace(" - ", " ");
+        let found = text.contains("there is a difference, but not surely one of 5 %");
+        assert_eq!(found, said.is_some(), "{text}");
+        assert!(said.is_none_or(|said| text.contains(said)), "{text}");
+    }
 }
 
 /// The fixture, with levels of a factor compared over two combinations under one workload.

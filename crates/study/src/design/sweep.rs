@@ -1,7 +1,6 @@
 //! Sweeps: one workload at several rates, past what the system can sustain.
 //!
-//! Each rate is a workload with trials and comparisons of its own. Rates are fixed before the first trial, never by what
-//! trials measured.
+//! Each rate is a workload with trials and comparisons of its own. Rates are fixed before the first trial that counts.
 
 use std::str::FromStr;
 
@@ -20,9 +19,6 @@ const SHARE_MAX: u32 = 1000;
 /// Rates of a sweep.
 const RATES: std::ops::RangeInclusive<usize> = 2..=12;
 
-/// Share of what is asked for that is to be offered, and of the offered that is to be delivered, for a rate to be held.
-pub const HELD_SHARE: f64 = 0.99;
-
 /// Workloads of a study with the rates of all its sweeps.
 const WORKLOADS_MAX: usize = 32;
 
@@ -32,7 +28,7 @@ const WORKLOADS_MAX: usize = 32;
 pub enum SweepRate {
     /// So many datagrams (`rr`: requests) a second of each sender.
     PerSecond(u64),
-    /// A share of the greatest rate that the reference setting is found to hold, in percent.
+    /// A share of the greatest rate that every setting is shown to hold, in percent.
     KneePercent(u32),
 }
 

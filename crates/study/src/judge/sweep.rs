@@ -1,33 +1,37 @@
-//! The result of a sweep: offered and delivered at each rate, the highest rate sustained, and CPU time at a fixed load.
+//! The result of a sweep: offered and delivered at each rate, the highest rate sustained, and CPU time at half and full
+//! load.
 //!
-//! A rate counts as sustained only if each lower one is. Settings are compared at a load that all of them sustain.
+//! A rate counts as sustained only if each lower one is. Full load is the knee, or else the highest rate that every setting
+//! sustains.
 
 use nicpoll_model::{
-    RoundTrip, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial, TrialFigures,
+    Knee, RoundTrip, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial, TrialFigures,
     WindowRates, WorkUnit,
 };
 use nicpoll_stats::Summary;
 
-use crate::design::sweep::HELD_SHARE;
 use crate::design::{Design, NamedWorkload};
 use crate::judge::comparisons::cpu;
 
-/// Limit of the fixed load, as a share of the lowest rate that any setting sustains.
+/// Limit of the fixed load, as a share of full load.
 const FIXED_SHARE: f64 = 0.5;
 
 /// The result of each sweep of a design.
-pub(crate) fn sweeps(design: &Design, trials: &[Trial]) -> Vec<Sweep> {
+pub(crate) fn sweeps(design: &Design, trials: &[Trial], knees: &[Knee]) -> Vec<Sweep> {
     let loads = design.workloads.iter().filter_map(|one| one.load.as_ref());
     let mut names: Vec<&str> = loads.map(|load| load.sweep.as_str()).collect();
     names.dedup();
-    let each = names.into_iter().map(|name| sweep(design, trials, name));
+    let each = names.into_iter().map(|name| {
+        let knee = knees.iter().find(|knee| knee.sweep == name);
+        sweep(design, trials, name, knee.map(|it| it.asked_per_second))
+    });
     each.collect()
 }
 
 /// A workload of the sweep with its rate.
 type Rated<'a> = (&'a NamedWorkload, u64);
 
-fn sweep(design: &Design, trials: &[Trial], name: &str) -> Sweep {
+fn sweep(design: &Design, trials: &[Trial], name: &str, knee: Option<u64>) -> Sweep {
     let rate_of = |load: &SweptLoad| load.asked_per_second.filter(|_| load.sweep == name);
     let rated: Vec<Rated<'_>> = design
         .workloads
@@ -41,7 +45,7 @@ fn sweep(design: &Design, trials: &[Trial], name: &str) -> Sweep {
     let mut settings: Vec<SweptSetting> = settings
         .map(|setting| of_setting(&rated, trials, setting.name(), unit))
         .collect();
-    let fixed = fixed_load(&settings);
+    let (fixed, full) = loads(&settings, knee);
     for setting in &mut settings {
         let mut points = setting.points.iter();
         let at_fixed = points.find(|point| Some(point.asked_per_second) == fixed);
@@ -51,17 +55,24 @@ fn sweep(design: &Design, trials: &[Trial], name: &str) -> Sweep {
         sweep: String::from(name),
         unit,
         fixed_load_per_second: fixed,
+        full_load_per_second: full,
         settings,
     }
 }
 
-/// The rate at which CPU time is compared.
-fn fixed_load(settings: &[SweptSetting]) -> Option<u64> {
+/// The rates that are half and full load. Where some setting holds no rate, the lowest stands for full load.
+fn loads(settings: &[SweptSetting], knee: Option<u64>) -> (Option<u64>, Option<u64>) {
     let held = settings.iter().map(|setting| setting.held_per_second);
-    let least = held.collect::<Option<Vec<u64>>>()?.into_iter().min()? as f64;
-    let mut points = settings.first()?.points.iter().rev();
-    let at_most = |point: &&SweepPoint| point.asked_per_second as f64 <= FIXED_SHARE * least;
-    points.find(at_most).map(|point| point.asked_per_second)
+    let least = held.collect::<Option<Vec<u64>>>();
+    let full = knee.or(least.and_then(|held| held.into_iter().min()));
+    let rates = settings.first().into_iter().flat_map(|it| &it.points);
+    let rates: Vec<u64> = rates.map(|point| point.asked_per_second).collect();
+    let up_to = |share: f64| {
+        let most = share * full? as f64;
+        let mut rates = rates.iter().rev().copied();
+        rates.find(|rate| *rate as f64 <= most)
+    };
+    (up_to(FIXED_SHARE), up_to(1.0).or(rates.first().copied()))
 }
 
 fn of_setting(
@@ -81,32 +92,24 @@ fn of_setting(
             point(&workload.name, asked, unit, &kept)
         })
         .collect();
-    let held = points.iter().take_while(|point| ends(point).is_none());
+    let held = points.iter().take_while(|point| point.ends().is_none());
     let held = held.count();
     SweptSetting {
         setting: String::from(setting),
         held_per_second: held
             .checked_sub(1)
             .map(|last| points[last].asked_per_second),
-        ended_by: points.get(held).and_then(ends).unwrap_or(SweepEnd::Sweep),
+        ended_by: points
+            .get(held)
+            .and_then(SweepPoint::ends)
+            .unwrap_or(SweepEnd::Sweep),
         fixed_load_busy_ns_per_packet: None,
         points,
     }
 }
 
-/// Why a rate is not sustained; `None` if it is.
-fn ends(point: &SweepPoint) -> Option<SweepEnd> {
-    let (Some(offered), Some(delivered)) = (point.offered_per_second, point.delivered_ratio) else {
-        return Some(SweepEnd::NoResult);
-    };
-    // A loss at a lower rate than was asked for is one all the same.
-    if delivered < HELD_SHARE {
-        return Some(SweepEnd::Loss);
-    }
-    (offered < HELD_SHARE * point.asked_per_second as f64).then_some(SweepEnd::Sender)
-}
-
-fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPoint {
+/// What the trials at a rate under a setting come to.
+pub(crate) fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPoint {
     let results: Vec<&TrialFigures> = kept.iter().filter_map(|trial| trial.result()).collect();
     let rates = || {
         results

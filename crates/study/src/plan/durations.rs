@@ -90,7 +90,7 @@ pub(crate) fn limit_seconds(design: &Design, plan: &Plan) -> f64 {
         .sum();
     let rehearsals = design.timed().count() * design.workloads.len() * REHEARSALS as usize;
     let rehearsed = rehearsals as f64 * (plan.warmup_seconds + OVERHEAD.as_secs_f64() / 2.0);
-    let searched = f64::from(searches(design)) * SEARCH.as_secs_f64();
+    let searched = f64::from(searches(design)) * search_seconds(design, plan);
     let before = BASE.as_secs_f64() + rehearsed + searched;
     with_time_of_counting(SPARE * of_trials + before).ceil()
 }
@@ -286,8 +286,22 @@ pub(crate) fn with_time_of_counting(seconds: f64) -> f64 {
     seconds + share.min(TIME_MAX.as_secs_f64())
 }
 
-/// Estimated time of the search for one knee: some doublings and halvings, each of a run or two.
-pub(crate) const SEARCH: Duration = Duration::from_secs(8);
+/// Estimated time of narrowing down one knee under the first setting: some doublings and halvings, each of a run or two.
+const SEARCH: Duration = Duration::from_secs(8);
+
+/// The same under each further one, and of lowering the rate for it.
+const SEARCH_FURTHER: Duration = Duration::from_secs(2);
+
+/// The longest measured traffic of a trial that shows a knee.
+pub(crate) const SHOWN_SECONDS_MAX: f64 = 1.0;
+
+/// Estimated time of finding one knee. Two trials under each setting show it.
+fn search_seconds(design: &Design, plan: &Plan) -> f64 {
+    let trial = plan.warmup_seconds + plan.trial_seconds.min(SHOWN_SECONDS_MAX);
+    let shown = 2.0 * (trial + plan.cpu_window_seconds + OVERHEAD.as_secs_f64());
+    let settings = design.compared().count() as f64;
+    SEARCH.as_secs_f64() + settings * (SEARCH_FURTHER.as_secs_f64() + shown)
+}
 
 /// Length of the traffic with CPU accounting. The account costs for each event, so only this run has it; it may be
 /// short, since nothing is sampled.

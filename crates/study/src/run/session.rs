@@ -30,7 +30,8 @@ use crate::judge::confounders::{Seen, confounders, machine_confounders};
 use crate::judge::trial::TrialPlace;
 use crate::judge::warnings::{BLOCKS_MIN, are_narrow, warning};
 use crate::plan::durations::{Schedule, traffic_ends};
-use crate::run::preparation::{measure_counting, resolved};
+use crate::run::knee::resolved;
+use crate::run::preparation::measure_counting;
 use crate::run::trial::Trials;
 
 /// Share of a study's time after which no more is rehearsed: the first trials are then tuned less well.
@@ -235,11 +236,13 @@ impl Session {
             look_at(lab, &mut earlier.head)?;
             return Ok((self.design, earlier.head, earlier.done, earlier.taken));
         }
+        let mut knees = Vec::new();
         if searches(&self.design) > 0 {
             progress(Progress::SeekingKnee);
-            self.design = resolved(lab, self.design, cancel)?;
+            (self.design, knees) = resolved(lab, self.design, &self.plan, cancel)?;
         }
-        let head = head_of(lab, &self.design, self.plan, self.identity)?;
+        let mut head = head_of(lab, &self.design, self.plan, self.identity)?;
+        head.knees = knees;
         let store = self.store.map(|store| record(store, &self.design, &head));
         *recording = store.transpose()?;
         Ok((self.design, head, Vec::new(), Vec::new()))
@@ -343,6 +346,7 @@ fn head_of(
         confounders: confounders(design, &Seen::new()),
         comparisons: Vec::new(),
         sweeps: Vec::new(),
+        knees: Vec::new(),
         warnings,
     })
 }

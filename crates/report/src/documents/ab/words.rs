@@ -10,6 +10,7 @@ use nicpoll_model::ab::{
 use nicpoll_model::numbers::{aligned, duration_text, figure, percent, span};
 
 use super::plan::stands_for;
+use crate::documents::study::comparisons::surely;
 use crate::fields::told;
 use crate::lists::joined;
 
@@ -84,7 +85,11 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
             format!("{judged} costs {cores} {at}: {share} % more than {of_all}{packet}.")
         }
         Verdict::Equivalent => {
-            format!("{judged} makes no difference of {margin} % or more: {cores} of {of_all} {at}.")
+            let ends = [difference.cores_low, difference.cores_high];
+            let surely = surely(ends.map(|cores| Some(1.0 + cores / cpu.reference_cores)));
+            format!(
+                "{judged} makes no difference of {margin} % or more{surely}: {cores} of {of_all} {at}."
+            )
         }
         _ => format!("No difference proven: {cores} of {of_all} {at}."),
     }

@@ -158,7 +158,7 @@ fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
 }
 
 /// The verdict in a word. What is better or worse, but perhaps too little to matter, has its own.
-fn word(verdict: Option<Verdict>) -> &'static str {
+pub fn word(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::BetterAndItMatters) => "wins",
         Some(Verdict::Better) => "better",
@@ -347,12 +347,16 @@ fn unproven(study: &Study) -> Option<String> {
 
 /// What `better` and `worse` hold back, where they stand.
 fn weak_words(study: &Study) -> Option<String> {
-    let mut judged = study.comparisons.iter().filter_map(|one| one.verdict);
-    let is_weak = judged.any(|word| matches!(word, Verdict::Better | Verdict::Worse));
+    let is_there = |word: &Verdict| {
+        let mut judged = study.comparisons.iter();
+        judged.any(|one| one.verdict == Some(*word))
+    };
+    let weak = [Verdict::Better, Verdict::Worse].into_iter();
+    let words = weak.filter(is_there).map(|word| format!("\"{word}\""));
+    let words: Vec<String> = words.collect();
     let margin = margin_percent(study);
-    is_weak.then(|| {
-        format!(
-            "\"better\" and \"worse\": there is a difference, but not surely one of {margin} %."
-        )
+    (!words.is_empty()).then(|| {
+        let words = words.join(" and ");
+        format!("{words}: there is a difference, but not surely one of {margin} %.")
     })
 }

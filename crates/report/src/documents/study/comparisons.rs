@@ -108,7 +108,7 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
             format!("{verdict}, perhaps by less than {margin} %.")
         }
         Some(Verdict::Equivalent) => {
-            let surely = surely(comparison);
+            let surely = surely([comparison.ratio_low, comparison.ratio_high]);
             format!("equivalent, within {margin} % either way{surely}.")
         }
         Some(Verdict::NoDifferenceProven) => {
@@ -125,13 +125,18 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
     }
 }
 
-/// On which side of no difference the whole interval of a ratio lies.
-fn surely(comparison: &Comparison) -> &'static str {
-    match (comparison.ratio_low, comparison.ratio_high) {
-        (Some(low), _) if low > 1.0 => ", though surely more",
-        (_, Some(high)) if high < 1.0 => ", though surely less",
-        _ => "",
-    }
+/// On which side of no difference the whole interval of a ratio lies, and how far from it; empty if on both.
+pub fn surely(ends: [Option<f64>; 2]) -> String {
+    let [Some(low), Some(high)] = ends else {
+        return String::new();
+    };
+    let (word, ends) = match (low > 1.0, high < 1.0) {
+        (true, _) => ("more", [low - 1.0, high - 1.0]),
+        (_, true) => ("less", [1.0 - high, 1.0 - low]),
+        _ => return String::new(),
+    };
+    let [least, most] = aligned(ends.map(|share| 100.0 * share), &[]);
+    format!(", though surely {word}, by {least} to {most} %")
 }
 
 /// Whether the whole interval of a ratio lies beyond the margin.

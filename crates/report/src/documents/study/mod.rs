@@ -29,7 +29,7 @@ impl Document for Study {
             part.paragraph(Ink::Faint, hint);
         });
         for sweep in &self.sweeps {
-            page.part(Medium::All, |part| sweep::write(part, sweep));
+            page.part(Medium::All, |part| sweep::write(part, self, sweep));
         }
         page.part(Medium::Text, |part| {
             run::write(part, self);

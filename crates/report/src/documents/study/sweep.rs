@@ -1,12 +1,15 @@
-//! A sweep: offered against delivered at each rate, the greatest rate held, and CPU time at a fixed load.
+//! A sweep: offered against delivered at each rate, the greatest rate held, and CPU time at half and at full load.
 //!
 //! Both ways of comparing settings are shown next to each other. What was offered is what was sent; a sender that was
 //! too slow is never shown as a limit of what receives.
 
-use nicpoll_model::numbers::{MISSING, count, figure};
-use nicpoll_model::{Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
+use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
+use nicpoll_model::{Knee, Metric, Study, Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
 
-use crate::lists::joined;
+use super::answer::word;
+use super::comparisons::value;
+use super::trials::Pair;
+use crate::lists::{joined, listed};
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Curves, Series, TOP, above_diagonal, values};
@@ -15,8 +18,11 @@ use crate::plots::svg::{LETTERS, looks, stroke};
 /// Width of the names at the left.
 const LABEL: usize = 22;
 
+/// Width of the pairs in the table of CPU time.
+const PAIR: usize = 26;
+
 /// Writes one sweep.
-pub fn write(part: &mut Part, sweep: &Sweep) {
+pub fn write(part: &mut Part, study: &Study, sweep: &Sweep) {
     let (many, one) = match sweep.unit {
         WorkUnit::Transactions => ("requests", "transaction"),
         _ => ("packets", "packet"),
@@ -49,7 +55,15 @@ pub fn write(part: &mut Part, sweep: &Sweep) {
     let held = joined(sweep.settings.iter().map(held), "; ");
     let text = format!("Greatest rate held, with 99 % of it delivered: {held}.");
     part.say(text);
-    part.say(at_fixed_load(sweep, one));
+    let knee = study.knees.iter().find(|knee| knee.sweep == sweep.sweep);
+    if let Some(knee) = knee {
+        part.say(shown(knee, many));
+    }
+    part.heading(format!(
+        "{}: CPU time a {one} at half and at full load",
+        sweep.sweep
+    ));
+    part.table(costs(study, sweep));
     if all().any(|point| point.spinner_ratio.is_some()) {
         part.say("p99: 99 of 100 took no longer from sending to the receiver's program. program: the share of the \
              receiver's core that another program got, in a run of its own.",
@@ -95,21 +109,79 @@ fn held(setting: &SweptSetting) -> String {
     }
 }
 
-fn at_fixed_load(sweep: &Sweep, one: &str) -> String {
-    let Some(rate) = sweep.fixed_load_per_second else {
-        return String::from(
-            "CPU time at a fixed load is not compared: no rate of the sweep is half of what every setting holds, or \
-             less.",
-        );
-    };
-    let times = sweep.settings.iter().map(|setting| {
-        let time = setting.fixed_load_busy_ns_per_packet;
-        let time = time.map(|ns| format!("{} us", figure(ns / 1e3)));
-        let time = time.unwrap_or(String::from("not measured"));
-        format!("{} {time}", setting.setting)
+/// What 100 % of a sweep is, and the trials that showed it.
+fn shown(knee: &Knee, many: &str) -> String {
+    let rate = count(knee.asked_per_second);
+    let shown = knee.shown.iter().map(|it| {
+        let point = &it.point;
+        let [delivered, offered] = [point.delivered_per_second, point.offered_per_second];
+        let [delivered, offered] = [delivered, offered].map(figure_or_missing);
+        format!("{delivered} of {offered} under {}", it.setting)
     });
-    let (rate, times) = (count(rate), joined(times, "; "));
-    format!("CPU time a {one} at the same load, {rate} a second: {times}.")
+    let shown = listed(shown);
+    format!(
+        "100 % is {rate} {many} a second, the greatest rate that trials before the first block showed every setting \
+         to hold: {shown}."
+    )
+}
+
+/// CPU time of each pair of settings at half and at full load. A load that a setting does not deliver says so.
+fn costs(study: &Study, sweep: &Sweep) -> Table {
+    let (half, full) = (sweep.fixed_load_per_second, sweep.full_load_per_second);
+    let near = match full == half {
+        true => Err("full load: no rate of the sweep is nearer to it"),
+        false => full.ok_or("full load: not told apart by this version"),
+    };
+    let loads = [
+        (
+            "half load",
+            half.ok_or("half load: no rate of the sweep is that or less"),
+        ),
+        ("full load", near),
+    ];
+    let rows = loads.into_iter().flat_map(|(load, rate)| {
+        let title = rate.map_or_else(String::from, |rate| {
+            format!("{load}: {} a second", count(rate))
+        });
+        let pairs = Pair::of(study).into_iter();
+        let pairs = pairs.filter(|pair| pair.effect.is_none());
+        let costs = pairs.filter_map(move |pair| cost(study, sweep, rate.ok()?, pair));
+        std::iter::once(Row::group(title, Ink::Plain)).chain(costs)
+    });
+    let head = ["CPU each, us", "ratio [interval]", ""];
+    Table::new("", head, Align::Left).with(PAIR, rows)
+}
+
+fn cost(study: &Study, sweep: &Sweep, rate: u64, pair: Pair) -> Option<Row> {
+    let [judged, reference] = [pair.setting, pair.reference].map(|name| {
+        let mut settings = sweep.settings.iter();
+        let mut points = settings.find(|it| it.setting == name)?.points.iter();
+        points.find(|point| point.asked_per_second == rate)
+    });
+    let both = [judged?, reference?];
+    let compared = pair.all(study, &both[0].workload);
+    let compared = compared.filter(|it| it.metric == Metric::CpuNsPerPacket);
+    let compared = compared.last();
+    let times = both.map(|point| point.busy_ns_per_packet.and_then(us));
+    let times = times.map(|us| us.unwrap_or(String::from(MISSING)));
+    let ratio = compared.map_or(String::from(MISSING), |it| value(study, it));
+    let verdict = compared.and_then(|it| it.verdict);
+    let word = || String::from(verdict.map_or("", |_| word(verdict)));
+    let note = both.into_iter().find_map(not_held).unwrap_or_else(word);
+    let label = format!("  {} against {}", pair.setting, pair.reference);
+    Some(Row::plain(label, [times.join(" / "), ratio, note]))
+}
+
+/// How much of a rate that is not held was offered, or delivered; `None` if it is held.
+fn not_held(point: &SweepPoint) -> Option<String> {
+    Some(match point.ends()? {
+        SweepEnd::Loss => format!("{} arrived", percent(point.delivered_ratio?, 1)?),
+        SweepEnd::Sender => {
+            let offered = point.offered_per_second? / point.asked_per_second as f64;
+            format!("{} offered", percent(offered, 1)?)
+        }
+        _ => String::from("no result"),
+    })
 }
 
 /// A plot of a sweep: what it shows, how to read it, the name of its vertical axis, the figure of a rate, and whether
@@ -212,23 +284,83 @@ mod tests {
     use crate::page::Page;
     use crate::text::{TextOptions, render_text};
 
+    /// A study with a sweep of 20,000 and 40,000 a second, of which interrupts deliver 80 %, as text in one line each.
+    fn flat(change: impl Fn(&mut Study, &mut Sweep)) -> (Vec<String>, String) {
+        let sweep = include_str!("../../../tests/golden/sweep.json");
+        let mut sweep: Sweep = serde_json::from_str(sweep).unwrap();
+        let study = include_str!("../../../tests/golden/demo.json");
+        let mut study: Study = serde_json::from_str(study).unwrap();
+        study.plan.contrasts.truncate(1);
+        let cost = study.comparisons.first_mut().unwrap();
+        (cost.metric, cost.verdict) = (Metric::CpuNsPerPacket, None);
+        (cost.ratio_low, cost.ratio, cost.ratio_high) = (Some(0.7), Some(0.75), Some(0.8));
+        (cost.setting, cost.reference) = study.plan.contrasts[0].clone();
+        cost.workload = String::from("udp64@20000");
+        change(&mut study, &mut sweep);
+        let page = Page::of("", |part| write(part, &study, &sweep));
+        let text = render_text(&page, &TextOptions::wide(80));
+        let lines: Vec<String> = text.lines().map(String::from).collect();
+        assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
+        (lines, text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
     #[test]
     fn both_ways_of_comparing_stand_below_the_table() {
-        let sweep = include_str!("../../../tests/golden/sweep.json");
-        let sweep: Sweep = serde_json::from_str(sweep).unwrap();
-        let page = Page::of("", |part| write(part, &sweep));
-        let options = TextOptions::wide(80);
-        let text = render_text(&page, &options);
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
-        assert!(lines[2].contains("20,000 interrupt"), "{text}");
+        let (lines, flat) = flat(|_, _| {});
+        assert!(lines[2].contains("20,000 interrupt"), "{flat}");
         assert!(lines[4].contains("40,000 interrupt") && lines[4].contains("80.0 %"));
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "interrupt 20,000 (more is lost above it); polling at least 40,000 (the sender did not reach",
-            "CPU time a packet at the same load, 20,000 a second: interrupt 3.10 us; polling 3.10 us.",
+            "half load: 20,000 a second polling against interrupt 3.10 / 3.10 0.75x [0.70, 0.80] full load: not",
         ] {
-            assert!(flat.contains(words), "{words}: {text}");
+            assert!(flat.contains(words), "{words}: {flat}");
         }
+        assert!(!flat.contains("100 % is"));
+    }
+
+    #[test]
+    fn cpu_time_has_a_line_at_every_load_and_its_verdict_where_both_deliver_it() {
+        use nicpoll_model::Verdict;
+        let (_, judged) = flat(|study, sweep| {
+            sweep.full_load_per_second = Some(40_000);
+            for one in &mut study.comparisons {
+                one.verdict = Some(Verdict::WorseAndItMatters);
+            }
+        });
+        assert!(
+            judged.contains("0.75x [0.70, 0.80] loses full load"),
+            "{judged}"
+        );
+        // What is not delivered, or has no rate, is said.
+        let (_, full) = flat(|_, sweep| {
+            (sweep.fixed_load_per_second, sweep.full_load_per_second) = (None, Some(40_000));
+        });
+        for words in [
+            "half load: no rate of the sweep is that or less full load: 40,000 a second polling",
+            "polling against interrupt 3.10 / 3.10 - 80.0 % arrived",
+        ] {
+            assert!(full.contains(words), "{words}: {full}");
+        }
+    }
+
+    #[test]
+    fn the_trials_that_showed_the_knee_stand_below_what_is_held() {
+        let (_, flat) = flat(|study, sweep| {
+            let shown = sweep
+                .settings
+                .iter()
+                .map(|setting| nicpoll_model::KneePoint {
+                    setting: setting.setting.clone(),
+                    point: setting.points[0].clone(),
+                });
+            study.knees = vec![Knee {
+                sweep: sweep.sweep.clone(),
+                asked_per_second: 20_000,
+                shown: shown.collect(),
+            }];
+        });
+        let words = "100 % is 20,000 packets a second, the greatest rate that trials before the first block showed \
+                     every setting to hold: 20,000 of 20,000 under interrupt, 20,000 of 20,000 under polling.";
+        assert!(flat.contains(words), "{flat}");
     }
 }

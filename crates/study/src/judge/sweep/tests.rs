@@ -19,19 +19,19 @@ fn of(offered: f64, delivered_ratio: f64) -> SweepPoint {
 
 #[test]
 fn a_rate_that_the_sender_missed_is_not_one_that_was_lost() {
-    assert_eq!(ends(&of(99.5, 0.995)), None);
-    assert_eq!(ends(&of(100.0, 0.98)), Some(SweepEnd::Loss));
-    assert_eq!(ends(&of(90.0, 1.0)), Some(SweepEnd::Sender));
-    assert_eq!(ends(&of(90.0, 0.5)), Some(SweepEnd::Loss));
+    assert_eq!(of(99.5, 0.995).ends(), None);
+    assert_eq!(of(100.0, 0.98).ends(), Some(SweepEnd::Loss));
+    assert_eq!(of(90.0, 1.0).ends(), Some(SweepEnd::Sender));
+    assert_eq!(of(90.0, 0.5).ends(), Some(SweepEnd::Loss));
     let none = SweepPoint {
         offered_per_second: None,
         ..of(100.0, 1.0)
     };
-    assert_eq!(ends(&none), Some(SweepEnd::NoResult));
+    assert_eq!(none.ends(), Some(SweepEnd::NoResult));
 }
 
 #[test]
-fn the_fixed_load_is_one_that_was_run_and_that_every_setting_holds_twice() {
+fn half_and_full_load_are_rates_that_were_run_and_that_every_setting_holds() {
     let setting = |held: Option<u64>| SweptSetting {
         setting: String::from("on"),
         held_per_second: held,
@@ -44,14 +44,17 @@ fn the_fixed_load_is_one_that_was_run_and_that_every_setting_holds_twice() {
             })
             .to_vec(),
     };
-    assert_eq!(
-        fixed_load(&[setting(Some(80)), setting(Some(80))]),
-        Some(40)
-    );
-    assert_eq!(
-        fixed_load(&[setting(Some(80)), setting(Some(40))]),
-        Some(20)
-    );
-    assert_eq!(fixed_load(&[setting(Some(80)), setting(Some(10))]), None);
-    assert_eq!(fixed_load(&[setting(Some(80)), setting(None)]), None);
+    for (held, knee, expected) in [
+        ([Some(80), Some(80)], None, (Some(40), Some(80))),
+        ([Some(80), Some(40)], None, (Some(20), Some(40))),
+        ([Some(80), Some(10)], None, (None, Some(10))),
+        // The lowest rate has a line, and what arrived of it stands there.
+        ([Some(80), None], None, (None, Some(10))),
+        // What was shown before counts, whatever one trial did later.
+        ([Some(80), Some(20)], Some(40), (Some(20), Some(40))),
+        ([None, None], Some(81), (Some(40), Some(80))),
+    ] {
+        let settings = held.map(setting);
+        assert_eq!(loads(&settings, knee), expected, "{held:?} {knee:?}");
+    }
 }
