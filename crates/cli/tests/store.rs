@@ -26,7 +26,7 @@ fn assert_reported(stage: &Stage, report: &str) {
     done(stage, &format!("study report last -o {report} --format md"));
     let markdown = fs::read_to_string(report).unwrap();
     assert!(
-        markdown.starts_with("# Does polling pay here?"),
+        markdown.starts_with("# Does polling pay here, and"),
         "{markdown}"
     );
     for format in ["text", "csv", "json"] {

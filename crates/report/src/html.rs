@@ -194,8 +194,8 @@ fn intervals(intervals: &Intervals) -> Markup {
     html! {
         @for group in &intervals.groups { (interval_group(intervals, group, scale)) }
         p.faint {
-            "All bars have one scale, from 1/" (scale.end) " to " (scale.end) " times the rate; at the line in the \
-             middle the two are alike. An arrow goes on beyond the scale."
+            "All bars have one scale, from 1/" (scale.end) " to " (scale.end) " times the reference; at the line in \
+             the middle the two are alike. An arrow goes on beyond the scale."
         }
     }
 }
@@ -211,7 +211,7 @@ fn interval_group(intervals: &Intervals, group: &IntervalGroup, scale: Scale) ->
             caption { (group.title) }
             thead {
                 tr {
-                    @for head in ["traffic", "verdict", "rate [interval]", "less | more"] { th scope="col" { (head) } }
+                    @for head in ["traffic", "measure", "verdict", "ratio [interval]", "less | more"] { th scope="col" { (head) } }
                     @for head in &right { th scope="col" { (head) } }
                 }
             }
@@ -221,7 +221,7 @@ fn interval_group(intervals: &Intervals, group: &IntervalGroup, scale: Scale) ->
                         th scope="row" { (breakable(name)) }
                         @match line {
                             Ok(line) => (interval(line, &right, scale)),
-                            Err(why) => td.unsure colspan=(3 + right.len()) { (why) },
+                            Err(why) => td.unsure colspan=(4 + right.len()) { (why) },
                         }
                     }
                 }
@@ -233,8 +233,9 @@ fn interval_group(intervals: &Intervals, group: &IntervalGroup, scale: Scale) ->
 fn interval(line: &Interval, right: &[String], scale: Scale) -> Markup {
     let ink = class(line.ink);
     html! {
+        td data-name="measure" { (line.measure) }
         td class=(ink) { strong { (line.word) } }
-        td data-name="rate" { (line.value) }
+        td data-name="ratio" { (line.value) }
         td.drawn { @if let Some(span) = line.span { (bar(span, scale, ink)) } }
         @for (name, cell) in right.iter().zip(&line.right) { td data-name=(name) { (cell) } }
     }

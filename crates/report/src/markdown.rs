@@ -143,7 +143,7 @@ mod tests {
         study.settings[0].description = String::from("a | b <script>");
         study.settings[0].setting = String::from("a|b");
         let text = render_markdown(&study);
-        assert!(text.starts_with("# Does polling pay here?"));
+        assert!(text.starts_with("# Does polling pay here, and"));
         assert!(!text.contains("<script>"));
         let mut cells = None;
         let mut tables = 0;

@@ -395,7 +395,7 @@ pub(crate) struct Intervals {
 #[derive(Clone, Debug)]
 pub(crate) struct IntervalGroup {
     pub title: String,
-    /// Names, each with its interval or with the reason for having none.
+    /// Names, each with its interval or with the reason for having none. A name that goes on below stands once.
     pub lines: Vec<(String, Result<Interval, &'static str>)>,
     /// A reason that holds for all lines.
     pub no_lines: Option<&'static str>,
@@ -404,6 +404,8 @@ pub(crate) struct IntervalGroup {
 /// A ratio with its interval and what it means.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
+    /// What it is of.
+    pub measure: &'static str,
     /// The verdict in a word.
     pub word: &'static str,
     pub ink: Ink,
@@ -442,7 +444,7 @@ impl Span {
 
 /// Ratios that a scale may end at.
 const ENDS: [f64; 6] = [1.1, 1.25, 1.5, 2.0, 3.0, 4.0];
-/// Letters on either side of no difference.
+/// Letters on either side of no difference, where there is room for them.
 const SIDE: usize = 9;
 
 /// The common scale of bars. It is logarithmic: twice and half as much are equally far from no difference.
@@ -453,7 +455,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Letters of a bar.
+    /// Letters of a bar that has all the room it needs.
     pub const BAR: usize = 2 * SIDE + 1;
 
     /// The narrowest scale that holds all spans, or else the widest one: on a wider one small differences could not be
@@ -479,26 +481,38 @@ impl Scale {
 
     /// The line above bars of text: the ends of the scale, and no difference in the middle.
     pub fn head(self) -> String {
+        self.head_of(Scale::BAR)
+    }
+
+    /// The same above bars of so many letters.
+    pub fn head_of(self, letters: usize) -> String {
         let (less, more) = (format!("1/{}", self.end), format!("{}x", self.end));
-        format!("{less:<SIDE$}1{more:>SIDE$}")
+        let side = letters / 2;
+        format!("{less:<side$}1{more:>side$}")
     }
 
     /// A span as letters: `   ---o---|   `. What is beyond the scale shows as `<` or `>`.
     pub fn bar(self, span: Span) -> String {
-        let place = |ratio: f64| SIDE as f64 * (1.0 + self.place(ratio));
+        self.bar_of(span, Scale::BAR)
+    }
+
+    /// The same in so many letters.
+    pub fn bar_of(self, span: Span, letters: usize) -> String {
+        let side = letters / 2;
+        let place = |ratio: f64| side as f64 * (1.0 + self.place(ratio));
         let low = span.low.map_or(f64::NEG_INFINITY, place);
         let high = span.high.map_or(f64::INFINITY, place);
         let middle = place(span.ratio);
-        let last = (Scale::BAR - 1) as f64;
+        let last = (letters - 1) as f64;
         let letter = |index: usize| match index as f64 {
             at if at == 0.0 && low < -0.5 => '<',
             at if at == last && high > last + 0.5 => '>',
             at if middle.round() == at => 'o',
-            _ if index == SIDE => '|',
+            _ if index == side => '|',
             at if low.round() <= at && at <= high.round() => '-',
             _ => ' ',
         };
-        (0..Scale::BAR).map(letter).collect()
+        (0..letters).map(letter).collect()
     }
 }
 

@@ -226,37 +226,44 @@ impl Text {
     fn intervals(&mut self, intervals: &Intervals) {
         let scale = intervals.scale();
         let layout = Layout::of(intervals, self.width);
-        let Layout { name, value, .. } = layout;
-        let names = name + WORD + value;
+        let Layout {
+            name, value, bar, ..
+        } = layout;
+        let names = name + MEASURE + WORD + value;
         let right = |line: usize| -> String {
             let heads = intervals.right.iter();
             heads
                 .map(|(head, width)| format!("{:>width$}", head[line]))
                 .collect()
         };
+        let mut names_of = layout.names.iter();
         for (index, group) in intervals.groups.iter().enumerate() {
             if let Some(why) = group.no_lines {
                 let title = (format!("{}: ", group.title), Ink::Strong);
                 self.line(&[title, (String::from(why), Ink::Unsure)]);
+                names_of.by_ref().take(group.lines.len()).for_each(drop);
                 continue;
             }
             if index == 0 {
                 let above = format!(
                     "{:names$}{:<half$} {:>half$}{}",
-                    format!("{:1$}rate [interval]", "", name + WORD),
+                    format!(
+                        "{:name$}{:<MEASURE$}{:<WORD$}ratio [interval]",
+                        "", "measure", "verdict"
+                    ),
                     "less",
                     "more",
                     right(0),
-                    half = Scale::BAR / 2
+                    half = bar / 2
                 );
                 let title = shortened(&group.title, names - 1);
-                let below = format!("{title:<names$}{}{}", scale.head(), right(1));
+                let below = format!("{title:<names$}{}{}", scale.head_of(bar), right(1));
                 self.line(&[(above, Ink::Strong)]);
                 self.line(&[(below, Ink::Strong)]);
             } else {
                 self.line(&[(group.title.clone(), Ink::Strong)]);
             }
-            for ((_, line), short) in group.lines.iter().zip(&layout.names) {
+            for ((_, line), short) in group.lines.iter().zip(names_of.by_ref()) {
                 let short = (format!("{short:<name$}"), Ink::Plain);
                 let one = match line {
                     Ok(one) => one,
@@ -265,14 +272,15 @@ impl Text {
                         continue;
                     }
                 };
-                let bar = one.span.map_or(" ".repeat(Scale::BAR), |it| scale.bar(it));
+                let drawn = one.span.map_or(" ".repeat(bar), |it| scale.bar_of(it, bar));
                 let cells = one.right.iter().zip(&intervals.right);
                 let cells = cells.map(|(cell, (_, width))| format!("{cell:>width$}"));
                 self.line(&[
                     short,
+                    (format!("{:<MEASURE$}", one.measure), Ink::Plain),
                     (format!("{:<WORD$}", one.word), one.ink),
                     (format!("{:<value$}", one.value), Ink::Plain),
-                    (bar, one.ink),
+                    (drawn, one.ink),
                     (cells.collect(), Ink::Plain),
                 ]);
             }
@@ -303,8 +311,12 @@ impl Text {
 
 /// Least width of the names of bars, with the blank behind them.
 const NAME_MIN: usize = 8;
+/// Width of what is measured, in a word.
+const MEASURE: usize = 11;
 /// Width of a verdict in a word.
 const WORD: usize = 11;
+/// Letters of the shortest bar.
+const BAR_MIN: usize = 9;
 /// Width of a ratio with its interval, where names leave room for it.
 const VALUE: usize = 22;
 
@@ -312,33 +324,36 @@ const VALUE: usize = 22;
 struct Layout {
     name: usize,
     value: usize,
-    /// The names of the lines, cut where there is no room for them.
+    /// Letters of a bar.
+    bar: usize,
+    /// The names of the lines of all groups, cut where there is no room for them.
     names: Vec<String>,
 }
 
 impl Layout {
-    /// Names have the room that they need as far as the page has it: first that behind the values goes, then names
-    /// are shortened.
+    /// Names have the room that they need as far as the page has it: first that behind the values goes, then bars are
+    /// shortened, then names.
     fn of(intervals: &Intervals, width: usize) -> Self {
         let groups = || intervals.groups.iter();
-        let lines = groups().map(|group| &group.lines).max_by_key(|it| it.len());
-        let names: Vec<&str> = lines
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let lines = groups().flat_map(|group| &group.lines);
+        let names: Vec<&str> = lines.map(|(name, _)| name.as_str()).collect();
         let needed = names.iter().map(|it| columns(it) + 1).max().unwrap_or(0);
         let needed = needed.max(NAME_MIN);
         let judged = groups().flat_map(|group| &group.lines);
         let values = judged.filter_map(|(_, line)| Some(columns(&line.as_ref().ok()?.value) + 1));
         let widest = values.max().unwrap_or(VALUE);
         let right: usize = intervals.right.iter().map(|(_, width)| width).sum();
-        let room = width - INDENT.len() - WORD - Scale::BAR - right;
-        let value = VALUE.min(room.saturating_sub(needed)).max(widest);
-        let name = needed.min(room.saturating_sub(value)).max(NAME_MIN);
+        let room = width.saturating_sub(INDENT.len() + MEASURE + WORD + right);
+        let free = room.saturating_sub(needed + Scale::BAR);
+        let value = VALUE.min(free).max(widest);
+        let room = room.saturating_sub(value);
+        let name = needed.min(room.saturating_sub(BAR_MIN)).max(NAME_MIN);
+        let bar = room.saturating_sub(name).clamp(BAR_MIN, Scale::BAR);
         Layout {
             name,
             value,
+            // As many letters on either side of the middle.
+            bar: bar - (bar + 1) % 2,
             names: shortened_apart(&names, name - 1),
         }
     }

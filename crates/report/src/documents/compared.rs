@@ -5,7 +5,7 @@
 
 use nicpoll_model::numbers::{aligned, figure, figure_or_missing};
 use nicpoll_model::{
-    Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict,
+    Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Metric, Verdict,
 };
 
 use super::study::comparisons::surely;
@@ -124,7 +124,11 @@ fn quantity(name: &str) -> &str {
         "bits_per_second" | "delivered_bits_per_second" => "bits a second",
         "packets_per_second" => "packets a second",
         "transactions_per_second" => "transactions a second",
-        _ => "values",
+        name => {
+            let mut metrics = Metric::ALL.into_iter();
+            let known = metrics.find(|metric| metric.name() == name);
+            known.map_or("values", |metric| metric.facts().label)
+        }
     }
 }
 

@@ -30,8 +30,8 @@ fn the_first_screen_is_the_answer() {
     assert!(first.eq(brief.lines().take(brief.lines().count() - 1)));
     let answer = flat(&brief);
     assert!(answer.contains(
-        "Against interrupts it depends on the traffic: polling delivers more under udp64, less under tcp \
-         and rr; nothing is proven under udp1470."
+        "Against interrupts, polling answers 89 % fewer requests under rr; it delivers 19 % less under tcp and \
+         48 % more under udp64; nothing is proven about the rate of udp1470."
     ));
     assert!(answer.contains("43 % of a core") && answer.contains("not independent"));
     // No win without the losses: every workload has its line against every reference.
@@ -55,7 +55,8 @@ fn bars_begin_at_one_place_whatever_workloads_are_called() {
         let brief = render_text(&brief_page(&study), &options);
         let lines: Vec<&str> = brief.lines().collect();
         let head = lines.iter().find(|line| line.contains("1/")).unwrap();
-        let middle = head.find("1/").unwrap() + 9;
+        let start = head.find("1/").unwrap() + 3;
+        let middle = start + head[start..].find('1').unwrap();
         for start in ["  udp6", "  tcp ", "  rr "] {
             let own = lines.iter().filter(|line| line.starts_with(start));
             let bars: Vec<&&str> = own.filter(|line| line.contains('|')).collect();

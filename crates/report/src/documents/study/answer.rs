@@ -1,33 +1,64 @@
-//! The first screen: the result of each workload in one line, and what it means.
+//! The first screen: the question, the answer in a sentence, the result of each workload in one line, and what it means.
 //!
 //! It fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload of the study has its line
 //! against every reference, so no win hides a loss. What makes the lines doubtful is on the same screen.
 
-use nicpoll_model::{Comparison, Metric, Study, Verdict, WarningName, WorkUnit};
+use nicpoll_model::{
+    Comparison, CountingCost, EventCounter, Measure, Metric, Study, TrialFigures, Verdict,
+    WarningName, WorkUnit, WorkloadFacts,
+};
 
 use super::comparisons::{found, margin_percent, to_find_margin, value};
+use super::phrases::{Shown, named, outcome};
 use super::trials::{Group, Pair};
 use crate::lists::{capital, distinct, grouped, listed};
 use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
-use nicpoll_model::numbers::{MISSING, aligned, counted, figure_or_missing, span};
+use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent, span};
 
 const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 
 /// Writes the screen.
 pub fn write(part: &mut Part, study: &Study) {
-    part.title(Level::Browser, &study.question);
-    part.title(Level::Lead, title(study));
-    let pairs = Pair::of(study).into_iter().enumerate();
-    let groups = pairs.map(|(index, pair)| group(study, pair, index == 0));
+    let pairs = Pair::of(study);
+    let first = pairs.first().copied();
+    let question = match first {
+        Some(pair) if is_null(study, pair) => "Is a setting unlike itself?",
+        _ => &study.question,
+    };
+    part.title(Level::Title, question);
+    for sentence in answer(study, first) {
+        part.paragraph(Ink::Strong, sentence);
+    }
+    part.paragraph(Ink::Faint, run(study));
+    let groups = pairs.iter().enumerate();
+    let groups = groups.map(|(index, pair)| group(study, *pair, index == 0));
     part.blocks.push(Block::Intervals(Intervals {
         groups: groups.collect(),
         right: columns(study)
             .map(|column| (column.head, column.width))
             .collect(),
     }));
-    part.heading("What this means here");
-    for (ink, sentence) in meaning(study) {
+    let meaning = meaning(study);
+    if !meaning.is_empty() {
+        part.heading("What this means here");
+    }
+    for (ink, sentence) in meaning {
         part.blocks.push(Block::Spare(ink, sentence));
+    }
+}
+
+/// The answer as a person would say it: of the first pair, which is given up last.
+fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
+    let Some(pair) = first else {
+        return vec![String::from("Nothing was compared.")];
+    };
+    match outcome_of(study, pair) {
+        Some(outcome) => vec![outcome],
+        None => vec![format!(
+            "{} was not compared with {}.",
+            pair.setting,
+            pair.noun(study)
+        )],
     }
 }
 
@@ -35,48 +66,66 @@ pub fn write(part: &mut Part, study: &Study) {
 struct Column {
     head: [&'static str; 2],
     width: usize,
-    /// Its ratio is that of the first of these metrics that was compared.
+    /// Its figure is that of the first of these metrics that was compared without a verdict.
     metrics: &'static [Metric],
-    /// Whether a study has it.
-    is_shown: fn(&Study) -> bool,
+    /// Whether a workload has it.
+    is_shown: fn(&WorkloadFacts) -> bool,
 }
 
-const COLUMNS: [Column; 2] = [
+const COLUMNS: [Column; 3] = [
     Column {
-        head: ["CPU time", "a packet"],
-        width: 9,
-        metrics: &[Metric::CpuNsPerPacket, Metric::CpuNsPerByte],
-        is_shown: |_| true,
+        head: ["CPU", "cost"],
+        width: 7,
+        metrics: &[
+            Metric::CpuNsPerPacket,
+            Metric::CpuNsPerByte,
+            Metric::CpuBusy,
+        ],
+        is_shown: |facts| !facts.judged.iter().any(|it| it.measure() == Measure::Cost),
     },
     Column {
-        head: ["round", "trip"],
-        width: 7,
-        metrics: &[Metric::RoundTripP50Ns],
-        is_shown: |study| {
-            let mut workloads = study.workloads.iter();
-            workloads.any(|it| it.unit == WorkUnit::Transactions)
-        },
+        head: ["one-way", "delay"],
+        width: 8,
+        metrics: &[Metric::OneWayDelayP50Ns],
+        is_shown: |facts| facts.asked_per_second.is_some(),
+    },
+    Column {
+        head: ["p99", "trip"],
+        width: 6,
+        metrics: &[Metric::RoundTripP99Ns],
+        is_shown: |facts| facts.unit == WorkUnit::Transactions,
     },
 ];
 
+/// Columns that a terminal has room for.
+const COLUMNS_MAX: usize = 2;
+
+/// The columns for which a comparison of the study has a figure.
 fn columns(study: &Study) -> impl Iterator<Item = &'static Column> {
-    COLUMNS.iter().filter(|column| (column.is_shown)(study))
+    let found = COLUMNS.iter().filter(|column| {
+        let workloads = study
+            .workloads
+            .iter()
+            .filter(|facts| (column.is_shown)(facts));
+        let workloads: Vec<&String> = workloads.map(|facts| &facts.workload).collect();
+        study.comparisons.iter().any(|one| {
+            !one.primary
+                && column.metrics.contains(&one.metric)
+                && one.ratio.or(one.share_difference).is_some()
+                && workloads.contains(&&one.workload)
+        })
+    });
+    found.take(COLUMNS_MAX)
 }
 
-/// The question, and how much was run to answer it.
-fn title(study: &Study) -> String {
-    let pair = Pair::of(study).first().copied();
-    let question = match pair {
-        Some(pair) if is_null(study, pair) => String::from("Is a setting unlike itself?"),
-        Some(pair) => format!("Does {} pay here?", pair.setting),
-        None => String::from("Nothing was compared."),
-    };
+/// How much was run, and over what.
+fn run(study: &Study) -> String {
     let kind = match study.lab.is_virtual {
         true => "virtual ",
         false => "",
     };
     format!(
-        "{question} {} in {} over a {kind}link ({})",
+        "{} in {} over a {kind}link ({})",
         blocks(study),
         span(study.elapsed_seconds),
         study.lab.driver
@@ -106,9 +155,17 @@ fn is_null(study: &Study, pair: Pair) -> bool {
 
 /// The lines of a pair. One without any comparison, which is not the first, says so in one line.
 fn group(study: &Study, pair: Pair, is_first: bool) -> IntervalGroup {
-    let workloads = study.workloads.iter().map(|it| &it.workload);
-    let lines = workloads.map(|it| (it.clone(), interval(study, pair, it)));
-    let lines: Vec<_> = lines.collect();
+    let mut lines = Vec::new();
+    for facts in &study.workloads {
+        match intervals(study, pair, &facts.workload) {
+            Err(why) => lines.push((named_with_rate(facts), Err(why))),
+            Ok(own) => {
+                let names = [named_with_rate(facts)].into_iter();
+                let names = names.chain(std::iter::repeat(String::new()));
+                lines.extend(names.zip(own.into_iter().map(|(_, line)| Ok(line))));
+            }
+        }
+    }
     let is_judged = is_first || lines.iter().any(|(_, line)| line.is_ok());
     IntervalGroup {
         title: pair.title(study),
@@ -117,35 +174,121 @@ fn group(study: &Study, pair: Pair, is_first: bool) -> IntervalGroup {
     }
 }
 
-/// The result of two settings under one workload.
+/// The name of a workload, with the rate that it is sent at: `udp 20k/s`. One rate of a sweep has it in its name.
+fn named_with_rate(facts: &WorkloadFacts) -> String {
+    let asked = facts.asked_per_second.filter(|_| facts.load.is_none());
+    asked.map_or(facts.workload.clone(), |rate| {
+        let rate = match rate {
+            10_000.. => format!("{}k", ((rate as f64 / 100.0).round() / 10.0)),
+            rate => rate.to_string(),
+        };
+        format!("{} {rate}/s", facts.workload)
+    })
+}
+
+/// The comparisons of two settings under one workload that the screen shows: those with a verdict. That both deliver
+/// all of a paced load is said, and takes no line.
+fn shown<'a>(study: &'a Study, pair: Pair<'a>, workload: &'a str) -> Vec<&'a Comparison> {
+    let judged: Vec<&Comparison> = pair.judged_all(study, workload).collect();
+    let is_told = deliver_all(study, pair, workload) && judged.len() > 1;
+    judged
+        .into_iter()
+        .filter(|one| !(is_told && is_share(one)))
+        .collect()
+}
+
+/// Whether it says that about as much of a paced load arrives under both settings.
+fn is_share(one: &Comparison) -> bool {
+    (one.metric, one.verdict) == (Metric::DeliveredRatio, Some(Verdict::Equivalent))
+}
+
+/// Of what is sent, the share that counts as all.
+const ALL_RATIO: f64 = 0.999;
+
+/// Whether both settings deliver all of a paced load.
+fn deliver_all(study: &Study, pair: Pair, workload: &str) -> bool {
+    let settings = pair.settings();
+    let mut both = settings.iter().flat_map(|(one, other)| [*one, *other]);
+    let is_judged = pair.judged_all(study, workload).any(is_share);
+    is_judged
+        && both.all(|setting| {
+            let group = Group::of(study, workload, setting);
+            let least = group.range(|it| {
+                Some(it.delivered_packets? as f64 / it.offered_packets.filter(|it| *it > 0)? as f64)
+            });
+            least.is_some_and(|(least, _)| least >= ALL_RATIO)
+        })
+}
+
+/// The results of two settings under one workload, a line for each metric that gets a verdict.
 ///
 /// # Errors
 ///
 /// Why there is none.
-pub fn interval(study: &Study, pair: Pair, workload: &str) -> Result<Interval, &'static str> {
-    let judged = pair.judged(study, workload);
-    let judged = judged.ok_or(match gave_up(study, pair, workload) {
-        true => NO_TIME,
-        false => "not compared",
-    })?;
-    let cost = |column: &Column| {
-        let found = column.metrics.iter().find_map(|metric| {
-            let mut all = pair.all(study, workload);
-            all.find(|one| one.metric == *metric)?.ratio
+pub fn intervals(
+    study: &Study,
+    pair: Pair,
+    workload: &str,
+) -> Result<Vec<(Metric, Interval)>, &'static str> {
+    let judged = shown(study, pair, workload);
+    if judged.is_empty() {
+        return Err(match gave_up(study, pair, workload) {
+            true => NO_TIME,
+            false => "not compared",
         });
-        found.map_or(String::from(MISSING), |ratio| {
-            aligned([ratio], &[]).concat() + "x"
-        })
+    }
+    let is_slowed = slowed(study, workload).is_some();
+    let marked = |text: String, metric: Metric| match is_slowed && metric.measure() == Measure::Cost
+    {
+        true => text + "*",
+        false => text,
     };
-    let ends = [judged.ratio_low, judged.ratio, judged.ratio_high];
-    Ok(Interval {
-        word: word(judged.verdict),
-        ink: Ink::of(judged.verdict),
-        value: value(study, judged),
-        // Without any end there is no interval to draw.
-        span: Span::of(ends).filter(|span| span.low.or(span.high).is_some()),
-        right: columns(study).map(cost).collect(),
-    })
+    let cell = |column: &Column| {
+        let found = column.metrics.iter().find_map(|metric| {
+            let mut all = pair.all(study, workload).filter(|one| !one.primary);
+            let one = all.find(|one| one.metric == *metric)?;
+            let ratio = one.ratio.map(|ratio| aligned([ratio], &[]).concat() + "x");
+            let points = || Some(format!("{:+.0} pt", 100.0 * one.share_difference?));
+            Some(marked(ratio.or_else(points)?, *metric))
+        });
+        let facts = study.workloads.iter().find(|it| it.workload == workload);
+        let found = found.filter(|_| facts.is_some_and(column.is_shown));
+        found.unwrap_or(String::from(MISSING))
+    };
+    let lines = judged.iter().enumerate().map(|(index, one)| {
+        let ends = [one.ratio_low, one.ratio, one.ratio_high];
+        let right = columns(study).map(|column| match index {
+            0 => cell(column),
+            _ => String::new(),
+        });
+        let line = Interval {
+            measure: one.metric.measure().name(),
+            word: word(one.verdict),
+            ink: Ink::of(one.verdict),
+            value: marked(value(study, one), one.metric),
+            // Without any end there is no interval to draw.
+            span: Span::of(ends).filter(|span| span.low.or(span.high).is_some()),
+            right: right.collect(),
+        };
+        (one.metric, line)
+    });
+    Ok(lines.collect())
+}
+
+/// What counting CPU time may take of the traffic before it is said next to the figure.
+const SLOWED_FROM: f64 = 0.05;
+
+/// The greatest share of a workload's rate that counting its CPU time took, where that is not little.
+fn slowed(study: &Study, workload: &str) -> Option<f64> {
+    let costs = study.counting_costs.iter();
+    let costs = costs.filter(|it| it.counter == EventCounter::CpuTime && it.workload == workload);
+    let is_seen = |it: &&CountingCost| it.delivered_ratio_high.is_some_and(|high| high < 1.0);
+    let taken = costs
+        .filter(is_seen)
+        .filter_map(|it| Some(1.0 - it.delivered_ratio?));
+    taken
+        .filter(|taken| *taken >= SLOWED_FROM)
+        .max_by(f64::total_cmp)
 }
 
 /// Whether a comparison was given up that is this one, or has a part in it.
@@ -173,13 +316,14 @@ pub fn word(verdict: Option<Verdict>) -> &'static str {
 
 /// What the lines mean, in sentences, the most important first.
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
-    let pairs = Pair::of(study).into_iter();
-    let outcomes = pairs.filter_map(|pair| outcome(study, pair));
-    let sentences: [(Ink, Vec<String>); 7] = [
+    let pairs = Pair::of(study).into_iter().skip(1);
+    let outcomes = pairs.filter_map(|pair| outcome_of(study, pair));
+    let sentences: [(Ink, Vec<String>); 8] = [
         (Ink::Unsure, without_verdict(study).collect()),
-        (Ink::Plain, outcomes.collect()),
         (Ink::Unsure, doubts(study).collect()),
         (Ink::Unsure, in_force(study).collect()),
+        (Ink::Unsure, counting(study).into_iter().collect()),
+        (Ink::Plain, outcomes.collect()),
         (Ink::Plain, latencies(study).collect()),
         (Ink::Plain, unproven(study).into_iter().collect()),
         (Ink::Plain, weak_words(study).into_iter().collect()),
@@ -189,50 +333,43 @@ fn meaning(study: &Study) -> Vec<(Ink, String)> {
         .collect()
 }
 
-/// Where the judged setting wins, loses, and where nothing is proven. `None` when nothing was compared.
-fn outcome(study: &Study, pair: Pair) -> Option<String> {
-    let with = |ink: Ink| -> Vec<&str> {
-        let workloads = study.plan.workloads.iter().map(String::as_str);
-        workloads
-            .filter(|workload| {
-                let judged = pair.judged(study, workload);
-                judged.is_some_and(|one| Ink::of(one.verdict) == ink)
-            })
-            .collect()
-    };
-    let parts = [
-        ("delivers more under", with(Ink::Good)),
-        ("less under", with(Ink::Bad)),
-        ("the same under", with(Ink::Plain)),
-    ];
-    let mut said: Vec<String> = parts
-        .iter()
-        .filter(|(_, workloads)| !workloads.is_empty())
-        .map(|(what, workloads)| format!("{what} {}", named(workloads)))
+/// What the verdicts of a pair come to. `None` when nothing was compared.
+fn outcome_of(study: &Study, pair: Pair) -> Option<String> {
+    let facts = study.workloads.iter();
+    let shown: Vec<Shown> = facts
+        .clone()
+        .flat_map(|facts| {
+            let own = shown(study, pair, &facts.workload).into_iter();
+            let is_asked = facts.unit == WorkUnit::Transactions;
+            own.map(move |one| (one, is_asked))
+        })
         .collect();
-    let first = said.first_mut();
-    if let Some(first) = first.filter(|first| !first.starts_with("delivers")) {
-        *first = format!("delivers {first}");
-    }
-    let against = against(study, pair);
-    let open = with(Ink::Unsure);
-    if said.is_empty() {
-        return (!open.is_empty())
-            .then(|| format!("{against} nothing is proven about {}.", pair.setting));
-    }
-    let is_mixed = parts[..2]
-        .iter()
-        .all(|(_, workloads)| !workloads.is_empty());
-    let depends = match is_mixed {
-        true => " it depends on the traffic:",
-        false => ",",
-    };
-    let rest = match open.is_empty() {
-        true => String::new(),
-        false => format!("; nothing is proven under {}", named(&open)),
-    };
-    let said = said.join(", ");
-    Some(format!("{against}{depends} {} {said}{rest}.", pair.setting))
+    let is_one = Pair::of(study).len() == 1;
+    let against = (!is_one).then(|| against(study, pair));
+    let said = outcome(pair.setting, against, &shown)?;
+    let paced: Vec<bool> = facts
+        .filter(|it| pair.judged_all(study, &it.workload).any(is_share))
+        .map(|it| deliver_all(study, pair, &it.workload))
+        .collect();
+    let is_all = !paced.is_empty() && paced.iter().all(|it| *it);
+    Some(match is_all {
+        true => format!("{}; both deliver all.", said.trim_end_matches('.')),
+        false => said,
+    })
+}
+
+/// What counting the CPU time took, where that is not little.
+fn counting(study: &Study) -> Option<String> {
+    let workloads = study.workloads.iter();
+    let slowed = workloads.filter_map(|it| Some((&it.workload, slowed(study, &it.workload)?)));
+    let parts: Vec<String> = slowed
+        .map(|(workload, taken)| format!("{workload} by {} %", percent(taken)))
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    (!parts.is_empty()).then(|| {
+        let parts = named(&parts);
+        format!("* Counting CPU time slowed {parts}: the cost is too high by about as much.")
+    })
 }
 
 /// What a pair is judged against, as the beginning of a sentence.
@@ -255,14 +392,6 @@ fn against(study: &Study, pair: Pair) -> String {
     format!("Over {combinations}, against {}", pair.reference)
 }
 
-/// `a`, `a and b`, `a, b and c`.
-fn named(words: &[&str]) -> String {
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => words.concat(),
-    }
-}
-
 /// The warnings that make the lines above doubtful, as sentences of their own.
 fn doubts(study: &Study) -> impl Iterator<Item = String> {
     let is_weighty = |name| {
@@ -278,11 +407,24 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
 
 /// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.
 fn without_verdict(study: &Study) -> impl Iterator<Item = String> {
-    let reasons = study.comparisons.iter();
-    let reasons = reasons.filter_map(|it| Some((it.no_verdict.as_deref()?, it.workload.as_str())));
-    grouped(reasons).into_iter().map(|(why, workloads)| {
+    let judged = |one: &Comparison| {
+        let alike = study.comparisons.iter().filter(|it| {
+            it.primary
+                && (&it.workload, &it.setting, &it.reference)
+                    == (&one.workload, &one.setting, &one.reference)
+                && it.no_verdict != one.no_verdict
+        });
+        // Where another measure has one, this one is named.
+        alike.count() > 0
+    };
+    let reasons = study.comparisons.iter().filter_map(|it| {
+        let on = judged(it).then(|| it.metric.measure());
+        Some(((it.no_verdict.as_deref()?, on), it.workload.as_str()))
+    });
+    grouped(reasons).into_iter().map(|((why, on), workloads)| {
         let workloads = named(&distinct(workloads));
-        format!("No verdict under {workloads}: {why}.")
+        let on = on.map_or(String::new(), |measure| format!(" on the {measure}"));
+        format!("No verdict{on} under {workloads}: {why}.")
     })
 }
 
@@ -322,8 +464,34 @@ fn latencies(study: &Study) -> impl Iterator<Item = String> {
         let parts =
             parts.map(|(setting, p50)| format!("{} us under {setting}", figure_or_missing(*p50)));
         let (workload, parts) = (&facts.workload, listed(parts));
-        Some(format!("A median round trip ({workload}) takes {parts}."))
+        let floor = floor(study, workload).unwrap_or_default();
+        Some(format!(
+            "A median round trip ({workload}) takes {parts}{floor}."
+        ))
     })
+}
+
+/// How many periods longer a round trip is when it is about one.
+const ABOUT_ONE: std::ops::RangeInclusive<f64> = 0.7..=1.4;
+
+/// That a polling timer's period is the floor, where it is about what a setting adds to the round trip.
+fn floor(study: &Study, workload: &str) -> Option<String> {
+    let median = |setting: &str, read: fn(&TrialFigures) -> Option<f64>| {
+        Group::of(study, workload, setting).median(read)
+    };
+    let trip = |setting: &str| median(setting, |it| Some(it.round_trip?.quantiles.p50_ns? as f64));
+    let pairs = Pair::of(study).into_iter().flat_map(Pair::settings);
+    let mut floors = pairs.filter_map(|(setting, reference)| {
+        let period_ns = median(setting, |it| {
+            Some(it.calibration.as_ref()?.period_ns as f64)
+        })?;
+        let more = (trip(setting)? - trip(reference)?) / period_ns;
+        ABOUT_ONE.contains(&more).then(|| {
+            let us = figure(period_ns / 1e3);
+            format!("; the period of {setting}'s timer, {us} us, is the floor of what it adds")
+        })
+    });
+    floors.next()
 }
 
 /// What an unproven difference may still be.

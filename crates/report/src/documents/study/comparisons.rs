@@ -20,17 +20,15 @@ const LABEL: usize = 24;
 /// One sentence for each pair of settings.
 pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
     for pair in Pair::of(study) {
-        match pair.judged(study, workload) {
-            Some(comparison) => part.paragraph(
-                Ink::of(comparison.verdict),
-                sentence(study, comparison, pair),
-            ),
-            None => {
-                let (over, setting, noun) = (over(pair, &[]), pair.setting, pair.noun(study));
-                part.warn(format!(
-                    "{workload}{over}: {setting} and {noun} were not compared."
-                ));
-            }
+        for comparison in pair.judged_all(study, workload) {
+            let ink = Ink::of(comparison.verdict);
+            part.paragraph(ink, sentence(study, comparison, pair));
+        }
+        if pair.judged(study, workload).is_none() {
+            let (over, setting, noun) = (over(pair, &[]), pair.setting, pair.noun(study));
+            part.warn(format!(
+                "{workload}{over}: {setting} and {noun} were not compared."
+            ));
         }
     }
 }
@@ -61,6 +59,13 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     } = comparison;
     let reference = pair.noun(study);
     let over = over(pair, &comparison.left_out);
+    if comparison.share_difference.is_some() {
+        let (what, found) = (comparison.metric.facts().label, value(study, comparison));
+        let ending = ending(study, comparison);
+        return format!(
+            "{workload}{over}: {what} of {setting} against {reference}: {found}: {ending}"
+        );
+    }
     let Some(ratio) = comparison.ratio else {
         let why = match comparison.blocks {
             0 => "no block counts",
@@ -87,7 +92,11 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
         Metric::TransactionsPerSecond => {
             format!("made {times} times the transactions that {reference} did")
         }
-        _ => format!("delivered {times} times what {reference} did"),
+        Metric::DeliveredBitsPerSecond => format!("delivered {times} times what {reference} did"),
+        metric => {
+            let label = metric.facts().label;
+            format!("had {times} times the {label} that {reference} had")
+        }
     };
     let ending = ending(study, comparison);
     let price = price(study, comparison, pair);
@@ -177,7 +186,11 @@ pub fn found(comparison: &Comparison) -> Option<String> {
 
 /// What the setting costs in latency; empty for one-way workloads, and for levels that stand in several settings.
 fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
-    if comparison.metric != Metric::TransactionsPerSecond || pair.effect.is_some() {
+    let is_timed = matches!(
+        comparison.metric,
+        Metric::TransactionsPerSecond | Metric::RoundTripP50Ns
+    );
+    if !is_timed || pair.effect.is_some() {
         return String::new();
     }
     let judged = Group::of(study, &comparison.workload, pair.setting);

@@ -6,6 +6,7 @@
 mod answer;
 pub(super) mod comparisons;
 mod notes;
+mod phrases;
 pub(super) mod plots;
 pub(super) mod run;
 mod sweep;

@@ -8,10 +8,11 @@ use std::fmt::Write;
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::sim::{Simulated, SimulatedFigure};
 use nicpoll_model::{
-    CpuStates, LossPlace, Side, Study, TimeDistribution, TrialFigures, WorkUnit, WorkloadFacts,
+    CpuStates, LossPlace, Metric, Side, Study, TimeDistribution, TrialFigures, WorkUnit,
+    WorkloadFacts,
 };
 
-use super::answer::interval;
+use super::answer::intervals;
 use super::trials::{Arm, Group, Pair, arms};
 use super::within;
 use super::workload::{Sums, core_name, cores, cores_of, source};
@@ -70,6 +71,25 @@ impl Reading {
         }
     }
 
+    /// A metric that is compared by its ratio.
+    fn of_metric(metric: Metric) -> Option<Self> {
+        let read: Read = match metric {
+            Metric::DeliveredBitsPerSecond => |it| Some(it.delivered_bits_per_second),
+            Metric::TransactionsPerSecond => |it| Some(it.round_trip?.transactions_per_second),
+            Metric::DeliveredRatio => {
+                |it| Some(it.delivered_packets? as f64 / it.offered_packets? as f64)
+            }
+            Metric::RoundTripP50Ns => |it| Some(it.round_trip?.quantiles.p50_ns? as f64),
+            Metric::OneWayDelayP50Ns => {
+                |it| Some(it.one_way_delays.as_ref()?.quantile_ns(0.5)? as f64)
+            }
+            Metric::CpuNsPerPacket => |it| it.cpu.as_ref()?.busy_ns_per_packet,
+            Metric::CpuNsPerByte => |it| it.cpu.as_ref()?.busy_ns_per_byte,
+            _ => return None,
+        };
+        Some(Reading(metric.facts().label, read, 1.0))
+    }
+
     /// The figure of a trial, in the unit of its name; `None` when it was not measured.
     fn of(&self, figures: &TrialFigures) -> Option<f64> {
         Some((self.1)(figures)? / self.2)
@@ -82,7 +102,7 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
     let rate = Reading::rate(facts, &arms);
     let first = [
         each_trial(study, facts, &arms, &rate),
-        ratios(study, facts, &arms, &rate),
+        ratios(study, facts, &arms),
         in_order(study, facts, &arms, &rate),
         within::rates(facts, &arms),
     ];
@@ -164,10 +184,14 @@ type Ratios = BTreeMap<u32, f64>;
 
 /// What the verdict is based on: the ratio of two settings in each block, and the study's interval that follows from
 /// them. `None` when nothing was compared.
-fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm], reading: &Reading) -> Option<Figure> {
+fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let workload = &facts.workload;
+    let mut pairs = Pair::of(study).into_iter();
+    let metric = pairs.find_map(|pair| Some(intervals(study, pair, workload).ok()?.first()?.0))?;
+    let reading = &Reading::of_metric(metric)?;
     let pairs = Pair::of(study).into_iter().filter_map(|pair| {
-        let line = interval(study, pair, workload).ok()?;
+        let lines = intervals(study, pair, workload).ok()?;
+        let (_, line) = lines.into_iter().find(|(own, _)| *own == metric)?;
         let ratios = block_ratios(arms, pair, reading);
         (!ratios.is_empty()).then_some((pair, line, ratios))
     });
@@ -195,7 +219,10 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm], reading: &Reading)
             .or(arms.first())?;
         strip(&mut strips.svg, line, ratios, &axis, arm.look, y);
     }
-    let title = format!("{workload}: ratio of the rates in each block, with the interval");
+    let title = format!(
+        "{workload}: ratio of the {} in each block, with the interval",
+        metric.measure()
+    );
     let rows = pairs.iter().map(|(pair, line, ratios)| {
         let blocks = ratios.values();
         let blocks = joined(blocks.map(|ratio| aligned([*ratio], &[]).concat()), " ");
@@ -205,7 +232,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm], reading: &Reading)
         "Block by block: the ratio that is judged",
         "A mark is a block: both settings within the same stretch of time. The bar is the interval, the line across it \
          the estimate. At 1 the two are alike.",
-        strips.end_with(&title, &axis, "rate of the first over rate of the second"),
+        strips.end_with(&title, &axis, "the first over the second"),
         ["compared", "ratio [interval]", "by block"],
         rows,
     ))

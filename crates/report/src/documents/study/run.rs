@@ -341,7 +341,16 @@ pub fn write_plan(part: &mut Part, study: &StudyPlan) {
     }
     part.heading("Workloads");
     for workload in &study.workloads {
-        part.fact(&workload.workload, NAME, &workload.description);
+        let of_workload = plan.drop_order.iter();
+        let of_workload = of_workload.filter(|it| it.workload == workload.workload);
+        let measures = of_workload.flat_map(|it| it.metrics.iter().map(|it| it.measure()));
+        let judged = listed(distinct(measures).iter().map(ToString::to_string));
+        let judged = match &*judged {
+            "" => String::new(),
+            measures => format!("; judged by {measures}"),
+        };
+        let text = format!("{}{judged}", workload.description);
+        part.fact(&workload.workload, NAME, text);
     }
     part.heading(format!(
         "{} with a verdict, each at {:.2} % confidence",

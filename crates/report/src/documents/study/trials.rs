@@ -56,10 +56,18 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The pair's comparison that gets a verdict.
+    /// The pair's comparisons that get a verdict, the most important first.
+    pub fn judged_all(
+        self,
+        study: &'a Study,
+        workload: &'a str,
+    ) -> impl Iterator<Item = &'a Comparison> {
+        self.all(study, workload).filter(|one| one.primary)
+    }
+
+    /// The first of them.
     pub fn judged(self, study: &'a Study, workload: &'a str) -> Option<&'a Comparison> {
-        self.all(study, workload)
-            .find(|comparison| comparison.primary)
+        self.judged_all(study, workload).next()
     }
 
     /// What the reference is called in a sentence.

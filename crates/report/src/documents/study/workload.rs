@@ -5,13 +5,13 @@ use std::iter;
 
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::{
-    CpuSource, CpuStates, LossPlace, Metric, RateOverTime, SettingFindings, Shares, Side, Study,
-    TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
+    CpuSource, CpuStates, LossPlace, Measure, Metric, RateOverTime, SettingFindings, Shares, Side,
+    Study, TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
 };
 
 use super::comparisons;
 use super::trials::{Group, middle};
-use crate::lists::joined;
+use crate::lists::{distinct, joined};
 use crate::page::{Align, Block, Figure, Ink, Part, Row, Table};
 
 /// Width of the widest label.
@@ -41,7 +41,7 @@ pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec
     let rows = traffic_rows(facts.unit, &groups).into_iter();
     let rows = rows
         .chain(cpu_rows(study, &groups))
-        .chain(cost_rows(facts.unit, &groups))
+        .chain(cost_rows(facts, &groups))
         .chain(findings_rows(study, workload, facts.unit))
         .chain(loss_rows(&groups));
     let table = Table::new("median of trials", names, Align::Right).with(LABEL, rows);
@@ -252,8 +252,8 @@ fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> Str
     joined(shares, " | ")
 }
 
-fn cost_rows(unit: WorkUnit, groups: &[Group]) -> impl Iterator<Item = Row> {
-    let (what, read): Reading = match unit {
+fn cost_rows(facts: &WorkloadFacts, groups: &[Group]) -> impl Iterator<Item = Row> {
+    let (what, read): Reading = match facts.unit {
         // The counter is a byte's; a byte's share is too small a figure to read.
         WorkUnit::Bytes => ("KiB", |it| {
             Some(it.cpu.as_ref()?.busy_ns_per_byte? * 1024.0)
@@ -263,7 +263,11 @@ fn cost_rows(unit: WorkUnit, groups: &[Group]) -> impl Iterator<Item = Row> {
     };
     let time = format!("CPU ns/{what}, {}", source(groups).name());
     let time = median_row(&time, groups, read);
-    iter::once(time).chain(median_rows(&COSTS, groups))
+    // With background traffic, CPU time is that of both, and belongs to neither's packets.
+    let of_one = [Metric::CpuNsPerByte, Metric::CpuNsPerPacket];
+    let is_alone = facts.metrics.is_empty() || facts.metrics.iter().any(|it| of_one.contains(it));
+    let time = is_alone.then_some(time).into_iter();
+    time.chain(median_rows(&COSTS, groups))
 }
 
 /// What happened in the trials of a workload, setting by setting; a row in which no setting has anything is left out.
@@ -297,6 +301,18 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
         WorkUnit::Bytes | WorkUnit::Datagrams => "  worst tenth, Mbit/s",
     };
     rows.push(row(worst, &|it| Some(figure(worst_decile(it)?))));
+    let judged = found.iter().flatten().flat_map(|it| &it.judged);
+    for metric in distinct(judged.map(|it| it.metric)) {
+        let (facts, measure) = (metric.facts(), metric.measure());
+        if measure == Measure::Rate {
+            continue;
+        }
+        let label = format!("  worst 1/10, {measure} {}", facts.unit.0);
+        rows.push(row(&label, &|it| {
+            let own = it.judged.iter().find(|it| it.metric == metric)?;
+            Some(figure(own.worst_decile / facts.unit.1))
+        }));
+    }
     for (label, read) in OVER_TIME {
         if has(&|it| read(it).is_some()) {
             rows.push(row(label, &|it| Some(evenness(read(it)?))));

@@ -1,0 +1,259 @@
+//! What verdicts say in a sentence: one table of phrases, a row for each metric.
+
+use nicpoll_model::numbers::{aligned, percent};
+use nicpoll_model::{Comparison, Metric, MetricKind, Verdict};
+
+use crate::lists::{capital, distinct};
+
+/// The words for one metric.
+struct Phrase {
+    /// What it is said of; empty: the setting itself.
+    subject: &'static str,
+    verb: &'static str,
+    more: &'static str,
+    less: &'static str,
+    /// For twice as much and more.
+    times: &'static str,
+    same: &'static str,
+    /// What follows the first amount.
+    object: &'static str,
+}
+
+const fn phrase(words: [&'static str; 7]) -> Phrase {
+    let [subject, verb, more, less, times, same, object] = words;
+    Phrase {
+        subject,
+        verb,
+        more,
+        less,
+        times,
+        same,
+        object,
+    }
+}
+
+#[rustfmt::skip]
+fn phrase_of(metric: Metric, is_asked: bool) -> Phrase {
+    use Metric::*;
+    let trips = ["are", "longer", "shorter", "times as long", "as long", ""];
+    let [verb, more, less, times, same, object] = trips;
+    let trips = |subject| phrase([subject, verb, more, less, times, same, object]);
+    let much = "times as much";
+    match (metric, is_asked) {
+        (DeliveredBitsPerSecond, _) => phrase(["", "delivers", "more", "less", much, "the same", ""]),
+        (TransactionsPerSecond, _) => phrase(["", "answers", "more", "fewer", "times as many", "as many", " requests"]),
+        (DeliveredRatio, _) => phrase(["", "delivers", "more", "less", much, "the same", " of what is sent"]),
+        (LossRatio, _) => phrase(["", "loses", "more", "less", much, "as much", " of what is sent"]),
+        (RoundTripP50Ns, _) => trips("round trips"),
+        (RoundTripP99Ns | RoundTripP999Ns, _) => trips("the longest round trips"),
+        (OneWayDelayP50Ns, _) => phrase(["packets", "arrive", "later", "sooner", "times as late", "as late", ""]),
+        (JitterSeconds, _) => phrase(["the jitter", "is", "greater", "smaller", "times as great", "the same", ""]),
+        (CpuBusy, _) => phrase(["", "keeps the CPU", "more", "less", much, "as", " busy"]),
+        (CpuNsPerByte, _) => phrase(["", "costs", "more", "less", much, "the same", " CPU a byte"]),
+        (CpuNsPerPacket, true) => phrase(["", "costs", "more", "less", much, "the same", " CPU a request"]),
+        (CpuNsPerPacket, _) => phrase(["", "costs", "more", "less", much, "the same", " CPU a packet"]),
+        (ContextSwitchesPerSecond, _) => phrase(["", "makes", "more", "fewer", "times as many", "as many", " context switches"]),
+    }
+}
+
+impl Phrase {
+    /// By how much: `23 % less`, `10 times as long`, `94 points less`.
+    fn amount(&self, one: &Comparison) -> Option<String> {
+        let word = |is_more: bool| if is_more { self.more } else { self.less };
+        if one.kind == MetricKind::Points {
+            let points = 100.0 * one.share_difference?;
+            let word = word(points > 0.0);
+            return Some(format!("{} points {word}", short(points.abs())));
+        }
+        Some(match one.ratio? {
+            ratio if ratio >= 2.0 => format!("{} {}", short(ratio), self.times),
+            ratio if ratio >= 1.0 => format!("{} % {}", percent(ratio - 1.0), self.more),
+            ratio => format!("{} % {}", percent(1.0 - ratio), self.less),
+        })
+    }
+}
+
+/// A ratio of two digits.
+fn short(ratio: f64) -> String {
+    match ratio {
+        10.0.. => format!("{ratio:.0}"),
+        _ => {
+            let [text] = aligned([ratio], &[]);
+            let text: String = text.chars().take(3).collect();
+            String::from(text.trim_end_matches(".0"))
+        }
+    }
+}
+
+/// A judged comparison of the first screen, and whether its traffic is requests.
+pub type Shown<'a> = (&'a Comparison, bool);
+
+/// What the verdicts of two settings come to, in one sentence, the greatest difference first; `None` where nothing was
+/// compared.
+pub fn outcome(setting: &str, against: Option<String>, shown: &[Shown]) -> Option<String> {
+    let metrics = distinct(shown.iter().map(|(one, is_asked)| (one.metric, *is_asked)));
+    let mut clauses: Vec<(f64, Clause)> = metrics
+        .into_iter()
+        .filter_map(|(metric, is_asked)| {
+            let own: Vec<&Comparison> = shown
+                .iter()
+                .filter(|(one, own)| (one.metric, *own) == (metric, is_asked))
+                .map(|(one, _)| *one)
+                .collect();
+            let greatest = own.iter().map(|one| weight(one)).fold(0.0, f64::max);
+            Some((greatest, clause(&phrase_of(metric, is_asked), &own)?))
+        })
+        .collect();
+    clauses.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let mut said = Vec::new();
+    for (index, (_, (is_of_setting, words))) in clauses.iter().enumerate() {
+        let subject = match (*is_of_setting, index) {
+            (true, 0) => format!("{setting} "),
+            (true, _) => String::from("it "),
+            (false, 0) => format!("under {setting}, "),
+            (false, _) => String::new(),
+        };
+        said.push(subject + words);
+    }
+    said.extend(open(setting, said.is_empty(), shown));
+    let said = said.join("; ");
+    let against = against.map_or(String::new(), |against| format!("{against}, "));
+    (!said.is_empty()).then(|| capital(&format!("{against}{said}.")))
+}
+
+/// Whether it is said of the setting, and what.
+type Clause = (bool, String);
+
+/// How great a proven difference is: as the ratio is far from 1. No difference weighs nothing.
+fn weight(one: &Comparison) -> f64 {
+    let is_different = one
+        .verdict
+        .is_some_and(|it| it.is_decided() && it != Verdict::Equivalent);
+    let size = match one.kind {
+        MetricKind::Ratio => one.ratio.map_or(f64::MAX, |ratio| ratio.ln().abs()),
+        MetricKind::Points => one.share_difference.unwrap_or(0.0).abs(),
+    };
+    if is_different { size } else { 0.0 }
+}
+
+/// What is decided of one metric under its workloads; `None` where nothing is.
+fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
+    let of = match phrase.subject {
+        "" => "under",
+        _ => "of",
+    };
+    let alike: Vec<&str> = own
+        .iter()
+        .filter(|one| one.verdict == Some(Verdict::Equivalent))
+        .map(|one| &*one.workload)
+        .collect();
+    let different = own.iter().filter(|one| {
+        one.verdict
+            .is_some_and(|it| it.is_decided() && it != Verdict::Equivalent)
+    });
+    let is_of_setting = phrase.subject.is_empty();
+    let Phrase { verb, object, .. } = *phrase;
+    let mut parts = Vec::new();
+    for one in different {
+        let amount = match phrase.amount(one) {
+            Some(amount) => amount,
+            // A time without an end: nothing came.
+            None => String::from("without end"),
+        };
+        let workload = &one.workload;
+        parts.push(match (is_of_setting, parts.is_empty()) {
+            (true, true) => format!("{verb} {amount}{object} under {workload}"),
+            (true, false) => format!("{amount} under {workload}"),
+            (false, true) => format!("{} of {workload} {verb} {amount}", phrase.subject),
+            (false, false) => format!("of {workload} {amount}"),
+        });
+    }
+    if !alike.is_empty() {
+        let (alike, same) = (named(&alike), phrase.same);
+        parts.push(match (is_of_setting, parts.is_empty()) {
+            (true, true) => format!("{verb} {same}{object} {of} {alike}"),
+            (true, false) => format!("{same} under {alike}"),
+            (false, true) => format!("{} of {alike} {verb} {same}", phrase.subject),
+            (false, false) => format!("of {alike} {same}"),
+        });
+    }
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    (!parts.is_empty()).then(|| (is_of_setting, named(&parts)))
+}
+
+/// Where no difference is proven. What has no verdict at all has its reason elsewhere.
+fn open(setting: &str, is_all: bool, shown: &[Shown]) -> Option<String> {
+    let is_open = |one: &Comparison| one.verdict.is_some_and(|it| !it.is_decided());
+    let unproven = shown.iter().filter(|(one, _)| is_open(one));
+    let under: Vec<String> = unproven
+        .map(|(one, _)| format!("the {} of {}", one.metric.measure(), one.workload))
+        .collect();
+    if under.is_empty() {
+        return None;
+    }
+    Some(match is_all && under.len() == shown.len() {
+        true => format!("nothing is proven about {setting}"),
+        false => {
+            let under: Vec<&str> = under.iter().map(String::as_str).collect();
+            format!("nothing is proven about {}", named(&under))
+        }
+    })
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn named(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A study's comparison with another metric, ratio and verdict.
+    fn one(workload: &str, metric: Metric, ratio: f64, verdict: Verdict) -> Comparison {
+        let text = include_str!("../../../tests/golden/demo.json");
+        let study: nicpoll_model::Study = serde_json::from_str(text).unwrap();
+        Comparison {
+            workload: String::from(workload),
+            metric,
+            kind: metric.kind(),
+            ratio: (metric.kind() == MetricKind::Ratio).then_some(ratio),
+            share_difference: (metric.kind() == MetricKind::Points).then_some(ratio),
+            verdict: Some(verdict),
+            ..study.comparisons[0].clone()
+        }
+    }
+
+    #[test]
+    fn verdicts_are_told_as_a_person_would() {
+        use Verdict::*;
+        let trip = one("session", Metric::RoundTripP50Ns, 10.08, WorseAndItMatters);
+        let rate = one("small", Metric::DeliveredBitsPerSecond, 1.12, Better);
+        let half = one("half", Metric::CpuNsPerPacket, 0.77, BetterAndItMatters);
+        let full = one("full", Metric::CpuNsPerPacket, 1.01, Equivalent);
+        let busy = one("flood", Metric::CpuBusy, -0.94, BetterAndItMatters);
+        let open = one("udp", Metric::DeliveredRatio, 0.99, NoDifferenceProven);
+        for (shown, wanted) in [
+            (
+                vec![&half, &full],
+                "Polling costs 23 % less CPU a packet under half and the same under full.",
+            ),
+            (
+                vec![&rate, &trip],
+                "Under polling, round trips of session are 10 times as long; it delivers 12 % more under small.",
+            ),
+            (
+                vec![&busy, &open],
+                "Polling keeps the CPU 94 points less busy under flood; nothing is proven about the loss of udp.",
+            ),
+            (vec![&open], "Nothing is proven about polling."),
+        ] {
+            let shown: Vec<Shown> = shown.into_iter().map(|one| (one, false)).collect();
+            assert_eq!(outcome("polling", None, &shown).unwrap(), wanted);
+        }
+        assert_eq!(outcome("polling", None, &[]), None);
+    }
+}
