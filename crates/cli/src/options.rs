@@ -1,7 +1,5 @@
 //! What several commands take: the store of studies, host files of the simulator, other small files.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +8,7 @@ use clap::Args;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_sim::{EmbeddedHost, HostModel};
 use nicpoll_store::{Place, StoreError};
+use nicpoll_sys::stdio;
 
 use crate::failure::Failure;
 
@@ -60,17 +59,10 @@ pub fn parse_host(path: &Path, text: &str) -> Result<HostModel, Failure> {
 
 /// The text of a file that is to be `what`, of so many bytes at most.
 pub fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<String, Failure> {
-    let shown = path.display();
-    let mut text = String::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text))
-        .map_err(|error| Failure::Usage(format!("cannot read the {what} {shown}: {error}")))?;
-    match read as u64 > bytes_max {
-        true => Err(Failure::Usage(format!(
-            "{shown} is longer than {bytes_max} bytes: this is no {what}"
-        ))),
-        false => Ok(text),
-    }
+    stdio::read_text(path, bytes_max).map_err(|error| {
+        let shown = path.display();
+        Failure::Usage(format!("cannot read the {what} {shown}: {error}"))
+    })
 }
 
 /// What is wrong with a line of a file.

@@ -120,6 +120,20 @@ fn interfaces_and_namespaces() -> BTreeMap<String, String> {
     state
 }
 
+/// Puts another value of a sysctl into the record of a study's host.
+fn has_recorded(file: &Path, name: &str, value: &str) {
+    let store = Connection::open(file).unwrap();
+    let text: String = store
+        .query_row("SELECT document FROM study", [], |row| row.get(0))
+        .unwrap();
+    let mut study: Value = serde_json::from_str(&text).unwrap();
+    let sysctls = study["host"]["sysctls"].as_array_mut().unwrap();
+    let own = sysctls.iter_mut().find(|pair| pair[0] == name);
+    own.expect("each study records it")[1] = value.into();
+    let changed = store.execute("UPDATE study SET document = ?1", [study.to_string()]);
+    assert_eq!(changed.unwrap(), 1);
+}
+
 /// The trials are those of the plan, each once, as far as there was time for them.
 fn assert_in_order_of_the_plan(study: &Value) {
     // On a busy machine the last blocks may be left out, as without a kill.
@@ -177,7 +191,18 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
     let words = format!("is not finished: {} of 8 trials", known.len());
     assert!(stdout(&unfinished).contains(&words));
 
-    let output = stage.run(&["demo", "--resume", "1", "--json"]);
+    // What its traffic hangs on has changed: nothing is mixed unless that is meant.
+    has_recorded(&file, "net.ipv4.tcp_congestion_control", "another");
+    has_recorded(&file, "net.core.dev_weight", "63");
+    let changed = stage.run(&["demo", "--resume", "1"]);
+    assert_code(&changed, 1);
+    assert_has_all(
+        stderr(&changed),
+        "net.ipv4.tcp_congestion_control was another and is | net.core.dev_weight was 63 and is | --anyway",
+    );
+    assert_eq!(stored(&file), known);
+
+    let output = stage.run(&["demo", "--resume", "1", "--anyway", "--json"]);
     assert_eq!(output.stdout, done(&stage, "study show 1 --json").stdout);
     let study = json_of(&output);
     assert_in_order_of_the_plan(&study);
@@ -187,6 +212,11 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
         warnings
             .iter()
             .any(|warning| warning["name"] == "interrupted")
+    );
+    let told = warnings.iter().map(|warning| warning["text"].to_string());
+    assert!(
+        told.collect::<String>()
+            .contains("although net.core.dev_weight was 63")
     );
     wait_until("no record is left", || !stage.state().exists());
     assert_eq!(interfaces_and_namespaces(), before);

@@ -19,14 +19,30 @@ const BOOT_OPTIONS: [&str; 8] = [
     "clocksource",
 ];
 
-/// Sysctls of the receive path. They are the machine's, not a namespace's.
-const SYSCTLS: [&str; 7] = [
+/// Sysctls that traffic hangs on: how packets are received and steered, the limits of buffers, the queueing discipline
+/// and TCP's congestion control.
+const SYSCTLS: [&str; 22] = [
     "net.core.netdev_budget",
     "net.core.netdev_budget_usecs",
     "net.core.dev_weight",
+    "net.core.dev_weight_rx_bias",
+    "net.core.dev_weight_tx_bias",
+    "net.core.gro_normal_batch",
     "net.core.netdev_max_backlog",
     "net.core.busy_poll",
     "net.core.busy_read",
+    "net.core.rps_default_mask",
+    "net.core.rps_sock_flow_entries",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.udp_rmem_min",
+    "net.ipv4.udp_wmem_min",
     "kernel.sched_rt_runtime_us",
 ];
 
@@ -81,12 +97,13 @@ fn machine(hostname: &str, id: &str) -> Option<String> {
     is_one.then(|| format!("{hostname}-{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff)))
 }
 
-/// The sysctls that bear on receiving, with their values; those that the caller's namespace does not show are
-/// left out.
+/// The sysctls that traffic hangs on, with their values; those that the caller's namespace does not show are left
+/// out.
 pub fn sysctls() -> Vec<(String, String)> {
     let value = |name: &&str| {
-        let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        Some((String::from(*name), read(&path)?))
+        let text = read(&format!("/proc/sys/{}", name.replace('.', "/")))?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Some((String::from(*name), words.join(" ")))
     };
     SYSCTLS.iter().filter_map(value).collect()
 }

@@ -224,9 +224,14 @@ impl Lab {
         Ok(all)
     }
 
-    /// Description of the receiver's machine.
+    /// Description of the receiver's machine. Its namespace shows some of the sysctls, and the machine's has the others.
     pub fn machine(&mut self) -> Result<HostFacts, LabError> {
-        Ok(self.receiver.facts()?.machine)
+        let mut machine = self.receiver.facts()?.machine;
+        let own: BTreeMap<_, _> = machine.sysctls.drain(..).collect();
+        let mut all: BTreeMap<_, _> = nicpoll_inspect::sysctls().into_iter().collect();
+        all.extend(own);
+        machine.sysctls = all.into_iter().collect();
+        Ok(machine)
     }
 
     /// Description of the lab, for the document.

@@ -8,6 +8,7 @@
 //! The machine's own interfaces are touched only where a file names them. Whatever ends a lab, every setting is put
 //! back, and nothing outlives the process unless it was asked to be kept.
 
+mod bounds;
 mod engine_support;
 mod error;
 mod host;
@@ -18,6 +19,7 @@ mod receive;
 mod run;
 mod workload;
 
+pub use bounds::{RATE_MAX, bounds_of};
 pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_model::line::Line;
-use nicpoll_model::units::{parse_speed, parse_time};
+use nicpoll_model::numbers::figure;
+use nicpoll_model::units::{parse_speed, parse_time, show_time};
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::check_number;
 use crate::error::{Doing, LabError, Refused};
 
 /// What joins hosts of this machine: its ends, and what a report says of it.
@@ -91,9 +93,6 @@ impl Link {
         Ok(names)
     }
 }
-
-/// Links side by side.
-const LINKS_MAX: u8 = 8;
 
 /// The slowest and the fastest line that is shaped.
 const RATES: std::ops::RangeInclusive<u64> = 64_000..=100_000_000_000;
@@ -186,11 +185,8 @@ impl Topology {
         let links = self.links();
         let is_made = self.links.is_some() || self.rate.is_some() || self.impairs();
         let has_own = self.sender.is_some() || self.receiver.is_some() || self.even_with_ssh;
-        let why = if !(1..=LINKS_MAX).contains(&links) {
-            return Err(Refused(format!(
-                "links = {links} is out of range; give 1 to {LINKS_MAX}"
-            )));
-        } else if self.is_routed() && links > 1 {
+        check_number("links", links.into())?;
+        let why = if self.is_routed() && links > 1 {
             "a router joins one link on either side; leave out links, or take kind = \"pair\""
         } else if self.kind == TopologyKind::Existing && self.existing().is_none() {
             "kind = \"existing\" needs both interfaces, such as sender = { interface = \"eth1\" } and receiver = { \
@@ -235,6 +231,26 @@ impl Topology {
     /// Links side by side.
     pub fn links(&self) -> u8 {
         self.links.unwrap_or(1)
+    }
+
+    /// Description in one line.
+    pub fn describe(&self) -> String {
+        let kind = match (self.existing(), self.links()) {
+            (Some(own), _) => format!("{} and {}", own.sender.interface, own.receiver.interface),
+            (None, _) if self.is_routed() => {
+                String::from("veth pairs to a router between the hosts")
+            }
+            (None, 1) => String::from("a veth pair between the hosts"),
+            (None, links) => format!("{links} veth pairs between the hosts"),
+        };
+        let rate = self.rate.map(|rate| rate.0.get() as f64 / 1e6);
+        let rate = rate.map(|rate| format!("a line of {rate} Mbit/s"));
+        let delay = self.delay.map(|delay| show_time(delay.0.as_nanos() as u64));
+        let delay = delay.map(|delay| format!("{delay} later each way"));
+        let loss = self.loss.map(|loss| 100.0 * f64::from(loss.0) / TWO_TO_32);
+        let loss = loss.map(|loss| format!("{} % lost each way", figure(loss)));
+        let more = [rate, delay, loss].into_iter().flatten();
+        more.fold(kind, |words, more| format!("{words}, {more}"))
     }
 }
 
@@ -345,6 +361,12 @@ mod tests {
         let shaped = read("rate = \"10Mbit/s\"").unwrap();
         let rate = shaped.rate.unwrap();
         assert_eq!(rate.bits_per_second().get(), 10_000_000);
+        let words = "a veth pair between the hosts, a line of 10 Mbit/s";
+        assert_eq!(shaped.describe(), words);
+        // What looks like bytes is bits, and is told.
+        let bytes = read("links = 2\nrate = \"100MB\"\ndelay = \"20ms\"\nloss = \"0.1%\"").unwrap();
+        let words = "2 veth pairs between the hosts, a line of 100 Mbit/s, 20ms later each way, 0.1 % lost each way";
+        assert_eq!(bytes.describe(), words.replace("0.1 %", "0.100 %"));
         let json = serde_json::to_string(&shaped).unwrap();
         assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), shaped);
         let far = read("delay = \"20ms\"\nloss = \"0.1%\"").unwrap();

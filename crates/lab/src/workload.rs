@@ -11,29 +11,19 @@ use std::num::{NonZeroU32, NonZeroU64};
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
 use nicpoll_model::Side;
 use nicpoll_model::line::IpVersion;
+use nicpoll_model::numbers::count;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
 use nicpoll_traffic::scheduled::{PulseWorkload, ReplayWorkload};
 use nicpoll_traffic::workload::Workload;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{PULSE_PACKETS_MAX, check_number};
 use crate::error::Refused;
 use crate::workload::command::CommandWorkload;
 
-/// The least datagram with room for what each kind of workload writes into it.
-const PAYLOAD_BYTES_MIN: u32 = 20;
-
-/// The largest payload of UDP over IPv4.
-const PAYLOAD_BYTES_MAX: u32 = 65_507;
-
 /// The largest payload of UDP over IPv6.
-const PAYLOAD_BYTES_MAX_IPV6: u32 = 65_487;
-
-/// Clients of a workload: each is a thread.
-const CLIENTS_MAX: u32 = 256;
-
-/// Datagrams of a pulse: as many as one core sends in its time.
-const PULSE_PACKETS_MAX: u32 = 4096;
+const PAYLOAD_BYTES_MAX_IPV6: u64 = 65_487;
 
 /// Pulses come a millisecond apart.
 const PULSES_PER_SECOND: u32 = 1000;
@@ -108,31 +98,43 @@ impl WorkloadRequest {
     /// # Errors
     /// With what is out of range, and what is possible.
     pub fn check(&self, ip: IpVersion) -> Result<(), Refused> {
-        let most = match ip {
-            IpVersion::V4 => PAYLOAD_BYTES_MAX,
-            IpVersion::V6 => PAYLOAD_BYTES_MAX_IPV6,
-        };
-        let payload = |bytes| ("payload_bytes", bytes, PAYLOAD_BYTES_MIN, most);
-        let (key, asked, least, most) = match self {
-            WorkloadRequest::Tcp(_) => return Ok(()),
-            WorkloadRequest::Replay(it) => {
-                return it.check().map_err(|error| Refused(error.to_string()));
-            }
+        let (payload, of_traffic, buffer) = match self {
+            WorkloadRequest::Tcp(_) => (None, None, None),
             WorkloadRequest::Command(command) => return command.check(),
-            WorkloadRequest::Rr(rr) => ("clients", rr.clients().into(), 1, CLIENTS_MAX),
-            WorkloadRequest::Pulses(it) if it.packets_per_pulse.get() > PULSE_PACKETS_MAX => {
-                let asked = it.packets_per_pulse.get();
-                ("packets_per_pulse", asked, 1, PULSE_PACKETS_MAX)
+            WorkloadRequest::Replay(it) => {
+                it.check()?;
+                (None, None, it.receive_buffer_bytes)
             }
-            WorkloadRequest::Udp(it) => payload(it.payload_bytes.into()),
-            WorkloadRequest::Netrate(it) => payload(it.payload_bytes.into()),
-            WorkloadRequest::Pulses(it) => payload(it.payload_bytes.into()),
+            WorkloadRequest::Rr(it) => {
+                check_number("clients", it.clients().into())?;
+                let rate = it.requests_per_second.map(|rate| rate.get().into());
+                let rate = rate.map(|rate| ("requests_per_second", rate));
+                (None, rate, it.receive_buffer_bytes)
+            }
+            WorkloadRequest::Udp(it) => {
+                let rate = it.packets_per_second.map(NonZeroU64::get);
+                let rate = rate.map(|rate| ("packets_per_second", rate));
+                (Some(it.payload_bytes), rate, it.receive_buffer_bytes)
+            }
+            WorkloadRequest::Netrate(it) => (Some(it.payload_bytes), None, None),
+            WorkloadRequest::Pulses(it) => {
+                let pulse = ("packets_per_pulse", it.packets_per_pulse.get().into());
+                (Some(it.payload_bytes), Some(pulse), it.receive_buffer_bytes)
+            }
         };
-        match (least..=most).contains(&asked) {
-            true => Ok(()),
-            false => Err(Refused(format!(
-                "{key} = {asked} is out of range; give {least} to {most}"
-            ))),
+        let payload = payload.map(|bytes| ("payload_bytes", u64::from(bytes)));
+        let buffer = buffer.map(|bytes| ("receive_buffer_bytes", bytes as u64));
+        for (key, number) in [payload, of_traffic, buffer].into_iter().flatten() {
+            check_number(key, number)?;
+        }
+        match payload {
+            Some((key, bytes)) if ip == IpVersion::V6 && bytes > PAYLOAD_BYTES_MAX_IPV6 => {
+                let most = count(PAYLOAD_BYTES_MAX_IPV6);
+                Err(Refused(format!(
+                    "{key} = {bytes} is out of range over IPv6; give at most {most} bytes"
+                )))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -277,6 +277,9 @@ pub fn show_time(nanoseconds: u64) -> String {
 fn with_unit<'a>(text: &'a str, like: [&str; 2]) -> Result<(&'a str, &'a str), NoQuantity> {
     let [one, other] = like;
     match split_unit(text) {
+        ("", _) => no_quantity(format!(
+            "'{text}' is no time: a number above 0 and its unit were expected, such as 200{one}"
+        )),
         (number, "") => no_quantity(format!(
             "a unit is needed, such as '{number}{one}' or '{number}{other}'"
         )),
@@ -312,7 +315,9 @@ fn time((number, unit): (&str, &str), (known, names): &Units) -> Result<Duration
     };
     let nanos = value * nanos_per_unit;
     if !(0.0..=NANOSECONDS_MAX).contains(&nanos) {
-        return no_quantity(format!("{number} is out of range"));
+        return no_quantity(format!(
+            "{number}{unit} is out of range; a time is at most 11 days"
+        ));
     }
     Ok(Duration::from_nanos(nanos.round() as u64))
 }

@@ -13,15 +13,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Cpus, EngineRequest, MACHINE, ROUTER, Refused, Topology, Traffic, TrafficOptions,
-    WorkloadRequest, XdpProgram,
+    Cpus, EngineRequest, MACHINE, RECEIVER, ROUTER, Refused, SENDER, Topology, Traffic,
+    TrafficOptions, WorkloadRequest, XdpProgram,
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
     ComparisonName, FactorFacts, LevelFacts, MainEffect, Measure, Metric, SettingFacts, Side,
     SweptLoad, TrafficKind, WorkloadFacts,
 };
-use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
+use nicpoll_observe::XdpMode;
+use nicpoll_switch::knob::table::{GRO_FLUSH_TIMEOUT, TSO};
 use nicpoll_switch::{Request, Setting, Value, did_you_mean};
 use serde::{Deserialize, Serialize};
 
@@ -270,6 +271,17 @@ impl Design {
         drop_order(contrasts, self.drop_order.iter().map(|one| &*one.workload))
     }
 
+    /// The settings that are to poll, and around whose NAPI every packet goes.
+    pub(crate) fn polled_in_vain(&self) -> impl Iterator<Item = &NamedSetting> {
+        let is_made = self.topology.existing().is_none();
+        let studied = match self.topology.is_routed() {
+            true => ROUTER,
+            false => RECEIVER,
+        };
+        let settings = self.settings.iter().filter(move |_| is_made);
+        settings.filter(|setting| setting.is_polled_in_vain(studied))
+    }
+
     /// The settings whose timer is adjusted.
     pub fn timed(&self) -> impl Iterator<Item = &NamedSetting> {
         let settings = self.settings.iter();
@@ -363,6 +375,20 @@ impl NamedSetting {
             Evidence::Rounds { period_ns } => Some(period_ns),
             Evidence::AsItIs | Evidence::NoNapi | Evidence::Polls => None,
         }
+    }
+
+    /// Whether every packet of a veth goes around the NAPI that is to poll it.
+    fn is_polled_in_vain(&self, studied: &str) -> bool {
+        let is_polling = matches!(self.evidence, Evidence::Polls | Evidence::Rounds { .. });
+        let sender = self.setting.hosts.get(SENDER);
+        let has_tso = sender.and_then(|request| request.set.number(&TSO)) != Some(0);
+        // A native program turns TSO off at the other end.
+        let takes_all = self.engine.is_some()
+            || self
+                .xdp
+                .get(studied)
+                .is_some_and(|it| it.mode == XdpMode::Native);
+        is_polling && has_tso && !takes_all
     }
 
     /// What a host is told; a timeout that was adjusted takes the place of the one that it asks for.

@@ -10,8 +10,9 @@ use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 
 use crate::design::{Design, NamedSetting};
+use crate::judge::warnings::BLOCKS_MIN;
 use crate::plan::durations::{
-    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, limit_seconds, trials,
+    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, least_time, limit_seconds, trials,
 };
 
 /// Ratio from which a difference matters.
@@ -36,7 +37,8 @@ const TRIAL_MAX: Duration = Duration::from_secs(600);
 /// A receiver that hears nothing for longer considers its sender dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
-const BLOCKS_MAX: u32 = 1000;
+/// The most blocks that a study may have.
+pub(crate) const BLOCKS_MAX: u32 = 1000;
 
 /// Below this the timer's own latency (about 20 us in a virtual machine) leaves nothing of the period.
 const PERIOD_MIN: Duration = Duration::from_micros(20);
@@ -79,20 +81,47 @@ impl Default for Lengths {
     }
 }
 
+/// Why a study cannot have its lengths: the key of a file that asks for it, and the sentence.
+pub(crate) struct Unfit {
+    pub key: &'static str,
+    pub why: Refused,
+}
+
+impl From<Unfit> for Refused {
+    fn from(unfit: Unfit) -> Self {
+        unfit.why
+    }
+}
+
+impl Unfit {
+    fn of(key: &'static str, why: impl Into<String>) -> Self {
+        let why = Refused(why.into());
+        Unfit { key, why }
+    }
+}
+
 impl Lengths {
-    pub(crate) fn check(&self) -> Result<(), Refused> {
-        let Lengths { blocks, trial, .. } = *self;
+    pub(crate) fn check(&self) -> Result<(), Unfit> {
+        if !(1..=BLOCKS_MAX).contains(&self.blocks) {
+            let why = format!(
+                "{} blocks are out of range; ask for 1 to {BLOCKS_MAX}",
+                self.blocks
+            );
+            return Err(Unfit::of("blocks", why));
+        }
+        let warmup = self.warmup.unwrap_or_default();
         let drain = self.drain.unwrap_or(DRAIN_MIN);
-        let why = if !(1..=BLOCKS_MAX).contains(&blocks) {
-            format!("{blocks} repeats are out of range; ask for 1 to {BLOCKS_MAX}")
-        } else if !(TRIAL_MIN..=TRIAL_MAX).contains(&trial) {
-            format!("trials of {trial:?} are out of range; ask for {TRIAL_MIN:?} to {TRIAL_MAX:?}")
-        } else if !(DRAIN_MIN..=DRAIN_MAX).contains(&drain) {
-            format!("a drain of {drain:?} is out of range; ask for {DRAIN_MIN:?} to {DRAIN_MAX:?}")
-        } else {
-            return Ok(());
-        };
-        Err(Refused(why))
+        for (key, name, asked, least, most) in [
+            ("trial", "trials", self.trial, TRIAL_MIN, TRIAL_MAX),
+            ("warmup", "a warm-up", warmup, Duration::ZERO, TRIAL_MAX),
+            ("drain", "a drain", drain, DRAIN_MIN, DRAIN_MAX),
+        ] {
+            if !(least..=most).contains(&asked) {
+                let why = format!("{name} of {asked:?} cannot be; ask for {least:?} to {most:?}");
+                return Err(Unfit::of(key, why));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -101,11 +130,25 @@ impl Lengths {
 /// # Errors
 /// When blocks, trials or a period are out of range.
 pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, Refused> {
+    let plan = outline(design, lengths)?;
+    let order = draw_order(design, plan.blocks, seed);
+    let plan = Plan { order, ..plan };
+    let limit = lengths.limit.map(|limit| limit.as_secs_f64());
+    let limit_seconds = limit.unwrap_or_else(|| limit_seconds(design, &plan));
+    Ok(Plan {
+        limit_seconds,
+        ..plan
+    })
+}
+
+/// A plan without its order and its time, or what is wrong with its lengths.
+pub(crate) fn outline(design: &Design, lengths: &Lengths) -> Result<Plan, Unfit> {
     lengths.check()?;
     let Lengths { blocks, trial, .. } = *lengths;
     let mut period_ns = None;
     for own in design.timed().filter_map(NamedSetting::period_ns) {
-        check_period(Duration::from_nanos(own), trial)?;
+        let period = check_period(Duration::from_nanos(own), trial);
+        period.map_err(|why| Unfit { key: "trial", why })?;
         period_ns = period_ns.max(Some(own));
     }
     let needed = warmup(Duration::from_nanos(period_ns.unwrap_or(0)));
@@ -152,13 +195,11 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
         stop_width_ratio: lengths.stop_width,
         order: Vec::new(),
     };
-    if lengths.stop_width.is_some() {
-        plan.blocks = blocks_within(lengths, &plan, design)?;
+    match (lengths.stop_width, lengths.limit) {
+        (Some(_), _) => plan.blocks = blocks_within(lengths, &plan, design)?,
+        (None, Some(limit)) => check_time(limit, &plan)?,
+        (None, None) => {}
     }
-    plan.order = draw_order(design, plan.blocks, seed);
-    plan.limit_seconds = lengths
-        .limit
-        .map_or_else(|| limit_seconds(design, &plan), |limit| limit.as_secs_f64());
     Ok(plan)
 }
 
@@ -178,8 +219,26 @@ fn family(compared: &[ComparisonName], effects: &[MainEffect]) -> u32 {
     of_settings.chain(of_levels).sum::<usize>() as u32
 }
 
+/// Refuses a time in which not even the comparison that is dropped last has the blocks that its interval takes.
+fn check_time(limit: Duration, plan: &Plan) -> Result<(), Unfit> {
+    let of_ranks = blocks_for_interval(plan.family);
+    let needed = match plan.blocks >= of_ranks {
+        true => of_ranks,
+        false => plan.blocks.min(BLOCKS_MIN),
+    };
+    let least = least_time(plan, needed);
+    if limit >= least {
+        return Ok(());
+    }
+    let why = format!(
+        "a time of {limit:?} is too short: an interval takes {needed} blocks here, and those of one comparison take \
+         {least:?} with what comes before and after them"
+    );
+    Err(Unfit::of("time", why))
+}
+
 /// The blocks that fill the time of a study with a stop rule.
-fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, Refused> {
+fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, Unfit> {
     let limit = lengths.limit.unwrap_or_default();
     let workloads: f64 = plan.estimated_trial_seconds.iter().sum();
     let block = design.settings.len() as f64 * workloads;
@@ -189,10 +248,11 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     if blocks < needed {
         let seconds = BASE.as_secs_f64() + f64::from(needed) * block;
         let least = Duration::from_secs(seconds.ceil() as u64);
-        return Err(Refused(format!(
+        let why = format!(
             "at_most {limit:?} is too short for a stop rule: an interval takes {needed} blocks here, and they take \
              {least:?}"
-        )));
+        );
+        return Err(Unfit::of("at_most", why));
     }
     Ok(blocks.min(BLOCKS_MAX))
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use strsim::levenshtein;
+use strsim::osa_distance;
 
 use crate::kernel::Target;
 use crate::knob::value::parse_numbers;
@@ -244,7 +244,10 @@ impl Serialize for Values {
 
 /// A value as a file may write it.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a value is on, off, a number, a text in quotes or a list of cores"
+)]
 enum Written {
     Flag(bool),
     Number(i64),
@@ -277,9 +280,10 @@ impl<'de> Deserialize<'de> for Values {
 fn read(name: String, written: Written) -> Result<(&'static KnobRow, Value), ValueError> {
     let Some(row) = table::named(&name) else {
         let known: Vec<&str> = table::TABLE.iter().map(|row| row.name).collect();
+        let meant = did_you_mean(&name, known.iter().copied());
         let known = known.join(", ");
         return Err(ValueError(format!(
-            "there is no knob '{name}'; there are {known}"
+            "there is no knob '{name}'; there are {known}{meant}"
         )));
     };
     value_of(row, written)
@@ -311,7 +315,7 @@ pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let allowed = MISTAKES_MAX.min(word.chars().count() / LETTERS_MIN);
     let near = candidates
         .into_iter()
-        .map(|candidate| (levenshtein(word, candidate), candidate));
+        .map(|candidate| (osa_distance(word, candidate), candidate));
     let near = near.filter(|(mistakes, _)| (1..=allowed).contains(mistakes));
     near.min_by_key(|(mistakes, _)| *mistakes)
         .map(|(_, candidate)| candidate)
@@ -368,7 +372,7 @@ mod tests {
             gro = true | gro_flush = 1 | there is no knob 'gro_flush'
             "200us" | 200 | gro_flush_timeout: a unit is needed, such as '200us'
             gro = true | gro = "yes" | gro: 'yes' is neither on nor off
-            threaded = 1 | threaded = 3 | threaded: 3 is not in 0..=2
+            threaded = 1 | threaded = 3 | threaded: 3 is out of range; give 0 to 2
             threaded = 1 | threaded = -1 | threaded: '-1' is not a number
             threaded = 1 | threaded = 1.5 | threaded: '1.5' is not a number
             share 50% | share | thread_policy: 'share' is no scheduling

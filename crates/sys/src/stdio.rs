@@ -1,13 +1,15 @@
-//! Standard output and error, and leaving the terminal.
+//! Standard output and error, files that a user names, and leaving the terminal.
 //!
 //! Results go to standard output. Whoever writes there can tell a reader that is gone, such as `head` after its last line,
 //! from any other broken pipe or socket. Everything else goes to standard error, and a failure to write there changes
-//! nothing. [`detach`] starts a process in the background; the one that was called ends once that one is up or has failed.
+//! nothing. A file is opened without waiting, and not read beyond a limit. [`detach`] starts a process in the background; the one that was called ends once that one is up or has failed.
 
 use std::error::Error;
 use std::fmt::{self, Display};
-use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
 
 /// Standard output. Its errors say that they are its own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,6 +152,57 @@ impl Daemon {
     }
 }
 
+/// Bytes of a MiB.
+const MIB: u64 = 1 << 20;
+
+/// The bytes of a regular file.
+///
+/// # Errors
+/// Also for anything that is no regular file, which is named, and with [`ErrorKind::FileTooLarge`] beyond `bytes_max`.
+pub fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    // Opening a FIFO would wait for a writer.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    let facts = file.metadata()?;
+    let kind = facts.file_type();
+    let kinds = [
+        (kind.is_dir(), "directory"),
+        (kind.is_fifo(), "FIFO"),
+        (!kind.is_file(), "device"),
+    ];
+    if let Some((_, what)) = kinds.iter().find(|(is_it, _)| *is_it) {
+        let why = format!("it is a {what}, not a regular file");
+        return Err(io::Error::new(ErrorKind::InvalidInput, why));
+    }
+    let mut bytes = Vec::with_capacity(facts.len().min(bytes_max) as usize + 1);
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let why = match bytes_max.is_multiple_of(MIB) {
+            true => format!("it is longer than {} MiB", bytes_max / MIB),
+            false => format!("it is longer than {bytes_max} bytes"),
+        };
+        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// The text of a regular file.
+///
+/// # Errors
+/// As [`read_bytes`], and for what is not UTF-8, with the line.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read_bytes(path, bytes_max)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let line = 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+        let byte = bytes[at];
+        let why = format!("line {line} is not text in UTF-8: it has the byte {byte:#04x}");
+        io::Error::new(ErrorKind::InvalidData, why)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +237,35 @@ mod tests {
         let (starting, writer) = pair();
         drop(writer);
         assert!(!starting.is_up().unwrap());
+    }
+
+    #[test]
+    fn only_a_regular_file_within_the_limit_is_read() {
+        let folder = std::env::temp_dir().join(format!("nicpoll-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let fifo = folder.join("fifo");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
+        let text = folder.join("text");
+        std::fs::write(&text, b"one\ntwo\xff\n").unwrap();
+        let long = folder.join("long");
+        File::create(&long).unwrap().set_len(MIB + 1).unwrap();
+        for (path, most, words) in [
+            (&*folder, 9, "it is a directory, not a regular file"),
+            (&*fifo, 9, "it is a FIFO, not a regular file"),
+            (Path::new("/dev/zero"), 9, "it is a device, not a"),
+            (&*text, 8, "it is longer than 8 bytes"),
+            (&*long, MIB, "it is longer than 1 MiB"),
+            (
+                &*text,
+                9,
+                "line 2 is not text in UTF-8: it has the byte 0xff",
+            ),
+        ] {
+            let told = read_text(path, most).unwrap_err().to_string();
+            assert!(told.starts_with(words), "{}: {told}", path.display());
+        }
+        assert_eq!(read_bytes(&text, 9).unwrap().len(), 9);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -6,15 +6,15 @@
 //! counts them. What is read of a capture is bounded.
 
 use nicpoll_model::Refused;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
+use nicpoll_sys::stdio;
 use nicpoll_wire::pcap::{Capture, PcapError};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -194,12 +194,12 @@ impl ReplayWorkload {
     /// The capture's datagrams.
     fn datagrams(&self) -> Result<Vec<Due>, Refused> {
         let file = self.file.display();
-        let bytes = read(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
-        let bytes = bytes.ok_or_else(|| {
-            format!(
-                "{file} is longer than {} MiB; cut it: tcpdump -r OLD -w NEW -c PACKETS",
-                FILE_BYTES_MAX >> 20
-            )
+        let bytes = stdio::read_bytes(&self.file, FILE_BYTES_MAX).map_err(|error| {
+            let cut = match error.kind() {
+                ErrorKind::FileTooLarge => "; cut it: tcpdump -r OLD -w NEW -c PACKETS",
+                _ => "",
+            };
+            format!("cannot read {file}: {error}{cut}")
         })?;
         let of_capture = |error: PcapError| format!("cannot replay {file}: {error}");
         let mut datagrams: Vec<Due> = Vec::new();
@@ -218,15 +218,6 @@ impl ReplayWorkload {
         }
         Ok(datagrams)
     }
-}
-
-/// The file; `None` when it is too long.
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= FILE_BYTES_MAX).then_some(bytes))
 }
 
 impl Workload for ReplayWorkload {
@@ -317,7 +308,7 @@ mod tests {
         empty.extend(1_u32.to_le_bytes());
         std::fs::write(&file, &empty).unwrap();
         told("no UDP datagram");
-        File::create(&file)
+        std::fs::File::create(&file)
             .unwrap()
             .set_len(FILE_BYTES_MAX + 1)
             .unwrap();

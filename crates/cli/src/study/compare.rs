@@ -38,9 +38,9 @@ pub struct CompareArgs {
     /// Compare two studies even where a setting or a workload of one name means two things
     #[arg(long, conflicts_with = "ministat")]
     pub anyway: bool,
-    /// Column of a table of numbers, from 1
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub column: usize,
+    /// Column of a table of numbers, from 1 [default: 1]
+    #[arg(long, value_name = "N")]
+    pub column: Option<usize>,
     /// Print what ministat(1) prints of the same values
     #[arg(
         long,

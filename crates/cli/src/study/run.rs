@@ -84,6 +84,9 @@ pub struct StudyRunArgs {
     /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
     #[arg(long, value_name = "STUDY", conflicts_with_all = ["seed", "no_store"])]
     pub resume: Option<Which>,
+    /// Go on even where what the traffic hangs on has changed: sysctls, governor, kernel, machine
+    #[arg(long, requires = "resume")]
+    pub anyway: bool,
     /// Store nothing
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
@@ -181,7 +184,11 @@ pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let store = Store::to_write(args.file.place()?)?;
     let which = args.resume.unwrap_or(Which::Last);
-    end(args, Session::resumed(store, which, identity)?, &stop)
+    end(
+        args,
+        Session::resumed(store, which, identity, args.anyway)?,
+        &stop,
+    )
 }
 
 fn require(what: &str, command: &str) -> Result<(), Failure> {

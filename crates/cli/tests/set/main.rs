@@ -55,7 +55,7 @@ const STORIES: &str = r#"
     2 set em0 polling --no-polling | does not go with
     2 set em0 --period 5 | a unit is needed
     2 set em0 polling --cpu-share 50 --nice 3 | cannot be used with
-    2 set em0 polling --nice 40 | -20..=19
+    2 set em0 polling --nice 40 | give -20 to 19
     2 set em0 poling | did you mean 'polling'?
     1 set em0 poling --period 50us | did you mean 'polling'?
     1 set em1 polling | did you mean 'em0'?

@@ -322,6 +322,8 @@ pub enum WarningName {
     Confounder,
     /// The time was over before the intervals were as narrow as was asked for.
     LimitCameFirst,
+    /// A setting that polls cannot be in force: packets go around the NAPI.
+    NeverInForce,
 }
 
 /// Something the reader should know before believing a figure.
@@ -430,10 +432,16 @@ pub struct StudyPlan {
     pub seed: u64,
     /// How long, how often, in which order, and what is held against what.
     pub plan: Plan,
+    /// What joins the hosts.
+    #[serde(default)]
+    pub link: String,
     /// The traffic.
     pub workloads: Vec<WorkloadFacts>,
     /// The settings, with every value that each writes.
     pub settings: Vec<SettingFacts>,
+    /// What to know before it runs.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
 }
 
 /// The load at which one workload of a sweep runs.

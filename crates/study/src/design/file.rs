@@ -1,10 +1,11 @@
 //! Study files: a question, settings, workloads and comparisons in TOML.
 //!
 //! A file is refused before anything is built, with the line and what would be right there. `reader` has the file's keys
-//! and the checks of names, `setting` makes settings of entries, `compared` crosses factors and pairs settings, `needs`
+//! and the checks of names, `mistakes` tells what TOML's reader finds, `setting` makes settings of entries, `compared` crosses factors and pairs settings, `needs`
 //! checks what the file asks of the machine.
 
 pub mod compared;
+mod mistakes;
 pub mod needs;
 pub mod reader;
 pub mod setting;
@@ -18,14 +19,16 @@ use nicpoll_stats::order::Seed;
 use toml::Spanned;
 
 use crate::design::file::compared::Compared;
+use crate::design::file::mistakes::told;
 use crate::design::file::needs::{Here, Need, Resource, check};
 use crate::design::file::reader::{Document, LengthsEntry, Reader, WorkloadEntry};
 use crate::design::sweep::SweepRates;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
-use crate::plan::{Lengths, plan_of};
+use crate::judge::warnings::warning_of_plan;
+use crate::plan::{Lengths, outline, plan_of};
 
 /// Bytes of a file.
-const BYTES_MAX: usize = 1 << 20;
+pub(crate) const BYTES_MAX: usize = 1 << 20;
 
 /// A study as its file has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,13 +56,7 @@ impl StudyFile {
             let message = format!("a study file has at most {BYTES_MAX} bytes");
             return Err(FileError { line: 1, message });
         }
-        let document: Document = toml::from_str(text).map_err(|error| {
-            FileError::at(
-                text,
-                error.span().unwrap_or_default(),
-                error.message().to_owned(),
-            )
-        })?;
+        let document: Document = toml::from_str(text).map_err(|error| told(text, &error))?;
         let topology = document.topology.as_ref();
         let kind = topology.map(|topology| topology.get_ref().kind);
         let kind = kind.unwrap_or_default();
@@ -68,6 +65,10 @@ impl StudyFile {
             text,
             kind,
             links,
+            trial: document
+                .trial
+                .as_ref()
+                .map_or(Lengths::default().trial, |trial| trial.get_ref().0),
             needs: RefCell::default(),
         };
         let file = reader.study(document)?;
@@ -134,6 +135,8 @@ impl StudyFile {
             question: design.question.clone(),
             seed: seed.0,
             plan: plan_of(design, &self.lengths, seed)?,
+            link: design.topology.describe(),
+            warnings: warning_of_plan(design).into_iter().collect(),
             workloads: design.workload_facts(),
             settings: design.settings.iter().map(NamedSetting::facts).collect(),
         })
@@ -159,10 +162,15 @@ impl Reader<'_> {
             time: document.time,
         };
         let mut lengths = reduced.over(&Lengths::default());
-        let full = document.full.map(|full| full.over(&lengths));
+        let full = document.full.as_ref().map(Spanned::get_ref);
+        let full_lengths = full.map(|full| full.over(&lengths));
         if let Some(stop) = &document.stop {
-            self.stop(stop, &mut lengths)?;
+            self.stop(stop, &reduced, &mut lengths)?;
         }
+        let at_most = document.stop.as_ref().map(|stop| stop.at_most.span());
+        let at_most = at_most.unwrap_or_default();
+        let unfit = |unfit| self.unfit(unfit, &reduced, at_most.clone());
+        lengths.check().map_err(unfit)?;
         let topology = self.topology(document.topology)?;
         let first = document.give_up_first.iter();
         let first = first.map(|name| name.get_ref().as_str());
@@ -172,7 +180,7 @@ impl Reader<'_> {
             factors,
             contrasts,
         } = self.compared(
-            document.common,
+            document.common.map(|common| common.parts(self.is_routed())),
             document.setting,
             document.factor,
             &document.compare,
@@ -196,10 +204,16 @@ impl Reader<'_> {
             contrasts,
             drop_order,
         };
+        let design = self.swept(design, &sweeps)?;
+        outline(&design, &lengths).map_err(unfit)?;
+        if let (Some(entry), Some(full)) = (&document.full, &full_lengths) {
+            let unfit = |unfit| self.unfit(unfit, entry.get_ref(), entry.span());
+            outline(&design, full).map_err(unfit)?;
+        }
         Ok(StudyFile {
-            design: self.swept(design, &sweeps)?,
+            design,
             lengths,
-            full,
+            full: full_lengths,
             seed: document.seed,
             needs: Vec::new(),
         })
@@ -221,7 +235,7 @@ impl Reader<'_> {
         Ok(entry.into_inner())
     }
 
-    /// Refuses a name in braces in a command that some setting has no word for.
+    /// Refuses a name in braces in a command that some setting has no word for, and notes the programs.
     fn names_in_command(
         &self,
         entry: &WorkloadEntry,
@@ -239,6 +253,12 @@ impl Reader<'_> {
                     setting.name()
                 );
                 return Err(self.error(entry.traffic.span(), message));
+            }
+            let command = command.clone().with(&setting.variant);
+            let programs = [command.sender.first(), command.receiver.first()];
+            for program in programs.into_iter().flatten() {
+                let wanted = Resource::Program(program.clone());
+                self.need(entry.traffic.span(), wanted);
             }
         }
         Ok(())
@@ -266,6 +286,12 @@ impl Reader<'_> {
     fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {
         let span = entry.traffic.span();
         let request = entry.traffic.into_inner();
+        let is_paced = request.asked_per_second().is_some();
+        if let (Some(sweep), true) = (&entry.sweep, is_paced && !is_pulsed(&request)) {
+            let message = "the sweep has the rates of this workload: leave out its packets_per_second or \
+                           requests_per_second, or the sweep";
+            return Err(self.error(sweep.span(), message));
+        }
         let options = TrafficOptions {
             ip: entry.ip,
             both_ways: entry.both_ways,
@@ -285,6 +311,11 @@ impl Reader<'_> {
             load: None,
         })
     }
+}
+
+/// Whether its key is that of a pulse, which it cannot be without.
+fn is_pulsed(request: &WorkloadRequest) -> bool {
+    matches!(request, WorkloadRequest::Pulses(_))
 }
 
 /// A workload and what it is swept over.

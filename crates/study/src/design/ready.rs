@@ -2,13 +2,15 @@
 //!
 //! A file of the user's takes precedence over a ready study of the same name.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use nicpoll_lab::Refused;
 use nicpoll_model::{FileError, ReadyStudy};
+use nicpoll_switch::did_you_mean;
+use nicpoll_sys::stdio::read_text;
 
-use crate::design::file::StudyFile;
+use crate::design::file::{BYTES_MAX, StudyFile};
 
 /// A ready study's name and text.
 macro_rules! ready {
@@ -38,19 +40,18 @@ impl StudyFile {
     /// # Errors
     /// When there is neither, the file has a mistake, or this machine lacks what it asks for.
     pub fn find(path: &Path) -> Result<Self, Refused> {
-        let text = match fs::read_to_string(path) {
+        let unread = |error| Refused(format!("cannot read {}: {error}", path.display()));
+        let text = match read_text(path, BYTES_MAX as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                ready(path).map(String::from).ok_or(error)
+                ready(path).map(String::from).ok_or_else(|| {
+                    let known = READY.map(|(name, _)| name);
+                    let meant = did_you_mean(&path.to_string_lossy(), known);
+                    let known = known.join(", ");
+                    unread(format!("{error}; ready studies are {known}{meant}"))
+                })?
             }
-            read => read,
+            read => read.map_err(|error| unread(error.to_string()))?,
         };
-        let text = text.map_err(|error| {
-            let known = READY.map(|(name, _)| name).join(", ");
-            let path = path.display();
-            Refused(format!(
-                "cannot read {path}: {error}; ready studies are {known}"
-            ))
-        })?;
         let mistake = |error: FileError| Refused(format!("{}, {error}", path.display()));
         let file = StudyFile::parse(&text).map_err(mistake)?;
         let here = file.look();
@@ -83,6 +84,7 @@ mod tests {
     use super::*;
     use crate::plan::plan_of;
     use nicpoll_stats::order::Seed;
+    use std::fs;
 
     #[test]
     fn every_ready_study_can_be_planned_and_is_in_the_table() {
@@ -111,6 +113,8 @@ mod tests {
         let told = error.to_string();
         assert!(told.contains("cannot read no-such-study: "), "{told}");
         assert!(told.contains("ready studies are demo, "), "{told}");
+        let error = StudyFile::find(Path::new("priod")).unwrap_err();
+        assert!(error.0.ends_with("did you mean 'period'?"), "{error}");
     }
 
     #[test]
@@ -120,5 +124,19 @@ mod tests {
         fs::write(&own, "question = 1\n").unwrap();
         let error = StudyFile::find(&own).unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
+        // The ready studies are not what is missing then.
+        fs::write(&own, b"question\xff").unwrap();
+        for (path, words) in [
+            (&*own, "line 1 is not text in UTF-8"),
+            (folder.path(), "it is a directory, not a regular file"),
+            (Path::new("/dev/zero"), "it is a device, not a regular file"),
+        ] {
+            let error = StudyFile::find(path).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            assert!(!error.contains("ready studies"), "{error}");
+        }
+        fs::write(&own, " ".repeat(BYTES_MAX + 1)).unwrap();
+        let error = StudyFile::find(&own).unwrap_err().to_string();
+        assert!(error.ends_with("it is longer than 1 MiB"), "{error}");
     }
 }

@@ -4,14 +4,11 @@
 
 use std::str::FromStr;
 
-use nicpoll_lab::Refused;
+use nicpoll_lab::{RATE_MAX, Refused};
 use nicpoll_model::{ComparisonName, SweptLoad};
 use serde::Deserialize;
 
 use crate::design::{Design, NamedWorkload};
-
-/// The highest rate that can be asked for, a second.
-pub const RATE_MAX: u64 = 100_000_000;
 
 /// The highest share of the knee, in percent.
 const SHARE_MAX: u32 = 1000;

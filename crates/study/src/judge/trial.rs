@@ -335,8 +335,8 @@ fn failure(napis: &[u32], window: &Window) -> Option<String> {
 }
 
 /// What lets packets around a NAPI, and the remedy.
-const AROUND: &str = "packets went around it, as on a veth whose sender has TSO on; give all settings \
-    sender = { tso = \"off\" }, under [common]";
+pub(crate) const AROUND: &str = "packets of a veth whose sender has TSO on go around the NAPI; write common = \"veth\", \
+    or sender = { tso = \"off\" } under [common]";
 
 /// Why NAPI instances, polls and rounds a second do not prove that a setting was in force.
 pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -> Option<String> {

@@ -9,6 +9,7 @@ use nicpoll_model::{
 };
 
 use crate::design::{Design, NamedSetting, Versus};
+use crate::judge::trial::AROUND;
 
 /// Number of blocks below which a study is labelled with the effect that it can find.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;
@@ -41,6 +42,15 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     let text = unreadable_counter(&study.trials);
     warn(WarningName::CounterMissing, text);
     warnings
+}
+
+/// What to know before a study runs: the settings that cannot be in force.
+pub(crate) fn warning_of_plan(design: &Design) -> Option<Warning> {
+    let settings = design.polled_in_vain();
+    let settings = settings.map(|setting| String::from(setting.name()));
+    let settings = listed(settings, ", ")?;
+    let text = format!("there will be no poll under {settings}: {AROUND}");
+    Some(warning(WarningName::NeverInForce, text))
 }
 
 /// A warning in words.

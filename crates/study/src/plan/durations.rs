@@ -95,6 +95,15 @@ pub(crate) fn limit_seconds(design: &Design, plan: &Plan) -> f64 {
     with_time_of_counting(SPARE * of_trials + before).ceil()
 }
 
+/// The least time in which the comparison that is dropped last may have so many blocks.
+pub(crate) fn least_time(plan: &Plan, blocks: u32) -> Duration {
+    let last = plan.drop_order.last();
+    let block = 2.0 * last.map_or(0.0, |last| trial_seconds(plan, &last.workload));
+    // The last one starts only where it may be late.
+    let blocks = f64::from(blocks) * block + block.min(LATE_SECONDS_MAX);
+    Duration::from_secs(((blocks + RESERVE_SECONDS) / (1.0 - REHEARSED_BY)).ceil() as u64)
+}
+
 /// Seconds of one run of a workload with its end.
 fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
     let background = workload.options.background.iter();
@@ -268,6 +277,9 @@ impl<'a> Schedule<'a> {
 fn is_with(one: &ComparisonName, workload: &str, setting: &str) -> bool {
     one.workload == workload && (one.setting == setting || one.reference == setting)
 }
+
+/// Share of a study's time after which no more is rehearsed: the first trials are then tuned less well.
+pub(crate) const REHEARSED_BY: f64 = 0.25;
 
 /// Warm-ups of a rehearsal.
 pub(crate) const REHEARSALS: u32 = 2;

@@ -23,6 +23,7 @@ use crate::judge::comparisons::compare_pair;
 use crate::judge::findings::series_tests;
 use crate::plan::MARGIN;
 use crate::results::read::{ResultError, ResultSource, StudySource, Values};
+use crate::run::conditions::{Difference, conditions, differences};
 
 /// Seed of permutations: the same values give the same p values.
 const SEED: Seed = Seed(1);
@@ -51,6 +52,9 @@ pub fn compare_results(
     let mut differences = Vec::new();
     let mut comparisons = match (reference, judged) {
         (ResultSource::Study(one), ResultSource::Study(other)) if one.id == other.id => {
+            if one.name.setting.is_none() && other.name.setting.is_none() {
+                return Err(one.compared_with_itself());
+            }
             let (setting, against) = (other.setting()?, one.setting()?);
             if setting == against {
                 return Err(ResultError::Named(format!(
@@ -175,9 +179,6 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
-/// A thing, and what it is in the reference and in what is judged.
-type Difference = (String, String, String);
-
 /// What else differs between two measured studies: what a name means first, a sentence each.
 ///
 /// # Errors
@@ -202,11 +203,7 @@ fn differences_of(
             judged.id
         )));
     }
-    let (one, other) = (conditions(one).into_iter(), conditions(other));
-    let differing = one.filter_map(|(what, there)| {
-        let here = other.get(&what).filter(|here| **here != there)?;
-        Some((what, there, here.clone()))
-    });
+    let differing = differences(conditions_of(one), conditions_of(other));
     found.extend(differing.map(told));
     Ok(found)
 }
@@ -245,26 +242,18 @@ fn meanings(
 }
 
 /// What a study's figures hang on besides its settings and workloads.
-fn conditions(study: &Study) -> BTreeMap<String, String> {
-    let host = &study.host;
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    let conditions = [
-        (
-            "the length of a trial",
-            format!("{} s", study.plan.trial_seconds),
-        ),
-        ("the machine", text(&host.machine)),
-        ("the CPU", text(&host.cpu_model)),
-        ("the kernel", host.kernel.clone()),
-        ("the governor of the cores", host.governors.join(" ")),
-        ("the driver", study.lab.driver.clone()),
-        ("the version of nicpoll", study.nicpoll_version.clone()),
-    ];
-    let conditions = conditions.map(|(what, value)| (String::from(what), value));
-    conditions
-        .into_iter()
-        .chain(host.sysctls.iter().cloned())
-        .collect()
+fn conditions_of(study: &Study) -> BTreeMap<String, String> {
+    let trial = format!("{} s", study.plan.trial_seconds);
+    let mut all = conditions(&study.host);
+    all.extend(
+        [
+            ("the length of a trial", trial),
+            ("the driver", study.lab.driver.clone()),
+            ("the version of nicpoll", study.nicpoll_version.clone()),
+        ]
+        .map(|(what, value)| (String::from(what), value)),
+    );
+    all
 }
 
 /// What a setting writes and another one of its name does not, in quotes.

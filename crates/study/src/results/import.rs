@@ -4,14 +4,14 @@
 //! encoding of a file.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nicpoll_import::{Correction, TRANSCRIPT_MAX_BYTES, read_transcripts};
 use nicpoll_lab::Refused;
 use nicpoll_model::{Imported, ImportedTrial, Origin};
+use nicpoll_sys::stdio::read_bytes;
 
 use crate::plan::MARGIN;
 use crate::results::compare::unpaired;
@@ -43,12 +43,7 @@ pub fn import_transcripts(
 
 /// The text of a file. A byte that is not UTF-8 becomes one `?`, so that every other byte keeps its place.
 fn text_of(path: &Path) -> io::Result<String> {
-    let file = File::open(path)?;
-    // One more, so that a longer one is seen to be.
-    let most = TRANSCRIPT_MAX_BYTES as u64 + 1;
-    let length = file.metadata()?.len().min(most);
-    let mut bytes = Vec::with_capacity(length as usize + 1);
-    file.take(most).read_to_end(&mut bytes)?;
+    let bytes = read_bytes(path, TRANSCRIPT_MAX_BYTES as u64)?;
     Ok(with_every_byte(bytes))
 }
 

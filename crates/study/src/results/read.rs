@@ -1,9 +1,9 @@
 //! A result by its name: a file of another tool's output, or a study of the store.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::{fmt, fs};
 
 use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
@@ -12,6 +12,8 @@ use nicpoll_model::{
     StudyKind, StudyState, Trial, WarningName, WorkloadFacts,
 };
 use nicpoll_store::{Kept, Store, StoreError, Which};
+use nicpoll_switch::did_you_mean;
+use nicpoll_sys::stdio::read_text;
 use thiserror::Error;
 
 use crate::design::measures::rate;
@@ -51,6 +53,9 @@ const RUNS_MIN: usize = 3;
 /// Larger files are no results: they would be read into memory whole.
 const FILE_MAX_BYTES: u64 = 256 << 20;
 
+/// A study, a setting and a workload.
+const NAME_PARTS: usize = 3;
+
 /// A study, and which of its trials: `7`, `last`, `7:polling`, `7:polling:udp64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultName {
@@ -64,7 +69,7 @@ impl FromStr for ResultName {
     type Err = ResultError;
 
     fn from_str(text: &str) -> Result<Self, ResultError> {
-        let mut parts = text.split(':');
+        let mut parts = text.splitn(NAME_PARTS, ':');
         let which = parts.next().unwrap_or_default().parse();
         let which: Which = which.map_err(|_| {
             ResultError::Named(format!(
@@ -162,16 +167,52 @@ impl StudySource {
         }
     }
 
+    /// The source, unless its name has a setting or a workload that the study does not have.
+    pub(crate) fn as_named(self) -> Result<Self, ResultError> {
+        let parts = [
+            ("setting", &self.name.setting, &self.settings),
+            ("workload", &self.name.workload, &self.workloads),
+        ];
+        for (what, asked, known) in parts {
+            let mistyped = asked.as_ref().filter(|asked| !known.contains(asked));
+            if let Some(asked) = mistyped {
+                let (id, text) = (self.id, &self.name.text);
+                let meant = did_you_mean(asked, known.iter().map(String::as_str));
+                let known = known.join(", ");
+                return Err(ResultError::Named(format!(
+                    "{text}: study {id} has no {what} '{asked}'; it has {known}{meant}"
+                )));
+            }
+        }
+        Ok(self)
+    }
+
     /// The setting that its name has.
     pub(crate) fn setting(&self) -> Result<String, ResultError> {
-        let named = self.name.setting.clone();
-        let named = named.filter(|it| self.settings.contains(it));
-        named.ok_or_else(|| {
-            let (name, known) = (&self.name.text, self.settings.join(", "));
+        self.name.setting.clone().ok_or_else(|| {
+            let (name, id, known) = (&self.name.text, self.id, self.settings.join(", "));
             ResultError::Unfit(format!(
-                "{name} names no setting of the study; name one as in 7:{{SETTING}}, where it is {known}"
+                "{name} names no setting of the study; name one as in {id}:SETTING, where it is {known}"
             ))
         })
+    }
+
+    /// That a study was given twice, and what can be compared within it.
+    pub(crate) fn compared_with_itself(&self) -> ResultError {
+        let (id, known) = (self.id, self.settings.join(", "));
+        let two: Vec<String> = self
+            .settings
+            .iter()
+            .rev()
+            .take(2)
+            .rev()
+            .map(|it| format!("{id}:{it}"))
+            .collect();
+        ResultError::Named(format!(
+            "both results are study {id}: name another study, or two settings of this one, as in 'nicpoll study compare \
+             {}'; it has {known}",
+            two.join(" ")
+        ))
     }
 
     /// The metrics that are compared with another study under a workload; none of an import, which has rates alone.
@@ -276,17 +317,18 @@ impl fmt::Display for ResultSource {
 }
 
 impl ResultSource {
-    /// Reads a file, or else a study of the store. `column` is that of a table of numbers, from 1.
+    /// Reads a file, or else a study of the store. `column` is that of a table of numbers, from 1: the first by default.
     ///
     /// # Errors
     /// [`ResultError`] when there is neither, or it cannot be read.
     pub fn read(
         name: &str,
-        column: usize,
+        column: Option<usize>,
         store: impl FnOnce() -> Result<Store, StoreError>,
     ) -> Result<ResultSource, ResultError> {
         let path = Path::new(name);
-        if path.is_file() {
+        let is_study = name.parse::<ResultName>().is_ok();
+        if path.is_file() || path.exists() && !is_study {
             return Ok(ResultSource::File(FileSource::read(path, column)?));
         }
         ResultSource::stored(name.parse()?, &store()?)
@@ -306,7 +348,7 @@ impl ResultSource {
             }
             _ => StudySource::of_study(entry.id, name, store.read(which, still_runs)?.document),
         };
-        Ok(ResultSource::Study(Box::new(source)))
+        Ok(ResultSource::Study(Box::new(source.as_named()?)))
     }
 
     /// The numbers alone, in their order: what ministat would read.
@@ -339,19 +381,17 @@ impl ResultSource {
 }
 
 impl FileSource {
-    fn read(path: &Path, column: usize) -> Result<Self, ResultError> {
+    fn read(path: &Path, column: Option<usize>) -> Result<Self, ResultError> {
         let shown = path.display();
-        let text = fs::metadata(path).and_then(|facts| match facts.len() {
-            ..=FILE_MAX_BYTES => fs::read_to_string(path),
-            _ => {
-                let why = "the file is larger than 256 MiB, which no tool's results are";
-                Err(std::io::Error::other(why))
-            }
-        });
+        let text = read_text(path, FILE_MAX_BYTES);
         let text =
             text.map_err(|error| ResultError::Named(format!("cannot read {shown}: {error}")))?;
         let format = ResultFormat::of(&text);
-        let runs = format.read(&text, column);
+        let is_column_meant = column.is_some() || format.word != NUMBERS;
+        let runs = match decimal_comma(&text).filter(|_| !is_column_meant) {
+            Some(error) => Err(error),
+            None => format.read(&text, column.unwrap_or(1)),
+        };
         let values = runs.and_then(|runs| values_of(&runs, format));
         let values = values.map_err(|error| {
             ResultError::Named(format!("{shown}, {error} (read as {})", format.name))
@@ -361,6 +401,29 @@ impl FileSource {
             values,
         })
     }
+}
+
+/// The format of a column of numbers.
+const NUMBERS: &str = "numbers";
+
+/// The first line that may be one number with a decimal comma, or two columns.
+fn decimal_comma(text: &str) -> Option<FileError> {
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut found = lines.enumerate().filter(|(_, line)| {
+        let parts = line.trim_start_matches('-').split_once(',');
+        parts.is_some_and(|(whole, fraction)| is_number(whole) && is_number(fraction))
+    });
+    let (index, line) = found.next()?;
+    let message = format!(
+        "'{line}' is one number with a decimal comma, or two columns: write a decimal point, or choose with --column 1"
+    );
+    Some(FileError {
+        line: index + 1,
+        message,
+    })
 }
 
 /// The values of a file's runs.

@@ -7,11 +7,10 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use nicpoll_lab::{Doing, Lab, LabError, Running};
+use nicpoll_lab::{Doing, Lab, LabError, RATE_MAX, Running};
 use nicpoll_model::{HELD_SHARE, Knee, KneePoint, Plan, SweepPoint, Trial, WorkUnit};
 use nicpoll_traffic::workload::Books;
 
-use crate::design::sweep::RATE_MAX;
 use crate::design::{Design, NamedWorkload};
 use crate::judge::sweep::{point, rates_of};
 use crate::judge::trial::TrialPlace;

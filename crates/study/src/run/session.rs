@@ -1,7 +1,7 @@
 //! A study from its start, or from where it stopped, to its end.
 //!
 //! A trial is stored before the next one begins. Whatever ends a study, the store says how it ended. A study resumes only
-//! with the same program version, kernel, CPUs and sysctls: its trials could not be compared otherwise.
+//! with the same program version, and unless asked otherwise on a machine whose `conditions` are the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,7 +19,6 @@ use nicpoll_stats::InvalidMargin;
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Ended, Kept, Recording, Store, StoreError, Which};
 use nicpoll_switch::Journal;
-use serde_json::Value;
 use thiserror::Error;
 
 use crate::design::sweep::searches;
@@ -29,13 +28,11 @@ use crate::judge::conclude;
 use crate::judge::confounders::{Seen, confounders, machine_confounders};
 use crate::judge::trial::TrialPlace;
 use crate::judge::warnings::{BLOCKS_MIN, are_narrow, warning};
-use crate::plan::durations::{Schedule, traffic_ends};
+use crate::plan::durations::{REHEARSED_BY, Schedule, traffic_ends};
+use crate::run::conditions::{conditions, differences};
 use crate::run::knee::resolved;
 use crate::run::preparation::measure_counting;
 use crate::run::trial::Trials;
-
-/// Share of a study's time after which no more is rehearsed: the first trials are then tuned less well.
-const REHEARSED_BY: f64 = 0.25;
 
 /// Why a study could not be carried out.
 #[derive(Debug, Error)]
@@ -48,6 +45,12 @@ pub enum StudyError {
         "the study cannot go on here: {0}. Its trials and new ones could not be compared; begin a new study"
     )]
     Elsewhere(String),
+    /// What its traffic hangs on has changed.
+    #[error(
+        "since the study was begun {0}. Trials from before and after could not be compared: put it back, begin a new \
+         study, or go on with --anyway"
+    )]
+    Changed(String),
     /// It cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -113,6 +116,8 @@ pub struct Session {
 
 /// What was done of a study that resumes.
 struct Earlier {
+    /// Whether it goes on even where the machine has changed.
+    anyway: bool,
     /// The document without its trials.
     head: Study,
     done: Vec<Trial>,
@@ -138,11 +143,17 @@ impl Session {
         }
     }
 
-    /// A study that resumes where it ended. Of `identity` only the program's version and the time are used.
+    /// A study that resumes where it ended, `anyway` even where what its traffic hangs on has changed. Of `identity`
+    /// only the program's version and the time are used.
     ///
     /// # Errors
     /// When there is none that could resume, or another version began it.
-    pub fn resumed(store: Store, which: Which, identity: Identity) -> Result<Self, StudyError> {
+    pub fn resumed(
+        store: Store,
+        which: Which,
+        identity: Identity,
+        anyway: bool,
+    ) -> Result<Self, StudyError> {
         let runner = this_runner().map_err(LabError::from)?;
         let (mut recording, kept) = store.resume::<Study>(which, &runner, still_runs)?;
         let (then, now) = (
@@ -169,6 +180,7 @@ impl Session {
             identity,
             store: None,
             earlier: Some(Earlier {
+                anyway,
                 head,
                 done,
                 taken: kept.taken,
@@ -233,7 +245,7 @@ impl Session {
     ) -> Result<(Design, Study, Vec<Trial>, Vec<Duration>), StudyError> {
         if let Some(mut earlier) = self.earlier {
             *recording = Some(earlier.recording);
-            look_at(lab, &mut earlier.head)?;
+            look_at(lab, &mut earlier.head, earlier.anyway)?;
             return Ok((self.design, earlier.head, earlier.done, earlier.taken));
         }
         let mut knees = Vec::new();
@@ -351,10 +363,22 @@ fn head_of(
     })
 }
 
-/// Describes the new lab of a study that resumes, on the same machine.
-fn look_at(lab: &mut Lab, head: &mut Study) -> Result<(), StudyError> {
+/// Describes the new lab of a study that resumes. What has changed of the machine ends it, unless it goes on `anyway`.
+fn look_at(lab: &mut Lab, head: &mut Study, anyway: bool) -> Result<(), StudyError> {
     let host = lab.machine()?;
-    require_same_machine(&head.host, &host)?;
+    let changed = differences(conditions(&head.host), conditions(&host));
+    let changed = changed.map(|(what, was, is)| format!("{what} was {was} and is {is}"));
+    let changed: Vec<String> = changed.collect();
+    if !changed.is_empty() {
+        let changed = changed.join("; ");
+        if !anyway {
+            return Err(StudyError::Changed(changed));
+        }
+        let text = format!(
+            "the study was resumed although {changed}: trials from before and after may differ by it"
+        );
+        head.warnings.push(warning(WarningName::Confounder, text));
+    }
     head.lab = lab.facts()?;
     for warning in warnings_of_lab(lab, &host) {
         if !head.warnings.contains(&warning) {
@@ -577,24 +601,6 @@ fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -> Option<Wa
     Some(warning(WarningName::Interrupted, text))
 }
 
-/// Refuses to resume on another machine than the one that the study began on.
-fn require_same_machine(then: &HostFacts, now: &HostFacts) -> Result<(), StudyError> {
-    let fields = |facts: &HostFacts| match serde_json::to_value(facts) {
-        Ok(Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
-    };
-    let now = fields(now);
-    let mut changed = fields(then).into_iter().filter_map(|(name, was)| {
-        let is = now.get(&name)?;
-        // A record from before there was such a fact does not know it.
-        let is_known = !(name == "machine" && was.is_null());
-        (is_known && was != *is).then(|| format!("{name} was {was} and is {is}"))
-    });
-    changed
-        .next()
-        .map_or(Ok(()), |what| Err(StudyError::Elsewhere(what)))
-}
-
 #[cfg(test)]
 mod study_tests {
     use super::*;
@@ -660,32 +666,5 @@ mod study_tests {
         let groups = remaining(&plan, settings, &[ended(1, workload, setting)]);
         assert_eq!(groups.len(), plan.order.len() / settings - 1);
         assert!(groups[0].is_begun && !groups[1].is_begun);
-    }
-}
-
-#[cfg(test)]
-mod keep_tests {
-    use super::*;
-
-    #[test]
-    fn what_changed_of_the_machine_is_named() {
-        let mut then = nicpoll_inspect::host_facts().unwrap();
-        then.machine = Some(String::from("bench-0123abcd"));
-        assert!(require_same_machine(&then, &then).is_ok());
-        // Another machine, alike in all else.
-        let mut now = then.clone();
-        now.machine = Some(String::from("other-00000000"));
-        let error = require_same_machine(&then, &now).unwrap_err().to_string();
-        let mut unknown = then.clone();
-        unknown.machine = None;
-        assert!(error.contains("bench-0123abcd"), "{error}");
-        assert!(require_same_machine(&unknown, &now).is_ok());
-        let mut now = then.clone();
-        now.kernel = String::from("7.0");
-        let error = require_same_machine(&then, &now).unwrap_err().to_string();
-        assert!(
-            error.contains("kernel was") && error.contains("is \"7.0\""),
-            "{error}"
-        );
     }
 }

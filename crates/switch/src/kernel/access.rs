@@ -302,25 +302,27 @@ pub enum SysctlOwner {
 }
 
 impl SysctlOwner {
-    /// The owners of sysctls, by whether a namespace created for the purpose may write them. Nothing is written.
+    /// The owners of sysctls with their values, by whether a namespace created for the purpose may write them, and why
+    /// it does not take the value. Nothing is written elsewhere.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
-    pub fn of(names: Vec<String>) -> io::Result<Vec<SysctlOwner>> {
-        let is_here: Vec<bool> = names.iter().map(|name| is_writable(name)).collect();
+    pub fn of(values: Vec<(String, String)>) -> io::Result<Vec<(SysctlOwner, Option<io::Error>)>> {
+        let is_here: Vec<bool> = values.iter().map(|(name, _)| is_writable(name)).collect();
         let thread = NetnsThread::enter(NetNamespace::create()?, || ())?;
         // Only those below `net` are ever a namespace's own.
-        let is_own = |name: &String| {
-            (name.starts_with("net.") || name.starts_with("net/")) && is_writable(name)
+        let tried = |(name, value): &(String, String)| {
+            let is_net = name.starts_with("net.") || name.starts_with("net/");
+            (is_net && is_writable(name)).then(|| fs::write(sysctl_path(name), value).err())
         };
-        let is_own = thread.run(move |()| names.iter().map(is_own).collect::<Vec<bool>>());
-        let is_own = is_own.map_err(io::Error::other)?;
-        let owner = |pair| match pair {
-            (true, _) => SysctlOwner::Namespace,
-            (false, true) => SysctlOwner::Machine,
-            (false, false) => SysctlOwner::Nobody,
+        let tried = thread.run(move |()| values.iter().map(tried).collect::<Vec<_>>());
+        let tried = tried.map_err(io::Error::other)?;
+        let owner = |(own, is_here)| match (own, is_here) {
+            (Some(refused), _) => (SysctlOwner::Namespace, refused),
+            (None, true) => (SysctlOwner::Machine, None),
+            (None, false) => (SysctlOwner::Nobody, None),
         };
-        Ok(is_own.into_iter().zip(is_here).map(owner).collect())
+        Ok(tried.into_iter().zip(is_here).map(owner).collect())
     }
 }
 

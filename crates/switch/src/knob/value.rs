@@ -53,7 +53,7 @@ pub struct ValueError(pub(crate) String);
 
 impl ValueError {
     pub(crate) fn out_of_range(value: impl fmt::Display, min: i64, max: u64) -> Self {
-        ValueError(format!("{value} is not in {min}..={max}"))
+        ValueError(format!("{value} is out of range; give {min} to {max}"))
     }
 
     /// The same error of a named knob or word.

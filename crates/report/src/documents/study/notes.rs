@@ -6,7 +6,7 @@
 
 use nicpoll_model::numbers::{MISSING, aligned, figure};
 use nicpoll_model::{
-    CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, Validity,
+    CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, Validity, Warning,
 };
 
 use crate::fields::filled;
@@ -23,13 +23,19 @@ pub fn write(part: &mut Part, study: &Study) {
     write_legend(part, study);
     write_costs(part, study);
     write_voids(part, study);
-    if !study.warnings.is_empty() {
-        part.heading("Warnings");
-        for warning in &study.warnings {
-            // The name that the JSON and its documentation use.
-            let name = filled("{name}", warning);
-            part.item(format!("{name:<WARNING$}"), Ink::Unsure, &warning.text);
-        }
+    write_warnings(part, &study.warnings);
+}
+
+/// Each warning with its name.
+pub fn write_warnings(part: &mut Part, warnings: &[Warning]) {
+    if warnings.is_empty() {
+        return;
+    }
+    part.heading("Warnings");
+    for warning in warnings {
+        // The name that the JSON and its documentation use.
+        let name = filled("{name}", warning);
+        part.item(format!("{name:<WARNING$}"), Ink::Unsure, &warning.text);
     }
 }
 

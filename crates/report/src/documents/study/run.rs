@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nicpoll_model::numbers::{MISSING, counted, span};
 use nicpoll_model::{HostFacts, Plan, SettingFacts, Side, Study, StudyPlan};
 
+use super::notes;
 use super::trials::Group;
 use crate::documents::switch::{self, value};
 use crate::fields::{cells, filled, told, told_or_missing};
@@ -329,6 +330,8 @@ pub fn write_plan(part: &mut Part, study: &StudyPlan) {
         part.fact("stop", NAME, text);
     }
     part.fact("order", NAME, order(plan, study.seed));
+    part.fact("link", NAME, &study.link);
+    notes::write_warnings(part, &study.warnings);
     if !plan.factors.is_empty() {
         part.heading("Factors, and their levels");
         for factor in &plan.factors {

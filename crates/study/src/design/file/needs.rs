@@ -1,13 +1,14 @@
-//! What a study file needs of the machine that runs it: CPUs, sysctls, offload features, files and interfaces.
+//! What a study file needs of the machine that runs it: CPUs, sysctls, offload features, files, programs and interfaces.
 //!
 //! Reading a file asks nothing of the machine, so a file can be read anywhere. What the machine lacks is reported with its
 //! line before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{env, io};
 
 use nicpoll_lab::{Cpus, ExistingInterfaces, MACHINE, open_existing, try_netem};
 use nicpoll_model::{FileError, Side};
@@ -15,6 +16,9 @@ use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Control, SysctlOwner, Value, Values, did_you_mean};
 use nicpoll_sys::privilege::missing_for_lab;
 use toml::Spanned;
+
+/// Who may run a file.
+const EXECUTABLE: u32 = 0o111;
 
 /// The loopback is the first interface of a network namespace.
 const LOOPBACK_INDEX: u32 = 1;
@@ -35,6 +39,8 @@ pub(crate) enum Resource {
     Sysctl {
         /// Its name.
         name: &'static str,
+        /// What is written there.
+        value: String,
         /// Whether it is asked of the machine.
         is_of_machine: bool,
     },
@@ -42,6 +48,8 @@ pub(crate) enum Resource {
     Feature(&'static str),
     /// The object file of an XDP program.
     Object(PathBuf),
+    /// A program of the user's, by its name or its path.
+    Program(String),
     /// Interfaces that exist already, and reach each other.
     Existing(ExistingInterfaces),
     /// The kernel's queue that delays and loses packets.
@@ -57,10 +65,11 @@ impl Need {
     /// The needs of a host's values.
     pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Need> {
         let span = values.span();
-        let of = |(row, _): (&'static KnobRow, &Value)| {
+        let of = |(row, value): (&'static KnobRow, &Value)| {
             let wanted = match row.named_kind()? {
                 Kind::Sysctl => Resource::Sysctl {
                     name: row.name,
+                    value: row.show(value),
                     is_of_machine: host == MACHINE,
                 },
                 Kind::Feature => Resource::Feature(row.name),
@@ -91,28 +100,39 @@ impl Here {
     /// When the kernel does not say which cores may be used.
     pub(crate) fn look(needs: &[Need]) -> io::Result<Self> {
         let wanted = || needs.iter().map(|need| &need.wanted);
-        let names = wanted().filter_map(|wanted| match wanted {
-            Resource::Sysctl { name, .. } => Some(String::from(*name)),
+        let sysctls = wanted().filter_map(|wanted| match wanted {
+            Resource::Sysctl { name, value, .. } => Some((wanted, *name, value.clone())),
             _ => None,
         });
-        let names: Vec<String> = names.collect();
-        let owners = match names.is_empty() {
+        let sysctls: Vec<(&Resource, &str, String)> = sysctls.collect();
+        let asked = sysctls.iter();
+        let asked = asked.map(|(_, name, value)| (String::from(*name), value.clone()));
+        let owners = match sysctls.is_empty() {
             true => Vec::new(),
             // Without the privilege to look, the change itself is refused later.
-            false => SysctlOwner::of(names.clone()).unwrap_or_default(),
+            false => SysctlOwner::of(asked.collect()).unwrap_or_default(),
         };
+        let tried = || sysctls.iter().zip(&owners);
+        let refused_values = tried().filter_map(|((wanted, name, value), (_, why))| {
+            let why = why.as_ref()?;
+            let text = format!("this kernel does not take {name} = \"{value}\": {why}");
+            Some(((*wanted).clone(), text))
+        });
         let features = match wanted().any(|wanted| matches!(wanted, Resource::Feature(_))) {
             true => Control::new().features(LOOPBACK_INDEX).ok(),
             false => None,
         };
         Ok(Here {
             cpus: nicpoll_sys::schedule::allowed_cpus()?,
-            sysctls: names.into_iter().zip(owners).collect(),
+            sysctls: tried()
+                .map(|((_, name, _), (owner, _))| (String::from(*name), *owner))
+                .collect(),
             features: features.map_or_else(BTreeSet::new, |features| {
                 features.wanted.into_keys().collect()
             }),
             refused: wanted()
                 .filter_map(|wanted| Some((wanted.clone(), refusal(wanted)?)))
+                .chain(refused_values)
                 .collect(),
         })
     }
@@ -124,21 +144,28 @@ impl Here {
 /// With the line, and what would be possible.
 pub fn check(needs: &[Need], text: &str, here: &Here) -> Result<(), FileError> {
     for Need { span, wanted } in needs {
+        let refused = || {
+            let mut refused = here.refused.iter();
+            let own = refused.find(|(other, _)| other == wanted);
+            own.map(|(_, why)| why.clone())
+        };
         let missing = match wanted {
             Resource::Cpus(cpus) => missing_cpus(*cpus, &here.cpus),
             Resource::Sysctl {
                 name,
                 is_of_machine,
+                ..
             } => {
                 let owner = here.sysctls.get(*name);
-                owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner))
+                let misplaced =
+                    owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner));
+                misplaced.or_else(refused)
             }
             Resource::Feature(name) => missing_feature(name, &here.features),
-            Resource::Object(_) | Resource::Existing(_) | Resource::Netem => {
-                let mut refused = here.refused.iter();
-                let own = refused.find(|(other, _)| other == wanted);
-                own.map(|(_, why)| why.clone())
-            }
+            Resource::Object(_)
+            | Resource::Program(_)
+            | Resource::Existing(_)
+            | Resource::Netem => refused(),
         };
         if let Some(message) = missing {
             return Err(FileError::at(text, span.clone(), message));
@@ -155,6 +182,7 @@ fn refusal(wanted: &Resource) -> Option<String> {
             let error = File::open(path).err()?;
             Some(format!("cannot read {}: {error}", path.display()))
         }
+        Resource::Program(name) => missing_program(name),
         Resource::Existing(interfaces) if is_privileged => {
             Some(open_existing(interfaces).err()?.to_string())
         }
@@ -167,6 +195,25 @@ fn refusal(wanted: &Resource) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn missing_program(name: &str) -> Option<String> {
+    let is_program = |path: &Path| {
+        let facts = fs::metadata(path);
+        facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & EXECUTABLE != 0)
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let (is_there, remedy) = match name.contains('/') {
+        true => (is_program(Path::new(name)), "install it there"),
+        false => (
+            env::split_paths(&path).any(|folder| is_program(&folder.join(name))),
+            "install it, or write its path",
+        ),
+    };
+    (!is_there).then(|| {
+        let path = path.display();
+        format!("there is no program '{name}' on this machine (PATH is {path}): {remedy}")
+    })
 }
 
 fn misplaced_sysctl(name: &str, is_of_machine: bool, owner: SysctlOwner) -> Option<String> {

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -14,14 +15,17 @@ use nicpoll_lab::{
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::units::{NoQuantity, parse_length, parse_time};
+use nicpoll_switch::knob::table::{GRO, TSO};
 use nicpoll_switch::{Values, did_you_mean};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::design::NamedSetting;
 use crate::design::file::needs::{Need, Resource};
 use crate::design::sweep::SweepRates;
-use crate::plan::Lengths;
+use crate::plan::{Lengths, Unfit};
 
 /// Settings or workloads of a file.
 pub const ENTRIES_MAX: usize = 16;
@@ -39,6 +43,8 @@ pub struct Reader<'a> {
     pub kind: TopologyKind,
     /// Links side by side.
     pub links: u8,
+    /// How long a trial lasts.
+    pub trial: Duration,
     /// What the machine must have, as far as it was read.
     pub needs: RefCell<Vec<Need>>,
 }
@@ -113,18 +119,18 @@ impl Reader<'_> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Document {
     pub question: String,
-    pub blocks: Option<u32>,
-    pub trial: Option<Time>,
-    pub warmup: Option<Time>,
-    pub drain: Option<Time>,
-    pub time: Option<Length>,
-    pub full: Option<LengthsEntry>,
+    pub blocks: Option<Spanned<u32>>,
+    pub trial: Option<Spanned<Time>>,
+    pub warmup: Option<Spanned<Time>>,
+    pub drain: Option<Spanned<Time>>,
+    pub time: Option<Spanned<Length>>,
+    pub full: Option<Spanned<LengthsEntry>>,
     pub stop: Option<StopEntry>,
     pub seed: Option<u64>,
     #[serde(default)]
     pub give_up_first: Vec<Spanned<String>>,
     pub topology: Option<Spanned<Topology>>,
-    pub common: Option<Parts>,
+    pub common: Option<Common>,
     #[serde(default)]
     pub setting: Vec<SettingEntry>,
     #[serde(default)]
@@ -134,8 +140,67 @@ pub(crate) struct Document {
     pub compare: Vec<CompareEntry>,
 }
 
+/// What all settings share.
+pub(crate) enum Common {
+    /// What a veth needs: `common = "veth"`.
+    Veth,
+    /// What `[common]` lists.
+    Parts(Box<Parts>),
+}
+
+impl<'de> Deserialize<'de> for Common {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CommonVisitor)
+    }
+}
+
+struct CommonVisitor;
+
+impl<'de> Visitor<'de> for CommonVisitor {
+    type Value = Common;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"veth\", or a table [common]")
+    }
+
+    fn visit_str<E: de::Error>(self, word: &str) -> Result<Common, E> {
+        match word {
+            "veth" => Ok(Common::Veth),
+            word => Err(E::unknown_variant(word, &["veth"])),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Common, A::Error> {
+        // Not untagged: that would lose where things stand.
+        let parts = Parts::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Common::Parts(Box::new(parts)))
+    }
+}
+
+impl Common {
+    /// What it sets at each host.
+    pub fn parts(self, is_routed: bool) -> Parts {
+        let set = |values: Values| Some(Spanned::new(0..0, values));
+        let without_tso = || Values::new().with(&TSO, 0);
+        match (self, is_routed) {
+            (Common::Parts(parts), _) => *parts,
+            (Common::Veth, false) => Parts {
+                sender: set(without_tso()),
+                receiver: set(Values::new().with(&GRO, 1)),
+                ..Parts::default()
+            },
+            (Common::Veth, true) => Parts {
+                sender: set(without_tso()),
+                router: set(without_tso().with(&GRO, 1)),
+                receiver: set(without_tso()),
+                ..Parts::default()
+            },
+        }
+    }
+}
+
 /// What an entry sets at each host; `[common]` is one.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parts {
     pub sender: Option<Spanned<Values>>,
@@ -229,26 +294,40 @@ pub(crate) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
 }
 
 /// Lengths as a file has them.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LengthsEntry {
-    pub blocks: Option<u32>,
-    pub trial: Option<Time>,
-    pub warmup: Option<Time>,
-    pub drain: Option<Time>,
-    pub time: Option<Length>,
+    pub blocks: Option<Spanned<u32>>,
+    pub trial: Option<Spanned<Time>>,
+    pub warmup: Option<Spanned<Time>>,
+    pub drain: Option<Spanned<Time>>,
+    pub time: Option<Spanned<Length>>,
 }
 
 impl LengthsEntry {
     /// `base` overridden by the entry.
     pub fn over(&self, base: &Lengths) -> Lengths {
+        let time = |entry: &Option<Spanned<Time>>| entry.as_ref().map(|time| time.get_ref().0);
+        let blocks = self.blocks.as_ref().map(|blocks| *blocks.get_ref());
         Lengths {
-            blocks: self.blocks.unwrap_or(base.blocks),
-            trial: self.trial.map_or(base.trial, |time| time.0),
-            warmup: self.warmup.map(|time| time.0).or(base.warmup),
-            drain: self.drain.map(|time| time.0).or(base.drain),
-            limit: self.time.map(|length| length.0),
+            blocks: blocks.unwrap_or(base.blocks),
+            trial: time(&self.trial).unwrap_or(base.trial),
+            warmup: time(&self.warmup).or(base.warmup),
+            drain: time(&self.drain).or(base.drain),
+            limit: self.time.as_ref().map(|length| length.get_ref().0),
             ..base.clone()
+        }
+    }
+
+    /// Where a key's value stands.
+    fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        let time = |entry: &Option<Spanned<Time>>| entry.as_ref().map(Spanned::span);
+        match key {
+            "blocks" => self.blocks.as_ref().map(Spanned::span),
+            "trial" => time(&self.trial),
+            "warmup" => time(&self.warmup),
+            "drain" => time(&self.drain),
+            _ => self.time.as_ref().map(Spanned::span),
         }
     }
 }
@@ -256,7 +335,7 @@ impl LengthsEntry {
 /// A time of a file, with its unit.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Time(Duration);
+pub(crate) struct Time(pub Duration);
 
 impl TryFrom<String> for Time {
     type Error = NoQuantity;
@@ -290,7 +369,7 @@ const WIDTH_MAX: f64 = 100.0;
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopEntry {
     width: Width,
-    at_most: Spanned<Length>,
+    pub at_most: Spanned<Length>,
 }
 
 /// A share of an estimate.
@@ -315,14 +394,34 @@ impl TryFrom<String> for Width {
 
 impl Reader<'_> {
     /// Puts a stop rule into the lengths.
-    pub(crate) fn stop(&self, entry: &StopEntry, lengths: &mut Lengths) -> Result<(), FileError> {
+    pub(crate) fn stop(
+        &self,
+        entry: &StopEntry,
+        with: &LengthsEntry,
+        lengths: &mut Lengths,
+    ) -> Result<(), FileError> {
         if lengths.limit.is_some() {
             let message = "a study has time or stop; at_most is the time of one with a stop rule";
             return Err(self.error(entry.at_most.span(), message));
         }
+        if let Some(blocks) = &with.blocks {
+            let message = "a study has blocks or stop: with stop it runs as many as fit into at_most; leave out blocks";
+            return Err(self.error(blocks.span(), message));
+        }
         lengths.limit = Some(entry.at_most.get_ref().0);
         lengths.stop_width = Some(entry.width.0);
         Ok(())
+    }
+
+    /// The error of lengths that a study cannot have, where the entry asks for them; `other` is where a key stands that
+    /// the entry does not have.
+    pub(crate) fn unfit(
+        &self,
+        unfit: Unfit,
+        entry: &LengthsEntry,
+        other: Range<usize>,
+    ) -> FileError {
+        self.error(entry.span_of(unfit.key).unwrap_or(other), unfit.why.0)
     }
 }
 

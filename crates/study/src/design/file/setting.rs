@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 use nicpoll_lab::{
     Cpus, EngineRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER, SENDER,
@@ -20,6 +21,7 @@ use toml::Spanned;
 use crate::design::file::needs::{Need, Resource};
 use crate::design::file::reader::{Parts, Reader, SettingEntry, XdpEntry};
 use crate::design::{Evidence, NamedSetting};
+use crate::plan::check_period;
 
 /// Refusal of a router's part without a router.
 const NO_ROUTER: &str = "there is no router here; add topology = { kind = \"router\" }";
@@ -284,6 +286,10 @@ impl Reader<'_> {
                 self.studied()
             );
             return Err(self.error(piece.span, message));
+        }
+        if let Evidence::Rounds { period_ns } = evidence {
+            check_period(Duration::from_nanos(period_ns), self.trial)
+                .map_err(|error| self.error(piece.span.clone(), error.0))?;
         }
         let hosts = piece.hosts.into_iter();
         let hosts = hosts.filter(|(_, set)| !set.is_empty());

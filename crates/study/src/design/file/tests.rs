@@ -109,16 +109,52 @@ fn what_gives_way_first_is_what_the_file_says() {
 #[test]
 fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     let cases = r#"
-    2 | expected one of | question | qestion
+    2 | there is no key qestion here; there are question, blocks | question | qestion
+    2 | did you mean 'question'? | question | qestion
     5 | there is no knob 'groo' | gro = "on", napi | groo = "on", napi
+    5 | did you mean 'gro'? | gro = "on", napi | groo = "on", napi
+    5 | '-5us' is no time: a number above 0 and its unit | "50us" | "-5us"
+    5 | '-5' is no time | "50us" | -5
+    5 | gro_flush_timeout: 1000001s is out of range; a time is at most 11 days | "50us" | "1000001s"
+    5 | ask for a period of 5ms or less | "50us" | "10s"
+    5 | 5000000000 is out of range; give 0 to 2147483647 | = 100 | = 5000000000
+    5 | a value is on, off, a number | = 100 | = [[1]]
     5 | unit | "50us" | 50
     5 | add gro = "on" | gro = "on", napi | napi
     7 | another | name = "long" | name = "short"
     7 | a name has | name = "long" | name = "a b"
-    11 | expected one of | kind = "udp" | kind = "sctp"
-    11 | 20 to 65507 | payload_bytes = 200 | payload_bytes = 2
-    11 | unknown field | payload_bytes = 200 | payload = 200
-    2 | unit | question = | trial = "1"\nquestion =
+    11 | kind = "sctp" is not known; there are tcp, udp | kind = "udp" | kind = "sctp"
+    11 | did you mean 'udp'? | kind = "udp" | kind = "upd"
+    11 | the key kind is missing here | kind = "udp", |
+    9 | the key traffic is missing here | traffic = { | description = "x"\n#
+    11 | payload_bytes = 2 is out of range; give 20 to 65,507 bytes | payload_bytes = 200 | payload_bytes = 2
+    11 | payload_bytes = 70000 cannot be: give 20 to 65,507 bytes | payload_bytes = 200 | payload_bytes = 70000
+    11 | payload_bytes = -1 cannot be: give 20 to 65,507 bytes | payload_bytes = 200 | payload_bytes = -1
+    11 | packets_per_second = 0 cannot be: give 1 to 100,000,000 a second | = 20000 | = 0
+    11 | packets_per_second = "20k" cannot be: give 1 to 100,000,000 a second | = 20000 | = "20k"
+    11 | packets_per_second = 2e4 cannot be | = 20000 | = 2e4
+    11 | packets_per_second = 200000000 is out of range | = 20000 | = 200000000
+    13 | packets_per_second = 0 cannot be | traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 } | [workload.traffic]\nkind = "udp"\npackets_per_second = 0
+    11 | receive_buffer_bytes = 0 is out of range; give 1 to 1,073,741,823 bytes | = 20000 | = 20000, receive_buffer_bytes = 0
+    11 | clients = 0 cannot be: give 1 to 256 clients | kind = "udp", payload_bytes = 200, packets_per_second = 20000 | kind = "rr", clients = 0
+    11 | there is no key payload here; there are payload_bytes, | payload_bytes = 200 | payload = 200
+    12 | both_ways = "yes" cannot be: give true or false | 20000 } | 20000 }\nboth_ways = "yes"
+    12 | the sweep has the rates of this workload: leave out | 20000 } | 20000 }\nsweep = [1000, 2000]
+    4 | links = 300 cannot be: give 1 to 8 links | [[setting]] | [topology]\nlinks = 300\n[[setting]]
+    4 | kind = "ruter" is not known; there are pair, router, existing; did you mean 'router'? | [[setting]] | [topology]\nkind = "ruter"\n[[setting]]
+    3 | common = "vteh" is not known; there are veth; did you mean 'veth'? | [[setting]] | common = "vteh"\n[[setting]]
+    4 | there is no key sendr here | [[setting]] | [common]\nsendr = {}\n[[setting]]
+    2 | blocks = -3 cannot be: give 1 to 1,000 blocks | question = | blocks = -3\nquestion =
+    3 | 0 blocks are out of range; ask for 1 to 1000 | [[setting]] | blocks = 0\n[[setting]]
+    2 | trials of 1ms cannot be; ask for 100ms to 600s | question = | trial = "1ms"\nquestion =
+    2 | a drain of 5s cannot be; ask for 2ms to 2s | question = | drain = "5s"\nquestion =
+    2 | a warm-up of 700s cannot be | question = | warmup = "700s"\nquestion =
+    2 | a time of 0ns is too short: an interval takes 7 blocks here | question = | time = "0s"\nquestion =
+    2 | those of one comparison take 19s | question = | time = "2s"\nquestion =
+    2 | 0 blocks are out of range | question = | full = { blocks = 0 }\nquestion =
+    2 | a time of 2s is too short | question = | full = { time = "2s" }\nquestion =
+    2 | blocks or stop | question = | blocks = 5\nstop = { width = "5%", at_most = "10m" }\nquestion =
+    2 | trial: a unit is needed | question = | trial = "1"\nquestion =
     2 |  | question = " | question =
     "#;
     assert_refused(TWO, cases);
@@ -241,7 +277,7 @@ fn a_mistake_in_a_factor_is_named_with_its_line() {
     13 | 1 level(s) | { name = "off", sender = { tso = "off" } }, | 
     15 | polling, interrupt, busy-poll, adaptive | sender = { tso = "off" } | engine = "freebsd-polling"
     8 | add gro = "on" | receiver = { gro = "on", | receiver = {
-    16 | unknown field | { sender = 1, | { sendr = 1,
+    16 | there is no key sendr here; there are sender, receiver; did you mean 'sender'? | { sender = 1, | { sendr = 1,
     19 | not both | [[workload]] | [[setting]]\nname = "one"\n[[workload]]
     20 | needs a factor and a level | [[workload]] | [[compare]]\nsetting = "50us+on"\nreference = "50us+off"\n[[workload]]
     20 | there is no level of; the file has off, on | [[workload]] | [[compare]]\nfactor = "tso"\nlevel = "of"\nreference = "on"\n[[workload]]
@@ -298,14 +334,16 @@ fn a_stop_rule_fills_its_time_and_is_refused_where_no_interval_can_come_of_it() 
     assert_eq!(long.limit_seconds, 600.0);
     assert!(long.blocks > 100, "{}", long.blocks);
     assert_eq!(long.order.len(), 2 * long.blocks as usize);
-    let error = plan("{ width = \"5%\", at_most = \"16s\" }").unwrap_err();
-    assert!(error.to_string().contains("takes 7 blocks here"), "{error}");
     for (stop, wanted) in [
         ("{ width = \"5\", at_most = \"10m\" }", "such as \"5%\""),
         ("{ width = \"0%\", at_most = \"10m\" }", "from 0.1% to 100%"),
-        ("{ width = \"5%\", at_most = \"10\" }", "unit"),
+        (
+            "{ width = \"5%\", at_most = \"16s\" }",
+            "takes 7 blocks here",
+        ),
+        ("{ width = \"5%\", at_most = \"10\" }", "at_most: a unit"),
         ("{ width = \"5%\" }", "at_most"),
-        ("{ p = 0.05, at_most = \"10m\" }", "unknown field"),
+        ("{ p = 0.05, at_most = \"10m\" }", "no key p here"),
     ] {
         let error = read(stop).unwrap_err();
         assert!(error.message.contains(wanted), "{stop}: {error}");
@@ -357,9 +395,100 @@ fn traffic_may_go_both_ways_over_ipv6_and_beside_other_traffic() {
     let description = &workload.description;
     assert!(description.ends_with(words), "{description}");
     let short = with("beside = [{ traffic = { kind = \"netrate\", payload_bytes = 3 } }]");
-    assert!(short.unwrap_err().to_string().contains("20 to 65507"));
+    assert!(short.unwrap_err().to_string().contains("20 to 65,507"));
     let most = TWO.replace("payload_bytes = 200", "payload_bytes = 65500") + "ip = \"v6\"\n";
     let error = StudyFile::parse(&most).unwrap_err();
     assert_eq!(error.line, 11);
-    assert!(error.message.contains("65487"), "{error}");
+    assert!(error.message.contains("at most 65,487 bytes"), "{error}");
+}
+
+#[test]
+fn what_a_veth_needs_has_a_short_form_and_is_missed_before_it_runs() {
+    let settings = |text: &str| StudyFile::parse(text).unwrap().design.settings;
+    let warnings = |text: &str| {
+        let plan = StudyFile::parse(text).unwrap().plan(Seed(1)).unwrap();
+        let warnings = plan.warnings.into_iter();
+        warnings.map(|one| one.text).collect::<Vec<_>>()
+    };
+    let with = |common: &str| TWO.replacen("[[setting]]", &format!("{common}\n[[setting]]"), 1);
+    let short = with("common = \"veth\"");
+    let long = with("[common]\nsender = { tso = \"off\" }\nreceiver = { gro = \"on\" }");
+    assert_eq!(settings(&short), settings(&long));
+    let router = |text: String| {
+        let text = text.replace("receiver = { gro = \"on\", napi", "router = { napi");
+        text + "[topology]\nkind = \"router\"\n"
+    };
+    let of_router = settings(&router(short.clone()));
+    let long_router = "[common]\nsender = { tso = \"off\" }\nreceiver = { tso = \"off\" }\n\
+                       router = { gro = \"on\", tso = \"off\" }";
+    assert_eq!(of_router, settings(&router(with(long_router))));
+    // Without it no poll would be seen.
+    let [told] = &warnings(TWO)[..] else {
+        panic!("{:?}", warnings(TWO));
+    };
+    assert!(
+        told.starts_with("there will be no poll under short, long: "),
+        "{told}"
+    );
+    assert!(
+        told.contains("common = \"veth\", or sender = { tso = \"off\" }"),
+        "{told}"
+    );
+    assert!(warnings(&short).is_empty() && warnings(&router(short.clone())).is_empty());
+    let one = TWO.replacen("receiver =", "sender = { tso = \"off\" }\nreceiver =", 1);
+    assert!(warnings(&one)[0].contains("no poll under long: "));
+    // What needs none of it is not told.
+    let native = with("[common]\nxdp = { receiver = { mode = \"native\" } }");
+    assert!(warnings(&native).is_empty());
+    let idle = TWO
+        .replace("napi_defer_hard_irqs = 100, ", "")
+        .replace("gro = \"on\", ", "");
+    let idle = idle.replace("gro_flush_timeout = \"50us\"", "gro = \"off\"");
+    let idle = idle.replace("gro_flush_timeout = \"1ms\"", "tso = \"off\"");
+    assert!(warnings(&idle).is_empty());
+}
+
+#[test]
+fn a_program_and_a_sysctls_value_are_tried_before_anything_is_built() {
+    let command = |program: &str| {
+        let traffic = "kind = \"udp\", payload_bytes = 200, packets_per_second = 20000";
+        let words = format!("kind = \"command\", parser = \"iperf3\", sender = [\"{program}\"]");
+        TWO.replace(traffic, &words)
+    };
+    let checked = |text: &str| {
+        let file = StudyFile::parse(text).unwrap();
+        file.check(text, &file.look().unwrap())
+    };
+    for program in ["true", "/proc/self/exe"] {
+        assert_eq!(checked(&command(program)), Ok(()), "{program}");
+    }
+    for program in ["iperf33", "/nowhere/iperf3", "/etc/passwd"] {
+        let error = checked(&command(program)).unwrap_err();
+        assert_eq!(error.line, 11);
+        let words = format!("there is no program '{program}' on this machine");
+        assert!(error.message.contains(&words), "{error}");
+        assert!(error.message.contains("install it"), "{error}");
+    }
+    // Of each setting its own.
+    let of_each = command("{tool}");
+    let given = |tool: &str| format!("\nvariant = {{ tool = \"{tool}\" }}");
+    let of_each = of_each.replace(
+        "name = \"short\"",
+        &format!("name = \"short\"{}", given("true")),
+    );
+    let of_each = of_each.replace(
+        "name = \"long\"",
+        &format!("name = \"long\"{}", given("iperf33")),
+    );
+    assert!(checked(&of_each).unwrap_err().message.contains("'iperf33'"));
+    nicpoll_testkit::needs!(Root);
+    let sysctl = |value: &str| {
+        let sysctl = format!("sysctl = {{ \"net.ipv4.tcp_rmem\" = {value} }}, gro = \"on\"");
+        TWO.replacen("gro = \"on\"", &sysctl, 1)
+    };
+    assert_eq!(checked(&sysctl("\"4096 131072 6291456\"")), Ok(()));
+    let error = checked(&sysctl("-5")).unwrap_err();
+    assert_eq!(error.line, 5);
+    let words = "this kernel does not take net.ipv4.tcp_rmem = \"-5\": Invalid argument";
+    assert!(error.message.contains(words), "{error}");
 }

@@ -23,7 +23,7 @@ fn compared(texts: [&str; 2], less_is_better: bool) -> Result<Compared, ResultEr
     let read = |name: &str, text: &str| {
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
-        ResultSource::read(path.to_str().unwrap(), 1, no_store)
+        ResultSource::read(path.to_str().unwrap(), None, no_store)
     };
     let (reference, judged) = (read("a", texts[0])?, read("b", texts[1])?);
     let options = CompareOptions {
@@ -92,12 +92,71 @@ fn what_cannot_be_compared_is_refused() {
     assert!(fails(["-1\n2\n3\n", "1\n2\n3\n"]).contains("values below 0"));
     let torn = fails(["1\ntwo\n", "1\n"]);
     assert!(torn.contains("a, line 2: 'two' is no number"), "{torn}");
-    let missing = ResultSource::read("nowhere.json", 1, no_store).unwrap_err();
+    let missing = ResultSource::read("nowhere.json", None, no_store).unwrap_err();
     assert!(
         missing
             .to_string()
             .starts_with("there is no file 'nowhere.json'")
     );
+    // A number of another country's is not read as two.
+    let comma = fails(["99\n100,5\n", "1\n"]);
+    assert!(
+        comma.contains("a, line 2: '100,5' is one number with a decimal comma"),
+        "{comma}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("table.csv");
+    fs::write(&table, "100,5\n101,6\n").unwrap();
+    let read = |column| ResultSource::read(table.to_str().unwrap(), column, no_store);
+    assert_eq!(read(Some(2)).unwrap().numbers().unwrap(), [5.0, 6.0]);
+    assert!(read(None).is_err());
+    let folder = ResultSource::read(folder.path().to_str().unwrap(), None, no_store);
+    assert!(
+        folder
+            .unwrap_err()
+            .to_string()
+            .contains("it is a directory")
+    );
+}
+
+#[test]
+fn a_name_that_a_study_does_not_have_is_told_with_those_that_it_has() {
+    let named = |name: &str| {
+        let ResultSource::Study(source) = stored(7, name, |_, _| 1.0) else {
+            panic!("a study")
+        };
+        source.as_named().map(Box::new).map(ResultSource::Study)
+    };
+    for (name, words) in [
+        (
+            "7:poling",
+            "study 7 has no setting 'poling'; it has default, interrupt, polling; did you mean 'polling'?",
+        ),
+        (
+            "7:polling:udp46",
+            "7:polling:udp46: study 7 has no workload 'udp46'; it has tcp, udp1470, udp64, rr; did you mean 'udp64'?",
+        ),
+        ("7:polling:udp64:rr", "no workload 'udp64:rr'"),
+    ] {
+        let error = named(name).unwrap_err().to_string();
+        assert!(error.contains(words), "{name}: {error}");
+    }
+    let same = |one: &str, other: &str| {
+        let (one, other) = (named(one).unwrap(), named(other).unwrap());
+        let compared = compare_results(&one, &other, CompareOptions::default(), &origin());
+        compared.unwrap_err().to_string()
+    };
+    let both = same("7", "7");
+    assert!(
+        both.contains("both results are study 7: name another study, or two settings of this one"),
+        "{both}"
+    );
+    assert!(
+        both.contains("'nicpoll study compare 7:interrupt 7:polling'"),
+        "{both}"
+    );
+    assert!(same("7:polling", "7").contains("name one as in 7:SETTING"));
+    assert!(same("7:polling", "7:polling").contains("is both results"));
 }
 
 #[test]
