@@ -82,7 +82,7 @@ const NAMES: &str = "seed block sequence core sender_cpu receiver_cpu napi_id ne
     owner_pid host from to number of threaded outliers step_at step_at_block file line test \
     near_trial";
 /// Numbers of any kind: the unit of each is a field beside them, or that of the knob that is named beside them.
-const BESIDE_THEIR_UNIT: &str = "value values mean median min max interval_low interval_high standard_deviation measured \
+const BESIDE_THEIR_UNIT: &str = "value values mean median worst_decile min max interval_low interval_high standard_deviation measured \
     measured_min measured_max measured_runs simulated simulated_range guessed error change";
 #[test]
 fn every_number_has_its_unit_in_its_name() {
