@@ -124,12 +124,14 @@ fn quantity(name: &str) -> &str {
         "bits_per_second" | "delivered_bits_per_second" => "bits a second",
         "packets_per_second" => "packets a second",
         "transactions_per_second" => "transactions a second",
-        name => {
-            let mut metrics = Metric::ALL.into_iter();
-            let known = metrics.find(|metric| metric.name() == name);
-            known.map_or("values", |metric| metric.facts().label)
-        }
+        "delivered_ratio" => "share delivered",
+        _ => metric(name).map_or("values", |metric| metric.facts().label),
     }
+}
+
+/// The metric of a study that values are of; `None` of a file's.
+fn metric(name: &str) -> Option<Metric> {
+    Metric::ALL.into_iter().find(|metric| metric.name() == name)
 }
 
 fn bar(part: &mut Part, sets: &ComparedSets) {
@@ -148,8 +150,8 @@ fn bar(part: &mut Part, sets: &ComparedSets) {
 fn table(sets: &ComparedSets) -> Table {
     // Bits a second would take the width of the page.
     let (unit, scale) = match quantity(&sets.quantity) {
-        "bits a second" => ("Mbit/s", 1e-6),
-        _ => ("", 1.0),
+        "bits a second" => ("Mbit/s", 1e6),
+        _ => metric(&sets.quantity).map_or(("", 1.0), |metric| metric.facts().unit),
     };
     let head = ["n", "least", "median", "mean", "greatest", "deviation"];
     let rows = [&sets.reference, &sets.judged].map(|side| {
@@ -161,7 +163,7 @@ fn table(sets: &ComparedSets) -> Table {
             values().reduce(f64::max),
             side.standard_deviation,
         ];
-        let figures = figures.map(|it| figure_or_missing(it.map(|it| it * scale)));
+        let figures = figures.map(|it| figure_or_missing(it.map(|it| it / scale)));
         let count = side.values.len().to_string();
         Row::plain(&side.name, [count].into_iter().chain(figures))
     });
@@ -253,7 +255,7 @@ mod tests {
     use crate::text::{TextOptions, render_text};
 
     #[test]
-    fn two_that_are_equivalent_and_surely_differ_say_by_how_much() {
+    fn what_is_compared_is_named_and_two_that_surely_differ_say_by_how_much() {
         for (low, high, surely) in [
             (0.998, 1.004, "equivalent: b"),
             (
@@ -282,6 +284,20 @@ mod tests {
             let sets: ComparedSets = serde_json::from_value(sets).unwrap();
             let said = sentence(&sets, 1.05);
             assert!(said.starts_with(surely), "{said}");
+            for (quantity, what) in [
+                ("cpu_ns_per_packet", "times the CPU ns per packet of a"),
+                ("round_trip_p50_ns", "times the round trip p50 of a"),
+                ("delivered_ratio", "times the share delivered of a"),
+                ("number", "times the values of a"),
+            ] {
+                let quantity = String::from(quantity);
+                let sets = ComparedSets {
+                    quantity,
+                    ..sets.clone()
+                };
+                let said = sentence(&sets, 1.05);
+                assert!(said.contains(what), "{said}");
+            }
         }
     }
 

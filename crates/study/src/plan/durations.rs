@@ -307,10 +307,13 @@ const SEARCH_FURTHER: Duration = Duration::from_secs(2);
 /// The longest measured traffic of a trial that shows a knee.
 pub(crate) const SHOWN_SECONDS_MAX: f64 = 1.0;
 
-/// Estimated time of finding one knee. Two trials under each setting show it.
+/// Trials under each setting that show a knee: two, and those at rates that were not held.
+const SHOWN_TRIALS: f64 = 6.0;
+
+/// Estimated time of finding one knee.
 fn search_seconds(design: &Design, plan: &Plan) -> f64 {
     let trial = plan.warmup_seconds + plan.trial_seconds.min(SHOWN_SECONDS_MAX);
-    let shown = 2.0 * (trial + plan.cpu_window_seconds + OVERHEAD.as_secs_f64());
+    let shown = SHOWN_TRIALS * (trial + plan.cpu_window_seconds + OVERHEAD.as_secs_f64());
     let settings = design.compared().count() as f64;
     SEARCH.as_secs_f64() + settings * (SEARCH_FURTHER.as_secs_f64() + shown)
 }
