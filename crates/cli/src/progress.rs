@@ -19,7 +19,7 @@ impl Line {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             line.0.set_style(style);
         }
-        line.say(format!("This ends within {:.0} s.", plan.limit_seconds));
+        line.say(format!("This {}.", plan.time()));
         Line(line)
     }
 

@@ -108,6 +108,8 @@ pub enum HostRequest {
     Edge,
     /// Read the counters of the interface, its queues and protocols: [`HostSnapshot`].
     Counters,
+    /// Count the packets that wait in the queueing disciplines of the interfaces.
+    Waiting,
     /// Start periodic readings of what passes.
     OpenSeries {
         /// Time between readings.

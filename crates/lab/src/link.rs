@@ -97,6 +97,13 @@ impl Link {
 /// The slowest and the fastest line that is shaped.
 const RATES: std::ops::RangeInclusive<u64> = 64_000..=100_000_000_000;
 
+/// The longest frame of a link that is made, with what it takes on the wire.
+pub(crate) const FRAME_BYTES_MAX: u64 = 1538;
+
+/// What may wait for a line: of this much time, and so many frames at least.
+pub(crate) const QUEUE_SECONDS: f64 = 50e-3;
+pub(crate) const QUEUE_FRAMES: u64 = 20;
+
 /// Delays that are made. Over the longest one, the end of a TCP stream and one retransmission still fit into the time
 /// that a sender waits for it.
 const DELAY_MIN: Duration = Duration::from_micros(10);
@@ -263,6 +270,12 @@ impl LineRate {
     /// Bits a second.
     pub fn bits_per_second(self) -> NonZeroU64 {
         self.0
+    }
+
+    /// How long a full queue takes to empty.
+    pub fn queue_seconds(self) -> f64 {
+        let frames = (8 * QUEUE_FRAMES * FRAME_BYTES_MAX) as f64;
+        QUEUE_SECONDS.max(frames / self.0.get() as f64)
     }
 }
 

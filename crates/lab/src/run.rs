@@ -25,6 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Time that a sender may overrun: iperf asks for its server's report for 2.5 s.
 const SENDER_MAX: Duration = IDLE_TIMEOUT;
 
+/// Time for the queues of shaped links to empty.
+const QUEUES_MAX: Duration = Duration::from_secs(5);
+
 /// Time for a receiver to end after everything was sent.
 const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
 
@@ -223,8 +226,10 @@ impl Running {
         Ok(())
     }
 
-    /// Gives stragglers `quiet` time to arrive, ends the receivers, and puts all figures together.
+    /// Waits for the queues to empty, gives stragglers `quiet` time to arrive, ends the receivers, and puts all figures
+    /// together.
     pub fn drain(self, lab: &mut Lab, quiet: Duration) -> Result<Books, LabError> {
+        wait_for_queues(lab)?;
         thread::sleep(quiet);
         for stream in &self.streams {
             let end = stream.receiver;
@@ -257,6 +262,17 @@ impl Running {
         }
         all.ok_or_else(|| LabError::Unexpected(String::from("the link has no path")))
     }
+}
+
+/// Waits until no packet is in a queueing discipline of a host: what waits there for a shaped line is not lost.
+fn wait_for_queues(lab: &mut Lab) -> Result<(), LabError> {
+    let deadline = lab.give_up_at(QUEUES_MAX);
+    for host in lab.way() {
+        while host.ask::<u64>(HostRequest::Waiting)? > 0 && Instant::now() < deadline {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+    Ok(())
 }
 
 fn prepare(

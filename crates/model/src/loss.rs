@@ -4,8 +4,9 @@
 //! offered + control sent = delivered + control received + every named loss + residual
 //! ```
 //!
-//! Each loss is one kernel counter of one place, a difference of two, or what the kernel's drop reasons have beyond the
-//! counter; [`LedgerLine::counter`] names it. There is no line "other": packets that no counter explains are the signed
+//! A send that the kernel refused is an attempt and no offered packet: it stands in no term, and [`Ledger::refused_sends`]
+//! has it. Each loss is one kernel counter of one place without refused sends, a difference of two, or what the kernel's drop reasons
+//! have beyond the counter; [`LedgerLine::counter`] names it. There is no line "other": packets that no counter explains are the signed
 //! residual. Counters that would count a loss a second time are [`CrossCheck`]s. A duplicate counts as delivered once,
 //! so it cannot hide a loss. TCP is balanced in bytes and has no lines, since it sends lost packets again.
 
@@ -235,11 +236,11 @@ named! {
         /// The server's answers to them.
         FinAcknowledgement = "FIN acknowledgement",
         /// Datagrams that the kernel refused to the sender: its socket had no room (`EAGAIN`), or its
-        /// own interface or queue dropped them and it was told so (`ENOBUFS`). The sender does not count them
-        /// as sent, but the kernel counts each of them in a line: those without room as discarded by IP.
+        /// own interface or queue dropped them and it was told so (`ENOBUFS`). The kernel counts each of them as lost;
+        /// the lines leave them out.
         Refused = "refused send",
         /// Datagrams that a filter of the sender's own host dropped on their way out, and of which the kernel told the
-        /// sender (`EPERM`). The sender does not count them as sent; they are in the line of the filter.
+        /// sender (`EPERM`). The lines leave them out, too.
         Filtered = "send stopped by a filter",
         /// TCP segments without payload: acknowledgements and connection control.
         Acknowledgement = "acknowledgement",
@@ -249,6 +250,13 @@ named! {
         Arp = "ARP",
         /// ICMPv6: neighbour and router discovery, multicast listener reports.
         NeighbourDiscovery = "ICMPv6 ND/MLD",
+    }
+}
+
+impl ControlKind {
+    /// Whether it is a send that the kernel refused: an attempt, and no packet.
+    pub fn is_refused(self) -> bool {
+        matches!(self, ControlKind::Refused | ControlKind::Filtered)
     }
 }
 
@@ -263,7 +271,7 @@ pub struct ControlLine {
     pub sent_packets: Option<u64>,
     /// Packets that reached the other side; null when not counted.
     pub received_packets: Option<u64>,
-    /// Whether they take part in the balance: true for datagrams that the programs count.
+    /// Whether they take part in the balance: true for datagrams that the programs count as sent.
     pub in_balance: bool,
 }
 
@@ -324,11 +332,24 @@ impl Ledger {
         self.lines.iter().filter_map(|line| line.packets).sum()
     }
 
+    /// Sends that the kernel refused, in no other figure. Older versions counted them as control packets and as lost.
+    pub fn refused_sends(&self) -> u64 {
+        let refused = self.control.iter();
+        let refused = refused.filter(|line| line.kind.is_refused() && !line.in_balance);
+        refused.filter_map(|line| line.sent_packets).sum()
+    }
+
+    /// Control packets of the balance: sent, and received.
+    pub fn control_packets(&self) -> [u64; 2] {
+        let balanced = || self.control.iter().filter(|line| line.in_balance);
+        let sent = balanced().filter_map(|line| line.sent_packets).sum();
+        let received = balanced().filter_map(|line| line.received_packets);
+        [sent, received.sum()]
+    }
+
     /// Computes the residual of a ledger of packets from its other fields.
     pub fn balance_packets(&self) -> i64 {
-        let balanced = || self.control.iter().filter(|line| line.in_balance);
-        let sent: u64 = balanced().filter_map(|line| line.sent_packets).sum();
-        let received: u64 = balanced().filter_map(|line| line.received_packets).sum();
+        let [sent, received] = self.control_packets();
         let put_in = self.offered() + sent;
         let came_out = self.delivered() + received + self.lost_packets();
         put_in as i64 - came_out as i64

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::{fs, io};
 
 use netlink_bindings::rt_link::{IfinfoFlags, Ifinfomsg, IterableLinkAttrs};
-use netlink_bindings::tc::Tcmsg;
+use netlink_bindings::tc::{GnetStatsQueue, Tcmsg};
 use netlink_bindings::{rt_link, tc};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::{DropReason, DropReasonGaps, LossPlace, UncountedLoss, Way};
@@ -104,6 +104,20 @@ impl HostCounters {
         let namespace = NetNamespace::current().map_err(DropReasonsError::Namespace)?;
         self.reasons = Some(DropReasons::begin(&[namespace.inode()])?);
         Ok(())
+    }
+
+    /// Packets that wait in the queueing disciplines of these interfaces.
+    ///
+    /// # Errors
+    /// When the qdiscs cannot be listed.
+    pub fn waiting_packets(&mut self, interfaces: &[u32]) -> io::Result<u64> {
+        let mut waiting = 0;
+        each_qdisc(&mut self.socket, |header, queue| {
+            if interfaces.contains(&(header.ifindex as u32)) {
+                waiting += u64::from(queue.qlen);
+            }
+        })?;
+        Ok(waiting)
     }
 
     /// Reads what can be read now.
@@ -277,19 +291,29 @@ const TC_H_ROOT: u32 = 0xFFFF_FFFF;
 /// Packets that the root qdisc of each interface dropped, by interface index. One whose qdisc does not
 /// count is absent: `noqueue`, the default of veth, has nothing to drop from.
 pub fn qdisc_drops(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, u64>> {
-    let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
-    let mut reply = socket.request(&request)?;
     let mut drops = BTreeMap::new();
-    while let Some(qdisc) = reply.recv() {
-        let (header, qdisc) = qdisc?;
-        if header.parent != TC_H_ROOT {
-            continue;
-        }
-        if let Ok(queue) = qdisc.get_stats2().and_then(|stats| stats.get_queue()) {
+    each_qdisc(socket, |header, queue| {
+        if header.parent == TC_H_ROOT {
             drops.insert(header.ifindex as u32, u64::from(queue.drops));
         }
-    }
+    })?;
     Ok(drops)
+}
+
+/// Looks at every qdisc that counts.
+fn each_qdisc(
+    socket: &mut NetlinkSocket,
+    mut look: impl FnMut(&Tcmsg, &GnetStatsQueue),
+) -> io::Result<()> {
+    let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
+    let mut reply = socket.request(&request)?;
+    while let Some(qdisc) = reply.recv() {
+        let (header, qdisc) = qdisc?;
+        if let Ok(queue) = qdisc.get_stats2().and_then(|stats| stats.get_queue()) {
+            look(&header, &queue);
+        }
+    }
+    Ok(())
 }
 
 /// What stands before and after a receive queue's number: veth, virtio, ixgbe, ice and netvsc; mlx5, mlx4 and newer

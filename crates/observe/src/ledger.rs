@@ -7,8 +7,8 @@
 //!   and in the sender's Udp.SndbufErrors. The line is softnet's.
 //! - A full ring is in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less softnet's count.
 //!
-//! Drop reasons beyond a counter are lines of their own after the counters'; the other counters are cross-checks. Trials
-//! over IPv4 use IPv4's protocol counters, and IPv6 control traffic is not mistaken for a loss.
+//! Drop reasons beyond a counter are lines of their own after the counters'; the other counters are cross-checks. The
+//! kernel counts sends that it refused as lost; they are no offered packets, and leave the lines again. Trials over IPv4 use IPv4's protocol counters, and IPv6 control traffic is not mistaken for a loss.
 
 use std::collections::BTreeMap;
 
@@ -77,13 +77,13 @@ impl<'a> Hosts<'a> {
 pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
     let mut lines = loss_lines(hosts);
     lines.extend(beyond_counters(&lines, hosts));
-    for (side, host, _) in hosts.ends() {
-        add_filtered_sends(&mut lines, &datagrams.control, side, host);
-    }
     let filtered = lines
         .iter()
         .filter(|line| matches!(line.place, LossPlace::Nftables | LossPlace::Xdp))
         .any(|line| line.packets.is_some_and(|packets| packets > 0));
+    for (side, host, _) in hosts.ends() {
+        leave_out_refused(&mut lines, &datagrams.control, side, host);
+    }
     let mut control = datagrams.control;
     // What lies behind a router is not the other end of one's own link.
     if hosts.router.is_none() {
@@ -176,41 +176,54 @@ fn beyond_counters(lines: &[LedgerLine], hosts: Hosts<'_>) -> Vec<LedgerLine> {
     dropped.into_iter().filter_map(beyond).collect()
 }
 
-/// Datagrams that a filter stopped on the way out, as the sending programs were told. What no rule's counter and no
-/// drop reason has of them is a line; IP counts all of them as discarded, and they leave its line.
-fn add_filtered_sends(
-    lines: &mut Vec<LedgerLine>,
+/// Where the kernel counts a send that it refused, in the order in which it would have passed the places.
+const REFUSED_AT: [LossPlace; 5] = [
+    LossPlace::IpOutput,
+    LossPlace::SendQueue,
+    LossPlace::Router,
+    LossPlace::RxRing,
+    LossPlace::Backlog,
+];
+
+/// Takes the sends that the kernel refused to a host's programs out of the lines that count them.
+fn leave_out_refused(
+    lines: &mut [LedgerLine],
     control: &[ControlLine],
     side: Side,
     host: Account<'_>,
 ) {
-    let of_side = |line: &&ControlLine| (line.kind, line.from) == (ControlKind::Filtered, side);
-    let told: u64 = control
-        .iter()
-        .filter(of_side)
-        .filter_map(|line| line.sent_packets)
-        .sum();
-    let at = |line: &LedgerLine, place| (line.place, line.side) == (place, side);
-    let by_ip = lines.iter_mut().find(|line| at(line, LossPlace::IpOutput));
-    if let Some(packets) = by_ip.and_then(|line| line.packets.as_mut()) {
-        *packets = packets.saturating_sub(told.saturating_sub(host.filtered_out()));
-    }
-    let named = lines.iter().filter(|line| at(line, LossPlace::Nftables));
-    let named: u64 = named.filter_map(|line| line.packets).sum();
-    if told > named {
-        let less = if named > 0 {
-            " less the lines before"
-        } else {
-            ""
-        };
-        let counter = format!("EPERM of sends{less}");
-        lines.push(line(
-            LossPlace::Nftables,
-            side,
-            &counter,
-            Some(told - named),
-        ));
-    }
+    let of_kind = |kind| -> u64 {
+        let own = control.iter();
+        let own = own.filter(|line| (line.kind, line.from) == (kind, side));
+        own.filter_map(|line| line.sent_packets).sum()
+    };
+    let mut leave_out = |mut packets: u64, places: &[LossPlace]| {
+        for place in places {
+            let is_here = |line: &&mut LedgerLine| {
+                line.place == *place && (line.side == side || is_between(*place))
+            };
+            for line in lines.iter_mut().filter(is_here) {
+                let counted = line.packets.unwrap_or(0);
+                let refused = counted.min(packets);
+                if refused > 0 {
+                    line.packets = Some(counted - refused);
+                    line.counter.push_str(" less refused sends");
+                    packets -= refused;
+                }
+            }
+        }
+    };
+    let filtered = of_kind(ControlKind::Filtered);
+    leave_out(filtered, &[LossPlace::Nftables]);
+    // IP counts those, too, that no rule counts.
+    let uncounted = filtered.saturating_sub(host.filtered_out());
+    leave_out(uncounted, &[LossPlace::IpOutput]);
+    leave_out(of_kind(ControlKind::Refused), &REFUSED_AT);
+}
+
+/// Whether a place is between the hosts, whichever of them sends.
+fn is_between(place: LossPlace) -> bool {
+    place == LossPlace::Router || is_of_link(place)
 }
 
 /// Every place of the hosts, in the order in which a packet passes them.

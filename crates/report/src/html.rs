@@ -21,7 +21,9 @@ const ANSWER: &str = "answer";
 pub fn render_html(document: &impl Document) -> String {
     let page = document.page();
     let parts = page.parts.iter();
-    let parts: Vec<&Part> = parts.filter(|part| part.medium != Medium::Text).collect();
+    let parts: Vec<&Part> = parts
+        .filter(|part| matches!(part.medium, Medium::All | Medium::Html))
+        .collect();
     let anchors = parts.iter().filter_map(|part| part.anchor.as_ref());
     let anchors = anchors.filter(|(_, name)| !name.is_empty());
     let own = anchors.map(|(id, name)| (format!("#{id}"), name.clone()));

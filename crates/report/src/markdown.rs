@@ -12,7 +12,7 @@ const FENCE: &str = "```\n";
 pub fn render_markdown(document: &impl Document) -> String {
     let page = document.page();
     let parts = page.parts.iter();
-    let parts = parts.filter(|part| part.medium != Medium::Html);
+    let parts = parts.filter(|part| matches!(part.medium, Medium::All | Medium::Text));
     let blocks = parts.flat_map(|part| &part.blocks).flat_map(unfolded);
     let blocks: Vec<&Block> = blocks.filter(|block| is_shown(block)).collect();
     let mut runs: Vec<String> = Vec::new();

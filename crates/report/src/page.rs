@@ -84,6 +84,8 @@ pub(crate) enum Medium {
     All,
     /// As text and as Markdown.
     Text,
+    /// As text.
+    Terminal,
     /// In a browser.
     Html,
 }

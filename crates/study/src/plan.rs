@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use nicpoll_lab::Refused;
 use nicpoll_model::{ComparisonName, MainEffect, Plan};
-use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
+use nicpoll_stats::{BLOCKS_MIN, Confidence};
 
 use crate::design::{Design, NamedSetting};
-use crate::judge::warnings::BLOCKS_MIN;
 use crate::plan::durations::{
-    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, least_time, limit_seconds, trials,
+    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, estimated_seconds, least_time, limit_seconds,
+    trials,
 };
 
 /// Ratio from which a difference matters.
@@ -61,7 +61,7 @@ pub struct Lengths {
     pub warmup: Option<Duration>,
     /// Time for stragglers after the last packet was sent; `None`: as long as the link needs.
     pub drain: Option<Duration>,
-    /// Time in which the study ends; `None`: the estimate and a quarter.
+    /// Time in which the study ends; `None`: the estimate and some more.
     pub limit: Option<Duration>,
     /// The study ends once every interval is this share of its estimate wide; its blocks then fill its limit.
     pub stop_width: Option<f64>,
@@ -133,10 +133,11 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
     let plan = outline(design, lengths)?;
     let order = draw_order(design, plan.blocks, seed);
     let plan = Plan { order, ..plan };
+    let estimated = estimated_seconds(design, &plan);
     let limit = lengths.limit.map(|limit| limit.as_secs_f64());
-    let limit_seconds = limit.unwrap_or_else(|| limit_seconds(design, &plan));
     Ok(Plan {
-        limit_seconds,
+        estimated_seconds: Some(estimated.ceil()),
+        limit_seconds: limit.unwrap_or_else(|| limit_seconds(estimated)),
         ..plan
     })
 }
@@ -182,6 +183,7 @@ pub(crate) fn outline(design: &Design, lengths: &Lengths) -> Result<Plan, Unfit>
         drain_seconds: drain.as_secs_f64(),
         period_ns,
         limit_seconds: 0.0,
+        estimated_seconds: None,
         workloads: workloads.map(|workload| workload.name.clone()).collect(),
         drop_order,
         factors: design.factors.clone(),
@@ -219,20 +221,16 @@ fn family(compared: &[ComparisonName], effects: &[MainEffect]) -> u32 {
     of_settings.chain(of_levels).sum::<usize>() as u32
 }
 
-/// Refuses a time in which not even the comparison that is dropped last has the blocks that its interval takes.
+/// Refuses a time in which workloads do not have the blocks that an interval takes.
 fn check_time(limit: Duration, plan: &Plan) -> Result<(), Unfit> {
-    let of_ranks = blocks_for_interval(plan.family);
-    let needed = match plan.blocks >= of_ranks {
-        true => of_ranks,
-        false => plan.blocks.min(BLOCKS_MIN),
-    };
+    let needed = blocks_needed(plan).min(plan.blocks);
     let least = least_time(plan, needed);
     if limit >= least {
         return Ok(());
     }
     let why = format!(
-        "a time of {limit:?} is too short: an interval takes {needed} blocks here, and those of one comparison take \
-         {least:?} with what comes before and after them"
+        "a time of {limit:?} is too short: an interval takes {needed} blocks here, and they take {least:?} with what \
+         comes before and after them"
     );
     Err(Unfit::of("time", why))
 }
@@ -261,6 +259,15 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
 fn blocks_for_interval(family: u32) -> u32 {
     let level = 0.05 / f64::from(family.max(1));
     (1.0 - level.log2()).ceil() as u32
+}
+
+/// Blocks without which a plan's method has no interval, and so no verdict.
+pub(crate) fn blocks_needed(plan: &Plan) -> u32 {
+    let by_ranks = blocks_for_interval(plan.family);
+    match plan.blocks >= by_ranks {
+        true => by_ranks,
+        false => BLOCKS_MIN as u32,
+    }
 }
 
 /// Refuses a period that cannot be met, or not be proven in a trial.

@@ -347,7 +347,7 @@ fn control_lines(
             from,
             sent_packets: Some(sent),
             received_packets: Some(arrived(kind).map_or(0, |(_, received)| *received)),
-            in_balance: true,
+            in_balance: !kind.is_refused(),
         })
         .collect()
 }

@@ -199,6 +199,12 @@ impl Resident {
             HostRequest::Polls => answer(self.polls()?),
             HostRequest::Edge => answer(self.edge()?),
             HostRequest::Counters => answer(self.counters.snapshot()),
+            HostRequest::Waiting => {
+                let names = self.interfaces.iter();
+                let interfaces = names.map(|name| Ok(self.control.interface(name)?.ifindex));
+                let interfaces: Vec<u32> = interfaces.collect::<Result<_, LabError>>()?;
+                answer(self.counters.waiting_packets(&interfaces)?)
+            }
             HostRequest::OpenSeries { step, ip, cores } => {
                 let polls = self.polls.as_ref().map(PollCounter::reader);
                 let reader = FlowReader::of_caller(ip, polls, &cores)?;

@@ -26,7 +26,9 @@ use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 use crate::error::{Doing, LabError};
 use crate::host::{INTERFACE, RECEIVER, ROUTER, SENDER};
-use crate::link::{Link, LinkEnd, LossShare, Topology};
+use crate::link::{
+    FRAME_BYTES_MAX, Link, LinkEnd, LossShare, QUEUE_FRAMES, QUEUE_SECONDS, Topology,
+};
 
 /// The feature of a device that sends batches of datagrams whole.
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
@@ -276,14 +278,8 @@ const FRAME_OVERHEAD_BYTES: u8 = 24;
 /// What the shortest frame takes on the wire.
 const FRAME_BYTES_MIN: u8 = 84;
 
-/// The longest frame of the link, with what it takes on the wire.
-const FRAME_BYTES_MAX: u64 = 1538;
-
 /// What may go out at once: of this much time, and three frames at least.
 const BURST_SECONDS: f64 = 1e-3;
-
-/// What may wait: of this much time, and twenty frames at least.
-const QUEUE_SECONDS: f64 = 50e-3;
 
 /// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
 /// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
@@ -575,7 +571,7 @@ fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> io::Result<(
             rate: bytes_per_second.min(u32::MAX.into()) as u32,
             ..Default::default()
         },
-        limit: of(QUEUE_SECONDS, 20),
+        limit: of(QUEUE_SECONDS, QUEUE_FRAMES),
         ..Default::default()
     };
     // The kernel chooses its handle.

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{HostFacts, Side, WorkUnit, named};
 use crate::interface::SwitchWrite;
+use crate::numbers::span;
 use crate::sim::fit::Simulated;
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
@@ -60,10 +61,13 @@ pub struct Plan {
     pub estimated_trial_seconds: Vec<f64>,
     /// The order of the trials as drawn from the seed: workload and setting, block after block.
     pub order: Vec<(String, String)>,
-    /// Time in which the study ends, from its beginning: no block starts that could not finish in it.
+    /// Time in which the study ends, from its beginning. Half as much again may be used to complete a round of all
+    /// workloads, or those that a verdict takes.
     pub limit_seconds: f64,
-    /// The comparisons in the order in which they are given up when not all planned blocks fit into the
-    /// time. The last one is never given up.
+    /// What it takes on a quiet machine; null in plans of older versions.
+    #[serde(default)]
+    pub estimated_seconds: Option<f64>,
+    /// The comparisons, in the order in which older versions gave them up when time was short.
     pub drop_order: Vec<ComparisonName>,
     /// What the settings differ in, where they are made by crossing the levels of factors; empty otherwise.
     #[serde(default)]
@@ -96,6 +100,16 @@ impl Plan {
         let found =
             all.find(|one| one.workload == workload && (&*one.setting, &*one.reference) == pair);
         found.map_or(&[], |one| &one.metrics)
+    }
+
+    /// How long the study takes, after its name: by the estimate, too, where that is far below the limit.
+    pub fn time(&self) -> String {
+        let limit = format!("ends within {}", span(self.limit_seconds));
+        let estimate = self.estimated_seconds;
+        match estimate.filter(|estimate| 1.3 * estimate < self.limit_seconds) {
+            Some(estimate) => format!("takes about {} and {limit}", span(estimate)),
+            None => limit,
+        }
     }
 }
 
@@ -320,7 +334,7 @@ pub enum WarningName {
     CounterMissing,
     /// Something about the machine disturbs measurements, or settings differ in more than what is compared.
     Confounder,
-    /// The time was over before the intervals were as narrow as was asked for.
+    /// The time was over before all blocks were run or the intervals were as narrow as was asked for, or was exceeded.
     LimitCameFirst,
     /// A setting that polls cannot be in force: packets go around the NAPI.
     NeverInForce,
@@ -387,7 +401,7 @@ pub struct Study {
     pub counting_costs: Vec<CountingCost>,
     /// Every trial in the order in which it ran, void ones included.
     pub trials: Vec<Trial>,
-    /// Comparisons that were given up for lack of time, in the order in which they were.
+    /// Comparisons that older versions gave up for lack of time, in the order in which they did; empty since.
     pub dropped: Vec<DroppedComparison>,
     /// What the simulator says of the same traffic; null when that was not asked for.
     #[serde(default)]
@@ -415,6 +429,13 @@ impl Study {
         let own = self.trials.iter().filter(|one| one.workload == workload);
         let blocks: BTreeSet<u32> = own.map(|one| one.block).collect();
         u32::try_from(blocks.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Blocks of the workload with most.
+    pub fn blocks_most(&self) -> u32 {
+        let workloads = self.plan.workloads.iter();
+        let run = workloads.map(|workload| self.blocks_run(workload));
+        run.max().unwrap_or(0)
     }
 }
 

@@ -280,7 +280,7 @@ fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
         from: Side::Sender,
         sent_packets: Some(packets),
         received_packets: Some(0),
-        in_balance: true,
+        in_balance: false,
     };
     let datagrams = CountedDatagrams {
         control: vec![
@@ -293,19 +293,46 @@ fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
 }
 
 #[test]
-fn what_a_filter_stopped_on_the_way_out_is_lost_once_whoever_counted_it() {
-    // By its rule's counter, by the kernel's reasons beyond it, and by the sends alone beyond both.
-    for (counted, reasons, by_sends) in [(40, 40, 0), (10, 40, 0), (10, 15, 25), (0, 0, 40)] {
+fn refused_sends_are_in_no_line_whoever_counted_them() {
+    // By a rule's counter, by the kernel's reasons beyond it, and by the sends alone.
+    for (counted, reasons) in [(40, 40), (10, 40), (10, 15), (0, 0)] {
         let ledger = with_filtered_sends(40, counted, reasons);
         let case = format!("{counted} {reasons}: {ledger:#?}");
+        assert_eq!(ledger.refused_sends(), 52, "{case}");
+        assert_eq!(ledger.lost_packets(), 0, "{case}");
         assert_eq!(ledger.residual_packets, Some(0), "{case}");
-        let at_ip = packets(&ledger, LossPlace::IpOutput, Side::Sender);
-        assert_eq!(at_ip, Some(12), "{case}");
-        let told = |line: &&LedgerLine| line.counter.starts_with("EPERM of sends");
-        let told = ledger.lines.iter().find(told);
-        let packets = told.map_or(0, |line| line.packets.unwrap());
-        assert_eq!(packets, by_sends, "{case}");
-        let is_rest = told.is_some_and(|line| line.counter.ends_with(" less the lines before"));
-        assert_eq!(is_rest, by_sends == 25, "{case}");
+        let mut lines = ledger.lines.iter();
+        let at_ip = lines
+            .find(|line| line.place == LossPlace::IpOutput)
+            .unwrap();
+        assert!(at_ip.counter.contains(" less refused sends"), "{case}");
     }
+}
+
+#[test]
+fn refused_sends_leave_the_places_in_order_and_losses_that_nobody_was_told_of_stay() {
+    let zero = host(0, 0, 0, &[("Ip.OutDiscards", 0), ("Udp.RcvbufErrors", 0)]);
+    // 7 had no room, 30 were too many for the ring, and the kernel told of 20 of these.
+    let sender = host(0, 30, 0, &[("Ip.OutDiscards", 37), ("Udp.RcvbufErrors", 0)]);
+    let refused = ControlLine {
+        kind: ControlKind::Refused,
+        from: Side::Sender,
+        sent_packets: Some(27),
+        received_packets: Some(0),
+        in_balance: false,
+    };
+    let datagrams = CountedDatagrams {
+        control: vec![refused],
+        ..datagrams(100, 90)
+    };
+    let ledger = ledger(datagrams, &zero, [&sender, &zero]);
+    assert_eq!(packets(&ledger, LossPlace::IpOutput, Side::Sender), Some(0));
+    assert_eq!(
+        packets(&ledger, LossPlace::RxRing, Side::Receiver),
+        Some(10)
+    );
+    assert_eq!(
+        (ledger.refused_sends(), ledger.residual_packets),
+        (27, Some(0))
+    );
 }

@@ -60,7 +60,9 @@ const TRIAL: &str = "\
     context_switches_per_second figures/context_switches_per_second|\
     packets_per_poll figures/packets_per_poll|\
     cpu_busy_ns_per_packet figures/cpu/busy_ns_per_packet|\
-    cpu_busy_ns_per_byte figures/cpu/busy_ns_per_byte";
+    cpu_busy_ns_per_byte figures/cpu/busy_ns_per_byte|\
+    refused_sends|control_sent_packets|control_received_packets|lost_packets|\
+    residual_packets figures/ledger/residual_packets";
 
 /// Columns of a step of a trial.
 const STEP: &str = "\
@@ -101,18 +103,27 @@ const RUN_FIGURES: &str = "\
 
 /// The trials of a study, a line each.
 pub fn trials_as_csv(study: &Study) -> String {
-    let rows = study.trials.iter().map(|trial| {
-        let delays = trial.figures.as_ref();
-        let delays = delays.and_then(|it| it.one_way_delays.as_ref());
-        let one_way = |share: f64| delays.and_then(|it| it.quantile_ns(share));
-        let computed = object!({
-            "loss_ratio": trial.loss_ratio(),
-            "one_way_p50_ns": one_way(0.5),
-            "one_way_p99_ns": one_way(0.99),
-        });
-        with(trial, computed)
-    });
-    table(TRIAL, rows)
+    let rows = study.trials.iter();
+    table(TRIAL, rows.map(|trial| with(trial, computed_of(trial))))
+}
+
+/// The columns of a trial that are no field of it.
+fn computed_of(trial: &Trial) -> Value {
+    let delays = trial.figures.as_ref();
+    let delays = delays.and_then(|it| it.one_way_delays.as_ref());
+    let one_way = |share: f64| delays.and_then(|it| it.quantile_ns(share));
+    let ledger = trial.figures.as_ref().map(|it| &it.ledger);
+    let ledger = ledger.filter(|ledger| !ledger.is_in_bytes());
+    let control = ledger.map(|ledger| ledger.control_packets());
+    object!({
+        "loss_ratio": trial.loss_ratio(),
+        "one_way_p50_ns": one_way(0.5),
+        "one_way_p99_ns": one_way(0.99),
+        "refused_sends": ledger.map(|ledger| ledger.refused_sends()),
+        "control_sent_packets": control.map(|[sent, _]| sent),
+        "control_received_packets": control.map(|[_, received]| received),
+        "lost_packets": ledger.map(|ledger| ledger.lost_packets()),
+    })
 }
 
 /// What passed within the trials of a study, a line for each step.
@@ -323,8 +334,8 @@ mod tests {
         };
         let study: Study =
             serde_json::from_str(include_str!("../../tests/golden/demo.json")).unwrap();
-        let computed = object!({"loss_ratio": 0, "one_way_p50_ns": 0, "one_way_p99_ns": 0});
-        has_all(TRIAL, &with(&study.trials[0], computed));
+        let trial = &study.trials[0];
+        has_all(TRIAL, &with(trial, computed_of(trial)));
         let step = steps(&study.trials[0]);
         has_all(STEP, &step[0]);
         let compared: LiveAb =

@@ -301,11 +301,15 @@ impl Reader<'_> {
         options
             .check(&request)
             .map_err(|error| self.error(span, error.to_string()))?;
+        let on_links = match self.links {
+            1 => String::new(),
+            links => format!("; the same on each of {links} links"),
+        };
         Ok(NamedWorkload {
             name: entry.name.into_inner(),
             description: entry
                 .description
-                .unwrap_or_else(|| request.describe() + &options.words()),
+                .unwrap_or_else(|| request.describe() + &options.words() + &on_links),
             request,
             options,
             load: None,

@@ -4,12 +4,13 @@
 //! alone, never at where they are: a study that stopped on a difference would find one where there is none.
 
 use nicpoll_model::{
-    Comparison, ComparisonName, Confounder, MetricKind, Plan, SettingFindings, Study, Trial,
-    Verdict, Warning, WarningName,
+    Comparison, Confounder, MetricKind, Plan, SettingFindings, Study, Trial, Verdict, Warning,
+    WarningName,
 };
 
 use crate::design::{Design, NamedSetting, Versus};
 use crate::judge::trial::AROUND;
+use crate::plan::blocks_needed;
 
 /// Number of blocks below which a study is labelled with the effect that it can find.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;
@@ -25,6 +26,7 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     };
     warn(WarningName::LimitCameFirst, fell_short(study));
     warn(WarningName::LimitCameFirst, blocks_missing(study));
+    warn(WarningName::LimitCameFirst, ran_over(study));
     for versus in &design.contrasts {
         warn(WarningName::Confounder, confounded(study, versus));
     }
@@ -123,30 +125,34 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
     ))
 }
 
-/// That there was no time for all blocks.
+/// That there was no time for all blocks. One that waits for narrow intervals ends before.
 fn blocks_missing(study: &Study) -> Option<String> {
     let plan = &study.plan;
-    let is_compared = |workload: &&String| {
-        let mut planned = plan.drop_order.iter();
-        let is_dropped =
-            |one: &ComparisonName| study.dropped.iter().any(|gone| gone.comparison == *one);
-        planned.any(|one| one.workload == **workload && !is_dropped(one))
+    let run = study.blocks_most();
+    if run >= plan.blocks || plan.stop_width_ratio.is_some() {
+        return None;
+    }
+    let needed = blocks_needed(plan);
+    let takes = match run < needed {
+        true => format!(", and a verdict takes {needed}"),
+        false => String::new(),
     };
-    // One that never ran was given up for that, and its comparisons say so.
-    let has_run = |workload: &&String| {
-        let mut trials = study.trials.iter();
-        trials.any(|trial| trial.workload == **workload && trial.figures.is_some())
-    };
-    let compared = plan.workloads.iter().filter(is_compared).filter(has_run);
-    let short = compared.filter_map(|workload| {
-        let run = study.blocks_run(workload);
-        (run < plan.blocks).then(|| format!("{run} of {} ({workload})", plan.blocks))
-    });
-    let short = listed(short.filter(|_| plan.stop_width_ratio.is_none()), ", ")?;
     Some(format!(
-        "there was no time for all blocks, and fewer were run than was planned: {short}. Give the study longer, or ask \
-         for shorter trials"
+        "there was time for {run} of {} blocks{takes}: the machine is busy or slow, or the time too short. Stop other \
+         programs, give the study longer, or ask for shorter trials or fewer workloads",
+        plan.blocks
     ))
+}
+
+/// That the study took longer than was promised.
+fn ran_over(study: &Study) -> Option<String> {
+    let (limit, taken) = (study.plan.limit_seconds, study.elapsed_seconds);
+    (taken.round() > limit).then(|| {
+        format!(
+            "the study took {taken:.0} s in place of {limit:.0} s, to complete a round of its workloads: the machine is busy \
+             or slow"
+        )
+    })
 }
 
 fn dropped(study: &Study) -> Option<String> {

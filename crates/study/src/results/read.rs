@@ -9,7 +9,7 @@ use nicpoll_import::{Quantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
 use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
-    StudyKind, StudyState, Trial, WarningName, WorkloadFacts,
+    StudyKind, StudyState, Trial, Warning, WarningName, WorkloadFacts,
 };
 use nicpoll_store::{Kept, Store, StoreError, Which};
 use nicpoll_switch::did_you_mean;
@@ -34,17 +34,26 @@ pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
     }
     let id = entry.id;
     let design = design_of(&kept)?;
-    let goes_on = match entry.state {
-        StudyState::Running => String::from("it is running"),
-        _ => format!("'nicpoll study run --resume {id}' goes on with it"),
+    let state = match entry.state {
+        StudyState::Running => "is running",
+        _ => "was interrupted",
+    };
+    let (done, planned) = (entry.trials_done, entry.trials_planned);
+    let (is_running, study) = (entry.state == StudyState::Running, kept.document);
+    let (run, blocks) = (study.blocks_most(), study.plan.blocks);
+    let goes_on = match is_running {
+        true => String::new(),
+        false => format!("; 'nicpoll study run --resume {id}' goes on with it"),
     };
     let text = format!(
-        "study {id} is not finished: {} of {} trials are stored; {goes_on}",
-        entry.trials_done, entry.trials_planned
+        "study {id} {state}: {run} of {blocks} blocks, {done} of {planned} trials, are stored{goes_on}"
     );
-    let mut study = kept.document;
+    let mut study = conclude(&design, study)?;
+    // Its time is not over.
+    let is_over = |one: &Warning| one.name == WarningName::LimitCameFirst;
+    study.warnings.retain(|one| !is_over(one));
     study.warnings.push(warning(WarningName::Interrupted, text));
-    Ok(conclude(&design, study)?)
+    Ok(study)
 }
 
 /// Runs from which on they are the values, and the intervals of a single run are not.

@@ -293,7 +293,7 @@ impl Session {
         };
         trials.end_by(begin + traffic_ends(&plan));
         let names = done.iter().map(|trial| trial.workload.as_str());
-        let schedule = Schedule::new(&plan).after(head.dropped.clone(), names.zip(taken));
+        let schedule = Schedule::new(&plan).after(names.zip(taken));
         let mut run = Run {
             design: &design,
             plan: &plan,
@@ -308,7 +308,6 @@ impl Session {
         };
         run.blocks()?;
         let mut study = run.head;
-        study.dropped = run.schedule.dropped().to_vec();
         study.elapsed_seconds = begin.elapsed().as_secs_f64();
         study.trials = run.done;
         Ok(conclude(&design, study)?)
@@ -421,27 +420,24 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn blocks(&mut self) -> Result<(), StudyError> {
-        let mut looked_after = 0;
+        // A round that has begun is completed.
+        let mut round = self.done.last().map_or(0, |trial| trial.block);
         for group in remaining(self.plan, self.design.settings.len(), &self.done) {
-            let block = group.block;
-            if block > looked_after && block > BLOCKS_MIN {
-                looked_after = block;
-                if self.is_enough()? {
+            if group.block > round {
+                round = group.block;
+                if round > BLOCKS_MIN && self.is_enough()? {
+                    return Ok(());
+                }
+                for (workload, setting) in failing(&self.done) {
+                    self.schedule.give_up(workload, setting);
+                }
+                if !self.schedule.may_start(round - 1, self.begin.elapsed()) {
                     return Ok(());
                 }
             }
-            for (workload, setting) in failing(&self.done) {
-                self.schedule.give_up(workload, setting);
+            if !self.block(&group)? {
+                return Ok(());
             }
-            // A block that has begun is not given up half-way.
-            if !group.is_begun {
-                self.schedule.fit(block - 1, self.begin.elapsed());
-                let workload = &group.trials[0].0;
-                if !self.schedule.may_start(workload, self.begin.elapsed()) {
-                    continue;
-                }
-            }
-            self.block(&group)?;
         }
         Ok(())
     }
@@ -451,15 +447,14 @@ impl Run<'_> {
         let Some(width) = self.plan.stop_width_ratio else {
             return Ok(false);
         };
-        let dropped = self.schedule.dropped();
         let seed = Seed(self.head.seed);
-        let comparisons = compare_all(self.design, self.plan, &self.done, dropped, seed)?;
+        let comparisons = compare_all(self.design, self.plan, &self.done, &[], seed)?;
         Ok(are_narrow(&comparisons, width))
     }
 
     /// A workload's trials of one block, except those that no comparison needs any more and those that are done.
-    /// What the end of the study's time cuts off counts for nothing.
-    fn block(&mut self, group: &Group<'_>) -> Result<(), StudyError> {
+    /// What the end of the study's time cuts off counts for nothing; then it is false.
+    fn block(&mut self, group: &Group<'_>) -> Result<bool, StudyError> {
         for (workload, setting) in group.trials {
             if !self.schedule.is_needed(workload, setting)
                 || is_done(&self.done, group.block, workload, setting)
@@ -481,21 +476,20 @@ impl Run<'_> {
                 left: self.schedule.forecast(group.block - 1, elapsed),
             });
             let trial = match self.trials.run(place) {
-                Err(error) if error.is_out_of_time() => return Ok(()),
+                Err(error) if error.is_out_of_time() => return Ok(false),
                 trial => trial?,
             };
             (self.progress)(Progress::Ends(&trial));
             let taken = self.begin.elapsed() - elapsed;
             self.schedule.took(workload, taken);
             self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
-            self.head.dropped = self.schedule.dropped().to_vec();
             self.learn_settings();
             if let Some(recording) = self.recording {
                 recording.trial(&self.head, &trial, taken)?;
             }
             self.done.push(trial);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Lists what settings changed, and what differs between them, of those that have been in force.
@@ -545,8 +539,6 @@ fn failing(done: &[Trial]) -> BTreeSet<(&str, &str)> {
 struct Group<'a> {
     block: u32,
     trials: &'a [(String, String)],
-    /// Whether some of them are done already.
-    is_begun: bool,
 }
 
 /// The groups of a plan from the last one that was begun. Earlier ones were done, or left out.
@@ -555,17 +547,14 @@ fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<Group<'
     let groups = plan.order.chunks(settings).enumerate();
     let groups = groups.map(|(index, trials)| {
         let block = (index / per_block) as u32 + 1;
-        let is_begun = trials
-            .iter()
-            .any(|(workload, setting)| is_done(done, block, workload, setting));
-        Group {
-            block,
-            trials,
-            is_begun,
-        }
+        Group { block, trials }
     });
     let mut groups: Vec<Group<'_>> = groups.collect();
-    let from = groups.iter().rposition(|group| group.is_begun);
+    let is_begun = |group: &Group<'_>| {
+        let mut trials = group.trials.iter();
+        trials.any(|(workload, setting)| is_done(done, group.block, workload, setting))
+    };
+    let from = groups.iter().rposition(is_begun);
     groups.split_off(from.unwrap_or(0))
 }
 
@@ -665,6 +654,5 @@ mod study_tests {
         let (workload, setting) = &plan.order[settings];
         let groups = remaining(&plan, settings, &[ended(1, workload, setting)]);
         assert_eq!(groups.len(), plan.order.len() / settings - 1);
-        assert!(groups[0].is_begun && !groups[1].is_begun);
     }
 }

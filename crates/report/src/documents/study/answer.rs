@@ -134,12 +134,10 @@ fn run(study: &Study) -> String {
 
 /// The blocks that were run; "2 of 3 blocks" where every workload had fewer than was planned.
 fn blocks(study: &Study) -> String {
-    let run = study.plan.workloads.iter();
-    let most = run.map(|workload| study.blocks_run(workload)).max();
-    let planned = counted(study.plan.blocks, "block");
-    match most.filter(|most| *most < study.plan.blocks) {
-        Some(most) => format!("{most} of {planned}"),
-        None => planned,
+    let (most, planned) = (study.blocks_most(), counted(study.plan.blocks, "block"));
+    match most < study.plan.blocks {
+        true => format!("{most} of {planned}"),
+        false => planned,
     }
 }
 
@@ -397,7 +395,10 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     let is_weighty = |name| {
         matches!(
             name,
-            WarningName::ForeignWork | WarningName::DependentBlocks | WarningName::LimitCameFirst
+            WarningName::ForeignWork
+                | WarningName::DependentBlocks
+                | WarningName::LimitCameFirst
+                | WarningName::Interrupted
         )
     };
     let warnings = study.warnings.iter();

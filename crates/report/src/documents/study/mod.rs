@@ -25,7 +25,7 @@ impl Document for Study {
         page.linked(Medium::All, ("answer", "Answer"), |part| {
             answer::write(part, self);
         });
-        page.part(Medium::Text, |part| {
+        page.part(Medium::Terminal, |part| {
             let hint = "Details follow. To see this screen alone: --brief.";
             part.paragraph(Ink::Faint, hint);
         });

@@ -8,14 +8,13 @@ use std::fmt::Write;
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::sim::{Simulated, SimulatedFigure};
 use nicpoll_model::{
-    CpuStates, LossPlace, Metric, Side, Study, TimeDistribution, TrialFigures, WorkUnit,
-    WorkloadFacts,
+    CpuStates, Metric, Study, TimeDistribution, TrialFigures, WorkUnit, WorkloadFacts,
 };
 
 use super::answer::intervals;
 use super::trials::{Arm, Group, Pair, arms};
 use super::within;
-use super::workload::{Sums, core_name, cores, cores_of, source};
+use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_of, source};
 use crate::lists::{capital, joined};
 use crate::page::{Figure, Interval};
 use crate::plots::axis::{Axis, SHARES};
@@ -493,12 +492,15 @@ const UNEXPLAINED: &str = "what no counter explains";
 /// Where the packets went: from what was offered to what was delivered. The branches are the ledger's lines; a width is
 /// a share of what was offered. `None` when no account closes.
 fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
-    let mut results = arms.iter().flat_map(|arm| arm.group.results());
-    let is_in_bytes = results.any(|it| it.ledger.is_in_bytes());
-    let unit = if is_in_bytes { "bytes" } else { "packets" };
-    let caption = match is_in_bytes {
-        true => "TCP sends lost packets again: its account is in bytes, and has no places of loss.",
-        false => "Widths are shares of what was offered, all trials of a setting together.",
+    let unit = account_unit(arms.iter().map(|arm| &arm.group));
+    let caption = match unit {
+        "bytes" => {
+            "TCP sends lost packets again: its account is in bytes, and has no places of loss."
+        }
+        _ => {
+            "Widths are shares of what was offered, of all trials of a setting that add up. In each setting, offered and \
+             control packets sent are delivered, control packets received, each loss and what no counter explains."
+        }
     };
     let mut strips = Strips::new();
     let mut rows = Vec::new();
@@ -506,10 +508,12 @@ fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
         let Some(sums) = Sums::of(&arm.group) else {
             continue;
         };
-        let delivered = share(&sums, sums.delivered as f64);
+        let delivered = sums.sum(AccountLine::Delivered).unwrap_or(0);
+        let delivered = share(&sums, delivered as f64);
         let (name, offered) = (arm.name, count(sums.offered));
+        let (closed, all) = (arm.group.closed().count(), arm.group.good.len());
         strips.name(&format!(
-            "{name}: {offered} {unit} offered, {delivered} % delivered"
+            "{name}: {offered} {unit} offered in {closed} of {all} trials, {delivered} % delivered"
         ));
         draw_flow(&mut strips, &sums, arm.look.colour);
         rows.extend(flow_rows(arm.name, &sums));
@@ -529,24 +533,20 @@ fn share(sums: &Sums, part: f64) -> String {
     figure(100.0 * part / sums.offered.max(1) as f64)
 }
 
-fn place_name((place, side): (LossPlace, Side)) -> String {
-    format!("{} ({side})", place.name())
-}
-
 /// The band of one setting. Each branch leaves at its lower edge and falls to its own line of text; the first one falls
 /// deepest, and no line crosses a name.
 fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
-    let lost = sums.lost.iter();
-    let lost = lost.filter_map(|(at, (packets, _))| Some((place_name(*at), (*packets)?)));
-    let unexplained = u64::try_from(sums.residual.unwrap_or(0)).unwrap_or(0);
-    let all = lost.chain([(String::from(UNEXPLAINED), unexplained)]);
-    let branches: Vec<(String, u64)> = all.filter(|(_, packets)| *packets > 0).collect();
+    let lost = sums.told().filter(|line| {
+        matches!(line, AccountLine::Lost(..) | AccountLine::Residual) && sums.sum(*line) > Some(0)
+    });
+    let branches: Vec<AccountLine> = lost.collect();
     let top = strips.y + 6.0;
     let mut left = BAND;
     let mut edge = vec![(FROM, top + BAND)];
     let mut svg = String::new();
-    for (index, (name, packets)) in branches.iter().enumerate() {
-        let lost = BAND * *packets as f64 / sums.offered.max(1) as f64;
+    for (index, line) in branches.iter().enumerate() {
+        let packets = sums.sum(*line).unwrap_or(0) as f64;
+        let lost = BAND * packets / sums.offered.max(1) as f64;
         let lost = lost.max(SEEN).min(left - SEEN);
         let at = FROM + 30.0 + STEP * index as f64;
         edge.extend([(at, top + left), (at, top + left - lost)]);
@@ -559,7 +559,7 @@ fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
             top + left,
             down - 4.0
         );
-        let words = format!("{name}: {} %", share(sums, *packets as f64));
+        let words = format!("{}: {} %", line_name(*line), share(sums, packets));
         text(&mut svg, (at + wide + 6.0, down), "start", LETTERS, &words);
     }
     edge.extend([(TO, top + left), (TO, top + left + 5.0)]);
@@ -571,29 +571,22 @@ fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
     strips.y = top + BAND + 20.0 + LINE * branches.len() as f64;
 }
 
+/// The name of a line in a figure.
+fn line_name(line: AccountLine) -> String {
+    match line {
+        AccountLine::Residual => String::from(UNEXPLAINED),
+        line => line.name(),
+    }
+}
+
 /// The account of one setting, places at which nothing was lost left out.
 fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
-    let row = |what: &str, packets: String, part: Option<f64>| {
-        let part = part.map_or(String::from(MISSING), |part| share(sums, part));
-        vec![format!("{name}: {what}"), packets, part]
-    };
-    let offered = [
-        format!("{name}: offered"),
-        count(sums.offered),
-        String::from("100"),
-    ];
-    let delivered = sums.delivered;
-    let delivered = row("delivered", count(delivered), Some(delivered as f64));
-    let mut rows = vec![offered.to_vec(), delivered];
-    let lost = sums.lost.iter();
-    let lost = lost.filter(|(_, (packets, is_whole))| *packets != Some(0) || !is_whole);
-    rows.extend(lost.map(|(at, (packets, _))| {
-        let part = packets.map(|packets| packets as f64);
-        row(&place_name(*at), sums.at(*at), part)
-    }));
-    let residual = sums.residual;
-    rows.extend(residual.map(|it| row(UNEXPLAINED, count(it), Some(it as f64))));
-    rows
+    let rows = sums.told().map(|line| {
+        let part = sums.sum(line).map(|packets| share(sums, packets as f64));
+        let part = part.unwrap_or(String::from(MISSING));
+        vec![format!("{name}: {}", line_name(line)), sums.at(line), part]
+    });
+    rows.collect()
 }
 
 /// What the simulator predicted before the study, compared with what was measured; nothing is simulated here. `None`

@@ -319,8 +319,7 @@ fn quoted(word: &str) -> String {
 pub fn write_plan(part: &mut Part, study: &StudyPlan) {
     let plan = &study.plan;
     part.title(Level::Title, &study.question);
-    let limit = format!("ends within {}", span(plan.limit_seconds));
-    part.fact("time", NAME, limit);
+    part.fact("time", NAME, plan.time());
     part.fact("plan", NAME, self::plan(plan));
     if let Some(width) = plan.stop_width_ratio {
         let width = 100.0 * width;

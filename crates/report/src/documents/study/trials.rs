@@ -137,6 +137,12 @@ impl<'a> Group<'a> {
         middle(&self.sorted(figure))
     }
 
+    /// The good trials whose account closes.
+    pub fn closed(&self) -> impl Iterator<Item = &'a Trial> {
+        let good = self.good.iter().copied();
+        good.filter(|trial| trial.ledger().is_some())
+    }
+
     /// The shares of the offered that were lost, ascending, of the trials whose account closes.
     pub fn losses(&self) -> Vec<f64> {
         let mut losses: Vec<f64> = self.good.iter().filter_map(|it| it.loss_ratio()).collect();

@@ -30,7 +30,8 @@ pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec
     let groups = Group::of_workload(study, workload);
     part.heading(format!("{workload}: {}", facts.description));
     comparisons::write_sentences(part, study, workload);
-    for sentence in uneven_rates(study, workload) {
+    let uneven = uneven_rates(study, workload).into_iter();
+    for sentence in uneven.chain(open_accounts(study, workload)) {
         part.warn(sentence);
     }
     part.figures(figures);
@@ -458,18 +459,58 @@ fn evenness(rate: RateOverTime) -> String {
     }
 }
 
-/// What the ledgers of a group's good trials add up to.
+/// A line of an account, in the order in which it is printed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AccountLine {
+    /// Sends that the kernel refused, which are in no other line.
+    Refused,
+    /// What was offered.
+    Offered,
+    /// Control packets, which the sum has on both sides.
+    ControlSent,
+    /// What was delivered.
+    Delivered,
+    /// Control packets that arrived.
+    ControlReceived,
+    /// What was lost at a place.
+    Lost(LossPlace, Side),
+    /// What no counter explains.
+    Residual,
+    /// Datagrams that arrived a second time, which are in no other line.
+    Duplicates,
+}
+
+impl AccountLine {
+    /// How it is called.
+    pub fn name(self) -> String {
+        let name = match self {
+            AccountLine::Refused => "refused, not offered",
+            AccountLine::Offered => "offered",
+            AccountLine::ControlSent => "control packets sent",
+            AccountLine::Delivered => "delivered",
+            AccountLine::ControlReceived => "control packets received",
+            AccountLine::Lost(place, side) => return format!("{} ({side})", place.name()),
+            AccountLine::Residual => "residual",
+            AccountLine::Duplicates => "and came twice",
+        };
+        String::from(name)
+    }
+
+    /// Whether it is printed although it is 0.
+    fn is_always(self) -> bool {
+        matches!(
+            self,
+            AccountLine::Offered | AccountLine::Delivered | AccountLine::Residual
+        )
+    }
+}
+
+/// What the ledgers of a group's good trials add up to, of those that close.
 pub struct Sums {
     /// What was offered, in packets or bytes.
     pub offered: u64,
-    /// What was delivered.
-    pub delivered: u64,
-    /// Packets by place and side, and whether every trial's counter could be read.
-    pub lost: BTreeMap<(LossPlace, Side), (Option<u64>, bool)>,
-    /// What no counter explains.
-    pub residual: Option<i64>,
-    /// Datagrams that arrived a second time.
-    duplicates: u64,
+    /// By line: the sum, and whether every trial's counter could be read.
+    lines: BTreeMap<AccountLine, (Option<i64>, bool)>,
 }
 
 impl Sums {
@@ -477,69 +518,122 @@ impl Sums {
     pub fn of(group: &Group) -> Option<Self> {
         let ledgers = || group.good.iter().filter_map(|trial| trial.ledger());
         ledgers().next()?;
-        let mut lost = BTreeMap::new();
-        for line in ledgers().flat_map(|ledger| &ledger.lines) {
-            let (sum, complete) = lost.entry((line.place, line.side)).or_insert((None, true));
-            match line.packets {
-                Some(packets) => *sum = Some(sum.unwrap_or(0) + packets),
-                None => *complete = false,
+        let mut lines = BTreeMap::new();
+        let mut add = |line, count: Option<i64>| {
+            let (sum, is_whole) = lines.entry(line).or_insert((None, true));
+            match count {
+                Some(count) => *sum = Some(sum.unwrap_or(0) + count),
+                None => *is_whole = false,
             }
+        };
+        for ledger in ledgers() {
+            let [sent, received] = ledger.control_packets();
+            for (line, count) in [
+                (AccountLine::Refused, ledger.refused_sends()),
+                (AccountLine::Offered, ledger.offered()),
+                (AccountLine::ControlSent, sent),
+                (AccountLine::Delivered, ledger.delivered()),
+                (AccountLine::ControlReceived, received),
+                (
+                    AccountLine::Duplicates,
+                    ledger.duplicate_packets.unwrap_or(0),
+                ),
+            ] {
+                add(line, Some(count as i64));
+            }
+            for line in &ledger.lines {
+                let lost = AccountLine::Lost(line.place, line.side);
+                add(lost, line.packets.map(|packets| packets as i64));
+            }
+            let residual = ledger.residual_packets.or(ledger.residual_bytes);
+            add(AccountLine::Residual, residual);
         }
         Some(Sums {
             offered: ledgers().map(|ledger| ledger.offered()).sum(),
-            delivered: ledgers().map(|ledger| ledger.delivered()).sum(),
-            lost,
-            residual: ledgers()
-                .map(|it| it.residual_packets.or(it.residual_bytes))
-                .sum(),
-            duplicates: ledgers().filter_map(|it| it.duplicate_packets).sum(),
+            lines,
         })
     }
 
-    /// What was lost at a place, as text.
-    pub fn at(&self, at: (LossPlace, Side)) -> String {
-        match self.lost.get(&at) {
+    /// The lines that are printed, in their order.
+    pub fn told(&self) -> impl Iterator<Item = AccountLine> {
+        let lines = self.lines.iter();
+        let told = lines
+            .filter(|(line, (sum, is_whole))| line.is_always() || *sum != Some(0) || !is_whole);
+        told.map(|(line, _)| *line)
+    }
+
+    /// The sum of a line; `None` where none could be read.
+    pub fn sum(&self, line: AccountLine) -> Option<i64> {
+        self.lines.get(&line)?.0
+    }
+
+    /// The same as text.
+    pub fn at(&self, line: AccountLine) -> String {
+        match self.lines.get(&line) {
             Some((Some(sum), true)) => count(sum),
             // A counter that could not be read in every trial has counted at least this much.
             Some((Some(sum), false)) => format!(">={}", count(sum)),
+            // No trial has anything to say of this place.
             Some((None, _)) | None => String::from(MISSING),
         }
     }
 }
 
-/// Where packets were lost: the places at which any were, or whose counter could not be read.
-fn loss_rows(groups: &[Group]) -> Vec<Row> {
-    let mut results = groups.iter().flat_map(Group::results);
-    let unit = match results.any(|trial| trial.ledger.is_in_bytes()) {
+/// What accounts are of: packets, or bytes of TCP.
+pub fn account_unit<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> &'static str {
+    let mut results = groups.flat_map(Group::results);
+    match results.any(|trial| trial.ledger.is_in_bytes()) {
         true => "bytes",
         false => "packets",
-    };
+    }
+}
+
+/// Where packets went: the account of each setting. The printed lines add up.
+fn loss_rows(groups: &[Group]) -> Vec<Row> {
+    let unit = account_unit(groups.iter());
     let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
     let row = |label: String, read: &dyn Fn(&Sums) -> String| {
         let sums = sums.iter().map(Option::as_ref);
         let cells = sums.map(|sums| sums.map_or(String::from(MISSING), read));
         Row::plain(format!("  {label}"), cells)
     };
-    let lost = sums.iter().flatten().flat_map(|sums| &sums.lost);
-    let lost = lost.filter(|(_, (sum, complete))| *sum != Some(0) || !complete);
-    let places: BTreeSet<(LossPlace, Side)> = lost.map(|(key, _)| *key).collect();
-    let mut rows = vec![
-        Row::group("where packets went: all trials", Ink::Plain),
-        row(format!("offered, {unit}"), &|sums| count(sums.offered)),
-        row(format!("delivered, {unit}"), &|sums| count(sums.delivered)),
-    ];
-    rows.extend(places.into_iter().map(|(place, side)| {
-        let name = format!("{} ({side})", place.name());
-        row(name, &|sums| sums.at((place, side)))
-    }));
-    rows.push(row(format!("residual, {unit}"), &|sums| {
-        sums.residual.map_or(String::from(MISSING), count)
-    }));
-    if sums.iter().flatten().any(|sums| sums.duplicates > 0) {
-        let name = String::from("and came twice, packets");
-        rows.push(row(name, &|sums| count(sums.duplicates)));
+    let told = sums.iter().flatten().flat_map(Sums::told);
+    let lines: BTreeSet<AccountLine> = told.collect();
+    let closed = groups
+        .iter()
+        .map(|group| (group.closed().count(), group.good.len()));
+    let is_whole = closed.clone().all(|(closed, all)| closed == all);
+    let title = match is_whole {
+        true => format!("where {unit} went: all trials"),
+        false => format!("where {unit} went"),
+    };
+    let mut rows = vec![Row::group(title, Ink::Plain)];
+    if !is_whole {
+        let cells = closed.map(|(closed, all)| format!("{closed} of {all}"));
+        rows.push(Row::plain("  trials that add up", cells));
     }
+    rows.extend(
+        lines
+            .into_iter()
+            .map(|line| row(line.name(), &|sums| sums.at(line))),
+    );
     rows
+}
+
+/// Which settings' accounts leave trials out, and why.
+fn open_accounts(study: &Study, workload: &str) -> Vec<String> {
+    let settings = study.settings.iter().filter_map(|facts| {
+        let group = Group::of(study, workload, &facts.setting);
+        let mut reasons = group.good.iter();
+        let why = reasons.find_map(|trial| trial.validity.ledger_void.as_deref())?;
+        let (setting, closed, all) = (&facts.setting, group.closed().count(), group.good.len());
+        let for_one = if closed + 1 < all { ", for one" } else { "" };
+        Some(format!(
+            "{workload} under {setting}: losses are those of {closed} of {all} trials. The rest does not add up{for_one}: \
+             {why}."
+        ))
+    });
+    settings.collect()
 }
 
 #[cfg(test)]
