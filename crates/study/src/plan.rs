@@ -11,8 +11,8 @@ use nicpoll_stats::{BLOCKS_MIN, Confidence};
 
 use crate::design::{Design, NamedSetting};
 use crate::plan::durations::{
-    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, estimated_seconds, least_time, limit_seconds,
-    trials,
+    BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, RESERVE_SECONDS, SHARE, TIME_MAX,
+    estimated_seconds, least_time, limit_seconds, trials, with_time_of_counting,
 };
 
 /// Ratio from which a difference matters.
@@ -240,11 +240,13 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     let limit = lengths.limit.unwrap_or_default();
     let workloads: f64 = plan.estimated_trial_seconds.iter().sum();
     let block = design.settings.len() as f64 * workloads;
-    let left = limit.saturating_sub(BASE).as_secs_f64();
+    let around = BASE.as_secs_f64() + RESERVE_SECONDS;
+    let counting = (SHARE * limit.as_secs_f64()).min(TIME_MAX.as_secs_f64());
+    let left = (limit.as_secs_f64() - around - counting).max(0.0);
     let blocks = (left / block) as u32;
     let needed = blocks_for_interval(plan.family);
     if blocks < needed {
-        let seconds = BASE.as_secs_f64() + f64::from(needed) * block;
+        let seconds = with_time_of_counting(around + f64::from(needed) * block);
         let least = Duration::from_secs(seconds.ceil() as u64);
         let why = format!(
             "at_most {limit:?} is too short for a stop rule: an interval takes {needed} blocks here, and they take \

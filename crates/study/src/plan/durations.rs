@@ -143,7 +143,7 @@ fn stream_seconds(request: &WorkloadRequest, topology: &Topology, run: f64) -> f
 }
 
 /// Reserved for evaluating, printing and restoring.
-const RESERVE_SECONDS: f64 = 3.0;
+pub(crate) const RESERVE_SECONDS: f64 = 3.0;
 
 /// The part of the limit that may be used besides it.
 const MORE: f64 = 0.5;
@@ -363,6 +363,9 @@ mod schedule_tests {
             }
             for (workload, _) in trials {
                 let taken = factor * trial_seconds(&plan, workload);
+                if now + taken > traffic_ends(&plan).as_secs_f64() {
+                    return (now, BTreeMap::new());
+                }
                 now += taken;
                 schedule.took(workload, Duration::from_secs_f64(taken));
                 *blocks.entry(workload.clone()).or_insert(0) += 1;

@@ -338,7 +338,7 @@ fn a_stop_rule_fills_its_time_and_is_refused_where_no_interval_can_come_of_it() 
         ("{ width = \"5\", at_most = \"10m\" }", "such as \"5%\""),
         ("{ width = \"0%\", at_most = \"10m\" }", "from 0.1% to 100%"),
         (
-            "{ width = \"5%\", at_most = \"16s\" }",
+            "{ width = \"5%\", at_most = \"14s\" }",
             "takes 7 blocks here",
         ),
         ("{ width = \"5%\", at_most = \"10\" }", "at_most: a unit"),
