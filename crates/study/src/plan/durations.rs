@@ -357,14 +357,14 @@ mod schedule_tests {
         let mut now = 2.0 * factor;
         let mut blocks = BTreeMap::new();
         let round = design.settings.len() * plan.workloads.len();
-        for (done, trials) in (0..).zip(plan.order.chunks(round)) {
+        'rounds: for (done, trials) in (0..).zip(plan.order.chunks(round)) {
             if !schedule.may_start(done, Duration::from_secs_f64(now)) {
                 break;
             }
             for (workload, _) in trials {
                 let taken = factor * trial_seconds(&plan, workload);
                 if now + taken > traffic_ends(&plan).as_secs_f64() {
-                    return (now, BTreeMap::new());
+                    break 'rounds;
                 }
                 now += taken;
                 schedule.took(workload, Duration::from_secs_f64(taken));
@@ -399,14 +399,19 @@ mod schedule_tests {
                 assert!(end < 1.5 * limit, "{factor}: {end}");
                 assert_eq!(blocks.len(), workloads, "{factor}: {blocks:?}");
                 let [fewest, most] = [blocks.values().min(), blocks.values().max()];
-                assert_eq!(fewest, most, "{factor}: {blocks:?}");
+                // The end may cut a round short.
+                let cut = fewest.map(|fewest| fewest + 1);
+                assert!(most <= cut.as_ref(), "{factor}: {blocks:?}");
                 assert!(fewest <= Some(&before), "{factor}: {blocks:?}");
                 before = *fewest.unwrap();
             }
         }
         // Where not even one round fits, the time holds all the same.
         let (end, blocks) = run(&DemoOptions::default(), 60.0);
-        assert!(end < 225.0 && blocks.is_empty(), "{end} {blocks:?}");
+        assert!(
+            end < 225.0 && blocks.values().all(|own| *own == 0),
+            "{end} {blocks:?}"
+        );
     }
 
     #[test]
