@@ -150,7 +150,7 @@ fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     2 | a drain of 5s cannot be; ask for 2ms to 2s | question = | drain = "5s"\nquestion =
     2 | a warm-up of 700s cannot be | question = | warmup = "700s"\nquestion =
     2 | a time of 0ns is too short: an interval takes 7 blocks here | question = | time = "0s"\nquestion =
-    2 | those of one comparison take 19s | question = | time = "2s"\nquestion =
+    2 | and they take 16s with what comes | question = | time = "2s"\nquestion =
     2 | 0 blocks are out of range | question = | full = { blocks = 0 }\nquestion =
     2 | a time of 2s is too short | question = | full = { time = "2s" }\nquestion =
     2 | blocks or stop | question = | blocks = 5\nstop = { width = "5%", at_most = "10m" }\nquestion =
