@@ -5,7 +5,9 @@ mod fixture;
 
 use drawn::beyond_the_edge;
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{CpuStates, Study, Sweep};
+use nicpoll_model::{
+    CpuStates, SettingChanges, SettingFacts, Study, Sweep, SwitchValue, SwitchWrite,
+};
 use nicpoll_report::{TextOptions, brief_page, render_html, render_text};
 
 /// What a reader reads of a page: no tags, no style, one blank between words.
@@ -93,20 +95,94 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
     for row in [
         // Value, before, and under default, interrupt and polling.
         "receiver em0: gro_flush_timeout 0 - - 178000",
-        "receiver em0: feature rx-gro 0 - 1 1",
-        "sender em0: TSO (tx-tcp-segmentation, tx-tcp6-segmentation) 1 - 0 0",
+        "receiver em0: gro off - on on",
+        "sender em0: tso on - off off",
     ] {
         assert!(page.contains(row), "{row}: {page}");
     }
     // That of the NAPI instance goes with the interface's.
     assert!(!page.contains("NAPI 8193 gro_flush_timeout"));
-    let changed = "polling receiver: em0 feature rx-gro 0 -> 1, em0 gro_flush_timeout 0 -> 178000";
-    assert!(flat(&render_text(&study, &TextOptions::default())).contains(changed));
+    let text = flat(&render_text(&study, &TextOptions::default()));
+    let changed = "interrupt, polling sender em0: tso on -> off; receiver em0: gro off -> on polling receiver em0: \
+         gro_flush_timeout 0 -> 178000";
+    assert!(text.contains(changed), "{text}");
     let markdown = nicpoll_report::render_markdown(&study);
     assert!(
         markdown.contains("gro\\_flush\\_timeout 0 -> 178000"),
         "{markdown}"
     );
+}
+
+/// The first study of the fixture over four links, with one setting more.
+fn over_four_links() -> Study {
+    let mut study = fixture::study();
+    let facts = |name: &str| SettingFacts {
+        setting: String::from(name),
+        ..study.settings[2].clone()
+    };
+    study.settings = ["interrupt", "1ms", "200us"].map(facts).to_vec();
+    let write = |link: u32, name: &str, before: u64, after: u64| SwitchWrite {
+        interface: format!("em{link}"),
+        netns_inode: 1,
+        napi_id: None,
+        name: String::from(name),
+        before: SwitchValue::Number(before),
+        after: SwitchValue::Number(after),
+        is_implied: false,
+    };
+    let tso =
+        ["ecn", "mangleid", "accecn", "tcp6"].map(|it| format!("feature tx-tcp-{it}-segmentation"));
+    let mut changes = Vec::new();
+    for (setting, timeout) in [("200us", 178_000), ("interrupt", 0), ("1ms", 949_000)] {
+        let on_each = |of: &dyn Fn(u32) -> Vec<SwitchWrite>| (0..4).flat_map(of).collect();
+        let sender = on_each(&|link| tso.iter().map(|name| write(link, name, 1, 0)).collect());
+        let receiver = on_each(&|link| {
+            vec![
+                write(link, "feature rx-gro", 0, 1),
+                write(link, "gro_flush_timeout", 0, timeout),
+            ]
+        });
+        for (host, writes) in [("sender", sender), ("receiver", receiver)] {
+            changes.push(SettingChanges {
+                setting: String::from(setting),
+                host: String::from(host),
+                writes,
+            });
+        }
+    }
+    // One of the links was so already, under all settings.
+    changes.iter_mut().for_each(|one| {
+        one.writes
+            .retain(|it| it.interface != "em0" || it.name != "feature rx-gro");
+    });
+    study.setting_changes = changes;
+    study
+}
+
+#[test]
+fn what_settings_and_links_share_is_said_once() {
+    let study = over_four_links();
+    let text = render_text(&study, &TextOptions::default());
+    let (_, changed) = text
+        .split_once("What each setting changed, and put back\n")
+        .unwrap();
+    let (changed, _) = changed.split_once("\n\n").unwrap();
+    let lines: Vec<&str> = changed.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            "all settings  sender em0..em3: tso on -> off; receiver em1..em3: gro off -> on",
+            "200us         receiver em0..em3: gro_flush_timeout 0 -> 178000",
+            "1ms           receiver em0..em3: gro_flush_timeout 0 -> 949000",
+        ]
+    );
+    let page = words(&render_html(&study));
+    for row in [
+        "sender em0..em3: tso on off off off",
+        "receiver em0..em3: gro_flush_timeout 0 - 949000 178000",
+    ] {
+        assert!(page.contains(row), "{row}: {page}");
+    }
 }
 
 #[test]

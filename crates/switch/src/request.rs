@@ -139,9 +139,12 @@ impl Values {
 
     /// Names and values as the kernel's own tools write them, for the record.
     pub fn list(&self) -> Vec<(String, String)> {
-        let written = |(row, value): (&'static KnobRow, &Value)| match row.unit {
-            Unit::Switch => (row.full_name(), row.show(value)),
-            _ => (row.full_name(), value.to_string()),
+        let written = |(row, value): (&'static KnobRow, &Value)| {
+            let value = match row.unit {
+                Unit::Switch => row.show(value),
+                _ => value.to_string(),
+            };
+            (String::from(row.name), value)
         };
         self.iter().map(written).collect()
     }

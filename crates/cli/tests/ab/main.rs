@@ -406,7 +406,7 @@ fn what_cannot_take_turns_is_refused_and_a_plan_writes_nothing() {
         |line| pair.run(line),
     );
     let plan = pair.done("ab em0 --dry-run --seed 5");
-    assert_has_all(&plan, "seed 5 | feature rx-gro 0 -> 1 | gro_flush_timeout");
+    assert_has_all(&plan, "seed 5 | gro off -> on | gro_flush_timeout");
     pair.ip("link set em0 down");
     assert_has(pair.refused("ab em0", 1), "it is down");
     pair.ip("link set em0 up");

@@ -80,7 +80,7 @@ fn what_set_says_of_a_freebsd_host() {
     golden("tests/golden/set-freebsd.txt", &page);
 }
 
-/// What was said without the features that make up TSO, which depend on the kernel.
+/// What was written without the features that make up TSO, which depend on the kernel.
 fn without_tso(said: &str) -> String {
     const TSO: &str = "feature tx-";
     if let Ok(mut document) = serde_json::from_str::<Value>(said) {
@@ -88,8 +88,7 @@ fn without_tso(said: &str) -> String {
         writes.retain(|write| !write["name"].as_str().unwrap().starts_with(TSO));
         return format!("{document:#}\n");
     }
-    let lines = said.split_inclusive('\n');
-    lines.filter(|line| !line.contains(TSO)).collect()
+    String::from(said)
 }
 
 /// The text without numbers and strings that the machine or the moment chooses.

@@ -15,13 +15,13 @@ use crate::common::prelude::*;
 /// What is set, said and put back.
 const STORIES: &str = r#"
     # a dry run says what a run says, and writes nothing
-    0 set em0 polling --period 50us --fix --dry-run | em0: feature rx-gro 0 -> 1
+    0 set em0 polling --period 50us --fix --dry-run | em0: gro off -> on
     restored
     0 set em0 polling --period 50us --fix --dry-run | em0: napi_defer_hard_irqs 0 -> 2147483647
     0 set em0 polling --period 50us --fix --dry-run | em0: gro_flush_timeout 0 -> 50000
-    0 set em0 polling --period 50us --fix --dry-run | em0 (netns FAR-NETNS): feature tx-tcp-segmentation 1 -> 0
-    0 set em0 polling --period 50us --fix | em0: feature rx-gro 0 -> 1 | em0: gro_flush_timeout 0 -> 50000
-    0 set em0 -polling --dry-run | em0: gro_flush_timeout 50000 -> 0 | em0 (netns FAR-NETNS): feature tx-tcp-segmentation 0 -> 1
+    0 set em0 polling --period 50us --fix --dry-run | em0 (netns FAR-NETNS): tso on -> off
+    0 set em0 polling --period 50us --fix | em0: gro off -> on | em0: gro_flush_timeout 0 -> 50000
+    0 set em0 -polling --dry-run | em0: gro_flush_timeout 50000 -> 0 | em0 (netns FAR-NETNS): tso off -> on
     held
     0 set em0 -polling
     restored
@@ -197,7 +197,7 @@ const STORIES: &str = r#"
 
     # what would be put back includes the other end; out of reach, the way back is told
     0 set em0 polling --fix --look 0
-    0 set em0 -polling --dry-run | em0: gro_flush_timeout 200000 -> 0 | em0 (netns FAR-NETNS): feature tx-tcp-segmentation 0 -> 1
+    0 set em0 -polling --dry-run | em0: gro_flush_timeout 200000 -> 0 | em0 (netns FAR-NETNS): tso off -> on
     ip link set em0 down
     0 set em0 -polling
     0 set em0 polling --fix --threaded --look 0

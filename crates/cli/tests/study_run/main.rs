@@ -34,7 +34,7 @@ fn the_plan_is_shown_and_nothing_is_done() {
     let text = stdout(&shown);
     assert_has_all(
         &text,
-        "Does a longer period cost anything? | 3 blocks | at the receiver rx-gro (GRO) on | UDP \
+        "Does a longer period cost anything? | 3 blocks | at the receiver gro on | UDP \
          with 200 bytes of payload, 2000 a second | long | against short | nothing was changed",
     );
     assert!(!stage.state().exists() && !stage.store().exists());

@@ -2,7 +2,7 @@
 
 use nicpoll_model::{SwitchProof, SwitchValue, SwitchWrite};
 
-use crate::lists::{grouped, joined, listed};
+use crate::lists::{grouped, joined};
 
 /// One line for each value that changes; `label` is the name of a write's interface as the reader knows it. Values of NAPI
 /// instances that the kernel sets along with the interface's own are not listed.
@@ -11,8 +11,9 @@ pub fn render_switch_writes(
     is_open_ended: bool,
     label: impl Fn(&SwitchWrite) -> String,
 ) -> String {
-    let mut text: String = own(writes)
-        .map(|write| format!("{}: {}\n", label(write), change(&name(write), write)))
+    let changed = changed(writes).into_iter();
+    let mut text: String = changed
+        .map(|it| format!("{}: {}\n", label(it.write), it.change()))
         .collect();
     if is_open_ended {
         text.push_str(
@@ -42,7 +43,7 @@ fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
 
 /// A value that changed, or the features of TSO that changed together.
 pub(crate) struct Changed<'a> {
-    /// What it is of: as the kernel names it, or "TSO" with the features.
+    /// What it is of: as ethtool's users name a feature, and the kernel any other value.
     pub name: String,
     /// The first of the changes.
     pub write: &'a SwitchWrite,
@@ -51,61 +52,80 @@ pub(crate) struct Changed<'a> {
 impl Changed<'_> {
     /// What was there, and what was put there.
     pub fn change(&self) -> String {
-        change(&self.name, self.write)
+        let [before, after] = self.values();
+        format!("{} {before} -> {after}", self.name)
+    }
+
+    /// The value before and after.
+    pub fn values(&self) -> [String; 2] {
+        [&self.write.before, &self.write.after].map(|it| value(&self.write.name, it))
+    }
+
+    /// The interface whose value it is; `None` for a sysctl, which is of the namespace or the machine.
+    pub fn interface(&self) -> Option<&str> {
+        let is_sysctl = self.write.name.starts_with("sysctl ");
+        (!is_sysctl).then_some(&self.write.interface)
     }
 }
 
-/// How the features that ethtool switches together as "tso" begin and end.
-const TSO: (&str, &str) = ("feature tx-tcp", "-segmentation");
+/// How a feature's name begins in a record of writes.
+const FEATURE: &str = "feature ";
+
+/// What ethtool's users call features, by how the kernel's names begin and end. Only those of TSO are several.
+const ETHTOOL: [([&str; 2], &str); 4] = [
+    (["tx-tcp", "-segmentation"], "tso"),
+    (["tx-generic-segmentation", ""], "gso"),
+    (["rx-gro", ""], "gro"),
+    (["rx-lro", ""], "lro"),
+];
+
+/// What ethtool's users call the features that this one belongs to.
+fn ethtool_name(feature: &str) -> Option<&'static str> {
+    let is_so = |[begin, end]: [&str; 2]| match end {
+        "" => feature == begin,
+        _ => feature.starts_with(begin) && feature.ends_with(end),
+    };
+    let known = ETHTOOL.iter().find(|(pattern, _)| is_so(*pattern));
+    known.map(|(_, name)| *name)
+}
 
 /// The values that change, one each, in the order of the writes.
 pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<Changed<'_>> {
-    let is_tso = |write: &SwitchWrite| write.name.starts_with(TSO.0) && write.name.ends_with(TSO.1);
-    // Others are groups of one: their number tells them apart.
-    let key = |(number, write): (usize, _)| (Some(number).filter(|_| !is_tso(write)), write);
-    let groups = own(writes).enumerate().map(key).map(|(number, write)| {
+    let groups = own(writes).enumerate().map(|(number, write)| {
+        let feature = write.name.strip_prefix(FEATURE).and_then(ethtool_name);
         let place = (&write.interface, write.netns_inode);
-        ((number, place, &write.before, &write.after), write)
+        // Others are groups of one: their number tells them apart.
+        let number = feature.is_none().then_some(number);
+        ((number, feature, place, &write.before, &write.after), write)
     });
-    let named = grouped(groups).into_iter().map(|(_, group)| Changed {
-        name: match &group[..] {
-            [one] => name(one),
-            several => {
-                let features = several.iter();
-                let features = features.map(|write| write.name.trim_start_matches("feature "));
-                format!("TSO ({})", listed(features))
-            }
-        },
-        write: group[0],
-    });
+    let named = grouped(groups)
+        .into_iter()
+        .map(|((_, feature, ..), group)| Changed {
+            name: match (feature, &group[..]) {
+                (Some(feature), [_, _, ..]) => String::from(feature),
+                _ => named(group[0].napi_id, &group[0].name),
+            },
+            write: group[0],
+        });
     named.collect()
 }
 
-/// What a value is of, as the kernel names it.
-fn name(write: &SwitchWrite) -> String {
-    match write.napi_id {
-        Some(id) => format!("NAPI {id} {}", write.name),
-        None => write.name.clone(),
+/// What a value is of. One feature of TSO alone has its own name.
+pub(crate) fn named(napi_id: Option<u32>, name: &str) -> String {
+    let feature = name.strip_prefix(FEATURE);
+    let whole = feature.and_then(ethtool_name).filter(|it| *it != "tso");
+    let name = whole.or(feature).unwrap_or(name);
+    match napi_id {
+        Some(id) => format!("NAPI {id} {name}"),
+        None => String::from(name),
     }
 }
 
-/// The interface whose value it is, with a blank before it; nothing for a sysctl, which is of the namespace or the machine.
-pub(crate) fn of_interface(write: &SwitchWrite) -> String {
-    match write.name.starts_with("sysctl ") {
-        true => String::new(),
-        false => format!(" {}", write.interface),
-    }
-}
-
-/// A value by its name, before and after.
-fn change(name: &str, write: &SwitchWrite) -> String {
-    let (before, after) = (value(&write.before), value(&write.after));
-    format!("{name} {before} -> {after}")
-}
-
-/// A value as the kernel's own tools write it.
-pub(crate) fn value(value: &SwitchValue) -> String {
+/// A value as the kernel's own tools write it; `name` is what a record of writes calls it.
+pub(crate) fn value(name: &str, value: &SwitchValue) -> String {
     match value {
+        SwitchValue::Number(0) if name.starts_with(FEATURE) => String::from("off"),
+        SwitchValue::Number(1) if name.starts_with(FEATURE) => String::from("on"),
         SwitchValue::Number(number) => number.to_string(),
         SwitchValue::Cpus(cpus) => joined(cpus, ","),
         SwitchValue::Words(words) => words.clone(),

@@ -223,8 +223,8 @@ mod tests {
         assert_eq!(
             writes,
             [
-                "sender: tx-tcp*-segmentation (TSO) off",
-                "receiver: rx-gro (GRO) on",
+                "sender: tso off",
+                "receiver: gro on",
                 "receiver: napi_defer_hard_irqs 2147483647",
                 "receiver: gro_flush_timeout calibrated in warm-up to one round in 200000 ns",
             ]

@@ -294,16 +294,6 @@ impl KnobRow {
         matches!(self.place, Place::Card(CardTable::Coalescing, _))
     }
 
-    /// Its name with that of the features that it covers.
-    pub fn full_name(&self) -> String {
-        match self.place {
-            Place::Feature(pattern) if pattern != self.name => {
-                format!("{pattern} ({})", self.name.to_uppercase())
-            }
-            _ => String::from(self.name),
-        }
-    }
-
     /// Where its values are, for people.
     pub fn location(&self) -> &'static str {
         self.place.describe().1

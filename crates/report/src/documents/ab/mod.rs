@@ -16,7 +16,7 @@ use nicpoll_model::numbers::{MISSING, counted, figure, span};
 use super::data::{add_saved, json};
 use super::study::comparisons::with_interval;
 use super::study::run::{fold_sysctls, write_host, write_repeat};
-use super::switch::value as value_text;
+use super::switch::{named, value as value_text};
 use crate::page::{Document, Ink, Level, Medium, Page, Part, Scale, Span, Table};
 use crate::text::shortened_apart;
 
@@ -90,8 +90,9 @@ fn write_machine(part: &mut Part, compared: &LiveAb) {
     part.heading("What took turns");
     let head = ["value", &compared.reference.name, &compared.judged.name];
     let turns = compared.turns().into_iter().map(|turn| {
-        let [one, other] = turn.values.map(value_text);
-        vec![format!("{}: {}", turn.place(), turn.name), one, other]
+        let [one, other] = turn.values.map(|it| value_text(turn.name, it));
+        let name = named(None, turn.name);
+        vec![format!("{}: {name}", turn.place()), one, other]
     });
     part.table(Table::of("Values under each setting", head, turns));
 }

@@ -3,7 +3,7 @@
 use nicpoll_model::ab::{AbPlan, LiveAb};
 use nicpoll_model::numbers::span;
 
-use crate::documents::switch::value;
+use crate::documents::switch::{changed, named, value};
 use crate::lists::grouped;
 
 /// The plan of a comparison that has not begun.
@@ -71,16 +71,14 @@ pub type Written = Vec<(String, Vec<String>)>;
 /// What takes turns: each value under the reference and under the setting that is judged.
 pub fn turns(compared: &LiveAb) -> Written {
     grouped(compared.turns().into_iter().map(|turn| {
-        let [one, other] = turn.values.map(value);
-        (turn.place(), format!("{} {one} <-> {other}", turn.name))
+        let [one, other] = turn.values.map(|it| value(turn.name, it));
+        let name = named(None, turn.name);
+        (turn.place(), format!("{name} {one} <-> {other}"))
     }))
 }
 
 /// What both settings need: each value before and after.
 pub fn once(compared: &LiveAb) -> Written {
-    grouped(compared.prerequisites.iter().map(|write| {
-        let (before, after) = (value(&write.before), value(&write.after));
-        let change = format!("{} {before} -> {after}", write.name);
-        (write.interface.clone(), change)
-    }))
+    let changed = changed(&compared.prerequisites).into_iter();
+    grouped(changed.map(|it| (it.write.interface.clone(), it.change())))
 }

@@ -3,6 +3,7 @@
 //!
 //! What was not stored is said to be missing, and is not guessed.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::numbers::{MISSING, counted, span};
@@ -10,7 +11,7 @@ use nicpoll_model::{HostFacts, Plan, SettingFacts, Side, Study, StudyPlan};
 
 use super::notes;
 use super::trials::Group;
-use crate::documents::switch::{self, value};
+use crate::documents::switch;
 use crate::fields::{cells, filled, told, told_or_missing};
 use crate::lists::{distinct, grouped, joined, listed};
 use crate::page::{Block, Ink, Level, Part, Table};
@@ -19,6 +20,8 @@ use crate::page::{Block, Ink, Level, Part, Table};
 const ORDER_SHOWN: usize = 4;
 /// Width of the names at the left.
 const NAME: usize = 11;
+/// Letters of the names of settings that stand together at the left.
+const TOGETHER_MAX: usize = 24;
 
 /// What was run.
 pub fn write(part: &mut Part, study: &Study) {
@@ -121,18 +124,104 @@ fn poll_cpus(study: &Study, setting: &str) -> Vec<u32> {
     cpus.collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
-/// What each setting changed at each host, with the values from before. Nothing where that was not stored.
+/// The title of what settings changed.
+const CHANGES: &str = "What each setting changed, and put back";
+
+/// A value that settings changed, of a host and those of its interfaces that are alike.
+struct ChangedValue<'a> {
+    place: String,
+    name: String,
+    before: String,
+    /// What each setting put there.
+    puts: Vec<(&'a str, String)>,
+}
+
+/// Every value that any setting changed, in the order in which it was recorded.
+fn changed_values(study: &Study) -> Vec<ChangedValue<'_>> {
+    let mut changes = Vec::new();
+    for own in &study.setting_changes {
+        for it in switch::changed(&own.writes) {
+            let interface = it.interface().map(String::from);
+            let [before, after] = it.values();
+            let value = (&own.host, it.name, before, interface);
+            changes.push((value, (&*own.setting, after)));
+        }
+    }
+    let values = grouped(changes).into_iter();
+    let alike = values.map(|((host, name, before, interface), puts)| {
+        ((host, name, before, distinct(puts)), interface)
+    });
+    let alike = grouped(alike).into_iter();
+    let alike = alike.map(|((host, name, before, puts), interfaces)| ChangedValue {
+        place: [host.clone()]
+            .into_iter()
+            .chain(several(&interfaces))
+            .collect::<Vec<_>>()
+            .join(" "),
+        name,
+        before,
+        puts,
+    });
+    alike.collect()
+}
+
+/// The interfaces in a word: `em0..em3` where their numbers follow each other.
+fn several(interfaces: &[Option<String>]) -> Option<String> {
+    let names: Vec<&str> = interfaces.iter().flatten().map(String::as_str).collect();
+    let [first, .., last] = names[..] else {
+        return names.first().map(|name| String::from(*name));
+    };
+    let parts = names.iter().map(|name| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        Some((stem, name[stem.len()..].parse::<u32>().ok()?))
+    });
+    let parts: Option<Vec<_>> = parts.collect();
+    let follows = |two: &[(&str, u32)]| two[0].0 == two[1].0 && two[0].1 + 1 == two[1].1;
+    Some(match parts {
+        Some(parts) if parts.windows(2).all(follows) => format!("{first}..{last}"),
+        _ => listed(names),
+    })
+}
+
+/// What each setting changed, with the values from before: what settings share is said once. Nothing where that was not
+/// stored.
 pub fn write_changes(part: &mut Part, study: &Study) {
-    if study.setting_changes.is_empty() {
+    let mut changes = Vec::new();
+    for value in changed_values(study) {
+        for (after, settings) in grouped(value.puts.iter().map(|(of, after)| (after, *of))) {
+            let change = format!("{} {} -> {after}", value.name, value.before);
+            let names = sharing(study, &settings).into_iter();
+            changes.extend(names.map(|name| (name, (value.place.clone(), change.clone()))));
+        }
+    }
+    let mut changes = grouped(changes);
+    if changes.is_empty() {
         return;
     }
-    part.heading("What each setting changed, and put back");
-    for own in &study.setting_changes {
-        let changes = switch::changed(&own.writes).into_iter();
-        let changes =
-            changes.map(|it| format!("{} {}", switch::of_interface(it.write), it.change()));
-        let changes = joined(changes, ",");
-        part.fact(&own.setting, NAME, format!("{}:{changes}", own.host));
+    changes.sort_by_key(|((_, settings), _)| Reverse(*settings));
+    let widths = changes.iter().map(|((name, _), _)| name.len() + 2);
+    let width = widths.max().unwrap_or(0).max(NAME);
+    part.heading(CHANGES);
+    for ((name, _), changes) in changes {
+        let places = grouped(changes).into_iter();
+        let places = places.map(|(place, changes)| format!("{place}: {}", listed(changes)));
+        part.fact(&name, width, joined(places, "; "));
+    }
+}
+
+/// What settings that put the same value somewhere are called together, and how many they are; each alone where that would
+/// be long.
+fn sharing(study: &Study, settings: &[&str]) -> Vec<(String, usize)> {
+    let all = study.settings.iter().map(|it| it.setting.as_str());
+    let (own, others): (Vec<&str>, Vec<&str>) = all.partition(|it| settings.contains(it));
+    let together = match (&own[..], &others[..]) {
+        ([_, _, ..], []) => String::from("all settings"),
+        ([_, _, _, ..], [other]) => format!("all but {other}"),
+        _ => listed(&own),
+    };
+    match own.len() == 1 || together.len() <= TOGETHER_MAX {
+        true => vec![(together, own.len())],
+        false => own.iter().map(|it| (String::from(*it), 1)).collect(),
     }
 }
 
@@ -241,30 +330,25 @@ fn writes(facts: &SettingFacts) -> Vec<(String, &str)> {
 
 /// Every value that any setting changed, with the value from before and what each one put there.
 fn write_before_and_after(part: &mut Part, study: &Study) {
-    let changes = study.setting_changes.iter().flat_map(|one| {
-        let changed = switch::changed(&one.writes).into_iter();
-        changed.map(|it| {
-            let of = switch::of_interface(it.write);
-            let place = format!("{}{of}: {}", one.host, it.name);
-            let put = (&*one.setting, value(&it.write.after));
-            ([place, value(&it.write.before)], put)
-        })
-    });
-    let names = grouped(changes);
-    if names.is_empty() {
+    let values = changed_values(study);
+    if values.is_empty() {
         return;
     }
     let own = || study.settings.iter().map(|it| it.setting.as_str());
-    let rows = names.iter().map(|(name, puts)| {
+    let rows = values.iter().map(|value| {
         let cells = own().map(|setting| {
-            let put = puts.iter().find(|(of, _)| *of == setting);
+            let put = value.puts.iter().find(|(of, _)| *of == setting);
             put.map_or(String::from(MISSING), |(_, after)| after.clone())
         });
-        name.iter().cloned().chain(cells).collect()
+        let first = [
+            format!("{}: {}", value.place, value.name),
+            value.before.clone(),
+        ];
+        first.into_iter().chain(cells).collect()
     });
     let head = ["value", "before and after the trial"];
     let head = head.into_iter().chain(own());
-    part.heading("What each setting changed, and put back");
+    part.heading(CHANGES);
     part.say(format!(
         "As it was in the first trial of each setting. {MISSING} means that the value stayed, or was so already."
     ));

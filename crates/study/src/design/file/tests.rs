@@ -369,7 +369,7 @@ fn a_router_has_settings_of_its_own_and_is_what_is_studied() {
     assert_eq!(design.settings[1].period_ns(), Some(1_000_000));
     let facts = design.settings[1].facts();
     assert!(facts.writes.is_empty());
-    assert_eq!(facts.router_writes[0].0, "rx-gro (GRO)");
+    assert_eq!(facts.router_writes[0].0, "gro");
     // Without a router there is nothing to set.
     let none = StudyFile::parse(&TWO.replace("receiver =", "router =")).unwrap_err();
     assert_eq!(none.line, 5);
