@@ -5,6 +5,7 @@
 //! monotonic clock, used only for differences. A host restores what it has changed on request and when it goes.
 
 pub mod changes;
+pub mod commands;
 pub mod cpu;
 pub mod local;
 pub mod threads;
@@ -24,6 +25,7 @@ use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::Changes;
+use crate::host::commands::HostCommand;
 use crate::receive::{EngineRequest, XdpProgram};
 use crate::workload::WorkloadRequest;
 
@@ -68,7 +70,8 @@ pub enum HostRequest {
     Napis,
     /// Change settings of the interface, in one transaction with what is in force already.
     Apply(Request),
-    /// Report these changes, with the values before them: a list of [`nicpoll_model::SwitchWrite`].
+    /// Report these changes and those of commands, with the values before them: a list of
+    /// [`nicpoll_model::SwitchWrite`].
     Writes,
     /// Attach an XDP program to every interface while settings are in force.
     AttachXdp(XdpProgram),
@@ -79,7 +82,17 @@ pub enum HostRequest {
         /// The core of its thread.
         cpu: u32,
     },
-    /// End traffic that still runs, and restore every setting.
+    /// Note the values as they are, and run these commands when settings are restored.
+    BeginCommands {
+        /// Those of this host.
+        after: Vec<HostCommand>,
+    },
+    /// Run a command of the user's.
+    RunCommand(HostCommand),
+    /// Tell which values commands have changed, with what they were: a map of texts by name.
+    ValuesBefore,
+    /// End traffic that still runs, and restore every setting. The answer is a list of what commands changed and nothing
+    /// undid, in words.
     Restore,
     /// Add a permanent neighbour entry for an address of the link.
     Neighbour {
@@ -303,10 +316,10 @@ impl HostClient {
         self.ask(HostRequest::Counters)
     }
 
-    /// Ends its traffic and restores its settings.
-    pub fn restore(&mut self) -> Result<(), LabError> {
+    /// Ends its traffic and restores its settings. Returns what its commands changed and nothing undid, in words.
+    pub fn restore(&mut self) -> Result<Vec<String>, LabError> {
         self.ended.clear();
-        self.tell(HostRequest::Restore)
+        self.ask(HostRequest::Restore)
     }
 
     /// What an end counted; `None` if it still runs after `timeout`.

@@ -11,8 +11,9 @@ use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side, SwitchWrite};
 use nicpoll_switch::{Guard, Journal, Owner};
 use nicpoll_sys::netns::NetNamespace;
 
-use crate::error::{Doing, LabError};
+use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::Changes;
+use crate::host::commands::Commands;
 use crate::host::local::LocalHost;
 use crate::host::{
     Counter, Cpus, Host, HostClient, HostRequest, MACHINE, MACHINE_INTERFACE, ROUTER,
@@ -169,10 +170,48 @@ impl Lab {
     }
 
     /// Ends traffic that still runs and restores every setting, the receiver's first: its NAPI must be fed as before
-    /// until it is gone.
-    pub fn restore(&mut self) -> Result<(), LabError> {
+    /// until it is gone. Returns what commands changed and nothing undid, in words.
+    pub fn restore(&mut self) -> Result<Vec<String>, LabError> {
         let hosts: Vec<_> = self.hosts().collect();
-        hosts.into_iter().rev().try_for_each(HostClient::restore)
+        let mut left = Vec::new();
+        for host in hosts.into_iter().rev() {
+            let name = String::from(host.name());
+            let own = host.restore()?.into_iter();
+            left.extend(own.map(|what| format!("{name}: {what}")));
+        }
+        Ok(left)
+    }
+
+    /// Runs commands before traffic. Restoring runs those after it.
+    ///
+    /// # Errors
+    /// [`LabError::Traffic`] with the last words of one that failed.
+    pub fn begin_commands(&mut self, commands: &Commands) -> Result<(), LabError> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        for host in self.way() {
+            let own = commands.after.iter().filter(|one| one.host == host.name());
+            let after = own.cloned().collect();
+            host.tell(HostRequest::BeginCommands { after })?;
+        }
+        for command in &commands.before {
+            let host = self.way().find(|host| host.name() == command.host);
+            let host = host.ok_or_else(|| {
+                LabError::Unexpected(format!("there is no host {}", command.host))
+            })?;
+            let ran = host.tell(HostRequest::RunCommand(command.clone()));
+            ran.map_err(|error| {
+                let why = HostFailure::of(&error);
+                LabError::Traffic(format!("a command before the traffic: {why}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The values that commands have changed, with what they were: by the names of [`Lab::settings`].
+    pub fn values_before_commands(&mut self) -> Result<BTreeMap<String, String>, LabError> {
+        self.values(HostRequest::ValuesBefore)
     }
 
     /// Every host that a setting may concern, in the order of application: the machine, then the hosts on a packet's
@@ -212,11 +251,16 @@ impl Lab {
 
     /// Every value of the interfaces that can affect receiving, by name: features, NAPI values, and files in sysfs.
     pub fn settings(&mut self) -> Result<BTreeMap<String, String>, LabError> {
+        self.values(HostRequest::Values)
+    }
+
+    /// What hosts answer to a request for values, by name.
+    fn values(&mut self, request: HostRequest) -> Result<BTreeMap<String, String>, LabError> {
         let mut all = BTreeMap::new();
         for host in self.way() {
             let name = String::from(host.name());
             let values: BTreeMap<String, String> = host
-                .ask(HostRequest::Values)
+                .ask(request.clone())
                 .doing(|| format!("reading the {name}'s settings"))?;
             let values = values.into_iter();
             all.extend(values.map(|(value, text)| (format!("{name}: {value}"), text)));

@@ -23,6 +23,7 @@ pub use bounds::{RATE_MAX, bounds_of};
 pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;
+pub use host::commands::{Commands, HostCommand};
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::local::LocalHost;
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
@@ -40,5 +41,5 @@ pub use link::{
 pub use machine::{draw_seed, require_lab, require_state, still_runs, this_runner};
 pub use receive::{EngineEntry, EngineRequest, HZ_DEFAULT, XdpProgram};
 pub use run::{Running, Traffic};
-pub use workload::command::{CommandWorkload, FigureUnit, whole_seconds};
+pub use workload::command::{CommandWorkload, FigureUnit, check_words, whole_seconds};
 pub use workload::{BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadRequest, udp};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Cpus, EngineRequest, MACHINE, RECEIVER, ROUTER, Refused, SENDER, Topology, Traffic,
+    Commands, Cpus, EngineRequest, MACHINE, RECEIVER, ROUTER, Refused, SENDER, Topology, Traffic,
     TrafficOptions, WorkloadRequest, XdpProgram,
 };
 use nicpoll_model::line::IpVersion;
@@ -72,6 +72,9 @@ pub struct NamedWorkload {
     /// Its rate, if it belongs to a sweep.
     #[serde(default)]
     pub load: Option<SweptLoad>,
+    /// Commands around its traffic.
+    #[serde(default)]
+    pub commands: Commands,
 }
 
 /// A setting with what reports and trials need of it.
@@ -93,6 +96,9 @@ pub struct NamedSetting {
     /// Words for the user's command, by the name in braces.
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
+    /// Commands around the traffic under it.
+    #[serde(default)]
+    pub commands: Commands,
     /// Its level of each factor; empty without factors.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,
@@ -282,6 +288,13 @@ impl Design {
         settings.filter(|setting| setting.is_polled_in_vain(studied))
     }
 
+    /// Whether any of its traffic has commands around it.
+    pub(crate) fn has_commands(&self) -> bool {
+        let settings = self.settings.iter().map(|it| &it.commands);
+        let workloads = self.workloads.iter().map(|it| &it.commands);
+        settings.chain(workloads).any(|own| !own.is_empty())
+    }
+
     /// The settings whose timer is adjusted.
     pub fn timed(&self) -> impl Iterator<Item = &NamedSetting> {
         let settings = self.settings.iter();
@@ -323,6 +336,7 @@ impl NamedWorkload {
     pub fn under(&self, setting: &NamedSetting) -> NamedWorkload {
         NamedWorkload {
             request: self.request.clone().with(&setting.variant),
+            commands: self.commands.clone().with(&setting.variant),
             ..self.clone()
         }
     }
@@ -333,7 +347,7 @@ impl NamedWorkload {
         let asked = self.request.asked_per_second();
         WorkloadFacts {
             workload: self.name.clone(),
-            description: self.description.clone(),
+            description: self.description.clone() + &self.command_words(),
             unit: workload.unit(),
             datagram_bytes: workload.datagram_bytes(),
             asked_per_second: asked.map(|rate| rate * links * self.options.ways()),
@@ -342,6 +356,14 @@ impl NamedWorkload {
             load: self.load.clone(),
             kind: self.kind(),
         }
+    }
+
+    /// The commands around it, in words.
+    fn command_words(&self) -> String {
+        let words = self.commands.words();
+        words
+            .map(|(host, when, words)| format!("; {when} it at the {host}: {words}"))
+            .collect()
     }
 
     /// What an import calls traffic of this kind; nothing for a rate of a sweep, and with background traffic.
@@ -425,7 +447,7 @@ impl NamedSetting {
         }
     }
 
-    /// The knobs that a host sets, with their values, and its XDP program.
+    /// The knobs that a host sets, with their values, its commands and its XDP program.
     fn writes(&self, host: &str) -> Vec<(String, String)> {
         let request = self.setting.hosts.get(host);
         let mut writes = request.map_or_else(Vec::new, |request| request.set.list());
@@ -436,6 +458,11 @@ impl NamedSetting {
                 }
             }
         }
+        let commands = self.commands.words();
+        let commands = commands.filter(|(at, ..)| *at == host);
+        writes.extend(
+            commands.map(|(_, when, words)| (format!("the command {when} traffic"), words)),
+        );
         let program = self.xdp.get(host);
         writes.extend(program.map(|program| (String::from("XDP program"), program.words())));
         writes

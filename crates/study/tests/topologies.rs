@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::TestLab;
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
 use nicpoll_lab::{
-    BackgroundTraffic, Lab, Running, Topology, TrafficOptions, Veth, WorkloadRequest,
+    BackgroundTraffic, Commands, Lab, Running, Topology, TrafficOptions, Veth, WorkloadRequest,
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{ControlKind, LossPlace, Protocol, Side};
@@ -64,6 +64,7 @@ fn named(request: WorkloadRequest, options: TrafficOptions) -> NamedWorkload {
         request,
         options,
         load: None,
+        commands: Commands::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A study of one's own as a user meets it: the plan, a run, and what a mistake in the file leads to.
 
+mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod existing;

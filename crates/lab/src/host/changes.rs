@@ -23,10 +23,15 @@ const RTM_NEWLINK: u16 = 16;
 
 const RTM_DELLINK: u16 = 17;
 
+const RTM_NEWQDISC: u16 = 36;
+
+/// The number of a filter that interfaces share, `TCM_IFINDEX_MAGIC_BLOCK`.
+const SHARED_BLOCK: u32 = 0xFFFF_FFFF;
+
 /// Types of messages with what they are about: `RTM_NEWADDR` and on, linux/rtnetlink.h.
 const KINDS: [(std::ops::RangeInclusive<u16>, &str); 2] = [
     (20..=21, "an address"),
-    (36..=46, "a queueing discipline or filter"),
+    (RTM_NEWQDISC..=46, "a queueing discipline or filter"),
 ];
 
 const IFF_UP: u32 = 0x1;
@@ -68,8 +73,12 @@ impl Changes {
     /// Learns from one message of `NETLINK_ROUTE`.
     fn learn(&mut self, kind: u16, body: &[u8], ifindexes: &[u32]) {
         if kind != RTM_NEWLINK && kind != RTM_DELLINK {
+            let of = word(body, 4);
             for (kinds, what) in KINDS {
-                if kinds.contains(&kind) {
+                // Queueing at another interface of the namespace changes nothing here.
+                let is_elsewhere = kind >= RTM_NEWQDISC
+                    && of.is_some_and(|of| of != SHARED_BLOCK && !ifindexes.contains(&of));
+                if kinds.contains(&kind) && !is_elsewhere {
                     self.add(what);
                 }
             }
@@ -191,6 +200,18 @@ mod tests {
         assert!(lost.has_lost_carrier && !lost.is_taken_down);
         let other = changes(&message(RTM_NEWLINK, &[0, 8, 0, 1]));
         assert_eq!(other, Changes::default());
+    }
+
+    #[test]
+    fn a_queue_of_another_interface_is_no_disturbance() {
+        for (of, counts) in [(7, true), (8, false), (SHARED_BLOCK, true)] {
+            let found = changes(&message(RTM_NEWQDISC, &[0, of])).others;
+            assert_eq!(!found.is_empty(), counts, "{of}");
+        }
+        assert!(
+            !changes(&message(20, &[0, 8])).others.is_empty(),
+            "an address"
+        );
     }
 
     #[test]

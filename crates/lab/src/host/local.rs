@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use nicpoll_model::Side;
+use nicpoll_model::{Side, SwitchWrite};
 use nicpoll_observe::{
     AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, FlowReader, HostCounters,
     PollCounter, ThreadTimes, TimedRuns, start_timing,
@@ -26,12 +26,13 @@ use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::{Changes, Listener};
+use crate::host::commands::{Around, QDISC, run};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
     ENGINE_THREAD, Ends, RECEIVER_THREAD, SENDER_THREAD, Sampling, Spinner,
 };
 use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed};
-use crate::link::veth::add_neighbour;
+use crate::link::veth::{add_neighbour, qdiscs};
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
 
 /// A namespace, with a thread that lives in it.
@@ -66,6 +67,7 @@ impl LocalHost {
             owner,
             xdp: Vec::new(),
             held: None,
+            commands: None,
             polls: None,
             exact_cpu: None,
             cpu_window: None,
@@ -152,6 +154,8 @@ struct Resident {
     xdp: Vec<AttachedXdp>,
     /// The changes in force.
     held: Option<Held>,
+    /// The user's commands, from the first one to the restoring.
+    commands: Option<Around>,
     polls: Option<PollCounter>,
     exact_cpu: Option<ExactCpu>,
     /// Reading of the CPU account at the start of the open window.
@@ -183,7 +187,17 @@ impl Resident {
             HostRequest::Changes => answer(self.changes()?),
             HostRequest::Napis => answer(self.napis()?),
             HostRequest::Apply(request) => answer(self.apply(&request)?),
-            HostRequest::Writes => answer(self.held.as_ref().map_or_else(Vec::new, Held::writes)),
+            HostRequest::Writes => answer(self.writes()?),
+            HostRequest::BeginCommands { after } => {
+                let begun = Around::begin(&mut self.control, &self.interfaces, after)?;
+                self.commands = Some(begun);
+                answer(())
+            }
+            HostRequest::RunCommand(command) => answer(run(&command, &self.interfaces)?),
+            HostRequest::ValuesBefore => answer(match &self.commands {
+                Some(own) => own.changed(&mut self.control, &self.interfaces)?,
+                None => BTreeMap::new(),
+            }),
             HostRequest::AttachXdp(program) => answer(self.attach_xdp(&program)?),
             HostRequest::ReceiveBy { engine, cpu } => answer(self.receive_by(&engine, cpu)?),
             HostRequest::Restore => answer(self.restore()?),
@@ -311,17 +325,28 @@ impl Resident {
         self.engine.as_ref().map(EngineReceiver::inlet)
     }
 
-    fn restore(&mut self) -> Result<(), LabError> {
+    fn writes(&mut self) -> Result<Vec<SwitchWrite>, LabError> {
+        let mut writes = self.held.as_ref().map_or_else(Vec::new, Held::writes);
+        if let Some(own) = &self.commands {
+            let of = self.netns_inode;
+            writes.extend(own.writes(&mut self.control, &self.interfaces, of)?);
+        }
+        Ok(writes)
+    }
+
+    /// Returns what commands changed and nothing undid, in words.
+    fn restore(&mut self) -> Result<Vec<String>, LabError> {
+        let ended = self.commands.take();
+        let left = ended.map(|own| own.end(&mut self.control, &self.interfaces));
         // These came last: offloads that they took from the other end are back before those are put back.
         self.engine = None;
         self.xdp.clear();
         self.sampling = None;
-        match self.held.take() {
-            Some(held) => held
-                .restore(&mut self.switch)
-                .doing(|| "putting back its settings"),
-            None => Ok(()),
+        if let Some(held) = self.held.take() {
+            let restored = held.restore(&mut self.switch);
+            restored.doing(|| "putting back its settings")?;
         }
+        Ok(left.unwrap_or_default())
     }
 
     /// Returns why CPU time cannot be accounted for exactly, if it cannot.
@@ -492,6 +517,7 @@ fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, 
             values.insert(format!("feature {name} ({kind})"), on.to_string());
         }
     }
+    values.insert(String::from(QDISC), qdiscs(ifindex)?);
     for (index, napi) in control.napis(ifindex)?.into_iter().enumerate() {
         values.insert(format!("NAPI {index}"), format!("{napi:?}"));
     }

@@ -556,6 +556,32 @@ fn add_qdisc(
     acknowledged(&request)
 }
 
+/// The queueing disciplines of an interface of the caller's namespace, by their kinds, the outermost first.
+pub fn qdiscs(ifindex: u32) -> io::Result<String> {
+    let mut socket = NetlinkSocket::new();
+    let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
+    let mut reply = socket.request(&request)?;
+    let mut kinds = Vec::new();
+    while let Some(qdisc) = reply.recv() {
+        let (header, qdisc) = qdisc?;
+        if header.ifindex as u32 == ifindex {
+            let kind = qdisc.get_kind().map_err(io::Error::other)?;
+            kinds.push(kind.to_string_lossy().into_owned());
+        }
+    }
+    Ok(kinds.join(" "))
+}
+
+/// Removes the outermost queueing discipline of an interface of the caller's namespace.
+pub fn remove_root_qdisc(ifindex: u32) -> io::Result<()> {
+    let header = Tcmsg {
+        ifindex: ifindex as i32,
+        parent: TC_H_ROOT,
+        ..Default::default()
+    };
+    acknowledged(&tc::Request::new().op_delqdisc_do(&header))
+}
+
 /// Lets what goes by `parent` leave no faster than a line of this rate carries Ethernet frames (tbf).
 fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> io::Result<()> {
     let bytes_per_second = bits_per_second.get() / 8;

@@ -72,17 +72,11 @@ impl CommandWorkload {
     /// # Errors
     /// With what is missing or wrong.
     pub fn check(&self) -> Result<(), Refused> {
-        let both = [&self.sender, &self.receiver];
-        let words = || both.into_iter().flatten();
-        let why = if self.sender.is_empty() {
-            String::from("sender = [...] needs a program and its arguments")
-        } else if both.iter().any(|words| words.len() > WORDS_MAX)
-            || words().any(|word| word.len() > WORD_MAX)
-        {
-            format!("a command has at most {WORDS_MAX} words of {WORD_MAX} letters")
-        } else if words().any(|word| word.contains('\0')) {
-            String::from("a word of a command cannot hold a NUL")
-        } else if self.output == Side::Receiver && self.receiver.is_empty() {
+        check_words(&self.sender)?;
+        if !self.receiver.is_empty() {
+            check_words(&self.receiver)?;
+        }
+        let why = if self.output == Side::Receiver && self.receiver.is_empty() {
             String::from("output = \"receiver\" needs a receiver = [...] to read it from")
         } else {
             return wrong_parser(self).map_or(Ok(()), |why| Err(Refused(why)));
@@ -154,8 +148,25 @@ pub fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs_f64().ceil().max(1.0) as u64
 }
 
+/// Whether a command can be run.
+///
+/// # Errors
+/// With what is missing or wrong.
+pub fn check_words(words: &[String]) -> Result<(), Refused> {
+    let why = if words.is_empty() {
+        String::from("a command needs a program and its arguments, such as [\"iperf3\", \"-s\"]")
+    } else if words.len() > WORDS_MAX || words.iter().any(|word| word.len() > WORD_MAX) {
+        format!("a command has at most {WORDS_MAX} words of {WORD_MAX} letters")
+    } else if words.iter().any(|word| word.contains('\0')) {
+        String::from("a word of a command cannot hold a NUL")
+    } else {
+        return Ok(());
+    };
+    Err(Refused(why))
+}
+
 /// What stands in braces in a word.
-fn in_braces(word: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn in_braces(word: &str) -> impl Iterator<Item = &str> {
     word.split('{')
         .skip(1)
         .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
@@ -412,25 +423,15 @@ impl PreparedEnd for Prepared {
 
 impl Prepared {
     fn send(&self, signals: &Signals) -> Result<Ended, WorkloadError> {
-        let deadline = Instant::now() + Duration::from_secs(self.seconds) + BEYOND;
+        let longest = Duration::from_secs(self.seconds) + BEYOND;
         let mut child = Child::start(&self.words, self.workload.user()?)?;
-        while !child.has_ended()? {
-            if signals.is_cancelled() {
-                return Err(WorkloadError::Cancelled);
-            }
-            if Instant::now() > deadline {
-                return Err(failed(format!(
-                    "'{}' was to send for {} s and had not ended {BEYOND:?} later; it was ended",
-                    child.name, self.seconds
-                )));
-            }
-            thread::sleep(LOOK_AT_CHILD_EVERY);
+        if !child.ends_within(longest, || signals.is_cancelled())? {
+            return Err(failed(format!(
+                "'{}' was to send for {} s and had not ended {BEYOND:?} later; it was ended",
+                child.name, self.seconds
+            )));
         }
-        let ended = child.end()?;
-        match ended.status.success() {
-            true => Ok(ended),
-            false => Err(ended.failed(&child.name)),
-        }
+        child.succeeded()
     }
 
     /// Lets the receiver go on until the sender is done. How it ends does not matter: it is ended.
@@ -566,6 +567,34 @@ impl Child {
         Ok(())
     }
 
+    /// Whether it ends by itself within this time.
+    fn ends_within(
+        &mut self,
+        longest: Duration,
+        is_cancelled: impl Fn() -> bool,
+    ) -> Result<bool, WorkloadError> {
+        let deadline = Instant::now() + longest;
+        while !self.has_ended()? {
+            if is_cancelled() {
+                return Err(WorkloadError::Cancelled);
+            }
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            thread::sleep(LOOK_AT_CHILD_EVERY);
+        }
+        Ok(true)
+    }
+
+    /// What it said, if it ended without an error.
+    fn succeeded(&mut self) -> Result<Ended, WorkloadError> {
+        let ended = self.end()?;
+        match ended.status.success() {
+            true => Ok(ended),
+            false => Err(ended.failed(&self.name)),
+        }
+    }
+
     /// Whether it has ended.
     fn has_ended(&mut self) -> Result<bool, WorkloadError> {
         let status = self.process.try_wait().map_err(WorkloadError::failed)?;
@@ -633,6 +662,18 @@ impl Ended {
 /// Why a program's run has no figure.
 fn failed(why: String) -> WorkloadError {
     WorkloadError::failed(HostFailure::new(why))
+}
+
+/// Runs a program to its end on the calling thread, as this process's user and for this long at most.
+pub(crate) fn run_to_end(words: &[String], longest: Duration) -> Result<(), WorkloadError> {
+    let mut child = Child::start(words, None)?;
+    if !child.ends_within(longest, || false)? {
+        return Err(failed(format!(
+            "'{}' had not ended after {longest:?}; it was ended",
+            child.name
+        )));
+    }
+    child.succeeded().map(drop)
 }
 
 /// Reads to the end. Of what is too much, one byte beyond the limit is kept.

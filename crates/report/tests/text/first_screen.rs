@@ -87,6 +87,27 @@ fn trials_without_their_setting_in_force_are_counted_once() {
 }
 
 #[test]
+fn what_disturbed_most_trials_of_a_setting_comes_first() {
+    let mut study = fixture::study();
+    let text = "9 of 192 trials were disturbed from outside: another process changed a queueing discipline";
+    study.warnings.push(Warning {
+        name: WarningName::VoidTrials,
+        text: String::from(text),
+    });
+    let first = format!("What this means here - {text}.");
+    let says = |study: &Study| {
+        flat(&render_text(&brief_page(study), &TextOptions::default())).contains(&first)
+    };
+    assert!(!says(&study), "few trials");
+    let own = study.trials.iter_mut();
+    let own = own.filter(|it| it.setting == "polling" && it.workload == "rr");
+    for trial in own.take(8) {
+        trial.validity.external = Some(String::from("another process"));
+    }
+    assert!(says(&study));
+}
+
+#[test]
 fn why_there_is_no_verdict_comes_first() {
     let mut study = fixture::study();
     for comparison in study.comparisons.iter_mut().filter(|one| one.primary) {

@@ -192,7 +192,7 @@ impl Reader<'_> {
         }
         let sweeps = sweeps_of(&document.workload);
         let workloads = document.workload.into_iter();
-        let workloads = workloads.map(|entry| self.workload(entry));
+        let workloads = workloads.map(|entry| self.workload(entry, &settings));
         let workloads: Vec<NamedWorkload> = workloads.collect::<Result<_, _>>()?;
         self.measured(&document.compare, &workloads)?;
         let design = Design {
@@ -283,7 +283,15 @@ impl Reader<'_> {
         })
     }
 
-    fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {
+    fn workload(
+        &self,
+        entry: WorkloadEntry,
+        settings: &[NamedSetting],
+    ) -> Result<NamedWorkload, FileError> {
+        let given = |name: &&str| settings.iter().all(|it| it.variant.contains_key(*name));
+        let names = settings.iter().flat_map(|it| it.variant.keys());
+        let names: Vec<&str> = names.map(String::as_str).filter(given).collect();
+        let commands = self.commands([entry.before, entry.after], &names)?;
         let span = entry.traffic.span();
         let request = entry.traffic.into_inner();
         let is_paced = request.asked_per_second().is_some();
@@ -313,6 +321,7 @@ impl Reader<'_> {
             request,
             options,
             load: None,
+            commands,
         })
     }
 }

@@ -308,9 +308,12 @@ fn external(window: &Window) -> Option<String> {
     disturbed(&window.changes).or_else(|| {
         let [before, after] = &window.quiet;
         let name = first_change(before, after)?;
-        Some(format!("another process changed '{name}' during the trial"))
+        Some(format!("{CHANGED_BY_OTHERS} '{name}' during the trial"))
     })
 }
+
+/// How the reason of a trial begins in which somebody else changed something.
+pub const CHANGED_BY_OTHERS: &str = "another process changed";
 
 /// External changes that the kernel reported.
 pub fn disturbed(changes: &Changes) -> Option<String> {
@@ -318,7 +321,7 @@ pub fn disturbed(changes: &Changes) -> Option<String> {
         return Some(String::from("somebody took the link down"));
     }
     let what = changes.others.first()?;
-    Some(format!("another process changed {what} during the trial"))
+    Some(format!("{CHANGED_BY_OTHERS} {what} during the trial"))
 }
 
 fn failure(napis: &[u32], window: &Window) -> Option<String> {

@@ -3,13 +3,15 @@
 //! A warning names its subject, the figure and the limit, and what to do. A stop rule looks at the width of the intervals
 //! alone, never at where they are: a study that stopped on a difference would find one where there is none.
 
+use std::collections::BTreeMap;
+
 use nicpoll_model::{
     Comparison, Confounder, MetricKind, Plan, SettingFindings, Study, Trial, Verdict, Warning,
     WarningName,
 };
 
 use crate::design::{Design, NamedSetting, Versus};
-use crate::judge::trial::AROUND;
+use crate::judge::trial::{AROUND, CHANGED_BY_OTHERS};
 use crate::plan::blocks_needed;
 
 /// Number of blocks below which a study is labelled with the effect that it can find.
@@ -226,15 +228,28 @@ fn large_effects(study: &Study) -> Option<String> {
     Some(format!("with {blocks} of each workload {what}"))
 }
 
+/// That trials were disturbed, for the most frequent reason, and what to do.
 fn disturbed(trials: &[Trial]) -> Option<String> {
-    let disturbed = trials.iter().filter(|trial| !trial.validity.is_kept());
-    let disturbed = disturbed.count();
-    (disturbed > 0).then(|| {
-        format!(
-            "{disturbed} of {} trials were disturbed from outside; their pairs count for nothing",
-            trials.len()
-        )
-    })
+    let mut reasons = BTreeMap::<_, u32>::new();
+    for reason in trials
+        .iter()
+        .filter_map(|trial| trial.validity.external.as_deref())
+    {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    let disturbed: u32 = reasons.values().sum();
+    let (reason, _) = reasons.into_iter().max_by_key(|(_, count)| *count)?;
+    let remedy = match reason.starts_with(CHANGED_BY_OTHERS) {
+        true => {
+            ". If a program of this study does that, make it a command before the traffic (docs/studies.md); otherwise stop \
+             what does it"
+        }
+        false => "",
+    };
+    Some(format!(
+        "{disturbed} of {} trials were disturbed from outside, and their pairs do not count: {reason}{remedy}",
+        trials.len()
+    ))
 }
 
 /// That the offered rate exceeds the ring's slots a period.

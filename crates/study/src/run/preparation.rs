@@ -14,7 +14,7 @@ use nicpoll_stats::Pair;
 use crate::design::{Design, Evidence, NamedSetting, NamedWorkload};
 use crate::judge::comparisons::set_ratio;
 use crate::plan::durations::{SHARE, TIME_MAX};
-use crate::run::timer::apply;
+use crate::run::timer::{apply, begin_commands};
 
 /// Traffic of one run.
 const RUN: Duration = Duration::from_millis(100);
@@ -74,6 +74,7 @@ impl Load<'_> {
     fn measure(&mut self, time: Duration) -> Result<Vec<CountingCost>, LabError> {
         let begin = Instant::now();
         apply(self.lab, self.setting, None)?;
+        begin_commands(self.lab, self.workload, self.setting)?;
         self.lab.watch_polls()?;
         self.delivered()?;
         let mut costs = Vec::new();

@@ -334,7 +334,12 @@ fn head_of(
     identity: Identity,
 ) -> Result<Study, LabError> {
     let host = lab.machine()?;
-    let warnings = warnings_of_lab(lab, &host);
+    let mut warnings = warnings_of_lab(lab, &host);
+    if lab.link.is_shared && design.has_commands() {
+        let text = "if nicpoll is killed (SIGKILL), what commands before the traffic changed at these interfaces stays: only \
+                    its own writes are put back then";
+        warnings.push(warning(WarningName::Confounder, text));
+    }
     Ok(Study {
         schema: String::from(SCHEMA),
         nicpoll_version: identity.origin.nicpoll_version,
@@ -507,19 +512,26 @@ impl Run<'_> {
                 self.head.confounders.push(found);
             }
         }
+        for left in &self.trials.left {
+            let left = warning(WarningName::Confounder, left.clone());
+            if !self.head.warnings.contains(&left) {
+                self.head.warnings.push(left);
+            }
+        }
     }
 }
 
-/// Trials without traffic after which a setting is given up under a workload.
+/// Trials without a figure after which a setting is given up under a workload.
 const FAILED_ALIKE: usize = 2;
 
-/// The workloads and settings of which the first trials all ended without traffic for the same reason: more of them would
-/// only take time.
+/// The workloads and settings of which the first trials all ended without traffic, or were disturbed, for the same reason:
+/// more of them would only take time.
 fn failing(done: &[Trial]) -> BTreeSet<(&str, &str)> {
     let mut reasons = BTreeMap::<_, Vec<Option<&str>>>::new();
     for trial in done {
         let failure = trial.validity.failure.as_deref();
-        let reason = failure.filter(|_| trial.figures.is_none() && trial.validity.is_kept());
+        let failure = failure.filter(|_| trial.figures.is_none());
+        let reason = trial.validity.external.as_deref().or(failure);
         let of_both = (trial.workload.as_str(), trial.setting.as_str());
         reasons.entry(of_both).or_default().push(reason);
     }
@@ -644,6 +656,35 @@ mod study_tests {
             }
             assert_eq!(left, all[ended_after..], "after {ended_after}");
         }
+    }
+
+    #[test]
+    fn a_setting_whose_first_trials_have_no_figure_for_one_reason_is_given_up() {
+        let with = |reasons: [(&str, &str); 2]| {
+            let trials = reasons.map(|(kind, reason)| {
+                let mut trial = ended(1, "rr", "fq");
+                let place = match kind {
+                    "external" => &mut trial.validity.external,
+                    _ => &mut trial.validity.failure,
+                };
+                *place = Some(String::from(reason));
+                trial
+            });
+            failing(&trials).contains(&("rr", "fq"))
+        };
+        assert!(with([("failure", "not found"), ("failure", "not found")]));
+        assert!(with([
+            ("external", "changed em0"),
+            ("external", "changed em0")
+        ]));
+        assert!(!with([
+            ("external", "changed em0"),
+            ("external", "changed em1")
+        ]));
+        assert!(!with([
+            ("failure", "not found"),
+            ("external", "changed em0")
+        ]));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use nicpoll_lab::{HostRequest, Lab, LabError, Polls};
 use nicpoll_model::Calibration;
 use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 
-use crate::design::NamedSetting;
+use crate::design::{NamedSetting, NamedWorkload};
 use crate::plan::durations::CALIBRATION_ROUNDS;
 
 /// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the receiver's
@@ -37,6 +37,17 @@ pub fn apply(
         lab.receiver.tell(HostRequest::ReceiveBy { engine, cpu })?;
     }
     Ok(())
+}
+
+/// Runs the commands of a setting and of the traffic under it, the setting's first. Restoring the lab runs those that undo
+/// them.
+pub fn begin_commands(
+    lab: &mut Lab,
+    workload: &NamedWorkload,
+    setting: &NamedSetting,
+) -> Result<(), LabError> {
+    let of_workload = workload.under(setting).commands;
+    lab.begin_commands(&setting.commands.around(&of_workload))
 }
 
 /// The timeout is at least this fraction of the period (1/20): a longer round cannot be compensated.

@@ -4,7 +4,7 @@
 //! measured while CPU time is accounted for or a program computes next to the receiver: each has a short run of its own. The
 //! setting is put back whatever happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::judge::trial::{
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
 use crate::run::series::Readings;
-use crate::run::timer::{Memory, apply, calibrate, gap_ns};
+use crate::run::timer::{Memory, apply, begin_commands, calibrate, gap_ns};
 
 /// Attempts to prove a setting before the traffic counts.
 const PROOF_ATTEMPTS_MAX: u32 = 2;
@@ -46,6 +46,8 @@ pub struct Trials<'a> {
     pub(crate) seen: Seen,
     /// What each setting changed, when it was first in force.
     pub(crate) changes: Vec<SettingChanges>,
+    /// What commands changed and nothing undid, in words.
+    pub(crate) left: BTreeSet<String>,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
     /// Whether the trial has made its own changes: changes reported later are somebody else's.
@@ -79,6 +81,7 @@ impl<'a> Trials<'a> {
             netns_inode,
             seen: Seen::new(),
             changes: Vec::new(),
+            left: BTreeSet::new(),
             memories: BTreeMap::new(),
             is_settled: false,
         })
@@ -99,8 +102,14 @@ impl<'a> Trials<'a> {
                     return Ok(());
                 }
                 let outcome = self.rehearse_one(Subject { workload, setting });
-                self.lab.restore()?;
-                outcome.doing(|| format!("rehearsing {name} under {}", setting.name()))?;
+                self.restore()?;
+                match outcome {
+                    // Trials will tell; the study goes on.
+                    Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {}
+                    outcome => {
+                        outcome.doing(|| format!("rehearsing {name} under {}", setting.name()))?;
+                    }
+                }
             }
         }
         Ok(())
@@ -110,13 +119,7 @@ impl<'a> Trials<'a> {
         let mut memory = Memory::default();
         self.apply(subject, &memory)?;
         for _ in 0..REHEARSALS {
-            match self.warm_up(subject, &mut memory) {
-                // Trials will tell; the study goes on.
-                Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {
-                    return Ok(());
-                }
-                warmed => warmed?,
-            };
+            self.warm_up(subject, &mut memory)?;
         }
         self.remember(subject, memory);
         Ok(())
@@ -143,13 +146,19 @@ impl<'a> Trials<'a> {
             _ => None,
         };
         // Also after an error: the next trial, or the user, must find the link as it came up.
-        let restored = self.lab.restore();
+        let restored = self.restore();
         let trial = match (outcome, changes) {
             (Err(error), Some(changes)) => self.failed(place, &error, &changes),
             (outcome, _) => outcome.doing(|| what)?,
         };
         restored?;
         Ok(trial)
+    }
+
+    /// Puts everything back, and remembers what was left.
+    fn restore(&mut self) -> Result<(), LabError> {
+        self.left.extend(self.lab.restore()?);
+        Ok(())
     }
 
     /// Changes by others since the trial began. Before it is settled, only changes that it never makes count.
@@ -196,7 +205,9 @@ impl<'a> Trials<'a> {
         let before = self.readings()?;
         if !self.seen.contains_key(&place.setting) {
             self.changes.extend(self.lab.changed_by(&place.setting)?);
-            let seen = before.settings.clone();
+            let mut seen = before.settings.clone();
+            // What commands changed was asked for.
+            seen.extend(self.lab.values_before_commands()?);
             self.seen.insert(place.setting.clone(), seen);
         }
         let opened = self.lab.studied().edge()?;
@@ -368,6 +379,7 @@ impl<'a> Trials<'a> {
         let period_ns = setting.period_ns();
         let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
         apply(self.lab, setting, timeout_ns)?;
+        begin_commands(self.lab, subject.workload, setting)?;
         self.lab.watch_polls()
     }
 

@@ -316,7 +316,8 @@ pub fn word(verdict: Option<Verdict>) -> &'static str {
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let pairs = Pair::of(study).into_iter().skip(1);
     let outcomes = pairs.filter_map(|pair| outcome_of(study, pair));
-    let sentences: [(Ink, Vec<String>); 8] = [
+    let sentences: [(Ink, Vec<String>); 9] = [
+        (Ink::Unsure, disturbed(study).into_iter().collect()),
         (Ink::Unsure, without_verdict(study).collect()),
         (Ink::Unsure, doubts(study).collect()),
         (Ink::Unsure, in_force(study).collect()),
@@ -404,6 +405,19 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     let warnings = study.warnings.iter();
     let weighty = warnings.filter(move |warning| is_weighty(warning.name));
     weighty.map(|warning| capital(&warning.text) + ".")
+}
+
+/// What disturbed half of the trials of a setting under a workload, or more, and what to do.
+fn disturbed(study: &Study) -> Option<String> {
+    let trials = study.trials.iter();
+    let groups = grouped(trials.map(|it| ((&it.workload, &it.setting), !it.validity.is_kept())));
+    let of = |(_, trials): &(_, Vec<bool>)| {
+        2 * trials.iter().filter(|is_void| **is_void).count() >= trials.len()
+    };
+    groups.iter().find(|group| of(group))?;
+    let mut warnings = study.warnings.iter();
+    let warning = warnings.find(|warning| warning.name == WarningName::VoidTrials)?;
+    Some(capital(&warning.text) + ".")
 }
 
 /// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.

@@ -57,7 +57,9 @@ impl Reader<'_> {
             let message = format!("a study has at most {COMPARISONS_MAX} comparisons");
             return Err(self.error(compare[COMPARISONS_MAX].reference.span(), message));
         }
-        let common = common.map(|parts| self.parts(parts, 0..0)).transpose()?;
+        let common = common
+            .map(|parts| self.parts(parts, &[], 0..0))
+            .transpose()?;
         let common = common.unwrap_or_default();
         match (&settings[..], &factors[..]) {
             (_, []) => self.of_settings(&common, settings, compare),

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    BackgroundTraffic, Cpus, EngineEntry, EngineRequest, Refused, Topology, TopologyKind,
-    WorkloadRequest, XdpProgram,
+    BackgroundTraffic, Commands, Cpus, EngineEntry, EngineRequest, HostCommand, RECEIVER, ROUTER,
+    Refused, SENDER, Topology, TopologyKind, WorkloadRequest, XdpProgram, check_words,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
@@ -210,6 +210,18 @@ pub(crate) struct Parts {
     pub cpus: Option<Spanned<Cpus>>,
     pub xdp: Option<Spanned<XdpEntry>>,
     pub engine: Option<Spanned<EngineEntry>>,
+    #[serde(default)]
+    pub before: Vec<CommandEntry>,
+    #[serde(default)]
+    pub after: Vec<CommandEntry>,
+}
+
+/// A command at a host.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommandEntry {
+    pub host: Spanned<String>,
+    pub command: Spanned<Vec<String>>,
 }
 
 /// The XDP programs of an entry, by host.
@@ -238,6 +250,10 @@ pub(crate) struct SettingEntry {
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
     pub engine: Option<Spanned<EngineEntry>>,
+    #[serde(default)]
+    pub before: Vec<CommandEntry>,
+    #[serde(default)]
+    pub after: Vec<CommandEntry>,
 }
 
 /// One thing that differs between settings.
@@ -264,6 +280,10 @@ pub(crate) struct WorkloadEntry {
     #[serde(default)]
     pub spinner: bool,
     pub sweep: Option<Spanned<SweepRates>>,
+    #[serde(default)]
+    pub before: Vec<CommandEntry>,
+    #[serde(default)]
+    pub after: Vec<CommandEntry>,
 }
 
 /// A comparison: two settings, or two levels of a factor.
@@ -426,6 +446,42 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
+    /// The commands of an entry. Refuses a host that there is not, and a name in braces that nothing stands for.
+    pub(crate) fn commands(
+        &self,
+        [before, after]: [Vec<CommandEntry>; 2],
+        names: &[&str],
+    ) -> Result<Commands, FileError> {
+        let hosts: &[&str] = match self.is_routed() {
+            true => &[SENDER, ROUTER, RECEIVER],
+            false => &[SENDER, RECEIVER],
+        };
+        let read = |entry: CommandEntry| {
+            let span = entry.command.span();
+            let command = HostCommand {
+                host: self.known("host", &entry.host, hosts)?,
+                command: entry.command.into_inner(),
+            };
+            let refused = |error: Refused| self.error(span.clone(), error.to_string());
+            check_words(&command.command).map_err(refused)?;
+            match command.unknown_name(names) {
+                None => Ok(command),
+                Some(name) => {
+                    let message = format!(
+                        "nothing stands for {{{name}}}: a command before or after traffic has {{interface}}, and what the \
+                         variant of each setting gives it"
+                    );
+                    Err(self.error(span, message))
+                }
+            }
+        };
+        let all = |entries: Vec<CommandEntry>| entries.into_iter().map(read).collect();
+        Ok(Commands {
+            before: all(before)?,
+            after: all(after)?,
+        })
+    }
+
     /// What an entry asks of the engine. Refuses what no engine does.
     pub(crate) fn engine_possible(
         &self,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Cpus, EngineRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER, SENDER,
+    Commands, Cpus, EngineRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER, SENDER,
     TopologyKind, XdpProgram,
 };
 use nicpoll_model::{FileError, LevelFacts};
@@ -40,6 +40,7 @@ pub(crate) struct Piece {
     cpus: Cpus,
     xdp: BTreeMap<String, XdpProgram>,
     variant: BTreeMap<String, String>,
+    commands: Commands,
     engine: Option<EngineRequest>,
 }
 
@@ -58,6 +59,7 @@ impl Piece {
             cpus: self.cpus.under(over.cpus),
             xdp: under(&self.xdp, &over.xdp),
             variant: under(&self.variant, &over.variant),
+            commands: self.commands.around(&over.commands),
             engine: over.engine.clone().or_else(|| self.engine.clone()),
             ..over
         }
@@ -105,21 +107,34 @@ impl Reader<'_> {
             cpus: entry.cpus,
             xdp: entry.xdp,
             engine: entry.engine,
+            before: entry.before,
+            after: entry.after,
         };
+        let words: Vec<&str> = entry.variant.keys().map(String::as_str).collect();
         let name_span = entry.name.span();
         let name = entry.name.into_inner();
-        Ok(Piece {
+        let piece = Piece {
             noun: entry.noun.unwrap_or_else(|| name.clone()),
             name,
             description: entry.description,
+            ..self.parts(parts, &words, name_span)?
+        };
+        Ok(Piece {
             variant: entry.variant,
-            ..self.parts(parts, name_span)?
+            ..piece
         })
     }
 
-    /// The piece of an entry's parts; `name_span` is the position of its name.
-    pub(crate) fn parts(&self, parts: Parts, name_span: Range<usize>) -> Result<Piece, FileError> {
+    /// The piece of an entry's parts; `words` are those that its commands may have in braces, and `name_span` is the
+    /// position of its name.
+    pub(crate) fn parts(
+        &self,
+        parts: Parts,
+        words: &[&str],
+        name_span: Range<usize>,
+    ) -> Result<Piece, FileError> {
         let mut piece = Piece {
+            commands: self.commands([parts.before, parts.after], words)?,
             span: name_span.clone(),
             name_span,
             ..Piece::default()
@@ -309,6 +324,7 @@ impl Reader<'_> {
             },
             cpus: piece.cpus,
             xdp: piece.xdp,
+            commands: piece.commands.with(&piece.variant),
             variant: piece.variant,
             engine: piece.engine,
             levels: Vec::new(),

@@ -168,6 +168,66 @@ fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     assert!(error.message.contains("2 to 16"), "{error}");
 }
 
+/// Commands around the traffic of a setting, of both and of a workload.
+const COMMANDS: &str = r#"
+question = "Does fq cost anything?"
+[common]
+before = [{ host = "receiver", command = ["first"] }]
+after = [{ host = "receiver", command = ["last"] }]
+[[setting]]
+name = "fifo"
+variant = { disc = "pfifo" }
+[[setting]]
+name = "fq"
+variant = { disc = "fq" }
+before = [{ host = "sender", command = ["tc", "qdisc", "replace", "dev", "{interface}", "root", "{disc}"] }]
+after = [{ host = "sender", command = ["tc", "qdisc", "del", "dev", "{interface}", "root"] }]
+[[workload]]
+name = "udp"
+traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
+before = [{ host = "sender", command = ["echo", "{disc}"] }]
+"#;
+
+#[test]
+fn commands_stand_around_traffic() {
+    let design = StudyFile::parse(COMMANDS).unwrap().design;
+    let said = |setting: &str| -> Vec<String> {
+        let setting = design.setting(setting).unwrap();
+        let own = design.workloads[0].under(setting).commands;
+        let all = setting.commands.around(&own);
+        all.words()
+            .map(|(host, when, words)| format!("{when} {host}: {words}"))
+            .collect()
+    };
+    assert_eq!(
+        said("fq"),
+        [
+            "before receiver: first",
+            "before sender: tc qdisc replace dev {interface} root fq",
+            "before sender: echo fq",
+            "after sender: tc qdisc del dev {interface} root",
+            "after receiver: last",
+        ]
+    );
+    assert_eq!(said("fifo").len(), 3);
+    let facts = design.settings[1].facts();
+    assert!(!facts.is_same_as(&design.settings[0].facts()));
+    let why = (
+        Side::Receiver,
+        String::from("the command before traffic"),
+        String::from("first"),
+    );
+    assert!(facts.writes.contains(&why), "{:?}", facts.writes);
+    let cases = r#"
+    12 | did you mean 'sender'? | { host = "sender", command = ["tc", "qdisc", "replace" | { host = "sendr", command = ["tc", "qdisc", "replace"
+    4 | sender, receiver | "receiver", command = ["first"] | "router", command = ["first"]
+    4 | needs a program | ["first"] | []
+    4 | nothing stands for {disc} | ["first"] | ["{disc}"]
+    13 | nothing stands for {receiver} | "del" | "{receiver}"
+    "#;
+    assert_refused(COMMANDS, cases);
+}
+
 #[test]
 fn whatever_is_cut_off_or_wrong_is_read_or_refused_with_a_line_of_the_text() {
     let lines = TWO.lines().count();

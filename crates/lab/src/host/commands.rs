@@ -1,0 +1,331 @@
+//! A user's own commands before and after traffic, and what they leave behind.
+//!
+//! Values are read before the first command. Once the last one has run, what is not as it was is put back as far as that is
+//! possible, and the rest is told. A command runs in its host's namespace, and no longer than its time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use nicpoll_model::{SwitchValue, SwitchWrite};
+use nicpoll_switch::Control;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{HostFailure, LabError};
+use crate::host::local::interface_values;
+use crate::link::veth::remove_root_qdisc;
+use crate::workload::command::{in_braces, run_to_end};
+
+/// How long a command may take.
+const COMMAND_MAX: Duration = Duration::from_secs(10);
+
+/// The name that stands for each interface of the host.
+const INTERFACE: &str = "interface";
+
+/// How the name of a value of a queueing discipline begins.
+pub const QDISC: &str = "tc qdisc";
+
+/// A program with its arguments at a host. Where `{interface}` is in it, it runs once for each interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCommand {
+    /// The host's name.
+    pub host: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// Commands around traffic, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands {
+    /// Those before it.
+    pub before: Vec<HostCommand>,
+    /// Those that undo them: they run whatever happens.
+    pub after: Vec<HostCommand>,
+}
+
+impl Commands {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+
+    /// These around others: first before, and last after.
+    #[must_use]
+    pub fn around(&self, inner: &Commands) -> Commands {
+        Commands {
+            before: [&self.before[..], &inner.before].concat(),
+            after: [&inner.after[..], &self.after].concat(),
+        }
+    }
+
+    /// The same with a setting's variant in their words.
+    #[must_use]
+    pub fn with(mut self, variant: &BTreeMap<String, String>) -> Commands {
+        for one in self.before.iter_mut().chain(&mut self.after) {
+            one.command = one.with(variant);
+        }
+        self
+    }
+
+    /// Each in words, with its host: when it runs, and what.
+    pub fn words(&self) -> impl Iterator<Item = (&str, &'static str, String)> {
+        let all = [("before", &self.before), ("after", &self.after)];
+        let all = all.into_iter();
+        all.flat_map(|(when, own)| {
+            let own = own.iter();
+            own.map(move |one| (one.host.as_str(), when, one.command.join(" ")))
+        })
+    }
+}
+
+impl HostCommand {
+    fn with(&self, words: &BTreeMap<String, String>) -> Vec<String> {
+        let own = self.command.iter().map(|word| {
+            let all = words.iter();
+            all.fold(word.clone(), |word, (name, value)| {
+                word.replace(&format!("{{{name}}}"), value)
+            })
+        });
+        own.collect()
+    }
+
+    /// A name in braces that nothing stands for, where these are known.
+    pub fn unknown_name<'a>(&'a self, names: &[&str]) -> Option<&'a str> {
+        let mut found = self.command.iter().flat_map(|word| in_braces(word));
+        found.find(|name| *name != INTERFACE && !names.contains(name))
+    }
+}
+
+/// The values of a host as they were before its commands, by name.
+type Values = BTreeMap<String, String>;
+
+/// A host between the commands before traffic and those after it.
+pub struct Around {
+    after: Vec<HostCommand>,
+    values: Values,
+}
+
+impl Around {
+    /// Notes what is there.
+    pub fn begin(
+        control: &mut Control,
+        interfaces: &[String],
+        after: Vec<HostCommand>,
+    ) -> Result<Self, LabError> {
+        let values = interface_values(control, interfaces)?;
+        Ok(Around { after, values })
+    }
+
+    /// The values that are not as they were, with what they were. Those of NAPI instances are told with the interface's.
+    pub fn changed(
+        &self,
+        control: &mut Control,
+        interfaces: &[String],
+    ) -> Result<Values, LabError> {
+        let now = interface_values(control, interfaces)?;
+        let was = self.values.iter();
+        let changed =
+            was.filter(|(name, was)| !name.starts_with("NAPI ") && now.get(*name) != Some(was));
+        Ok(changed
+            .map(|(name, was)| (name.clone(), was.clone()))
+            .collect())
+    }
+
+    /// The same as a setting's own writes are recorded.
+    pub fn writes(
+        &self,
+        control: &mut Control,
+        interfaces: &[String],
+        netns_inode: u64,
+    ) -> Result<Vec<SwitchWrite>, LabError> {
+        let now = interface_values(control, interfaces)?;
+        let changed = self.changed(control, interfaces)?.into_iter();
+        let writes = changed.filter_map(|(name, was)| {
+            let place = Place::of(&name, interfaces)?;
+            Some(SwitchWrite {
+                interface: String::from(place.interface),
+                netns_inode,
+                napi_id: None,
+                name: place.recorded()?,
+                before: place.recorded_value(&was),
+                after: place.recorded_value(now.get(&name)?),
+                is_implied: false,
+            })
+        });
+        Ok(writes.collect())
+    }
+
+    /// Runs the commands after traffic, and puts back what they left. Returns what could not be done or undone.
+    pub fn end(self, control: &mut Control, interfaces: &[String]) -> Vec<String> {
+        let failed = self.after.iter();
+        let failed = failed.filter_map(|one| run(one, interfaces).err());
+        let mut notes: Vec<String> = failed.map(|why| format!("after: {why}")).collect();
+        match self.put_back(control, interfaces) {
+            Ok(left) => notes.extend(left.into_iter().map(|(name, was)| {
+                format!("the commands before traffic changed {name}, which was '{was}', and nothing put it back")
+            })),
+            Err(error) => notes.push(error.with_causes()),
+        }
+        notes
+    }
+
+    /// Returns what is still not as it was.
+    fn put_back(&self, control: &mut Control, interfaces: &[String]) -> Result<Values, LabError> {
+        for (name, was) in self.changed(control, interfaces)? {
+            if let Some(place) = Place::of(&name, interfaces) {
+                // Whether it worked is looked at below.
+                let _ = place.put_back(control, &was);
+            }
+        }
+        self.changed(control, interfaces)
+    }
+}
+
+/// A value that [`interface_values`] reads: its kind, its interface and what the kernel calls it.
+struct Place<'a> {
+    kind: &'a str,
+    interface: &'a str,
+    value: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(name: &'a str, interfaces: &'a [String]) -> Option<Self> {
+        let (kind, value) = name.split_once(' ')?;
+        let known = value.split_once(' ');
+        let known = known.filter(|(first, _)| interfaces.iter().any(|one| one == first));
+        let (interface, value) = known.unwrap_or((interfaces.first()?, value));
+        let place = Place {
+            kind,
+            interface,
+            value,
+        };
+        Some(place)
+    }
+
+    /// Its name in a record of writes; `None` for what follows from another value.
+    fn recorded(&self) -> Option<String> {
+        match self.kind {
+            "feature" => {
+                let feature = self.value.strip_suffix(" (active)")?;
+                Some(format!("feature {feature}"))
+            }
+            "sysctl" => Some(format!("sysctl {}", self.value)),
+            "sysfs" | "tc" => Some(String::from(self.value)),
+            _ => None,
+        }
+    }
+
+    fn recorded_value(&self, text: &str) -> SwitchValue {
+        match (self.kind, text.parse::<u64>()) {
+            ("feature", _) => SwitchValue::Number(u64::from(text == "true")),
+            ("sysfs", Ok(number)) => SwitchValue::Number(number),
+            _ => SwitchValue::Words(String::from(text)),
+        }
+    }
+
+    fn put_back(&self, control: &mut Control, was: &str) -> Result<(), LabError> {
+        match self.kind {
+            "feature" => {
+                let Some(feature) = self.value.strip_suffix(" (wanted)") else {
+                    return Ok(());
+                };
+                let ifindex = control.interface(self.interface)?.ifindex;
+                let change = BTreeMap::from([(String::from(feature), was == "true")]);
+                control.set_features(ifindex, &change)?;
+            }
+            "sysfs" => {
+                let folder = Path::new("/sys/class/net").join(self.interface);
+                fs::write(folder.join(self.value), was)?;
+            }
+            "sysctl" => fs::write(format!("/proc/sys/{}", self.value.replace('.', "/")), was)?,
+            // The kernel then gives the interface its own again.
+            "tc" => remove_root_qdisc(control.interface(self.interface)?.ifindex)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Runs a command at the caller's host.
+pub fn run(command: &HostCommand, interfaces: &[String]) -> Result<(), HostFailure> {
+    let names = |interface: &String| BTreeMap::from([(String::from(INTERFACE), interface.clone())]);
+    let mut all: Vec<Vec<String>> = interfaces
+        .iter()
+        .map(|one| command.with(&names(one)))
+        .collect();
+    // Without the name in it, it is one command for all of them.
+    all.dedup();
+    all.iter().try_for_each(|words| {
+        run_to_end(words, COMMAND_MAX).map_err(|error| HostFailure::of(&error))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_apart_by_interface() {
+        let interfaces = [String::from("em0"), String::from("em1")];
+        for (name, kind, interface, value, recorded) in [
+            ("sysfs mtu", "sysfs", "em0", "mtu", Some("mtu")),
+            ("sysfs em1 mtu", "sysfs", "em1", "mtu", Some("mtu")),
+            ("tc em1 qdisc", "tc", "em1", "qdisc", Some("qdisc")),
+            (
+                "feature em1 rx-gro (active)",
+                "feature",
+                "em1",
+                "rx-gro (active)",
+                Some("feature rx-gro"),
+            ),
+            (
+                "feature rx-gro (wanted)",
+                "feature",
+                "em0",
+                "rx-gro (wanted)",
+                None,
+            ),
+            ("greatest mtu", "greatest", "em0", "mtu", None),
+        ] {
+            let place = Place::of(name, &interfaces).unwrap();
+            assert_eq!(
+                (place.kind, place.interface, place.value),
+                (kind, interface, value)
+            );
+            assert_eq!(place.recorded().as_deref(), recorded, "{name}");
+        }
+    }
+
+    #[test]
+    fn commands_stand_around_others_and_take_words_of_a_variant() {
+        let of = |word: &str| Commands {
+            before: vec![HostCommand {
+                host: String::from("sender"),
+                command: vec![format!("on-{word}"), String::from("{disc}")],
+            }],
+            after: vec![HostCommand {
+                host: String::from("sender"),
+                command: vec![format!("off-{word}"), String::from("{interface}")],
+            }],
+        };
+        let both = of("outer").around(&of("inner"));
+        let variant = BTreeMap::from([(String::from("disc"), String::from("fq"))]);
+        let both = both.with(&variant);
+        let words: Vec<String> = both
+            .words()
+            .map(|(_, when, words)| format!("{when} {words}"))
+            .collect();
+        assert_eq!(
+            words,
+            [
+                "before on-outer fq",
+                "before on-inner fq",
+                "after off-inner {interface}",
+                "after off-outer {interface}"
+            ]
+        );
+        assert_eq!(of("outer").before[0].unknown_name(&[]), Some("disc"));
+        assert_eq!(both.after[0].unknown_name(&[]), None);
+    }
+}
