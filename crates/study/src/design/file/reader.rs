@@ -475,7 +475,9 @@ impl Reader<'_> {
                 }
             }
         };
-        let all = |entries: Vec<CommandEntry>| entries.into_iter().map(read).collect();
+        let all = |entries: Vec<CommandEntry>| -> Result<Vec<HostCommand>, FileError> {
+            entries.into_iter().map(read).collect()
+        };
         Ok(Commands {
             before: all(before)?,
             after: all(after)?,
