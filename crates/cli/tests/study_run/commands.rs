@@ -143,20 +143,16 @@ fn a_kill_in_a_command_leaves_nothing_of_what_it_changed() {
     needs!(Time, Root, PerNapi, Tc);
     let stage = Stage::new();
     let before = host_state();
-    let script = "tc qdisc replace dev {interface} root fq; exec sleep 9";
-    let file = written(
-        &stage,
-        &with_commands(&format!("before = {}", at_sender(script))),
+    let log = stage.home.path().join("begun");
+    let script = format!(
+        "tc qdisc replace dev {{interface}} root fq; echo begun > {}; exec sleep 9",
+        log.display()
     );
+    let text = with_commands(&format!("before = {}", at_sender(&script)));
+    let file = written(&stage, &text);
     let mut child = stage.nicpoll(&["study", "run", &file]).spawn().unwrap();
-    let mut namespaces = Vec::new();
-    wait_until("a command runs in a namespace", || {
-        namespaces = namespaces_of(child.id());
-        let shown = Command::new("pgrep")
-            .args(["-P", &child.id().to_string(), "sleep"])
-            .output();
-        shown.unwrap().status.success()
-    });
+    wait_until("a command has changed the link", || log.exists());
+    let namespaces = namespaces_of(child.id());
     assert!(!namespaces.is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
