@@ -2,7 +2,7 @@
 //!
 //! Settings are put back in the reverse order of a packet's path when a lab is restored or dropped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ pub struct Lab {
     pub kept_as: Vec<String>,
     /// Until when traffic is waited for; `None` without a limit.
     pub deadline: Option<Instant>,
+    /// What commands changed and nothing undid, in words.
+    pub left: BTreeSet<String>,
     /// Ends of workloads so far.
     ends: u32,
     /// Ends that were abandoned. Such a thread may still hold its port.
@@ -126,6 +128,7 @@ impl Lab {
             own_cpus: [sender_cpu, receiver_cpu],
             kept_as: Vec::new(),
             deadline: None,
+            left: BTreeSet::new(),
             ends: 0,
             hung_ends: 0,
         })
@@ -170,8 +173,8 @@ impl Lab {
     }
 
     /// Ends traffic that still runs and restores every setting, the receiver's first: its NAPI must be fed as before
-    /// until it is gone. Returns what commands changed and nothing undid, in words.
-    pub fn restore(&mut self) -> Result<Vec<String>, LabError> {
+    /// until it is gone.
+    pub fn restore(&mut self) -> Result<(), LabError> {
         let hosts: Vec<_> = self.hosts().collect();
         let mut left = Vec::new();
         for host in hosts.into_iter().rev() {
@@ -179,7 +182,8 @@ impl Lab {
             let own = host.restore()?.into_iter();
             left.extend(own.map(|what| format!("{name}: {what}")));
         }
-        Ok(left)
+        self.left.extend(left);
+        Ok(())
     }
 
     /// Runs commands before traffic. Restoring runs those after it.

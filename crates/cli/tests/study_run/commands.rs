@@ -5,14 +5,15 @@ use crate::common::stage::{host_state, in_use, namespaces_of, udp200};
 use crate::written;
 
 const HEAD: &str = r#"
-question = "Does fq cost anything?"
+question = "Does a queue cost anything?"
 blocks = 3
 trial = "100ms"
 "#;
 
 /// Two settings, of which the second has commands around its traffic.
 fn with_commands(commands: &str) -> String {
-    let other = format!("[[setting]]\nname = \"fifo\"\n[[setting]]\nname = \"fq\"\n{commands}\n");
+    let other =
+        format!("[[setting]]\nname = \"none\"\n[[setting]]\nname = \"queue\"\n{commands}\n");
     format!("{HEAD}{other}{}", udp200(2000))
 }
 
@@ -38,18 +39,21 @@ fn what_commands_change_is_the_studys_own_and_is_undone() {
         &stage,
         &with_commands(&format!(
             "before = [{{ host = \"sender\", command = [\"tc\", \"qdisc\", \"replace\", \"dev\", \"{{interface}}\", \"root\", \
-             \"fq\"] }}]\nafter = {}",
+             \"pfifo\"] }}]\nafter = {}",
             at_sender(&after)
         )),
     );
     let planned = stage.run(&["study", "run", &file, "--dry-run"]);
-    assert_has(stdout(&planned), "tc qdisc replace dev {interface} root fq");
+    assert_has(
+        stdout(&planned),
+        "tc qdisc replace dev {interface} root pfifo",
+    );
     let ran = stage.run(&["study", "run", &file, "--json"]);
     let study = json_of(&ran);
     let trials = study["trials"].as_array().unwrap();
     assert_eq!(trials.len(), 3 * 2, "{}", said(&ran));
     for trial in trials {
-        assert_eq!(trial["validity"]["external"], Value::Null, "{trial}");
+        assert_eq!(trial["external"], Value::Null, "{trial}");
         assert!(
             trial["figures"]["delivered_packets"].as_u64() > Some(0),
             "{trial}"
@@ -67,8 +71,8 @@ fn what_commands_change_is_the_studys_own_and_is_undone() {
             .map(|it| format!("{} {} {}", it["name"], it["before"], it["after"]))
             .collect::<Vec<_>>()
     };
-    assert_eq!(writes("fq"), ["\"qdisc\" \"noqueue\" \"fq\""]);
-    assert!(writes("fifo").is_empty());
+    assert_eq!(writes("queue"), ["\"qdisc\" \"noqueue\" \"pfifo\""]);
+    assert!(writes("none").is_empty());
     assert_eq!(study["confounders"], serde_json::json!([]));
     assert!(
         !warnings(&study).contains("commands"),
@@ -81,17 +85,13 @@ fn what_commands_change_is_the_studys_own_and_is_undone() {
 fn what_nothing_undoes_is_put_back_or_told() {
     needs!(Root, PerNapi, Tc);
     let stage = Stage::new();
-    let script = "tc qdisc replace dev {interface} root fq; ip link set {interface} txqueuelen 77; \
+    let script = "tc qdisc replace dev {interface} root pfifo; ip link set {interface} txqueuelen 77; \
                   sysctl -qw net.ipv4.tcp_ecn=1";
     let text = with_commands(&format!("before = {}", at_sender(script)));
     let file = written(&stage, &text);
     let study = json_of(&stage.run(&["study", "run", &file, "--json"]));
     let trials = study["trials"].as_array().unwrap();
-    assert!(
-        trials
-            .iter()
-            .all(|it| it["validity"]["external"] == Value::Null)
-    );
+    assert!(trials.iter().all(|it| it["external"] == Value::Null));
     assert!(
         !warnings(&study).contains("nothing put it back"),
         "{}",
@@ -125,11 +125,14 @@ fn a_command_that_fails_fails_its_trials_and_what_undoes_it_runs() {
     assert_code(&ran, 4);
     let study = json_of(&ran);
     let trials = study["trials"].as_array().unwrap();
-    let failed: Vec<&Value> = trials.iter().filter(|it| it["setting"] == "fq").collect();
+    let failed: Vec<&Value> = trials
+        .iter()
+        .filter(|it| it["setting"] == "queue")
+        .collect();
     // Two that fail alike end the comparison.
     assert_eq!(failed.len(), 2);
     for trial in failed {
-        let why = trial["validity"]["failure"].as_str().unwrap();
+        let why = trial["failure"].as_str().unwrap();
         assert_has(
             why,
             "'sh' ended with exit status: 3, and said: fq: no such module",
@@ -145,7 +148,7 @@ fn a_kill_in_a_command_leaves_nothing_of_what_it_changed() {
     let before = host_state();
     let log = stage.home.path().join("begun");
     let script = format!(
-        "tc qdisc replace dev {{interface}} root fq; echo begun > {}; exec sleep 9",
+        "tc qdisc replace dev {{interface}} root pfifo; echo begun > {}; exec sleep 9",
         log.display()
     );
     let text = with_commands(&format!("before = {}", at_sender(&script)));
@@ -165,15 +168,15 @@ fn a_program_of_the_study_that_changes_the_link_ends_it_early_with_what_to_do() 
     needs!(Root, PerNapi, Tc);
     let stage = Stage::new();
     let text = r#"
-question = "Does fq cost anything?"
+question = "Does a queue cost anything?"
 blocks = 9
 trial = "1s"
 [[setting]]
 name = "fifo"
 variant = { disc = "pfifo" }
 [[setting]]
-name = "fq"
-variant = { disc = "fq" }
+name = "queue"
+variant = { disc = "bfifo" }
 [[workload]]
 name = "prog"
 [workload.traffic]

@@ -87,21 +87,24 @@ fn trials_without_their_setting_in_force_are_counted_once() {
 }
 
 #[test]
-fn what_disturbed_most_trials_of_a_setting_comes_first() {
+fn what_disturbed_all_trials_of_a_setting_comes_first() {
     let mut study = fixture::study();
     let text = "9 of 192 trials were disturbed from outside: another process changed a queueing discipline";
+    study
+        .warnings
+        .retain(|it| it.name != WarningName::VoidTrials);
     study.warnings.push(Warning {
         name: WarningName::VoidTrials,
         text: String::from(text),
     });
     let first = format!("What this means here - {text}.");
     let says = |study: &Study| {
-        flat(&render_text(&brief_page(study), &TextOptions::default())).contains(&first)
+        let brief = render_text(&brief_page(study), &TextOptions::default());
+        flat(&brief).contains(&first)
     };
-    assert!(!says(&study), "few trials");
+    assert!(!says(&study), "some of its trials");
     let own = study.trials.iter_mut();
-    let own = own.filter(|it| it.setting == "polling" && it.workload == "rr");
-    for trial in own.take(8) {
+    for trial in own.filter(|it| it.setting == "polling" && it.workload == "rr") {
         trial.validity.external = Some(String::from("another process"));
     }
     assert!(says(&study));

@@ -131,7 +131,19 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
 fn blocks_missing(study: &Study) -> Option<String> {
     let plan = &study.plan;
     let run = study.blocks_most();
-    if run >= plan.blocks || plan.stop_width_ratio.is_some() {
+    // A setting that never has a figure is given up, and its comparisons say so.
+    let has_figures = |workload: &String| {
+        study.settings.iter().all(|setting| {
+            let own = study.trials.iter();
+            let mut own =
+                own.filter(|it| it.workload == *workload && it.setting == setting.setting);
+            own.any(|it| it.validity.is_kept() && it.figures.is_some())
+        })
+    };
+    if run >= plan.blocks
+        || plan.stop_width_ratio.is_some()
+        || !study.trials.is_empty() && !plan.workloads.iter().any(has_figures)
+    {
         return None;
     }
     let needed = blocks_needed(plan);

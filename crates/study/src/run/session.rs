@@ -512,7 +512,7 @@ impl Run<'_> {
                 self.head.confounders.push(found);
             }
         }
-        for left in &self.trials.left {
+        for left in self.trials.left() {
             let left = warning(WarningName::Confounder, left.clone());
             if !self.head.warnings.contains(&left) {
                 self.head.warnings.push(left);

@@ -46,8 +46,6 @@ pub struct Trials<'a> {
     pub(crate) seen: Seen,
     /// What each setting changed, when it was first in force.
     pub(crate) changes: Vec<SettingChanges>,
-    /// What commands changed and nothing undid, in words.
-    pub(crate) left: BTreeSet<String>,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
     /// Whether the trial has made its own changes: changes reported later are somebody else's.
@@ -81,7 +79,6 @@ impl<'a> Trials<'a> {
             netns_inode,
             seen: Seen::new(),
             changes: Vec::new(),
-            left: BTreeSet::new(),
             memories: BTreeMap::new(),
             is_settled: false,
         })
@@ -102,7 +99,7 @@ impl<'a> Trials<'a> {
                     return Ok(());
                 }
                 let outcome = self.rehearse_one(Subject { workload, setting });
-                self.restore()?;
+                self.lab.restore()?;
                 match outcome {
                     // Trials will tell; the study goes on.
                     Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {}
@@ -146,7 +143,7 @@ impl<'a> Trials<'a> {
             _ => None,
         };
         // Also after an error: the next trial, or the user, must find the link as it came up.
-        let restored = self.restore();
+        let restored = self.lab.restore();
         let trial = match (outcome, changes) {
             (Err(error), Some(changes)) => self.failed(place, &error, &changes),
             (outcome, _) => outcome.doing(|| what)?,
@@ -155,10 +152,9 @@ impl<'a> Trials<'a> {
         Ok(trial)
     }
 
-    /// Puts everything back, and remembers what was left.
-    fn restore(&mut self) -> Result<(), LabError> {
-        self.left.extend(self.lab.restore()?);
-        Ok(())
+    /// What commands changed and nothing undid, in words.
+    pub(crate) fn left(&self) -> &BTreeSet<String> {
+        &self.lab.left
     }
 
     /// Changes by others since the trial began. Before it is settled, only changes that it never makes count.

@@ -407,14 +407,12 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     weighty.map(|warning| capital(&warning.text) + ".")
 }
 
-/// What disturbed half of the trials of a setting under a workload, or more, and what to do.
+/// What disturbed all trials of a setting under a workload, and what to do.
 fn disturbed(study: &Study) -> Option<String> {
     let trials = study.trials.iter();
-    let groups = grouped(trials.map(|it| ((&it.workload, &it.setting), !it.validity.is_kept())));
-    let of = |(_, trials): &(_, Vec<bool>)| {
-        2 * trials.iter().filter(|is_void| **is_void).count() >= trials.len()
-    };
-    groups.iter().find(|group| of(group))?;
+    let groups = grouped(trials.map(|it| ((&it.workload, &it.setting), it.validity.is_kept())));
+    let is_void = |(_, are_kept): &(_, Vec<bool>)| !are_kept.contains(&true);
+    groups.iter().find(|group| is_void(group))?;
     let mut warnings = study.warnings.iter();
     let warning = warnings.find(|warning| warning.name == WarningName::VoidTrials)?;
     Some(capital(&warning.text) + ".")

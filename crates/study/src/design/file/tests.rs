@@ -213,7 +213,7 @@ fn commands_stand_around_traffic() {
     let facts = design.settings[1].facts();
     assert!(!facts.is_same_as(&design.settings[0].facts()));
     let why = (
-        Side::Receiver,
+        nicpoll_model::Side::Receiver,
         String::from("the command before traffic"),
         String::from("first"),
     );
