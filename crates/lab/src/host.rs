@@ -25,12 +25,15 @@ use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::Changes;
-use crate::host::commands::HostCommand;
 use crate::receive::{EngineRequest, XdpProgram};
 use crate::workload::WorkloadRequest;
+use crate::workload::command::in_braces;
 
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";
+
+/// The name in a command that stands for each interface of its host.
+pub const EACH_INTERFACE: &str = "interface";
 
 /// Takes requests and returns events.
 pub trait Host: Send {
@@ -54,6 +57,77 @@ pub struct HostMessage {
     pub id: u64,
     /// The request.
     pub request: HostRequest,
+}
+
+/// A program with its arguments at a host. Where `{interface}` is in it, it runs once for each interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCommand {
+    /// The host's name.
+    pub host: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
+/// Commands around traffic, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands {
+    /// Those before it.
+    pub before: Vec<HostCommand>,
+    /// Those that undo them: they run whatever happens.
+    pub after: Vec<HostCommand>,
+}
+
+impl Commands {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+
+    /// These around others: first before, and last after.
+    #[must_use]
+    pub fn around(&self, inner: &Commands) -> Commands {
+        Commands {
+            before: [&self.before[..], &inner.before].concat(),
+            after: [&inner.after[..], &self.after].concat(),
+        }
+    }
+
+    /// The same with a setting's variant in their words.
+    #[must_use]
+    pub fn with(mut self, variant: &BTreeMap<String, String>) -> Commands {
+        for one in self.before.iter_mut().chain(&mut self.after) {
+            one.command = one.with(variant);
+        }
+        self
+    }
+
+    /// Each in words, with its host: when it runs, and what.
+    pub fn words(&self) -> impl Iterator<Item = (&str, &'static str, String)> {
+        let all = [("before", &self.before), ("after", &self.after)];
+        let all = all.into_iter();
+        all.flat_map(|(when, own)| {
+            let own = own.iter();
+            own.map(move |one| (one.host.as_str(), when, one.command.join(" ")))
+        })
+    }
+}
+
+impl HostCommand {
+    fn with(&self, words: &BTreeMap<String, String>) -> Vec<String> {
+        let own = self.command.iter().map(|word| {
+            let all = words.iter();
+            all.fold(word.clone(), |word, (name, value)| {
+                word.replace(&format!("{{{name}}}"), value)
+            })
+        });
+        own.collect()
+    }
+
+    /// A name in braces that nothing stands for, where these are known.
+    pub fn unknown_name<'a>(&'a self, names: &[&str]) -> Option<&'a str> {
+        let mut found = self.command.iter().flat_map(|word| in_braces(word));
+        found.find(|name| *name != EACH_INTERFACE && !names.contains(name))
+    }
 }
 
 /// Requests to a host. Those that have an answer name its type.

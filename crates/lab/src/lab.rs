@@ -12,8 +12,8 @@ use nicpoll_switch::{Guard, Journal, Owner};
 use nicpoll_sys::netns::NetNamespace;
 
 use crate::error::{Doing, HostFailure, LabError};
+use crate::host::Commands;
 use crate::host::changes::Changes;
-use crate::host::commands::Commands;
 use crate::host::local::LocalHost;
 use crate::host::{
     Counter, Cpus, Host, HostClient, HostRequest, MACHINE, MACHINE_INTERFACE, ROUTER,

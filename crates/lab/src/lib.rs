@@ -23,13 +23,12 @@ pub use bounds::{RATE_MAX, bounds_of};
 pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;
-pub use host::commands::{Commands, HostCommand};
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::local::LocalHost;
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{
-    Counter, Cpus, Edge, Facts, Host, HostClient, HostEvent, HostMessage, HostRequest, INTERFACE,
-    MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
+    Commands, Counter, Cpus, Edge, Facts, Host, HostClient, HostCommand, HostEvent, HostMessage,
+    HostRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
 };
 pub use lab::{Lab, watched};
 pub use link::existing::open_existing;

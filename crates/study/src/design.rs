@@ -266,7 +266,7 @@ impl Design {
     }
 
     /// Descriptions of the workloads for the document.
-    pub fn workload_facts(&self) -> Vec<WorkloadFacts> {
+    pub(crate) fn workload_facts(&self) -> Vec<WorkloadFacts> {
         let links = u64::from(self.topology.links());
         let workloads = self.workloads.iter();
         workloads.map(|it| it.facts(links)).collect()

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use nicpoll_lab::Refused;
 use nicpoll_model::{ComparisonName, MainEffect, Plan};
+use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
-use nicpoll_stats::{BLOCKS_MIN, Confidence};
 
 use crate::design::{Design, NamedSetting};
 use crate::plan::durations::{
     BASE, CALIBRATION_ROUNDS, CPU_WINDOW, DRAIN_MIN, RESERVE_SECONDS, SHARE, TIME_MAX,
-    estimated_seconds, least_time, limit_seconds, trials, with_time_of_counting,
+    blocks_for_interval, blocks_needed, estimated_seconds, least_time, limit_seconds, trials,
+    with_time_of_counting,
 };
 
 /// Ratio from which a difference matters.
@@ -255,21 +256,6 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
         return Err(Unfit::of("at_most", why));
     }
     Ok(blocks.min(BLOCKS_MAX))
-}
-
-/// Blocks that a rank interval needs for the confidence of a family: 1 + log2(family / 0.05).
-fn blocks_for_interval(family: u32) -> u32 {
-    let level = 0.05 / f64::from(family.max(1));
-    (1.0 - level.log2()).ceil() as u32
-}
-
-/// Blocks without which a plan's method has no interval, and so no verdict.
-pub(crate) fn blocks_needed(plan: &Plan) -> u32 {
-    let by_ranks = blocks_for_interval(plan.family);
-    match plan.blocks >= by_ranks {
-        true => by_ranks,
-        false => BLOCKS_MIN as u32,
-    }
 }
 
 /// Refuses a period that cannot be met, or not be proven in a trial.

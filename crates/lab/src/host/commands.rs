@@ -4,98 +4,23 @@
 //! possible, and the rest is told. A command runs in its host's namespace, and no longer than its time.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use nicpoll_model::{SwitchValue, SwitchWrite};
 use nicpoll_switch::Control;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{HostFailure, LabError};
-use crate::host::local::interface_values;
-use crate::link::veth::remove_root_qdisc;
-use crate::workload::command::{in_braces, run_to_end};
+use crate::host::{EACH_INTERFACE, HostCommand};
+use crate::link::veth::{qdiscs, remove_root_qdisc};
+use crate::workload::command::run_to_end;
 
 /// How long a command may take.
 const COMMAND_MAX: Duration = Duration::from_secs(10);
 
-/// The name that stands for each interface of the host.
-const INTERFACE: &str = "interface";
-
 /// How the name of a value of a queueing discipline begins.
 pub const QDISC: &str = "tc qdisc";
-
-/// A program with its arguments at a host. Where `{interface}` is in it, it runs once for each interface.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostCommand {
-    /// The host's name.
-    pub host: String,
-    /// The program and its arguments.
-    pub command: Vec<String>,
-}
-
-/// Commands around traffic, in the order in which they run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Commands {
-    /// Those before it.
-    pub before: Vec<HostCommand>,
-    /// Those that undo them: they run whatever happens.
-    pub after: Vec<HostCommand>,
-}
-
-impl Commands {
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.before.is_empty() && self.after.is_empty()
-    }
-
-    /// These around others: first before, and last after.
-    #[must_use]
-    pub fn around(&self, inner: &Commands) -> Commands {
-        Commands {
-            before: [&self.before[..], &inner.before].concat(),
-            after: [&inner.after[..], &self.after].concat(),
-        }
-    }
-
-    /// The same with a setting's variant in their words.
-    #[must_use]
-    pub fn with(mut self, variant: &BTreeMap<String, String>) -> Commands {
-        for one in self.before.iter_mut().chain(&mut self.after) {
-            one.command = one.with(variant);
-        }
-        self
-    }
-
-    /// Each in words, with its host: when it runs, and what.
-    pub fn words(&self) -> impl Iterator<Item = (&str, &'static str, String)> {
-        let all = [("before", &self.before), ("after", &self.after)];
-        let all = all.into_iter();
-        all.flat_map(|(when, own)| {
-            let own = own.iter();
-            own.map(move |one| (one.host.as_str(), when, one.command.join(" ")))
-        })
-    }
-}
-
-impl HostCommand {
-    fn with(&self, words: &BTreeMap<String, String>) -> Vec<String> {
-        let own = self.command.iter().map(|word| {
-            let all = words.iter();
-            all.fold(word.clone(), |word, (name, value)| {
-                word.replace(&format!("{{{name}}}"), value)
-            })
-        });
-        own.collect()
-    }
-
-    /// A name in braces that nothing stands for, where these are known.
-    pub fn unknown_name<'a>(&'a self, names: &[&str]) -> Option<&'a str> {
-        let mut found = self.command.iter().flat_map(|word| in_braces(word));
-        found.find(|name| *name != INTERFACE && !names.contains(name))
-    }
-}
 
 /// The values of a host as they were before its commands, by name.
 type Values = BTreeMap<String, String>;
@@ -249,7 +174,8 @@ impl<'a> Place<'a> {
 
 /// Runs a command at the caller's host.
 pub fn run(command: &HostCommand, interfaces: &[String]) -> Result<(), HostFailure> {
-    let names = |interface: &String| BTreeMap::from([(String::from(INTERFACE), interface.clone())]);
+    let names =
+        |interface: &String| BTreeMap::from([(String::from(EACH_INTERFACE), interface.clone())]);
     let mut all: Vec<Vec<String>> = interfaces
         .iter()
         .map(|one| command.with(&names(one)))
@@ -261,9 +187,63 @@ pub fn run(command: &HostCommand, interfaces: &[String]) -> Result<(), HostFailu
     })
 }
 
+/// The values of interfaces and sysctls of the caller's namespace; the studied interface is first.
+pub fn interface_values(
+    control: &mut Control,
+    interfaces: &[String],
+) -> Result<BTreeMap<String, String>, LabError> {
+    let mut values = BTreeMap::new();
+    for (index, interface) in interfaces.iter().enumerate() {
+        let own = values_of(control, interface)?.into_iter();
+        values.extend(own.map(|(name, value)| match index {
+            0 => (name, value),
+            // The others are told apart by their names.
+            _ => (name.replacen(' ', &format!(" {interface} "), 1), value),
+        }));
+    }
+    for (name, value) in nicpoll_inspect::sysctls() {
+        values.insert(format!("sysctl {name}"), value);
+    }
+    Ok(values)
+}
+
+fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, String>, LabError> {
+    let link = control.link_named(interface)?;
+    let ifindex = link.interface.ifindex;
+    let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(interface))?;
+    if let Some(most) = link.max_mtu_bytes {
+        values.insert(String::from("greatest mtu"), most.to_string());
+    }
+    let features = control.features(ifindex)?;
+    for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
+        for (name, on) in set {
+            values.insert(format!("feature {name} ({kind})"), on.to_string());
+        }
+    }
+    values.insert(String::from(QDISC), qdiscs(ifindex)?);
+    for (index, napi) in control.napis(ifindex)?.into_iter().enumerate() {
+        values.insert(format!("NAPI {index}"), format!("{napi:?}"));
+    }
+    Ok(values)
+}
+
+/// The readable files of an interface's directory. Those that give an error do not apply to the device.
+fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut attributes = BTreeMap::new();
+    for file in fs::read_dir(directory)? {
+        let path = file?.path();
+        if let (true, Ok(value)) = (path.is_file(), fs::read_to_string(&path)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            attributes.insert(format!("sysfs {name}"), String::from(value.trim_end()));
+        }
+    }
+    Ok(attributes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Commands;
 
     #[test]
     fn values_are_told_apart_by_interface() {

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -26,13 +25,13 @@ use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::{Changes, Listener};
-use crate::host::commands::{Around, QDISC, run};
+use crate::host::commands::{Around, interface_values, run};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
     ENGINE_THREAD, Ends, RECEIVER_THREAD, SENDER_THREAD, Sampling, Spinner,
 };
 use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed};
-use crate::link::veth::{add_neighbour, qdiscs};
+use crate::link::veth::add_neighbour;
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
 
 /// A namespace, with a thread that lives in it.
@@ -482,57 +481,4 @@ fn load_average() -> Option<f64> {
 fn clock_ns(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-}
-
-/// The values of interfaces and sysctls of the caller's namespace; the studied interface is first.
-pub fn interface_values(
-    control: &mut Control,
-    interfaces: &[String],
-) -> Result<BTreeMap<String, String>, LabError> {
-    let mut values = BTreeMap::new();
-    for (index, interface) in interfaces.iter().enumerate() {
-        let own = values_of(control, interface)?.into_iter();
-        values.extend(own.map(|(name, value)| match index {
-            0 => (name, value),
-            // The others are told apart by their names.
-            _ => (name.replacen(' ', &format!(" {interface} "), 1), value),
-        }));
-    }
-    for (name, value) in nicpoll_inspect::sysctls() {
-        values.insert(format!("sysctl {name}"), value);
-    }
-    Ok(values)
-}
-
-fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, String>, LabError> {
-    let link = control.link_named(interface)?;
-    let ifindex = link.interface.ifindex;
-    let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(interface))?;
-    if let Some(most) = link.max_mtu_bytes {
-        values.insert(String::from("greatest mtu"), most.to_string());
-    }
-    let features = control.features(ifindex)?;
-    for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
-        for (name, on) in set {
-            values.insert(format!("feature {name} ({kind})"), on.to_string());
-        }
-    }
-    values.insert(String::from(QDISC), qdiscs(ifindex)?);
-    for (index, napi) in control.napis(ifindex)?.into_iter().enumerate() {
-        values.insert(format!("NAPI {index}"), format!("{napi:?}"));
-    }
-    Ok(values)
-}
-
-/// The readable files of an interface's directory. Those that give an error do not apply to the device.
-fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
-    let mut attributes = BTreeMap::new();
-    for file in fs::read_dir(directory)? {
-        let path = file?.path();
-        if let (true, Ok(value)) = (path.is_file(), fs::read_to_string(&path)) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            attributes.insert(format!("sysfs {name}"), String::from(value.trim_end()));
-        }
-    }
-    Ok(attributes)
 }

@@ -425,7 +425,7 @@ pub struct Study {
 
 impl Study {
     /// Blocks of a workload in which a trial was run.
-    pub fn blocks_run(&self, workload: &str) -> u32 {
+    fn blocks_run(&self, workload: &str) -> u32 {
         let own = self.trials.iter().filter(|one| one.workload == workload);
         let blocks: BTreeSet<u32> = own.map(|one| one.block).collect();
         u32::try_from(blocks.len()).unwrap_or(u32::MAX)

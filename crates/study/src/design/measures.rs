@@ -4,15 +4,14 @@
 //! median round trip. One-way traffic at a rate is judged by the share that arrives and by its CPU time. A comparison may
 //! ask for other measures.
 
-use nicpoll_lab::WorkloadRequest;
+use nicpoll_lab::{Traffic, WorkloadRequest};
 use nicpoll_model::{Measure, Metric, WorkUnit, WorkloadFacts};
 
-use crate::design::NamedWorkload;
-
 /// The metrics of a workload. The first one of a measure stands for it.
-pub(crate) fn metrics(workload: &NamedWorkload) -> Vec<Metric> {
+pub(crate) fn metrics<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric> {
+    let workload = workload.into();
     use Metric::*;
-    let request = &workload.request;
+    let request = workload.request;
     let unit = request.workload().unit();
     let mut metrics = vec![rate(unit)];
     match unit {
@@ -40,9 +39,10 @@ pub(crate) fn metrics(workload: &NamedWorkload) -> Vec<Metric> {
 }
 
 /// The metrics that get a verdict unless a comparison asks for others, the most important first.
-pub(crate) fn judged_by_kind(workload: &NamedWorkload) -> Vec<Metric> {
+pub(crate) fn judged_by_kind<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric> {
+    let workload = workload.into();
     let measures: &[Measure] = match workload.request.workload().unit() {
-        _ if !is_paced(&workload.request) => &[Measure::Rate],
+        _ if !is_paced(workload.request) => &[Measure::Rate],
         WorkUnit::Bytes => &[Measure::Rate, Measure::Cost],
         WorkUnit::Datagrams => &[Measure::Loss, Measure::Cost],
         WorkUnit::Transactions => &[Measure::RoundTrip],

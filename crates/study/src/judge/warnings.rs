@@ -12,7 +12,7 @@ use nicpoll_model::{
 
 use crate::design::{Design, NamedSetting, Versus};
 use crate::judge::trial::{AROUND, CHANGED_BY_OTHERS};
-use crate::plan::blocks_needed;
+use crate::plan::durations::blocks_needed;
 
 /// Number of blocks below which a study is labelled with the effect that it can find.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;

@@ -12,7 +12,7 @@ use nicpoll_model::{ComparisonName, Plan};
 
 use crate::design::sweep::searches;
 use crate::design::{Design, NamedWorkload};
-use crate::plan::blocks_needed;
+use nicpoll_stats::BLOCKS_MIN;
 
 /// Time for stragglers of a run to be counted, on a link that delays nothing.
 pub(crate) const DRAIN_MIN: Duration = Duration::from_millis(2);
@@ -43,6 +43,21 @@ const SPARE: f64 = 1.15;
 
 /// Time to build the lab and to load what counts.
 pub(crate) const BASE: Duration = Duration::from_secs(2);
+
+/// Blocks that a rank interval needs for the confidence of a family: 1 + log2(family / 0.05).
+pub(crate) fn blocks_for_interval(family: u32) -> u32 {
+    let level = 0.05 / f64::from(family.max(1));
+    (1.0 - level.log2()).ceil() as u32
+}
+
+/// Blocks without which a plan's method has no interval, and so no verdict.
+pub(crate) fn blocks_needed(plan: &Plan) -> u32 {
+    let by_ranks = blocks_for_interval(plan.family);
+    match plan.blocks >= by_ranks {
+        true => by_ranks,
+        false => BLOCKS_MIN as u32,
+    }
+}
 
 /// Estimated seconds of a trial of each workload, in the order of the design. Each run is drained twice.
 pub(crate) fn trials(
