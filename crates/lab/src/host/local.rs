@@ -212,12 +212,7 @@ impl Resident {
             HostRequest::Polls => answer(self.polls()?),
             HostRequest::Edge => answer(self.edge()?),
             HostRequest::Counters => answer(self.counters.snapshot()),
-            HostRequest::Waiting => {
-                let names = self.interfaces.iter();
-                let interfaces = names.map(|name| Ok(self.control.interface(name)?.ifindex));
-                let interfaces: Vec<u32> = interfaces.collect::<Result<_, LabError>>()?;
-                answer(self.counters.waiting_packets(&interfaces)?)
-            }
+            HostRequest::Waiting => answer(self.waiting_packets()?),
             HostRequest::OpenSeries { step, ip, cores } => {
                 let polls = self.polls.as_ref().map(PollCounter::reader);
                 let reader = FlowReader::of_caller(ip, polls, &cores)?;
@@ -249,6 +244,14 @@ impl Resident {
                 Err(LabError::Unexpected(String::from(what)))
             }
         }
+    }
+
+    /// Packets in the queueing disciplines of the host's interfaces.
+    fn waiting_packets(&mut self) -> Result<u64, LabError> {
+        let names = self.interfaces.iter();
+        let interfaces = names.map(|name| Ok(self.control.interface(name)?.ifindex));
+        let interfaces: Vec<u32> = interfaces.collect::<Result<_, LabError>>()?;
+        Ok(self.counters.waiting_packets(&interfaces)?)
     }
 
     fn facts(&mut self) -> Result<Facts, LabError> {

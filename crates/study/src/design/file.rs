@@ -144,16 +144,25 @@ impl StudyFile {
 }
 
 impl Reader<'_> {
-    fn study(&self, document: Document) -> Result<StudyFile, FileError> {
-        let workloads: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
-        self.names("workloads", &workloads, 1)?;
-        let workloads: Vec<&str> = workloads
-            .iter()
-            .map(|name| name.get_ref().as_str())
-            .collect();
-        for name in &document.give_up_first {
-            self.known("workload", name, &workloads)?;
+    /// The workloads, checked, from the one that is given up first: those of the file's list, then the last ones.
+    fn given_up_first(
+        &self,
+        entries: &[WorkloadEntry],
+        first: &[Spanned<String>],
+    ) -> Result<Vec<String>, FileError> {
+        let spanned: Vec<_> = entries.iter().map(|entry| &entry.name).collect();
+        self.names("workloads", &spanned, 1)?;
+        let names: Vec<&str> = spanned.iter().map(|it| it.get_ref().as_str()).collect();
+        for name in first {
+            self.known("workload", name, &names)?;
         }
+        let first = first.iter().map(|name| name.get_ref().as_str());
+        let ordered = first.chain(names.into_iter().rev());
+        Ok(ordered.map(String::from).collect())
+    }
+
+    fn study(&self, document: Document) -> Result<StudyFile, FileError> {
+        let ordered = self.given_up_first(&document.workload, &document.give_up_first)?;
         let reduced = LengthsEntry {
             blocks: document.blocks,
             trial: document.trial,
@@ -172,9 +181,6 @@ impl Reader<'_> {
         let unfit = |unfit| self.unfit(unfit, &reduced, at_most.clone());
         lengths.check().map_err(unfit)?;
         let topology = self.topology(document.topology)?;
-        let first = document.give_up_first.iter();
-        let first = first.map(|name| name.get_ref().as_str());
-        let ordered = first.chain(workloads.into_iter().rev());
         let Compared {
             settings,
             factors,
@@ -185,7 +191,7 @@ impl Reader<'_> {
             document.factor,
             &document.compare,
         )?;
-        let drop_order = drop_order(&contrasts, ordered);
+        let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
             self.received_by_engine(entry, &settings)?;

@@ -177,7 +177,7 @@ impl StudySource {
     }
 
     /// The source, unless its name has a setting or a workload that the study does not have.
-    pub(crate) fn as_named(self) -> Result<Self, ResultError> {
+    pub(crate) fn into_named(self) -> Result<Self, ResultError> {
         let parts = [
             ("setting", &self.name.setting, &self.settings),
             ("workload", &self.name.workload, &self.workloads),
@@ -357,7 +357,7 @@ impl ResultSource {
             }
             _ => StudySource::of_study(entry.id, name, store.read(which, still_runs)?.document),
         };
-        Ok(ResultSource::Study(Box::new(source.as_named()?)))
+        Ok(ResultSource::Study(Box::new(source.into_named()?)))
     }
 
     /// The numbers alone, in their order: what ministat would read.

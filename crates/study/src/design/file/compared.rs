@@ -302,10 +302,8 @@ impl Reader<'_> {
         let known = Measure::ALL.map(Measure::name);
         let mut measures = Vec::new();
         for word in words {
-            let all = Measure::ALL.into_iter();
-            let found = all
-                .filter(|it| it.name() == word && !measures.contains(it))
-                .last();
+            let mut all = Measure::ALL.into_iter();
+            let found = all.find(|it| it.name() == word && !measures.contains(it));
             measures.push(found.ok_or_else(|| {
                 let meant = did_you_mean(word, known);
                 refused(format!(

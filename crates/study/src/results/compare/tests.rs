@@ -125,7 +125,7 @@ fn a_name_that_a_study_does_not_have_is_told_with_those_that_it_has() {
         let ResultSource::Study(source) = stored(7, name, |_, _| 1.0) else {
             panic!("a study")
         };
-        source.as_named().map(Box::new).map(ResultSource::Study)
+        source.into_named().map(Box::new).map(ResultSource::Study)
     };
     for (name, words) in [
         (
