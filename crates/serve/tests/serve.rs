@@ -126,7 +126,7 @@ fn a_study_that_runs_is_shown_so_far_and_asked_for_anew() {
     let report = server.get("/study/1");
     assert!(report.contains("\r\nRefresh: "), "{report}");
     assert!(report.contains(&head.question));
-    assert!(report.contains("2 of 4 trials are stored"), "{report}");
+    assert!(report.contains("2 of 4 trials, are stored"), "{report}");
 }
 
 #[test]

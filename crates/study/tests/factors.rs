@@ -261,7 +261,7 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
     assert_eq!(own.drain_seconds, 0.1);
     assert!(own.estimated_trial_seconds[0] > plan.estimated_trial_seconds[0] + 0.3);
     let long = format!("drain = \"9s\"\n{text}");
-    let refused = StudyFile::parse(&long).unwrap().plan(Seed(1)).unwrap_err();
+    let refused = StudyFile::parse(&long).unwrap_err();
     assert!(refused.to_string().contains("2ms to 2s"), "{refused}");
 }
 
