@@ -246,7 +246,7 @@ fn progress_is_one_line_at_any_width() {
         assert!(terminal.wait().success());
         assert!(printed.starts_with('{'), "{printed}");
         let drawn = terminal.drawn();
-        assert!(drawn.contains("This ends within "), "{drawn}");
+        assert!(drawn.contains("ends within "), "{drawn}");
         // A line that wrapped would be gone back over.
         assert!(!drawn.contains("\u{1b}[1A"), "{columns} columns: {drawn:?}");
         let lines = drawn.split(['\r', '\n']).map(visible);
@@ -390,7 +390,7 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
         2 | demo --period 0us | ask for 20us or more
         2 | demo --period 1s | ask for a period of 5ms or less
         2 | demo --null=fast --quick | known are default, interrupt, polling
-        2 | demo --period soon | a unit
+        2 | demo --period soon | is no time
         2 | demo --workload sctp | known are tcp, udp1470, udp64, rr
         2 | demo --repeats 0 | ask for 1 to 1000
         2 | demo --duration 1us | ask for 100ms to 600s
