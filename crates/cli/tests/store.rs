@@ -188,11 +188,8 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
     }
     let unfinished = done(&stage, "study show last");
     // A kill comes when it can: one trial more may have been stored by then.
-    assert_has(stdout(&unfinished), "was interrupted: ");
-    assert_has(
-        stdout(&unfinished),
-        format!("{} of 8 trials, are stored", known.len()),
-    );
+    let words = format!("{} of 8 trials, are stored", known.len());
+    assert_has_all(stdout(&unfinished), &format!("was interrupted: | {words}"));
 
     // What its traffic hangs on has changed: nothing is mixed unless that is meant.
     has_recorded(&file, "net.ipv4.tcp_congestion_control", "another");

@@ -8,7 +8,6 @@
 //! The machine's own interfaces are touched only where a file names them. Whatever ends a lab, every setting is put
 //! back, and nothing outlives the process unless it was asked to be kept.
 
-mod bounds;
 mod engine_support;
 mod error;
 mod host;
@@ -19,7 +18,6 @@ mod receive;
 mod run;
 mod workload;
 
-pub use bounds::{RATE_MAX, bounds_of};
 pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
 pub use host::changes::Changes;
@@ -41,4 +39,7 @@ pub use machine::{draw_seed, require_lab, require_state, still_runs, this_runner
 pub use receive::{EngineEntry, EngineRequest, HZ_DEFAULT, XdpProgram};
 pub use run::{Running, Traffic};
 pub use workload::command::{CommandWorkload, FigureUnit, check_words, whole_seconds};
-pub use workload::{BackgroundTraffic, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadRequest, udp};
+pub use workload::{
+    BackgroundTraffic, RATE_MAX, RECEIVE_BUFFER_BYTES, TrafficOptions, WorkloadRequest, bounds_of,
+    udp,
+};

@@ -17,8 +17,8 @@ use nicpoll_model::units::{parse_speed, parse_time, show_time};
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::check_number;
 use crate::error::{Doing, LabError, Refused};
+use crate::workload::check_number;
 
 /// What joins hosts of this machine: its ends, and what a report says of it.
 pub struct Link {

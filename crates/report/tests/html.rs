@@ -94,7 +94,7 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
     let page = words(&render_html(&study));
     for row in [
         // Value, before, and under default, interrupt and polling.
-        "receiver em0: gro_flush_timeout 0 - - 178000",
+        "receiver em0: gro_flush_timeout 0 - - 178000 ns",
         "receiver em0: gro off - on on",
         "sender em0: tso on - off off",
     ] {
@@ -104,11 +104,11 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
     assert!(!page.contains("NAPI 8193 gro_flush_timeout"));
     let text = flat(&render_text(&study, &TextOptions::default()));
     let changed = "interrupt, polling sender em0: tso on -> off; receiver em0: gro off -> on polling receiver em0: \
-         gro_flush_timeout 0 -> 178000";
+         gro_flush_timeout 0 -> 178000 ns";
     assert!(text.contains(changed), "{text}");
     let markdown = nicpoll_report::render_markdown(&study);
     assert!(
-        markdown.contains("gro\\_flush\\_timeout 0 -> 178000"),
+        markdown.contains("gro\\_flush\\_timeout 0 -> 178000 ns"),
         "{markdown}"
     );
 }
@@ -172,14 +172,14 @@ fn what_settings_and_links_share_is_said_once() {
         lines,
         [
             "all settings  sender em0..em3: tso on -> off; receiver em1..em3: gro off -> on",
-            "200us         receiver em0..em3: gro_flush_timeout 0 -> 178000",
-            "1ms           receiver em0..em3: gro_flush_timeout 0 -> 949000",
+            "200us         receiver em0..em3: gro_flush_timeout 0 -> 178000 ns",
+            "1ms           receiver em0..em3: gro_flush_timeout 0 -> 949000 ns",
         ]
     );
     let page = words(&render_html(&study));
     for row in [
         "sender em0..em3: tso on off off off",
-        "receiver em0..em3: gro_flush_timeout 0 - 949000 178000",
+        "receiver em0..em3: gro_flush_timeout 0 - 949000 ns 178000 ns",
     ] {
         assert!(page.contains(row), "{row}: {page}");
     }

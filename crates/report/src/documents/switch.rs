@@ -56,9 +56,14 @@ impl Changed<'_> {
         format!("{} {before} -> {after}", self.name)
     }
 
-    /// The value before and after.
+    /// The value before and after, with the unit of the kernel's times behind them.
     pub fn values(&self) -> [String; 2] {
-        [&self.write.before, &self.write.after].map(|it| value(&self.write.name, it))
+        let of = |it| value(&self.write.name, it);
+        let unit = match self.write.name.ends_with("_timeout") {
+            true => " ns",
+            false => "",
+        };
+        [of(&self.write.before), of(&self.write.after) + unit]
     }
 
     /// The interface whose value it is; `None` for a sysctl, which is of the namespace or the machine.

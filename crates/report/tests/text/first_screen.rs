@@ -123,9 +123,14 @@ fn why_there_is_no_verdict_comes_first() {
         comparison.no_verdict = Some(String::from("18 of 18 trials failed: iperf33: not found"));
     }
     let text = flat(&render_text(&brief_page(&study), &TextOptions::default()));
-    let (_, meaning) = text.split_once("What this means here").unwrap();
-    let first = "- No verdict under tcp, udp1470, udp64 and rr: 18 of 18 trials failed: iperf33: not found.";
-    assert!(meaning.trim_start().starts_with(first), "{text}");
+    let (_, answer) = text.split_once(&*study.question).unwrap();
+    let first =
+        "No verdict under tcp, udp1470, udp64 and rr: 18 of 18 trials failed: iperf33: not found.";
+    assert!(answer.trim_start().starts_with(first), "{text}");
+    assert!(
+        !answer[first.len() + 1..].contains(first) && !text.contains("nothing is proven"),
+        "{text}"
+    );
     assert!(!text.contains("tcp same"), "{text}");
 }
 

@@ -144,25 +144,9 @@ impl StudyFile {
 }
 
 impl Reader<'_> {
-    /// The workloads, checked, from the one that is given up first: those of the file's list, then the last ones.
-    fn given_up_first(
-        &self,
-        entries: &[WorkloadEntry],
-        first: &[Spanned<String>],
-    ) -> Result<Vec<String>, FileError> {
-        let spanned: Vec<_> = entries.iter().map(|entry| &entry.name).collect();
-        self.names("workloads", &spanned, 1)?;
-        let names: Vec<&str> = spanned.iter().map(|it| it.get_ref().as_str()).collect();
-        for name in first {
-            self.known("workload", name, &names)?;
-        }
-        let first = first.iter().map(|name| name.get_ref().as_str());
-        let ordered = first.chain(names.into_iter().rev());
-        Ok(ordered.map(String::from).collect())
-    }
-
     fn study(&self, document: Document) -> Result<StudyFile, FileError> {
-        let ordered = self.given_up_first(&document.workload, &document.give_up_first)?;
+        let names: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
+        self.names("workloads", &names, 1)?;
         let reduced = LengthsEntry {
             blocks: document.blocks,
             trial: document.trial,
@@ -191,7 +175,8 @@ impl Reader<'_> {
             document.factor,
             &document.compare,
         )?;
-        let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
+        let last_first = document.workload.iter().rev();
+        let drop_order = drop_order(&contrasts, last_first.map(|it| it.name.get_ref().as_str()));
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
             self.received_by_engine(entry, &settings)?;

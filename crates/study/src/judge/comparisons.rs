@@ -234,21 +234,26 @@ impl<'a> ComparedTrials<'a> {
         })
     }
 
-    /// Why there is no verdict: what happened to the trials, and how many pairs there are.
+    /// Why there is no verdict: what happened to most trials, with the most frequent reason, and how many pairs there are.
     fn why_none(&self, metric: Metric, otherwise: &str) -> String {
         let trials: Vec<&Trial> = self.arm(0).chain(self.arm(1)).collect();
-        let mut counts = BTreeMap::<_, u32>::new();
-        for reason in trials.iter().filter_map(|trial| unmeasured(trial, metric)) {
-            *counts.entry(reason).or_default() += 1;
+        let mut reasons = BTreeMap::<_, BTreeMap<&str, u32>>::new();
+        for (what, why) in trials.iter().filter_map(|trial| unmeasured(trial, metric)) {
+            *reasons.entry(what).or_default().entry(why).or_default() += 1;
         }
-        let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        most.map_or_else(
-            || String::from(otherwise),
-            |((what, why), count)| {
-                let all = trials.len();
-                format!("{count} of {all} trials {what}: {why}; {otherwise}")
-            },
-        )
+        let counted = reasons.into_iter();
+        let counted = counted.map(|(what, whys)| (whys.values().sum::<u32>(), what, whys));
+        let Some((count, what, whys)) = counted.max_by_key(|(count, ..)| *count) else {
+            return String::from(otherwise);
+        };
+        let colon = match whys.len() {
+            1 => ": ",
+            _ => ", most often: ",
+        };
+        let most = whys.into_iter().max_by_key(|(_, count)| *count);
+        let why = most.map_or("", |(why, _)| why);
+        let all = trials.len();
+        format!("{count} of {all} trials {what}{colon}{why}; {otherwise}")
     }
 
     fn arm(&self, arm: usize) -> impl Iterator<Item = &'a Trial> {

@@ -15,7 +15,7 @@ use crate::design::{Design, NamedWorkload};
 use crate::judge::sweep::{point, rates_of};
 use crate::judge::trial::TrialPlace;
 use crate::plan::durations::SHOWN_SECONDS_MAX;
-use crate::run::timer::apply;
+use crate::run::timer::{apply, begin_commands};
 use crate::run::trial::Trials;
 
 /// Traffic of a short run: at the lowest rate it still sends some hundred datagrams.
@@ -212,6 +212,7 @@ impl OnLab<'_> {
         self.lab.restore()?;
         if let Some(setting) = name.and_then(|name| self.design.setting(name)) {
             apply(self.lab, setting, None)?;
+            begin_commands(self.lab, &self.design.workloads[self.index], setting)?;
             self.lab.watch_polls()?;
             self.in_force = Some(String::from(setting.name()));
         }

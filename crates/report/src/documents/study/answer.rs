@@ -52,6 +52,9 @@ fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
     let Some(pair) = first else {
         return vec![String::from("Nothing was compared.")];
     };
+    if is_without_any(study) {
+        return without_verdict(study).collect();
+    }
     match outcome_of(study, pair) {
         Some(outcome) => vec![outcome],
         None => vec![format!(
@@ -316,13 +319,18 @@ pub fn word(verdict: Option<Verdict>) -> &'static str {
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let pairs = Pair::of(study).into_iter().skip(1);
     let outcomes = pairs.filter_map(|pair| outcome_of(study, pair));
+    // Where nothing has a verdict the reasons are the answer, above.
+    let is_told = is_without_any(study);
     let sentences: [(Ink, Vec<String>); 9] = [
         (Ink::Unsure, disturbed(study).into_iter().collect()),
-        (Ink::Unsure, without_verdict(study).collect()),
+        (
+            Ink::Unsure,
+            without_verdict(study).filter(|_| !is_told).collect(),
+        ),
         (Ink::Unsure, doubts(study).collect()),
         (Ink::Unsure, in_force(study).collect()),
         (Ink::Unsure, counting(study).into_iter().collect()),
-        (Ink::Plain, outcomes.collect()),
+        (Ink::Plain, outcomes.filter(|_| !is_told).collect()),
         (Ink::Plain, latencies(study).collect()),
         (Ink::Plain, unproven(study).into_iter().collect()),
         (Ink::Plain, weak_words(study).into_iter().collect()),
@@ -416,6 +424,12 @@ fn disturbed(study: &Study) -> Option<String> {
     let mut warnings = study.warnings.iter();
     let warning = warnings.find(|warning| warning.name == WarningName::VoidTrials)?;
     Some(capital(&warning.text) + ".")
+}
+
+/// Whether no comparison has a verdict: the reasons are the answer then.
+fn is_without_any(study: &Study) -> bool {
+    let mut judged = study.comparisons.iter().filter(|it| it.primary).peekable();
+    judged.peek().is_some() && judged.all(|it| it.no_verdict.is_some())
 }
 
 /// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.

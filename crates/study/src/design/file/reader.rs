@@ -127,8 +127,6 @@ pub(crate) struct Document {
     pub full: Option<Spanned<LengthsEntry>>,
     pub stop: Option<StopEntry>,
     pub seed: Option<u64>,
-    #[serde(default)]
-    pub give_up_first: Vec<Spanned<String>>,
     pub topology: Option<Spanned<Topology>>,
     pub common: Option<Common>,
     #[serde(default)]

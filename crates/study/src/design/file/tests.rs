@@ -90,23 +90,6 @@ fn a_comparison_may_be_of_all_pairs_or_of_every_setting_with_one() {
 }
 
 #[test]
-fn what_gives_way_first_is_what_the_file_says() {
-    let text = TWO.replace(
-        "[[workload]]",
-        "[[workload]]\nname = \"tcp\"\ntraffic = { kind = \"tcp\" }\n[[workload]]",
-    );
-    let workloads = |text: &str| -> Vec<String> {
-        let design = StudyFile::parse(text).unwrap().design;
-        let dropped = design.drop_order.into_iter();
-        dropped.map(|comparison| comparison.workload).collect()
-    };
-    // The first of the file is the last to go.
-    assert_eq!(workloads(&text), ["udp", "tcp"]);
-    let given = format!("give_up_first = [\"tcp\"]\n{text}");
-    assert_eq!(workloads(&given), ["tcp", "udp"]);
-}
-
-#[test]
 fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     let cases = r#"
     2 | there is no key qestion here; there are question, blocks | question | qestion

@@ -193,6 +193,17 @@ fn a_failed_trial_has_no_figure() {
         all.no_verdict.unwrap(),
         "16 of 32 trials failed: iperf33: not found; an interval takes 7 blocks, and there are 0"
     );
+    // All count, whichever reason each has.
+    let differently = rate(|trial: &mut Trial| {
+        failed(16)(trial);
+        if trial.validity.failure.is_some() && trial.block < 4 {
+            trial.validity.failure = Some(String::from("no answer"));
+        }
+    });
+    assert_eq!(
+        differently.no_verdict.unwrap(),
+        "16 of 32 trials failed, most often: iperf33: not found; an interval takes 7 blocks, and there are 0"
+    );
 }
 
 #[test]
