@@ -90,23 +90,33 @@ struct Text {
 impl Text {
     fn blocks(&mut self, blocks: &[Block]) {
         let mut free = None;
-        for block in blocks {
+        // A heading of spare sentences waits for the first that is shown.
+        let mut waiting = None;
+        for (index, block) in blocks.iter().enumerate() {
             match block {
                 Block::Heading(Level::Browser, _)
                 | Block::Figure(_)
                 | Block::Code(_)
                 | Block::Link(..)
                 | Block::Saved(_) => {}
-                Block::Heading(_, title) => self.heading(title),
+                Block::Heading(_, title) => match blocks.get(index + 1) {
+                    Some(Block::Spare(..)) => waiting = Some(title),
+                    _ => self.heading(title),
+                },
                 Block::Item(lead, ink, text) => self.item(lead, *ink, text),
                 Block::Spare(ink, text) => {
                     let lines = self.text.matches('\n').count();
-                    let free = free.get_or_insert(FIRST_SCREEN.saturating_sub(lines));
-                    // The first screen fits the narrowest terminal.
+                    let room = (FIRST_SCREEN - 2).saturating_sub(lines);
+                    let (room, free) = free.get_or_insert((room, room));
+                    // The first screen fits the narrowest terminal. Where its lines alone fill it, what makes them doubtful
+                    // follows all the same.
                     let takes = wrapped(text, NARROWEST - 4).len();
-                    if takes <= *free {
+                    if takes <= *free || *room == 0 && *ink == Ink::Unsure {
+                        if let Some(title) = waiting.take() {
+                            self.heading(title);
+                        }
                         self.item("- ", *ink, text);
-                        *free -= takes;
+                        *free = free.saturating_sub(takes);
                     }
                 }
                 Block::Line(pieces) => self.line(pieces),

@@ -43,6 +43,26 @@ fn the_first_screen_is_the_answer() {
 }
 
 #[test]
+fn a_screen_that_its_lines_fill_has_what_makes_them_doubtful_and_no_empty_heading() {
+    let mut study = fixture::study();
+    study.question = "Does it pay? ".repeat(200);
+    for one in &mut study.comparisons {
+        one.no_verdict = None;
+    }
+    let brief = |study: &_| flat(&render_text(&brief_page(study), &TextOptions::wide(80)));
+    let heading = "What this means here";
+    let doubtful = brief(&study);
+    assert!(
+        doubtful.contains(&format!("{heading} - * Counting CPU time slowed udp64")),
+        "{doubtful}"
+    );
+    assert!(!doubtful.contains("median round trip"), "{doubtful}");
+    study.counting_costs.clear();
+    let filled = brief(&study);
+    assert!(!filled.contains(heading), "{filled}");
+}
+
+#[test]
 fn bars_begin_at_one_place_whatever_workloads_are_called() {
     let mut text = serde_json::to_string(&fixture::study()).unwrap();
     let names = ["udp64-small", "udp64-of-many-clients-a"];

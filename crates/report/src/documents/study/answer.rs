@@ -354,14 +354,17 @@ fn outcome_of(study: &Study, pair: Pair) -> Option<String> {
     let is_one = Pair::of(study).len() == 1;
     let against = (!is_one).then(|| against(study, pair));
     let said = outcome(pair.setting, against, &shown)?;
-    let paced: Vec<bool> = facts
-        .filter(|it| pair.judged_all(study, &it.workload).any(is_share))
-        .map(|it| deliver_all(study, pair, &it.workload))
+    let compared: Vec<&str> = facts
+        .map(|it| &*it.workload)
+        .filter(|it| pair.judged(study, it).is_some())
         .collect();
-    let is_all = !paced.is_empty() && paced.iter().all(|it| *it);
-    Some(match is_all {
-        true => format!("{}; both deliver all.", said.trim_end_matches('.')),
-        false => said,
+    let all_of = compared.iter().copied();
+    let all_of: Vec<&str> = all_of.filter(|it| deliver_all(study, pair, it)).collect();
+    let said = said.trim_end_matches('.');
+    Some(match all_of.len() {
+        0 => format!("{said}."),
+        all if all == compared.len() => format!("{said}; both deliver all."),
+        _ => format!("{said}; both deliver all of {}.", named(&all_of)),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What verdicts say in a sentence: one table of phrases, a row for each metric.
 
-use nicpoll_model::numbers::{aligned, percent};
+use nicpoll_model::numbers::percent;
 use nicpoll_model::{Comparison, Metric, MetricKind, Verdict};
 
 use crate::lists::{capital, distinct};
@@ -73,15 +73,11 @@ impl Phrase {
     }
 }
 
-/// A ratio of two digits.
+/// A ratio of two digits or, from 10 on, without a fraction.
 fn short(ratio: f64) -> String {
-    match ratio {
-        10.0.. => format!("{ratio:.0}"),
-        _ => {
-            let [text] = aligned([ratio], &[]);
-            let text: String = text.chars().take(3).collect();
-            String::from(text.trim_end_matches(".0"))
-        }
+    match format!("{ratio:.1}") {
+        text if text.len() <= 3 => String::from(text.trim_end_matches(".0")),
+        _ => format!("{ratio:.0}"),
     }
 }
 
@@ -235,6 +231,7 @@ mod tests {
         let half = one("half", Metric::CpuNsPerPacket, 0.77, BetterAndItMatters);
         let full = one("full", Metric::CpuNsPerPacket, 1.01, Equivalent);
         let busy = one("flood", Metric::CpuBusy, -0.94, BetterAndItMatters);
+        let wait = one("idle", Metric::RoundTripP50Ns, 4.26, WorseAndItMatters);
         let open = one("udp", Metric::DeliveredRatio, 0.99, NoDifferenceProven);
         for (shown, wanted) in [
             (
@@ -248,6 +245,10 @@ mod tests {
             (
                 vec![&busy, &open],
                 "Polling keeps the CPU 94 points less busy under flood; nothing is proven about the loss of udp.",
+            ),
+            (
+                vec![&wait],
+                "Under polling, round trips of idle are 4.3 times as long.",
             ),
             (vec![&open], "Nothing is proven about polling."),
         ] {
