@@ -164,6 +164,11 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
     if is_number {
         let digits = |it: u8| it.is_ascii_digit() || it == b'.';
         let mut number = String::from(cursor.word(24, digits)?);
+        if tool == Tool::Iperf
+            && let Some(unit) = cursor.any(["pps", "kpps", "Kpps", "mpps", "Mpps"])
+        {
+            return Some(number + unit);
+        }
         let is_prefix = tool == Tool::Iperf && b"kKmMgG".contains(&cursor.peek());
         if is_prefix && !cursor.ahead(1).is_ascii_lowercase() {
             number.push(char::from(cursor.peek()));

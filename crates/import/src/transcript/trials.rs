@@ -469,19 +469,21 @@ fn interval(line: &Line) -> ImportedInterval {
     }
 }
 
-/// The rate that a command asks for.
+/// The rate that a command asks for; none where the word is no rate of bits.
 fn asked(trial: &mut ImportedTrial, end: &End) {
     let Some(word) = end.block.command.as_ref().and_then(|it| it.option('b')) else {
         return;
     };
     let digits = word.trim_end_matches(|it: char| it.is_ascii_alphabetic());
     let power = match word[digits.len()..].to_ascii_lowercase().as_str() {
-        "k" => 1e3,
-        "m" => 1e6,
-        "g" => 1e9,
-        _ => 1.0,
+        "" => Some(1.0),
+        "k" => Some(1e3),
+        "m" => Some(1e6),
+        "g" => Some(1e9),
+        _ => None,
     };
-    let value = digits.parse::<f64>().ok().filter(|it| it.is_finite());
+    let value = digits.parse::<f64>().ok().zip(power);
+    let value = value.map(|(number, power)| number * power);
     let asked = |value| {
         let printed = Printed {
             value: (),
@@ -489,9 +491,10 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
             place: end.block.place,
         };
         let name = "asked_bits_per_second";
-        said(Some(Side::Sender), name, value * power, &printed)
+        said(Some(Side::Sender), name, value, &printed)
     };
-    trial.figures.extend(value.map(asked));
+    let possible = value.filter(|it| it.is_finite() && *it >= 0.0);
+    trial.figures.extend(possible.map(asked));
 }
 
 /// The client's copy of the server's report may differ in a last digit.
