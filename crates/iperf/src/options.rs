@@ -264,7 +264,8 @@ fn help_line(spec: &Spec, [value, what]: [&str; 2]) -> String {
 /// The tables of docs/dialects.md on options: their heads, each with its rows.
 pub fn option_tables() -> [(&'static str, String); 2] {
     let mut carried_out = String::new();
-    let mut left_out = String::new();
+    // Options with one remedy share a row.
+    let mut left_out: Vec<(String, String)> = Vec::new();
     for spec in specs() {
         let letter = spec.letter.map(|letter| format!("`-{letter}`"));
         let long = spec.long.iter().map(|name| format!("`--{name}`"));
@@ -275,7 +276,11 @@ pub fn option_tables() -> [(&'static str, String); 2] {
             .join(", ");
         let side = spec.side;
         if let Some(instead) = spec.instead {
-            left_out += &format!("| {names} | {side} | {instead} |\n");
+            let remedy = format!("{side} | {instead}");
+            match left_out.iter_mut().find(|(_, other)| *other == remedy) {
+                Some((row, _)) => *row += &format!(", {names}"),
+                None => left_out.push((names, remedy)),
+            }
             continue;
         }
         let [value, meaning, limits] = spec.doc;
@@ -293,7 +298,10 @@ pub fn option_tables() -> [(&'static str, String); 2] {
         ),
         (
             "| Option | Side | What to do instead |\n|---|---|---|\n",
-            left_out,
+            left_out
+                .iter()
+                .map(|(names, remedy)| format!("| {names} | {remedy} |\n"))
+                .collect(),
         ),
     ]
 }

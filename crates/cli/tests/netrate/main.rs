@@ -197,7 +197,7 @@ fn netsend_keeps_its_schedule_and_each_datagram_arrives() {
 }
 
 #[test]
-fn every_field_is_described() {
+fn the_schema_has_every_field_and_the_page_every_place() {
     needs!(Root);
     let hosts = Hosts::new();
     let blast = ["netblast", "--json", ADDRESSES[1], PORT, "64", "1"];
@@ -209,11 +209,13 @@ fn every_field_is_described() {
             assert_eq!(object["schema"], schema);
             assert!(SCHEMA_PAGE.contains(&format!("`{schema}`")), "{schema}");
             assert_described(&object, tool);
-            let fields = object.as_object().unwrap().keys();
-            let drops = object["host"]["dropped_packets"].as_object().unwrap();
-            for field in fields.chain(drops.keys()) {
-                let is_described = SCHEMA_PAGE.contains(&format!("`{field}`"));
-                assert!(is_described, "{tool}: {field}");
+            for place in object["host"]["dropped_packets"]
+                .as_object()
+                .unwrap()
+                .keys()
+            {
+                let is_described = SCHEMA_PAGE.contains(&format!("`{place}`"));
+                assert!(is_described, "{tool}: {place}");
             }
         }
     }
