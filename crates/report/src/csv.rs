@@ -6,11 +6,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::fields::json;
 use crate::lists::joined;
 
 /// The JSON of a row with more fields.
 pub(crate) fn with(row: &impl Serialize, more: Value) -> Value {
-    let mut row = serde_json::to_value(row).expect("a document serialises");
+    let mut row = json(row);
     if let (Value::Object(row), Value::Object(more)) = (&mut row, more) {
         row.extend(more);
     }

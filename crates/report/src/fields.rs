@@ -12,6 +12,8 @@ use nicpoll_model::numbers::{MISSING, count, duration_text, figure, time_figure}
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::json::compact;
+
 /// The template with the fields of the document.
 pub(crate) fn filled(template: &str, document: &impl Serialize) -> String {
     fill(template, &json(document))
@@ -51,8 +53,9 @@ pub(crate) fn cells(row: &impl Serialize, templates: &[&str]) -> Vec<String> {
     templates.map(|template| fill(template, &row)).collect()
 }
 
-fn json(document: &impl Serialize) -> Value {
-    serde_json::to_value(document).expect("a document serialises")
+/// A document as a tree.
+pub(crate) fn json(document: &impl Serialize) -> Value {
+    serde_json::from_str(&compact(document)).expect("it was just written")
 }
 
 /// The fields of a template: the path of each, its form, and the words up to the next.

@@ -33,9 +33,51 @@ use serde_json::Value;
 
 /// A document as one pretty-printed JSON object.
 pub fn render_document<T: Serialize>(document: &T) -> String {
-    let mut text =
-        serde_json::to_string_pretty(document).expect("a document has string keys and serialises");
+    let mut text = pretty(&compact(document));
     text.push('\n');
+    text
+}
+
+/// A document as JSON without blanks. Every kind of output starts from it: each further serialiser would add one more
+/// copy of all documents' code to the program.
+pub(crate) fn compact(document: &impl Serialize) -> String {
+    serde_json::to_string(document).expect("a document has string keys and serialises")
+}
+
+/// The same JSON with a field a line, as serde_json's pretty printer has it.
+fn pretty(compact: &str) -> String {
+    let mut text = String::with_capacity(2 * compact.len());
+    let (mut depth, mut is_quoted, mut is_escaped) = (0, false, false);
+    let line = |depth: usize| format!("\n{:1$}", "", 2 * depth);
+    let mut letters = compact.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            _ if is_quoted => {
+                is_quoted = is_escaped || letter != '"';
+                is_escaped = !is_escaped && letter == '\\';
+            }
+            '"' => is_quoted = true,
+            '}' | ']' => {
+                depth -= 1;
+                text += &line(depth);
+            }
+            _ => {}
+        }
+        text.push(letter);
+        match letter {
+            _ if is_quoted => {}
+            ':' => text.push(' '),
+            ',' => text += &line(depth),
+            '{' | '[' => match letters.next_if(|next| matches!(next, '}' | ']')) {
+                Some(end) => text.push(end),
+                None => {
+                    depth += 1;
+                    text += &line(depth);
+                }
+            },
+            _ => {}
+        }
+    }
     text
 }
 

@@ -7,13 +7,22 @@ use std::path::Path;
 
 use nicpoll_model::traffic::IPERF_SCHEMA;
 use nicpoll_model::{Study, WATCH_SCHEMA};
-use nicpoll_report::{SCHEMAS, render_json, schema_file};
-use serde_json::Value;
+use nicpoll_report::{SCHEMAS, render_document, render_json, schema_file};
+use serde_json::{Value, json as object};
 
 const SCHEMA: &str = include_str!("../../../docs/nicpoll.demo-4.schema.json");
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("it is JSON")
+}
+
+#[test]
+fn a_field_is_a_line() {
+    let odd = object!({
+        "text": "a \"quoted\" {brace}, a: colon \\", "none": {}, "list": [], "deep": [[1.5, null], {"a": []}],
+    });
+    let pretty = serde_json::to_string_pretty(&odd).unwrap();
+    assert_eq!(render_document(&odd), pretty + "\n");
 }
 
 #[test]

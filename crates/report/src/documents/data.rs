@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json as object};
 
 use crate::csv::{table, with};
+use crate::json::compact;
 use crate::lists::joined;
 use crate::page::{Block, Medium, Page, Part, Saved};
 
@@ -29,7 +30,7 @@ pub(super) fn json(name: &'static str, document: &impl Serialize, holds: &'stati
     Block::Saved(Saved {
         name,
         kind: "application/json",
-        data: serde_json::to_string(document).expect("a document serialises"),
+        data: compact(document),
         holds,
     })
 }
