@@ -4,13 +4,12 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use nicpoll_model::{Protocol, Rate};
 use nicpoll_sys::socket;
-use nicpoll_traffic::sockets;
+use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::ServerConfig;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
@@ -27,15 +26,6 @@ pub(crate) const UDP_RATE: Rate = match Rate::bits_per_second(1 << 20) {
     None => unreachable!(),
 };
 
-/// Where payload comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// A file.
-    File(PathBuf),
-    /// Standard input.
-    Stdin,
-}
-
 /// How long connecting may take unless told otherwise.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -48,14 +38,11 @@ pub struct StreamConfig {
     /// here holds for the server as well when it sends.
     pub directions: Directions,
     /// How much to send, TCP's header included (-t, -n). The last datagram carries what is left of a number
-    /// of bytes, but never less than the least payload. Does not count when there is an `input`.
+    /// of bytes, but never less than the least payload.
     pub amount: Amount,
     /// The longest that sending may take, whatever the amount; a server's bound, which is never above the
     /// protocol's own.
     pub time_max: Duration,
-    /// Payload that follows the header, to its end (-F, -I); the pattern when `None`, and when the server
-    /// sends.
-    pub input: Option<Input>,
     /// Rate to send at, and a server's to read TCP at most (-b); as fast as it goes when `None`.
     pub rate: Option<Rate>,
     /// Length of a write and of a read, 1 at least, or UDP payload of a datagram, 16 to 65507 bytes (-l).
@@ -65,19 +52,11 @@ pub struct StreamConfig {
     /// Datagrams to send back to back at a time, 1 at least, as far apart in time as the rate says
     /// (--burst).
     pub burst_datagrams: u32,
-    /// Whether to tell the server that both ends have one clock (--trip-times); the payload must have room
-    /// for that ([`SHARED_CLOCK_BYTES_MIN`](crate::wire::SHARED_CLOCK_BYTES_MIN)).
-    pub has_shared_clock: bool,
     /// Whether system calls may do more at a time (not with --no-batch). A UDP sender that is unpaced or late
     /// hands the kernel up to 64 datagrams (`UDP_SEGMENT`), and a receiver takes those that follow each
     /// other together (`UDP_GRO`), with one time of arrival, and lets fast ones gather for 50 µs. A read
     /// of a fast TCP stream waits until it is full.
     pub is_batched: bool,
-    /// Bytes a second that the kernel is to pace the sender's socket to (--fq-rate): TCP by itself, UDP
-    /// under the `fq` queueing discipline.
-    pub pacing_bytes_per_second: Option<u64>,
-    /// Whether to wait for the server's version before anything is sent (-X); TCP only.
-    pub asks_for_version: bool,
     /// Socket buffer to ask for in the direction of the data (-w); `None` leaves it to the kernel.
     pub buffer_bytes: Option<usize>,
     /// Length of the intervals to record (-i); none when `None`.
@@ -113,14 +92,10 @@ impl StreamConfig {
             directions: Directions::Forward,
             amount,
             time_max: Duration::MAX,
-            input: None,
             rate: None,
             length_bytes: TCP_LENGTH_BYTES,
             burst_datagrams: 1,
-            has_shared_clock: false,
             is_batched: false,
-            pacing_bytes_per_second: None,
-            asks_for_version: false,
             buffer_bytes: None,
             interval: None,
             socket: SocketOptions::default(),
@@ -143,11 +118,9 @@ impl StreamConfig {
         }
     }
 
-    /// How long to send at most, and how many bytes; the first that is reached ends the stream. With an input
-    /// neither does.
+    /// How long to send at most, and how many bytes; the first that is reached ends the stream.
     pub(crate) fn bounds(&self) -> (Duration, u64) {
         match self.amount {
-            _ if self.input.is_some() => (Duration::MAX, u64::MAX),
             Amount::Time(duration) => (duration.min(self.time_max), u64::MAX),
             Amount::Bytes(bytes) => (self.time_max, bytes),
         }
@@ -163,11 +136,6 @@ impl StreamConfig {
             header.buffer_bytes = self.length_bytes.try_into().unwrap_or(u32::MAX);
         }
         header.ask_for(self.directions);
-        if let Some(rate) = self.pacing_bytes_per_second
-            && header.extension.is_some()
-        {
-            header.pace(rate);
-        }
         if let Some(extension) = &mut header.extension {
             extension.type_of_service = self.socket.type_of_service.unwrap_or(0).into();
         }
@@ -262,6 +230,16 @@ impl ListenerConfig {
         };
         Self::new(server.bind, server.idle_timeout, stream)
     }
+}
+
+/// Asks for a receive buffer within the host's limit (`net.core.rmem_max`), as iperf does, or leaves it to the kernel;
+/// says what was granted.
+pub(crate) fn receive_window(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
+    let granted = match asked {
+        Some(bytes) => socket::ask_receive_buffer(fd, bytes)?,
+        None => socket::receive_buffer(fd)?,
+    };
+    Ok(sockets::described(asked, granted))
 }
 
 /// Options of a socket in addition to its buffer; the kernel's choice where `None`.

@@ -58,8 +58,8 @@ pub enum Event {
 /// Whose settings are printed before a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Settings {
-    /// A listener's: its port, the last port of a range, and the receive buffer.
-    Listener(u16, Option<u16>, SocketBuffer),
+    /// A listener's: its port and the receive buffer.
+    Listener(u16, SocketBuffer),
     /// A client's.
     Client(Connected),
     /// Those of a server that connects back: in writes of so many bytes and, over UDP, at this rate.
@@ -157,6 +157,8 @@ impl Default for Room {
 
 /// Prints what happens, as soon as it does.
 pub trait Output: Send {
+    /// By which number a stream's lines name it.
+    fn number(&self, key: StreamKey) -> u32;
     /// The settings of an end that listens, connects or connects back.
     fn settings(&mut self, settings: &Settings) -> io::Result<()>;
     /// A stream has a peer.
@@ -200,7 +202,7 @@ pub trait Output: Send {
         if total.is_unanswered {
             tell!(
                 "[{:>3}] WARNING: did not receive ack of last datagram after {} tries.",
-                key.number + 1,
+                self.number(key),
                 total.fins
             );
         }

@@ -21,7 +21,7 @@ pub mod udp;
 pub mod wire;
 mod workload;
 
-pub use config::{ClientConfig, Input, ListenerConfig};
+pub use config::{ClientConfig, ListenerConfig};
 pub use records::{Connected, End, IntervalRecord, Observer, Total};
 pub use slots::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
 pub use stream::{Error, Listen, Streams, Taken};

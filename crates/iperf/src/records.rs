@@ -16,7 +16,7 @@ use nicpoll_traffic::{RefusedSends, SocketBuffer};
 
 use crate::config::StreamConfig;
 use crate::options::Style;
-use crate::wire::{ClientHeader, ServerReport, Version, flags};
+use crate::wire::{ClientHeader, ServerReport};
 
 /// Below this a time is no base for a rate.
 const SHORTEST_SECONDS: f64 = 100e-6;
@@ -65,10 +65,6 @@ pub struct Connected {
 pub struct Remarks {
     /// IP type of service, 0 when none was asked for (-S).
     pub type_of_service: u8,
-    /// Whether the kernel paces the sender's socket (`--fq-rate`).
-    pub is_paced: bool,
-    /// The version at the other end, where the client asked for it (-X) and it was told.
-    pub peer_version: Option<Version>,
 }
 
 impl Remarks {
@@ -76,15 +72,8 @@ impl Remarks {
     pub(crate) fn of(stream: &StreamConfig, asked: Option<&ClientHeader>) -> Self {
         let service = asked.and_then(ClientHeader::type_of_service);
         let service = service.or(stream.socket.type_of_service);
-        let pacing = asked.map_or(stream.pacing_bytes_per_second, |asked| {
-            asked.pacing_bytes_per_second
-        });
-        let asking = asked.filter(|asked| asked.flags & flags::PEER_DETECT != 0);
-        let extension = asking.and_then(|asked| asked.extension);
         Remarks {
             type_of_service: service.unwrap_or(0),
-            is_paced: pacing.is_some(),
-            peer_version: extension.map(|extension| extension.version),
         }
     }
 }
@@ -121,9 +110,6 @@ pub struct Total {
     /// Gaps between the beginnings of sends, or between arrivals; datagrams that were sent or handed over together
     /// have none between them. `None` when they are not recorded, and below two datagrams.
     pub gaps: Option<Box<IperfTimes>>,
-    /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends have one
-    /// clock (`--trip-times`), and when a datagram arrived before it was sent.
-    pub one_way_delays: Option<Box<IperfTimes>>,
     /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
     pub delays_to_program: Option<TimeDistribution>,
     /// What the server says it received.
@@ -327,6 +313,13 @@ pub struct Receipt {
     pub jitter_seconds: Option<f64>,
     /// Times of transit; `None` when they are not recorded, and when nothing arrived.
     pub transit: Option<Transit>,
+}
+
+impl Receipt {
+    /// Datagrams whose id was not above all before, as the original counts those that are out of order.
+    pub(crate) fn behind(&self) -> u64 {
+        self.out_of_order.wrapping_add(self.duplicates)
+    }
 }
 
 /// Cuts a stream into intervals. What is counted from the start of the stream comes in.
@@ -578,9 +571,6 @@ impl Moments {
 pub(crate) struct ArrivalTimes {
     gaps: Gaps,
     transit: Moments,
-    delays: Recorder,
-    /// A datagram arrived before it was sent: the clocks are not one.
-    is_clock_shared: bool,
 }
 
 impl ArrivalTimes {
@@ -588,20 +578,13 @@ impl ArrivalTimes {
         ArrivalTimes {
             gaps: Gaps::new(),
             transit: Moments::default(),
-            delays: Recorder::new(),
-            is_clock_shared: true,
         }
     }
 
     /// Takes note of a datagram of data, in nanoseconds since 1970.
     pub(crate) fn record(&mut self, sent_ns: i64, arrival_ns: i64) {
         self.gaps.record(arrival_ns, 1);
-        let transit_ns = arrival_ns.saturating_sub(sent_ns);
-        self.transit.record(transit_ns);
-        match u64::try_from(transit_ns) {
-            Ok(delay_ns) => self.delays.record(delay_ns),
-            Err(_) => self.is_clock_shared = false,
-        }
+        self.transit.record(arrival_ns.saturating_sub(sent_ns));
     }
 
     pub(crate) fn transit(&self) -> Option<Transit> {
@@ -610,11 +593,6 @@ impl ArrivalTimes {
 
     pub(crate) fn gaps(&self) -> Option<Box<IperfTimes>> {
         self.gaps.times()
-    }
-
-    /// Delays by a clock that both ends have; `None` when they prove to have two.
-    pub(crate) fn delays(&self) -> Option<Box<IperfTimes>> {
-        self.delays.times().filter(|_| self.is_clock_shared)
     }
 }
 
@@ -735,15 +713,5 @@ mod tests {
         assert!((transit.deviation_seconds - f64::sqrt(2.0)).abs() < 1e-9);
         times.record(0, 8_000_000_000);
         assert_eq!(times.transit().unwrap().mean_seconds, 4.0);
-        assert_eq!(times.delays().unwrap().samples, 3);
-    }
-
-    #[test]
-    fn clocks_that_contradict_each_other_yield_no_delay() {
-        let mut times = ArrivalTimes::new();
-        times.record(10, 20);
-        times.record(30, 29);
-        assert_eq!(times.delays(), None);
-        assert_eq!(times.transit().unwrap().min_seconds, -1e-9);
     }
 }

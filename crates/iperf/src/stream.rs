@@ -1,5 +1,5 @@
-//! What the streams of both protocols share: the payload that comes from elsewhere, the bounds of a test, and
-//! how the driver sees a test, whichever protocol it runs over.
+//! What the streams of both protocols share: the bounds of a test, and how the driver sees it, whichever protocol it
+//! runs over.
 //!
 //! Whatever a header states, the time of a stream is bounded, and so is the wait for the other end.
 
@@ -7,19 +7,15 @@ mod error;
 
 pub use error::{Error, SPEAKER};
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nicpoll_model::Rate;
 use nicpoll_traffic::{Signals, SocketBuffer, sockets};
-use rustix::event::PollFlags;
 use rustix::thread::set_current_timer_slack;
 
-use crate::config::{Input, ListenerConfig, StreamConfig};
+use crate::config::ListenerConfig;
 use crate::records::{Connected, Observer, Total};
 use crate::slots::Proof;
 use crate::wire::Amount;
@@ -64,7 +60,7 @@ pub struct Taken {
 }
 
 /// A listening socket of either protocol.
-pub trait Listen: AsFd + Send {
+pub trait Listen: Send {
     /// Takes the next client; `None` when none came for `patience`, or none waits and
     /// [`Signals::sender_done`] is set.
     ///
@@ -130,78 +126,8 @@ fn is_local(address: SocketAddr) -> bool {
     chosen.is_ok_and(|chosen| chosen.ip() == address.ip())
 }
 
-/// What a source has.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Block<'a> {
-    /// A whole block, or what is left before the end.
-    Ready(&'a [u8]),
-    /// Nothing yet, or not enough. Some time was spent waiting for it.
-    NotYet,
-    /// Nothing any more.
-    End,
-}
-
-/// Cuts what is read into blocks.
-#[derive(Debug)]
-pub struct Source {
-    file: File,
-    block: Vec<u8>,
-    filled: usize,
-    is_at_end: bool,
-}
-
-impl Source {
-    /// Opens what a stream to `peer` carries, if that comes from elsewhere, in blocks of `block_bytes`.
-    pub fn of(
-        stream: &StreamConfig,
-        block_bytes: usize,
-        peer: SocketAddr,
-    ) -> Result<Option<Self>, Error> {
-        let input = stream.input.as_ref();
-        let source = input.map(|input| Source::open(input, block_bytes));
-        source.transpose().map_err(Error::input(peer))
-    }
-
-    /// Opens what is to be read in blocks of `block_bytes`, 1 at least.
-    fn open(input: &Input, block_bytes: usize) -> io::Result<Self> {
-        let file = match input {
-            Input::File(path) => File::open(path)?,
-            // Not std's handle, which would read ahead.
-            Input::Stdin => File::from(io::stdin().as_fd().try_clone_to_owned()?),
-        };
-        Ok(Source {
-            file,
-            block: vec![0; block_bytes.max(1)],
-            filled: 0,
-            is_at_end: false,
-        })
-    }
-
-    /// The next block, or that there is none. Waits no longer than until the signals have to be looked
-    /// at again.
-    pub fn next_block(&mut self) -> io::Result<Block<'_>> {
-        while !self.is_at_end && self.filled < self.block.len() {
-            if !sockets::poll_once(&self.file, PollFlags::IN)? {
-                return Ok(Block::NotYet);
-            }
-            match self.file.read(&mut self.block[self.filled..]) {
-                Ok(0) => self.is_at_end = true,
-                Ok(read) => self.filled += read,
-                Err(error) if sockets::is_no_progress(&error) => return Ok(Block::NotYet),
-                Err(error) => return Err(error),
-            }
-        }
-        match std::mem::take(&mut self.filled) {
-            0 => Ok(Block::End),
-            filled => Ok(Block::Ready(&self.block[..filled])),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     #[test]
@@ -217,46 +143,5 @@ mod tests {
         ] {
             assert_eq!(is_address_of_server(address(bind), address(server)), is_own);
         }
-    }
-
-    fn source(path: &std::path::Path, block_bytes: usize) -> Source {
-        Source::open(&Input::File(path.to_owned()), block_bytes).unwrap()
-    }
-
-    #[test]
-    fn a_file_is_read_in_blocks_to_its_last_byte() {
-        let path = std::env::temp_dir().join(format!("nicpoll-input-{}", std::process::id()));
-        std::fs::write(&path, b"abcdefgh").unwrap();
-        let mut source = source(&path, 3);
-        std::fs::remove_file(&path).unwrap();
-        for block in [&b"abc"[..], b"def", b"gh"] {
-            assert_eq!(source.next_block().unwrap(), Block::Ready(block));
-        }
-        assert_eq!(source.next_block().unwrap(), Block::End);
-        assert_eq!(source.next_block().unwrap(), Block::End);
-    }
-
-    #[test]
-    fn a_pipe_without_enough_is_waited_for_in_slices() {
-        let (reader, mut writer) = std::io::pipe().unwrap();
-        let mut source = Source {
-            file: File::from(std::os::fd::OwnedFd::from(reader)),
-            block: vec![0; 4],
-            filled: 0,
-            is_at_end: false,
-        };
-        writer.write_all(b"ab").unwrap();
-        assert_eq!(source.next_block().unwrap(), Block::NotYet);
-        writer.write_all(b"cdef").unwrap();
-        assert_eq!(source.next_block().unwrap(), Block::Ready(b"abcd"));
-        drop(writer);
-        assert_eq!(source.next_block().unwrap(), Block::Ready(b"ef"));
-        assert_eq!(source.next_block().unwrap(), Block::End);
-    }
-
-    #[test]
-    fn what_is_not_there_cannot_be_opened() {
-        let missing = Input::File("/nonexistent/payload".into());
-        assert!(Source::open(&missing, 1).is_err());
     }
 }

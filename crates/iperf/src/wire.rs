@@ -14,7 +14,7 @@ mod report;
 
 pub use datagram::{
     CLIENT_HEADER_OFFSET, DatagramHeader, Dialect, ID_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN,
-    RawDatagram, has_shared_clock, mark_shared_clock, prepare_payload,
+    RawDatagram, prepare_payload,
 };
 pub use header::{
     Amount, ClientHeader, Directions, Extension, HeaderAck, HeaderError, Version, fill_payload,
@@ -22,5 +22,4 @@ pub use header::{
 };
 pub use report::{Reply, ServerReport, classify};
 
-pub(crate) use datagram::SHARED_CLOCK_BYTES_MIN;
 pub(crate) use header::{DEFAULT_PORT, HEADER_BYTES_MAX};

@@ -7,8 +7,7 @@ use std::time::Duration;
 use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::{
     ClientHeader, DatagramHeader, Dialect, Directions, HeaderAck, PAYLOAD_BYTES_MIN, RawDatagram,
-    Reply, ServerReport, Version, fill_payload, has_shared_clock, header_length, is_acknowledged,
-    mark_shared_clock, prepare_payload,
+    Reply, ServerReport, Version, fill_payload, header_length, is_acknowledged, prepare_payload,
 };
 use nicpoll_testkit::{golden, hex};
 
@@ -50,8 +49,7 @@ fn meaning(kind: &str, bytes: &[u8]) -> String {
             let header =
                 header.map_or_else(|| String::from("no header"), |it| meaning_of_header(&it));
             let id = DatagramHeader::parse(bytes);
-            let clock = has_shared_clock(bytes);
-            format!("{dialect:?}, {id:?}, shared clock {clock}\n{header}")
+            format!("{dialect:?}, {id:?}\n{header}")
         }
         _ => {
             let report = |server| ServerReport::parse(bytes, server);
@@ -81,66 +79,30 @@ fn dual(port: u16, is_at_once: bool) -> Directions {
     Directions::Dual { port, is_at_once }
 }
 
-/// Who asks for what, at which rate in bits, and whether with --fq-rate 100m.
-type Asked = (&'static str, Amount, Directions, u64, bool);
+/// Who asks for what, at which rate in bits.
+type Asked = (&'static str, Amount, Directions, u64);
 
 #[test]
 fn tcp_headers_are_byte_for_byte_those_of_the_original() {
-    let asked: [Asked; 6] = [
-        (
-            "-n 256K",
-            Amount::Bytes(262_144),
-            Directions::Forward,
-            0,
-            false,
-        ),
-        (
-            "-d -t 2 -b 10m",
-            seconds(2),
-            dual(5001, true),
-            10_000_000,
-            false,
-        ),
-        (
-            "-r -b 10m",
-            seconds(1),
-            dual(5001, false),
-            10_000_000,
-            false,
-        ),
-        (
-            "-R -n 256K",
-            Amount::Bytes(262_144),
-            Directions::Reverse,
-            0,
-            false,
-        ),
+    let asked: [Asked; 5] = [
+        ("-n 256K", Amount::Bytes(262_144), Directions::Forward, 0),
+        ("-d -t 2 -b 10m", seconds(2), dual(5001, true), 10_000_000),
+        ("-r -b 10m", seconds(1), dual(5001, false), 10_000_000),
+        ("-R -n 256K", Amount::Bytes(262_144), Directions::Reverse, 0),
         (
             "--full-duplex -b 10m",
             seconds(1),
             Directions::FullDuplex,
             10_000_000,
-            false,
-        ),
-        (
-            "--fq-rate 100m -R",
-            seconds(1),
-            Directions::Reverse,
-            0,
-            true,
         ),
     ];
-    for (args, amount, directions, rate_bps, is_paced) in asked {
+    for (args, amount, directions, rate_bps) in asked {
         let captured = captured(&format!("tcp {args}"));
         let mut header = ClientHeader::for_tcp(5001, amount);
         header.ask_for(directions);
         header.extension.as_mut().unwrap().rate_bps = rate_bps;
-        if is_paced {
-            header.pace(12_500_000);
-        }
-        let mut built = [0xff; ClientHeader::BYTES_MAX];
+        let mut built = [0xff; ClientHeader::BYTES + 1];
         let length = header.write_to(&mut built);
-        assert_eq!(length, header.tcp_bytes(), "{args}");
         assert_eq!(built[..length], captured, "{args}");
         assert!(built[length..].iter().all(|byte| *byte == 0xff), "{args}");
         assert_eq!(ClientHeader::parse_tcp(&captured), Ok(Some(header)));
@@ -152,17 +114,6 @@ fn tcp_headers_are_byte_for_byte_those_of_the_original() {
 
 #[test]
 fn udp_headers_are_those_of_the_original() {
-    let mut paced = ClientHeader::for_udp(5001, seconds(1), 1 << 20);
-    paced.ask_for(Directions::Reverse);
-    paced.pace(12_500_000);
-    let mut written = [0; ClientHeader::BYTES_MAX];
-    paced.write_to(&mut written);
-    let captured_paced = captured("udp --fq-rate 100m -R");
-    assert_eq!(written, captured_paced[16..]);
-    // What is cut off is not there.
-    let short = ClientHeader::parse_udp(&captured_paced[..100]).unwrap();
-    assert_eq!(short.pacing_bytes_per_second, None);
-
     for (directions, flags, upper_flags, port) in [
         (Directions::Forward, "48010098", "0000", "00001389"),
         (dual(6001, true), "c8010099", "0000", "00001771"),
@@ -195,22 +146,10 @@ fn udp_headers_are_those_of_the_original() {
 fn rates_beyond_32_bits_are_written_and_read_whole() {
     let mut header = ClientHeader::for_tcp(5001, seconds(1));
     header.extension.as_mut().unwrap().rate_bps = 0x12_3456_789a_bcde;
-    header.pace(0x9_8765_4321);
-    let mut written = [0; ClientHeader::BYTES_MAX];
+    let mut written = [0; ClientHeader::BYTES];
     header.write_to(&mut written);
     assert_eq!(written[48..56], hex("789abcde 12345600"));
-    assert_eq!(written[72..80], hex("87654321 00000009"));
     assert_eq!(ClientHeader::parse_tcp(&written), Ok(Some(header)));
-    // No rate is stated, and a rate of 0 is none.
-    header.pacing_bytes_per_second = Some(0);
-    header.write_to(&mut written);
-    let read = ClientHeader::parse_tcp(&written).unwrap().unwrap();
-    assert_eq!(read.pacing_bytes_per_second, None);
-    // What stands behind a header that asks for no pacing is payload.
-    let mut behind = first_datagram();
-    behind[76..160].fill(1);
-    let read = ClientHeader::parse_udp(&behind).unwrap();
-    assert_eq!(read.pacing_bytes_per_second, None);
 }
 
 #[test]
@@ -281,24 +220,6 @@ fn datagrams_are_byte_for_byte_those_of_the_original() {
     huge[12..16].copy_from_slice(b"1234");
     assert_eq!(DatagramHeader::parse(&huge), None);
     assert_eq!(DatagramHeader::parse(&huge[..11]), None);
-}
-
-#[test]
-fn a_shared_clock_is_told_byte_for_byte_as_the_original_tells_it() {
-    let amount = Amount::Time(Duration::from_millis(50));
-    let mut built = [0; 164];
-    prepare_payload(&mut built, &ClientHeader::for_udp(15_903, amount, 1 << 20));
-    assert!(!has_shared_clock(&built));
-    let begun = Duration::new(0x6b01_89ad, 0xd24c * 1000);
-    mark_shared_clock(&mut built, begun);
-    DatagramHeader::at(1, begun).write_to(&mut built);
-    assert_eq!(built[..], captured("udp --trip-times -t 0.05"));
-    assert!(has_shared_clock(&built));
-    // A short one tells it by a word of its own.
-    let short = captured("udp --trip-times -l 28");
-    for payload in [&short[..19], &[]] {
-        assert!(!has_shared_clock(payload));
-    }
 }
 
 fn report_of_ack_fin() -> ServerReport {

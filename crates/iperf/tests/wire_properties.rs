@@ -49,7 +49,7 @@ prop_compose! {
             None => (flags::DUAL, 24),
         };
         let flags = kind | flags::HAS_LENGTH | length << 1;
-        ClientHeader { flags, threads, port, buffer_bytes, window_or_rate, amount, old_rate: None, extension, pacing_bytes_per_second: None }
+        ClientHeader { flags, threads, port, buffer_bytes, window_or_rate, amount, old_rate: None, extension }
     }
 }
 

@@ -469,7 +469,7 @@ pub struct ReceivingSocket {
 }
 
 /// Name and version of the layout.
-pub const IPERF_SCHEMA: &str = "nicpoll.iperf/5";
+pub const IPERF_SCHEMA: &str = "nicpoll.iperf/6";
 
 /// A finished test: what `--json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -612,10 +612,8 @@ pub struct IperfSettings {
     pub protocol: Protocol,
     /// The server's name or address as typed; null at a server.
     pub host: Option<String>,
-    /// The server's port, or the first of several (`-p`).
+    /// The server's port (`-p`).
     pub port: u16,
-    /// The last port; equal to the first when there is one.
-    pub port_max: u16,
     /// Local address as typed (`-B`); null when left to the kernel.
     pub bind: Option<String>,
     /// Which ways data are to flow; null at a server, which every client tells.
@@ -630,8 +628,6 @@ pub struct IperfSettings {
     pub rate_bits_per_second: Option<u64>,
     /// Rate in datagrams (`-b Npps`); null when there is none, or one in bits.
     pub rate_datagrams_per_second: Option<f64>,
-    /// What the kernel paces each sending socket to (`--fq-rate`); null without.
-    pub pacing_bytes_per_second: Option<u64>,
     /// Datagrams sent back to back a period (`--burst`); null at a server and with TCP.
     pub burst_datagrams: Option<u32>,
     /// Time between interval records (`-i`); null without.
@@ -644,15 +640,11 @@ pub struct IperfSettings {
     pub type_of_service: Option<u8>,
     /// Congestion control asked for (`-Z`); null when left to the kernel.
     pub congestion_control: Option<String>,
-    /// Whether a client waits for the server's version before it sends (`-X`).
-    pub asks_for_version: bool,
     /// No Nagle (`-N`).
     pub has_nodelay: bool,
     /// Whether one system call may move several datagrams, and a TCP read wait for more (not with
     /// `--no-batch`).
     pub is_batched: bool,
-    /// File that the payload comes from (`-F`), `-` for standard input (`-I`); null for the pattern.
-    pub input: Option<String>,
 }
 
 /// An address with its port.
@@ -802,9 +794,6 @@ pub struct IperfTotal {
     /// Gaps between datagrams: of their sends, or of their arrivals by the kernel's times. Datagrams that
     /// one call sent or that arrived as one batch have a gap of 0. Null for TCP and below two datagrams.
     pub gaps: Option<IperfTimes>,
-    /// From the send to the arrival; null unless the client says that both ends have one clock
-    /// (`--trip-times`) and no datagram contradicts it. Null for TCP and for a sender.
-    pub one_way_delay: Option<IperfTimes>,
     /// What the server says that it received; null for TCP, for a server, and when it did not say.
     pub server_report: Option<IperfServerReport>,
 }
@@ -896,7 +885,7 @@ pub struct IperfEnd {
 }
 
 /// Name and version of the JSON that [`IperfRuns`] becomes.
-pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/3";
+pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/4";
 /// Name and version of the JSON that [`NetblastRuns`] becomes.
 pub const NETBLAST_RUNS_SCHEMA: &str = "nicpoll.netblast-runs/2";
 

@@ -42,16 +42,21 @@ pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> 
     receive_buffer(socket)
 }
 
+/// The same within the limit, whatever this program may do.
+pub fn ask_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
+    sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+    receive_buffer(socket)
+}
+
 /// Size of the receive buffer as `getsockopt` reports it.
 pub fn receive_buffer(socket: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_recv_buffer_size(socket)?)
 }
 
-/// Asks for a send buffer and returns the size granted, as [`set_receive_buffer`] does; the limit is
+/// Asks for a send buffer and returns the size granted, as [`ask_receive_buffer`] does; the limit is
 /// `net.core.wmem_max`.
 pub fn set_send_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
-    sockopt::set_socket_send_buffer_size_force(&socket, bytes)
-        .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, bytes))?;
+    sockopt::set_socket_send_buffer_size(&socket, bytes)?;
     send_buffer(socket)
 }
 

@@ -66,12 +66,13 @@ impl Pair {
     }
 
     /// Runs a fresh server and one client with these options, and returns what each printed. What the
-    /// server has to know of them is given to it as well, `--style` to no program but ours, and `--allow`
+    /// server has to know of them is given to it as well, -w and -i too, `--style` to no program but ours, and `--allow`
     /// to our server only.
     pub fn run(&self, client: Program, server: Program, options: &[&str]) -> (String, String) {
         let is_server_option = |option: &&&str| matches!(**option, "-u" | "-V");
         let (style, options) = taken_out("--style", options);
         let (allow, options) = taken_out("--allow", &options);
+        let [window, interval] = ["-w", "-i"].map(|name| taken_out(name, &options).0);
         let streams = match options.iter().position(|option| *option == "-P") {
             Some(at) => options[at + 1],
             None => "1",
@@ -84,10 +85,11 @@ impl Pair {
             server_args.extend(["-P", streams]);
         }
         server_args.extend(options.iter().filter(is_server_option));
+        server_args.extend(window.iter().chain(&interval));
         if server == Program::Ours {
             server_args.extend(style.iter().chain(&allow));
         }
-        if options.contains(&"-u") {
+        if options.contains(&"-u") && window.is_empty() {
             // A client that had to wait for a core catches up with more than the usual buffer holds.
             server_args.extend(["-w", "4M"]);
         }

@@ -113,6 +113,23 @@ fn a_signal_ends_a_client_with_its_report() {
 }
 
 #[test]
+fn a_closed_udp_port_ends_the_client_at_once() {
+    // One loop waits for the answer, the other meets the refusal as it sends.
+    for pacing in ["--depth 1", "--rate 2000"] {
+        let port = free_port();
+        let line = format!("-u -c 127.0.0.1 -p {port} -t 60 {pacing} --json");
+        let output = command(&words(&line)).output().unwrap();
+        assert_code(&output, 1);
+        assert_has(
+            stderr(&output),
+            "its port is closed; see whether a server runs there",
+        );
+        let sent = document(&output)["end"]["requests_sent"].as_u64().unwrap();
+        assert!(sent < 1000, "{sent}");
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said_so() {
     // Bound and not answering: nobody else can take the port meanwhile.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -198,7 +198,7 @@ impl<'a> Client<'a> {
         let key = StreamKey::new(number);
         let own_events = events.clone();
         let started = spawn(scope, move || {
-            let test = match self.connect(key) {
+            let test = match self.connect() {
                 Ok(test) => test,
                 Err(failed) => {
                     Reporter::fail(key, &own_events, failed);
@@ -215,8 +215,8 @@ impl<'a> Client<'a> {
             .ok()
     }
 
-    fn connect(&self, key: StreamKey) -> Result<Streams, Error> {
-        let config = self.config(key)?;
+    fn connect(&self) -> Result<Streams, Error> {
+        let config = self.config()?;
         if self.options.is_udp() {
             return udp::connect(&config);
         }
@@ -256,9 +256,6 @@ impl<'a> Client<'a> {
     /// How much a stream obtained, when it is less than was asked for.
     fn less_than_asked(&self, total: &Total) -> Option<String> {
         let stream = self.stream();
-        if stream.input.is_some() {
-            return None;
-        }
         match stream.amount {
             Amount::ENDLESS => None,
             Amount::Time(asked) => {
@@ -276,15 +273,10 @@ impl<'a> Client<'a> {
     }
 
     /// How one of the client's own streams is made.
-    fn config(&self, key: StreamKey) -> Result<ClientConfig, Error> {
-        let mut peer = self.peer;
-        if self.options.last_port.is_some() {
-            // The options have been judged: there are ports for all.
-            peer.set_port(peer.port() + key.number as u16);
-        }
+    fn config(&self) -> Result<ClientConfig, Error> {
         Ok(ClientConfig {
             bind: self.local_address()?,
-            ..ClientConfig::new(peer, self.stream().clone())
+            ..ClientConfig::new(self.peer, self.stream().clone())
         })
     }
 
@@ -316,7 +308,7 @@ impl<'a> Client<'a> {
         };
         let listener = listen(&config, &Slots::new(true), None)?;
         // Whoever prints outlives every stream.
-        let settings = Settings::Listener(port, None, listener.buffer());
+        let settings = Settings::Listener(port, listener.buffer());
         let _ = events.send(Event::Settings(settings));
         Ok(listener)
     }

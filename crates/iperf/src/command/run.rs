@@ -49,7 +49,7 @@ pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender
     });
 }
 
-/// Begins to listen, at one of the ports that share `slots`. A port that cannot be had is told in iperf's words
+/// Begins to listen. A port that cannot be had is told in iperf's words
 /// as well where there is a `style`.
 ///
 /// # Errors

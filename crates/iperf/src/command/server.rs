@@ -2,7 +2,7 @@
 //! signal, the time (-t) or the number of tests (-P) ends it.
 //!
 //! A test counts once its client has proved to exist: strangers use none up. A client that cannot be served
-//! ends nothing, and a client at one port does not keep those of another waiting.
+//! ends nothing.
 
 use std::fs::File;
 use std::io;
@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_sys::stdio::Daemon;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{ClientRefusal, CloseAccount, LOOK_EVERY, Notices, Signals, sockets};
-use rustix::event::PollFlags;
+use nicpoll_traffic::{ClientRefusal, CloseAccount, Notices, Signals, sockets};
 
 use super::run::{Job, begin_realtime, listen, run_streams, spawn};
 use crate::config::ListenerConfig;
@@ -112,20 +111,19 @@ impl<'a> Server<'a> {
     {
         let options = self.options;
         let slots = Slots::new(false);
-        let mut ports = self.listen(&slots)?;
+        let mut listener = self.listen(&slots)?;
         settle(daemon, options).map_err(|error| Error::Because(error.to_string()))?;
-        let buffer = ports.listeners[0].buffer();
-        let settings = Settings::Listener(options.port, options.last_port, buffer);
+        let settings = Settings::Listener(options.port, listener.buffer());
         let _ = events.send(Event::Settings(settings));
         let numbers = Arc::new(AtomicU32::new(0));
         let mut notices = Notices::default();
         let mut has_warned = false;
         let served = self.each_client(|patience| {
-            let taken = ports.take(self.signals, patience)?;
+            let taken = listener.accept(self.signals, patience)?;
             if let Some(refusal) = notices.due(slots.refusal()) {
                 tell!("{SPEAKER}{refusal}");
             }
-            if let Some(client) = ports.not_allowed().filter(|_| !has_warned) {
+            if let Some(client) = listener.not_allowed().filter(|_| !has_warned) {
                 has_warned = true;
                 warn_of_allow(client);
             }
@@ -242,8 +240,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Listens at all ports.
-    fn listen(&self, slots: &Slots) -> Result<Ports, Error> {
+    fn listen(&self, slots: &Slots) -> Result<Box<dyn Listen>, Error> {
         let options = self.options;
         let bind = address(options).map_err(|error| Error::Because(error.to_string()))?;
         let mut config = ListenerConfig {
@@ -251,56 +248,7 @@ impl<'a> Server<'a> {
             ..ListenerConfig::new(bind, IDLE_TIMEOUT, options.stream.clone())
         };
         config.stream.time_max = options.time.unwrap_or(Duration::MAX);
-        let ports = options.port..=options.last_port.unwrap_or(options.port);
-        let listeners = ports.map(|port| {
-            config.bind.set_port(port);
-            listen(&config, slots, Some(options.style))
-        });
-        let listeners = listeners.collect::<Result<_, _>>()?;
-        Ok(Ports { listeners, next: 0 })
-    }
-}
-
-/// The listeners of a server, one for each port of its range; one at least.
-struct Ports {
-    listeners: Vec<Box<dyn Listen>>,
-    /// Who is looked at next.
-    next: usize,
-}
-
-impl Ports {
-    /// A client that asked for data and was not allowed to have them.
-    fn not_allowed(&self) -> Option<SocketAddr> {
-        let mut listeners = self.listeners.iter();
-        listeners.find_map(|listener| listener.not_allowed())
-    }
-
-    /// Takes the next client of any listener; waits no longer than `patience`.
-    fn take(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
-        if let [only] = &mut self.listeners[..] {
-            return only.accept(signals, patience);
-        }
-        let failed = |error: io::Error| Error::Because(error.to_string());
-        let begun = Instant::now();
-        loop {
-            for _ in 0..self.listeners.len() {
-                self.next = (self.next + 1) % self.listeners.len();
-                let next = &mut self.listeners[self.next];
-                if let Some(taken) = next.accept(signals, Duration::ZERO)? {
-                    return Ok(Some(taken));
-                }
-            }
-            if begun.elapsed() >= patience {
-                return Ok(None);
-            }
-            let poll = |time| sockets::poll_any(&self.listeners, PollFlags::IN, time);
-            if poll(Duration::ZERO).map_err(failed)? {
-                // A client waits that cannot be served: a poll would return at once.
-                thread::sleep(LOOK_EVERY);
-            } else {
-                poll(LOOK_EVERY).map_err(failed)?;
-            }
-        }
+        listen(&config, slots, Some(options.style))
     }
 }
 

@@ -8,10 +8,8 @@ use nicpoll_traffic::repeat::RUNS_MAX;
 
 use super::types::{Bind, Json, Options};
 use super::values::{self, EXACT_MAX, Given, OptionError, seconds};
-use crate::config::{Input, StreamConfig, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
-use crate::wire::{
-    Amount, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN,
-};
+use crate::config::{StreamConfig, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
+use crate::wire::{Amount, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 
 /// Longest TCP buffer.
 const LENGTH_BYTES_MAX: u64 = 64 << 20;
@@ -26,11 +24,8 @@ const SEND_TIME: Duration = Duration::from_secs(10);
 const HEADER_BYTES_MAX: u64 = i32::MAX as u64;
 /// A UDP client that waits longer than this between datagrams is no test.
 const GAP_MAX: Duration = Duration::from_secs(60);
-/// Each is a socket that is looked at in turn.
-const SERVER_PORTS_MAX: u16 = 64;
 const SECOND: Duration = Duration::from_secs(1);
-const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, whose first run has no end, and with -I, which \
-                      has nothing left for a second one; leave them out";
+const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, whose first run has no end";
 const EXCLUSIVE: &str =
     "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive";
 const NO_HEADERS: &str =
@@ -38,11 +33,6 @@ const NO_HEADERS: &str =
 const OLD_DIALECT: &str = "ERROR: option --dialect is not supported with --full-duplex and --reverse, and with -d and \
                            -r only up to 2.0.9; leave it out, or run a client at each end";
 const PACKETS_OVER_TCP: &str = "ERROR: units of pps not supported with TCP";
-const VERSION_OVER_UDP: &str = "ERROR: option of -X or --peer-detect not supported with -u UDP";
-const OLD_TRIP_TIMES: &str =
-    "ERROR: option --trip-times is not known to servers of 2.0.x; leave out --dialect";
-const SHARED_STDIN: &str = "ERROR: option -I is not valid with several streams, which cannot share standard \
-                            input; leave out -P, or give them a file with -F";
 
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
 /// Below this, iperf warns.
@@ -104,9 +94,6 @@ impl Draft {
             }),
             "R" => self.flow(Directions::Reverse),
             "full-duplex" => self.flow(Directions::FullDuplex),
-            "I" => stream.input = Some(Input::Stdin),
-            "X" => stream.asks_for_version = true,
-            "trip-times" => stream.has_shared_clock = true,
             "no-batch" => stream.is_batched = false,
             unknown => unreachable!("option {unknown} is in options.txt and not here"),
         }
@@ -125,7 +112,7 @@ impl Draft {
                 self.length = Some((length as usize, given.source.to_owned()));
             }
             "o" => options.output = Some(given.file()?),
-            "p" => (options.port, options.last_port) = given.ports()?,
+            "p" => options.port = given.port_alone()?,
             "w" => self.take_window(given)?,
             "B" => {
                 let expected = "address, address:port or address%device";
@@ -150,12 +137,10 @@ impl Draft {
                 }
             }
             "dialect" => stream.dialect = given.dialect()?,
-            "fq-rate" => stream.pacing_bytes_per_second = Some(given.count(8, EXACT_MAX)? / 8),
             "L" => self.listen_port = Some(given.port()?),
             "n" => self.bytes = Some(given.count(1, EXACT_MAX)?),
             "repeat" => options.repeat = Some(given.integer(1, RUNS_MAX)?),
             "t" => self.take_time(given)?,
-            "F" => stream.input = Some(Input::File(given.file()?)),
             "T" => stream.socket.time_to_live = Some(given.integer(1, u8::MAX.into())? as u8),
             "x" => self.exclude(given.value),
             "y" => self.take_report_style(given.value),
@@ -289,56 +274,18 @@ impl Draft {
             );
         }
         self.options.stream.amount = amount;
-        self.options.stream.streams = self.streams()?;
+        self.options.stream.streams = self.options.connections.unwrap_or(1);
         self.judge_client()?;
         self.options.stream.rate = client_rate(&self.options.stream)?;
         Ok(())
     }
 
-    /// How many streams there are: of a range of ports, one to each at least.
-    fn streams(&mut self) -> Result<u32, OptionError> {
-        let asked = self.options.connections.unwrap_or(1);
-        let Some(last) = self.options.last_port else {
-            return Ok(asked);
-        };
-        let first = u32::from(self.options.port);
-        let ports = u32::from(last) - first + 1;
-        if asked < ports {
-            let text = "WARNING: port-range and -P mismatch (adjusting -P to";
-            self.warn(format!("{text} {ports})"));
-            return Ok(ports);
-        }
-        let last = first + asked - 1;
-        if last > u16::MAX.into() {
-            let most = format_args!("{ports} at most: there is no port above 65535");
-            return Err(OptionError::value("-P", asked, most));
-        }
-        if asked > ports {
-            let text = "WARNING: port-range and -P mismatch (adjusting port-range to";
-            self.warn(format!("{text} {first}-{last})"));
-        }
-        Ok(asked)
-    }
-
-    /// -X, --trip-times, --dialect, -I, -n and --repeat, which not every client can have.
+    /// --dialect, -n and --repeat, which not every client can have.
     fn judge_client(&mut self) -> Result<(), OptionError> {
         let (is_udp, stream) = (self.options.is_udp(), &self.options.stream);
         let is_old = stream.dialect != Dialect::V2_1;
-        let is_stdin = stream.input == Some(Input::Stdin);
-        let has_end = stream.amount != Amount::ENDLESS && !is_stdin;
-        let refusals = [
-            (stream.asks_for_version && is_udp, VERSION_OVER_UDP),
-            (stream.has_shared_clock && is_old, OLD_TRIP_TIMES),
-            (is_stdin && stream.streams > 1, SHARED_STDIN),
-            (self.options.repeat.is_some() && !has_end, REPEAT),
-        ];
-        if let Some((_, why)) = refusals.iter().find(|(is_broken, _)| *is_broken) {
-            return Err(OptionError::new(*why));
-        }
-        if stream.has_shared_clock && stream.length_bytes < SHARED_CLOCK_BYTES_MIN {
-            let least = format_args!("{SHARED_CLOCK_BYTES_MIN} bytes at least");
-            let value = format_args!("-l {}", stream.length_bytes);
-            return Err(OptionError::value("--trip-times", value, least));
+        if self.options.repeat.is_some() && stream.amount == Amount::ENDLESS {
+            return Err(OptionError::new(REPEAT));
         }
         if let Amount::Bytes(bytes) = stream.amount
             && bytes > HEADER_BYTES_MAX
@@ -350,15 +297,8 @@ impl Draft {
             );
             return Err(OptionError::value("-n", bytes, most));
         }
-        let (is_useless, is_unheard) = (
-            is_old && !is_udp,
-            stream.asks_for_version && !stream.has_header,
-        );
-        if is_useless {
+        if is_old && !is_udp {
             self.warn("WARNING: option --dialect is not valid without -u, ignored");
-        }
-        if is_unheard {
-            self.warn("WARNING: option -X has no effect with -C");
         }
         Ok(())
     }
@@ -396,13 +336,6 @@ impl Draft {
                 ));
             }
         }
-        if let Some(last) = self.options.last_port
-            && last - self.options.port >= SERVER_PORTS_MAX
-        {
-            let range = format_args!("{}-{last}", self.options.port);
-            let most = format_args!("{SERVER_PORTS_MAX} ports at most, the rest to another server");
-            return Err(OptionError::value("-p", range, most));
-        }
         if !self.options.allow.is_empty() && !self.options.is_udp() {
             self.warn("WARNING: option --allow has no effect without -u");
         }
@@ -428,13 +361,12 @@ impl Draft {
     }
 
     fn length_bytes(&self, client: bool) -> Result<usize, OptionError> {
-        // Payload from elsewhere goes behind the header, a byte of it at least.
-        let least = PAYLOAD_BYTES_MIN + usize::from(self.options.stream.input.is_some());
-        let range = least..=PAYLOAD_BYTES_MAX;
+        let range = PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX;
         let is_udp = self.options.is_udp();
         match &self.length {
             Some((length, source)) if is_udp && !range.contains(length) => {
-                let bounds = format_args!("{least} to {PAYLOAD_BYTES_MAX} bytes with -u");
+                let bounds =
+                    format_args!("{PAYLOAD_BYTES_MIN} to {PAYLOAD_BYTES_MAX} bytes with -u");
                 Err(OptionError::value(source, length, bounds))
             }
             Some((length, _)) => Ok(*length),

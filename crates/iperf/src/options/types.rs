@@ -26,11 +26,8 @@ pub struct Options {
     pub stream: StreamConfig,
     /// At a client, the server as typed (-c), without the device; `None` at a server.
     pub host: Option<String>,
-    /// The server's port (-p), the first one of a range.
+    /// The server's port (-p).
     pub port: u16,
-    /// The last one of a range, greater than the first (-p first-last): a server listens on each, and a
-    /// client has a stream to each.
-    pub last_port: Option<u16>,
     /// Local address (-B).
     pub bind: Option<Bind>,
     /// IPv6 (-V); a server then serves IPv4 as well.
@@ -79,7 +76,6 @@ impl Default for Options {
             },
             host: None,
             port: DEFAULT_PORT,
-            last_port: None,
             bind: None,
             ipv6: false,
             format: 'a',

@@ -299,17 +299,13 @@ impl Given<'_> {
         Ok(self.integer(1, u16::MAX.into())? as u16)
     }
 
-    /// A port, or the first and the last one of a range.
-    pub fn ports(&self) -> Result<(u16, Option<u16>), OptionError> {
-        let Some((first, last)) = self.value.split_once('-') else {
-            return Ok((self.port()?, None));
-        };
-        let number = |text: &str| integer(text, 1..=u16::MAX.into()).map(|port| port as u16);
-        match (number(first), number(last)) {
-            (Some(first), Some(last)) if first <= last => {
-                Ok((first, Some(last).filter(|last| *last > first)))
+    /// A port that is not the first of a range.
+    pub fn port_alone(&self) -> Result<u16, OptionError> {
+        match self.value.split_once('-') {
+            Some((first, _)) if !first.is_empty() => {
+                Err(self.left_out("start one client, or one server, for each port"))
             }
-            _ => Err(self.invalid("a port from 1 to 65535, or the first and the last of a range")),
+            _ => self.port(),
         }
     }
 

@@ -145,7 +145,6 @@ fn total(way: Way, is_json: bool) -> Total {
     Total {
         close_seconds: (is_json && way.is_tcp && way.is_sender).then_some(2.625),
         gaps: is_udp.then(times),
-        one_way_delays: (is_udp && !way.is_sender).then(times),
         server_report: (is_udp && way.is_sender).then_some(ServerReport {
             bytes: 1470 * 238,
             elapsed: Duration::from_millis(2498),
@@ -299,7 +298,7 @@ fn printed(scenario: &Scenario, more_args: &str) -> String {
     let connected = connected(scenario.phases[0][0]);
     let settings = match options.is_client() {
         true => Settings::Client(connected),
-        false => Settings::Listener(5001, None, connected.buffer),
+        false => Settings::Listener(5001, connected.buffer),
     };
     output.settings(&settings).unwrap();
     for ways in &scenario.phases {

@@ -16,8 +16,7 @@ use nicpoll_model::traffic::{
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 
-use super::sums::{Stream, Streams, Sum};
-use crate::config::Input;
+use super::sums::{Due, Stream, Streams, Sum};
 use crate::events::{Kept, Output, Room, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
@@ -43,7 +42,8 @@ pub struct JsonPrinter {
 }
 
 /// The sum of this stream and others of its side and peer.
-fn group_sum(connected: &Connected, sum: &Sum) -> IperfSum {
+fn group_sum(sum: &Sum) -> IperfSum {
+    let connected = &sum.connected;
     IperfSum {
         side: side(connected),
         peer_address: connected.peer.ip().to_string(),
@@ -68,7 +68,6 @@ fn stream_total(stream: &Stream<u32>, total: &Total) -> IperfTotal {
         close_seconds: total.close_seconds,
         socket_buffer: buffer(&total.buffer),
         gaps: total.gaps.as_deref().cloned(),
-        one_way_delay: total.one_way_delays.as_deref().cloned(),
         server_report: total.server_report.as_ref().map(server_report),
     }
 }
@@ -174,16 +173,21 @@ impl JsonPrinter {
         self.tell(error)
     }
 
-    /// The stream runs no more; its group's sum when it was the last of it.
+    /// The stream runs no more.
     fn leave(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> io::Result<()> {
-        let Some(stream) = self.streams.get(key) else {
-            return Ok(());
-        };
-        let Some(sum) = self.streams.end(key, whole) else {
-            return Ok(());
-        };
-        let sum = IperfEndOf::Sum(group_sum(&stream.connected, &sum));
-        self.tell(IperfEvent::End(sum))
+        let ended = self.streams.end(key, whole);
+        ended.iter().try_for_each(|due| self.due(due))
+    }
+
+    /// Tells the sums that are due; those of the intervals of a single stream are the stream's own.
+    fn due(&mut self, due: &Due) -> io::Result<()> {
+        for sum in due.intervals.iter().filter(|sum| sum.members > 1) {
+            let sum = IperfIntervalOf::Sum(group_sum(sum));
+            self.tell(IperfEvent::Interval(sum))?;
+        }
+        due.total.as_ref().map_or(Ok(()), |sum| {
+            self.tell(IperfEvent::End(IperfEndOf::Sum(group_sum(sum))))
+        })
     }
 }
 
@@ -241,6 +245,11 @@ fn kept(run: &mut IperfRun, id: u32) -> Option<&mut IperfStream> {
 }
 
 impl Output for JsonPrinter {
+    fn number(&self, key: StreamKey) -> u32 {
+        let stream = self.streams.get(key);
+        stream.map_or(key.number + 1, |stream| stream.known)
+    }
+
     /// The settings are in the first line, in which a server thus says that it listens.
     fn settings(&mut self, _: &Settings) -> io::Result<()> {
         self.begin()
@@ -265,12 +274,8 @@ impl Output for JsonPrinter {
             counts: counts(&stream.connected, record),
         });
         self.tell(IperfEvent::Interval(interval))?;
-        let sum = self.streams.interval(key, record);
-        let Some(sum) = sum.filter(|sum| sum.streams() > 1) else {
-            return Ok(());
-        };
-        let sum = IperfIntervalOf::Sum(group_sum(&stream.connected, &sum));
-        self.tell(IperfEvent::Interval(sum))
+        let due = self.streams.interval(key, record);
+        self.due(&due)
     }
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
@@ -439,27 +444,15 @@ fn settings(options: &Options) -> IperfSettings {
     let is_client = options.is_client();
     let (duration, amount_bytes) = match stream.amount {
         _ if !is_client => (options.time, None),
-        // Payload from elsewhere ends the test when it ends.
-        _ if stream.input.is_some() => (None, None),
         Amount::ENDLESS => (None, None),
         Amount::Time(time) => (Some(time), None),
         Amount::Bytes(bytes) => (None, Some(bytes)),
     };
-    // The options have been judged: of a range there are ports for all of a client's streams.
-    let last = options.last_port.map(|last| match is_client {
-        true => options.port + stream.streams.saturating_sub(1) as u16,
-        false => last,
-    });
     let rate = |unit| stream.rate.filter(|rate| rate.unit() == unit);
-    let input = stream.input.as_ref().map(|input| match input {
-        Input::File(path) => path.to_string_lossy().into_owned(),
-        Input::Stdin => String::from("-"),
-    });
     IperfSettings {
         protocol: stream.protocol,
         host: options.host.clone(),
         port: options.port,
-        port_max: last.unwrap_or(options.port),
         bind: options.bind.as_ref().map(|bind| bind.address.clone()),
         directions: is_client.then(|| directions(stream.directions)),
         length_bytes: stream.length_bytes as u64,
@@ -467,7 +460,6 @@ fn settings(options: &Options) -> IperfSettings {
         amount_bytes,
         rate_bits_per_second: rate(RateUnit::BitsPerSecond).and_then(Rate::whole_per_second),
         rate_datagrams_per_second: rate(RateUnit::PacketsPerSecond).map(Rate::per_second),
-        pacing_bytes_per_second: stream.pacing_bytes_per_second,
         burst_datagrams: (is_client && options.is_udp()).then_some(stream.burst_datagrams),
         interval_seconds: stream.interval.map(|interval| interval.as_secs_f64()),
         streams: match is_client {
@@ -477,10 +469,8 @@ fn settings(options: &Options) -> IperfSettings {
         window_bytes: stream.buffer_bytes.map(|bytes| bytes as u64),
         type_of_service: stream.socket.type_of_service,
         congestion_control: stream.congestion_control.clone(),
-        asks_for_version: stream.asks_for_version,
         has_nodelay: stream.no_delay,
         is_batched: stream.is_batched,
-        input: input.filter(|_| is_client),
     }
 }
 

@@ -342,9 +342,9 @@ pub fn duplex_sum(format: Format, record: &IntervalRecord) -> String {
     )
 }
 
-/// How many datagrams came late; nothing if none did.
+/// How many datagrams came late, or once more, which 2.1.8 counts together; nothing if none did.
 pub fn out_of_order(style: Style, label: Label, record: &IntervalRecord) -> Option<String> {
-    let late = record.receipt?.out_of_order;
+    let late = record.receipt?.behind();
     (late > 0).then(|| {
         let times = times(style, label, record);
         format!("{times}  {late} datagrams received out-of-order")
@@ -438,16 +438,12 @@ pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin:
     if style == Style::V2_0 {
         return line;
     }
-    let remarks = &connected.remarks;
     let way = match connected.direction {
         Direction::Forward => "",
-        Direction::Reverse if remarks.is_paced => " (reverse) (fq)",
         Direction::Reverse => " (reverse)",
         Direction::FullDuplex => " (full-duplex)",
     };
     let fin = if has_no_fin { " (no-udp-fin)" } else { "" };
-    let version = remarks.peer_version;
-    let version = version.map_or_else(String::new, |version| format!(" (peer {version})"));
     let tcp = connected.tcp.map_or_else(String::new, |tcp| {
         format!(
             " (icwnd/mss/irtt={}/{}/{:.0})",
@@ -457,7 +453,7 @@ pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin:
         )
     });
     let service = service_remark(connected);
-    format!("{line}{way}{fin}{service}{version}{tcp}")
+    format!("{line}{way}{fin}{service}{tcp}")
 }
 
 /// The type of service as 2.1.8 shows it: that of its own packets only to a client that asked with -R, which
@@ -511,9 +507,7 @@ const UNCONNECTED_SEGMENT_BYTES: u32 = 536;
 /// The settings of an end, between two rules, before its test.
 pub fn settings(options: &Options, settings: &Settings) -> String {
     let (lines, buffer) = match settings {
-        Settings::Listener(port, last_port, buffer) => {
-            (listener_lines(options, *port, *last_port), buffer)
-        }
+        Settings::Listener(port, buffer) => (listener_lines(options, *port), buffer),
         Settings::Client(connected) => {
             let stream = &options.stream;
             let lines = client_lines(options, connected, stream.length_bytes, stream.rate);
@@ -531,15 +525,11 @@ pub fn settings(options: &Options, settings: &Settings) -> String {
 }
 
 /// What a listener prints: a server's, or that of a client to which the server connects back.
-fn listener_lines(options: &Options, port: u16, last_port: Option<u16>) -> Vec<Option<String>> {
+fn listener_lines(options: &Options, port: u16) -> Vec<Option<String>> {
     let Options { style, stream, .. } = options;
     let (is_v2_1, is_tcp) = (*style == Style::V2_1, stream.protocol == Protocol::Tcp);
     let is_enhanced = options.enhanced && is_v2_1;
-    let ports = match last_port {
-        Some(last) => format!("ports {port}-{last}"),
-        None => format!("port {port}"),
-    };
-    let pid = match is_enhanced || last_port.is_some() && is_v2_1 {
+    let pid = match is_enhanced {
         true => format!(" with pid {}", std::process::id()),
         false => String::new(),
     };
@@ -555,7 +545,7 @@ fn listener_lines(options: &Options, port: u16, last_port: Option<u16>) -> Vec<O
     let service = stream.socket.type_of_service;
     let service = service.filter(|tos| *tos != 0 && is_v2_1);
     vec![
-        Some(format!("Server listening on {protocol} {ports}{pid}")),
+        Some(format!("Server listening on {protocol} port {port}{pid}")),
         bind_line(options).filter(|_| !is_v2_1 || is_enhanced),
         (!is_v2_1 && !is_tcp).then(|| format!("Receiving {read_bytes} byte datagrams")),
         is_enhanced.then(read_size),
@@ -595,10 +585,6 @@ fn client_lines(
         let size = amount(format.with('B'), write_bytes as f64);
         format!("Write buffer size: {size}")
     };
-    let pacing = stream.pacing_bytes_per_second.map(|rate| {
-        let rate = amount(format.with('a'), rate as f64);
-        format!("fair-queue socket pacing set to {rate}/s")
-    });
     let tos = stream.socket.type_of_service.unwrap_or(0);
     let nagle = match stream.no_delay {
         true => "and nodelay (Nagle off)",
@@ -617,7 +603,6 @@ fn client_lines(
         )),
         bind_line(options).filter(|_| options.is_client() && !is_v2_1),
         (is_enhanced && is_tcp).then(write_size),
-        pacing,
         connected
             .tcp
             .and_then(|tcp| segment_line(options, tcp.mss_bytes)),
@@ -747,7 +732,7 @@ pub fn csv(
         receipt.lost,
         receipt.expected,
         loss_percent(&receipt),
-        receipt.out_of_order
+        receipt.behind()
     )
 }
 

@@ -1,4 +1,7 @@
 //! The streams of a test, and those of a group added up: whole, and interval by interval.
+//!
+//! The sum of an interval is made once, when every stream of the group has ended the interval or itself. So the
+//! sums of a group's intervals add up to the sum of its streams, whenever these begin and end.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,13 +10,11 @@ use crate::events::StreamKey;
 use crate::options::Options;
 use crate::records::{Connected, IntervalRecord};
 
-/// Intervals that wait for the rest of their group, at most. Streams of one peer that began at different
-/// times have many that never get it.
-const WAITING_MAX: usize = 1 << 12;
-
 /// Several streams together.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
+    /// Streams of the group, whether they are in the sum or not.
+    pub members: u32,
     /// How many of them this end receives,
     pub receivers: u32,
     /// and sends.
@@ -22,16 +23,23 @@ pub struct Sum {
     pub record: IntervalRecord,
     /// Datagrams that this end sent.
     pub sent_datagrams: u64,
+    /// One of the streams.
+    pub connected: Connected,
 }
 
 impl Sum {
-    fn with(sum: Option<Sum>, is_sender: bool, record: &IntervalRecord) -> Self {
+    fn with(sum: Option<Sum>, connected: &Connected, record: &IntervalRecord) -> Self {
+        let is_sender = connected.is_sender;
+        let mut whole = sum.map_or(*record, |sum| sum.record.plus(record));
+        whole.is_partial = record.is_partial && sum.is_none_or(|sum| sum.record.is_partial);
         Sum {
+            members: 0,
             receivers: sum.map_or(0, |sum| sum.receivers) + u32::from(!is_sender),
             senders: sum.map_or(0, |sum| sum.senders) + u32::from(is_sender),
-            record: sum.map_or(*record, |sum| sum.record.plus(record)),
+            record: whole,
             sent_datagrams: sum.map_or(0, |sum| sum.sent_datagrams)
                 + if is_sender { record.datagrams } else { 0 },
+            connected: *connected,
         }
     }
 
@@ -48,6 +56,19 @@ struct Group {
     peer: IpAddr,
     is_later: bool,
     is_sender: Option<bool>,
+    /// Counts the groups that one stream had for itself until an interval of it ended.
+    generation: u32,
+}
+
+/// What a group has come to.
+#[derive(Default)]
+struct Gathered {
+    members: u32,
+    /// Intervals whose sums were made.
+    summed: u64,
+    /// Those that wait for the rest of the group, by number.
+    intervals: BTreeMap<u64, Sum>,
+    total: Option<Sum>,
 }
 
 /// A stream that has a peer, and what its printer knows of it.
@@ -56,7 +77,20 @@ pub struct Stream<T> {
     pub connected: Connected,
     pub known: T,
     group: Group,
+    /// The group's interval in which it began,
+    first: u64,
+    /// and that of its next record.
+    next: u64,
     is_done: bool,
+}
+
+/// Sums that are due.
+#[derive(Default)]
+pub struct Due {
+    /// Of intervals, in their order.
+    pub intervals: Vec<Sum>,
+    /// Of all streams of a group.
+    pub total: Option<Sum>,
 }
 
 /// The streams whose group has not ended.
@@ -64,9 +98,10 @@ pub struct Streams<T> {
     is_side_apart: bool,
     /// Infinite without intervals.
     interval_seconds: f64,
+    /// A client's own streams that have neither begun nor failed: no interval is complete before.
+    awaited: u32,
     streams: BTreeMap<StreamKey, Stream<T>>,
-    intervals: BTreeMap<(Group, u64), Sum>,
-    totals: BTreeMap<Group, Sum>,
+    groups: BTreeMap<Group, Gathered>,
 }
 
 impl<T: Copy> Streams<T> {
@@ -76,23 +111,46 @@ impl<T: Copy> Streams<T> {
         Streams {
             is_side_apart,
             interval_seconds: interval.map_or(f64::INFINITY, |interval| interval.as_secs_f64()),
+            awaited: match options.is_client() {
+                true => options.stream.streams,
+                false => 0,
+            },
             streams: BTreeMap::new(),
-            intervals: BTreeMap::new(),
-            totals: BTreeMap::new(),
+            groups: BTreeMap::new(),
         }
     }
 
-    /// A stream that begins.
+    /// A stream that begins. It joins the group that runs, unless that is a single stream whose first interval has
+    /// passed.
     pub fn add(&mut self, key: StreamKey, connected: &Connected, known: T) {
-        let group = Group {
+        if !self.has_number(key.number) {
+            self.awaited = self.awaited.saturating_sub(1);
+        }
+        let mut group = Group {
             peer: connected.peer.ip(),
             is_later: key.is_later,
             is_sender: self.is_side_apart.then_some(connected.is_sender),
+            generation: u32::MAX,
         };
+        let alike = |of: &Group| {
+            Group {
+                generation: u32::MAX,
+                ..*of
+            } == group
+        };
+        let youngest = self.groups.iter().rfind(|(of, _)| alike(of));
+        group.generation = youngest.map_or(0, |(of, gathered)| {
+            let is_closed = gathered.members == 1 && gathered.summed > 0;
+            of.generation + u32::from(is_closed)
+        });
+        let gathered = self.groups.entry(group).or_default();
+        gathered.members += 1;
         let stream = Stream {
             connected: *connected,
             known,
             group,
+            first: gathered.summed,
+            next: gathered.summed,
             is_done: false,
         };
         self.streams.insert(key, stream);
@@ -118,47 +176,74 @@ impl<T: Copy> Streams<T> {
         (record.end - record.start) / self.interval_seconds
     }
 
-    /// Adds an interval of a stream; returns the sum when those of all of its group are in it.
-    pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> Option<Sum> {
-        let stream = self.get(key)?;
-        let group = stream.group;
-        let index = (record.start / self.interval_seconds).round() as u64;
-        let sum = self.intervals.remove(&(group, index));
-        let sum = Sum::with(sum, stream.connected.is_sender, record);
-        if sum.streams() >= self.running_of(group) {
-            return Some(sum);
+    /// Adds an interval of a stream; returns the sums that are due then.
+    pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> Due {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return Due::default();
+        };
+        let number = stream.next;
+        stream.next += 1;
+        let stream = *stream;
+        // By the clock of the group.
+        let began = match stream.first {
+            0 => 0.0,
+            first => first as f64 * self.interval_seconds,
+        };
+        let record = IntervalRecord {
+            start: record.start + began,
+            end: record.end + began,
+            ..*record
+        };
+        if let Some(gathered) = self.groups.get_mut(&stream.group) {
+            let sum = gathered.intervals.remove(&number);
+            let sum = Sum::with(sum, &stream.connected, &record);
+            gathered.intervals.insert(number, sum);
         }
-        if self.intervals.len() >= WAITING_MAX {
-            self.intervals.pop_first();
-        }
-        self.intervals.insert((group, index), sum);
-        None
+        self.due(stream.group)
     }
 
-    /// Ends a stream, with what it came to if it ended well; returns the sum of its group with the last one of it,
-    /// unless all of them failed. Intervals that are not complete are dropped then.
-    pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Option<Sum> {
-        let stream = self.streams.get_mut(&key)?;
+    /// Ends a stream, with what it came to if it ended well; returns the sums that are due then: the total with the
+    /// last stream of a group, unless all of them failed.
+    pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Vec<Due> {
+        let Some(stream) = self.streams.get_mut(&key) else {
+            // One that never began.
+            self.awaited = self.awaited.saturating_sub(1);
+            let groups: Vec<Group> = self.groups.keys().copied().collect();
+            return groups.into_iter().map(|group| self.due(group)).collect();
+        };
         stream.is_done = true;
-        let Stream {
-            connected, group, ..
-        } = *stream;
-        if let Some(whole) = whole {
-            let sum = self.totals.remove(&group);
-            let sum = Sum::with(sum, connected.is_sender, whole);
-            self.totals.insert(group, sum);
+        let stream = *stream;
+        if let (Some(whole), Some(gathered)) = (whole, self.groups.get_mut(&stream.group)) {
+            gathered.total = Some(Sum::with(gathered.total, &stream.connected, whole));
         }
-        if self.running_of(group) > 0 {
-            return None;
-        }
-        self.streams.retain(|_, stream| stream.group != group);
-        self.intervals.retain(|(of, _), _| *of != group);
-        self.totals.remove(&group)
+        vec![self.due(stream.group)]
     }
 
-    fn running_of(&self, group: Group) -> u32 {
-        let running = self.running();
-        let of = running.filter(|(_, stream)| stream.group == group);
-        of.count() as u32
+    /// The sums of a group that are complete. A group whose streams have all ended is gone then.
+    fn due(&mut self, group: Group) -> Due {
+        let mut due = Due::default();
+        let running = self.streams.values();
+        let running = running.filter(|stream| stream.group == group && !stream.is_done);
+        let running = running.map(|stream| stream.next).min();
+        let (0, Some(gathered)) = (self.awaited, self.groups.get_mut(&group)) else {
+            return due;
+        };
+        let members = gathered.members;
+        while let Some(first) = gathered.intervals.first_entry()
+            && running.is_none_or(|next| *first.key() < next)
+        {
+            gathered.summed = first.key() + 1;
+            let sum = first.remove();
+            due.intervals.push(Sum { members, ..sum });
+        }
+        if running.is_none() {
+            due.total = gathered.total.map(|sum| Sum { members, ..sum });
+            self.groups.remove(&group);
+            self.streams.retain(|_, stream| stream.group != group);
+        }
+        due
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Prints what streams report in iperf's words and order, or as comma-separated values.
 //!
 //! A line is printed and flushed as soon as what it says is known; a header appears once above the first
-//! line that needs it; [SUM] lines appear when every stream of their group has reported its part.
+//! line that needs it; [SUM] lines appear when every stream of their group has reported its part or ended.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
 use super::lines::{self, Format, Label, Row};
-use super::sums::{self, Streams, Sum};
+use super::sums::{self, Due, Streams, Sum};
 use crate::events::{Kept, Output, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
@@ -75,21 +75,25 @@ impl<'a> TextPrinter<'a> {
         }
     }
 
-    /// A stream has ended, well or not. The last one of a group has its sum printed.
+    /// A stream has ended, well or not.
     fn leave(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> io::Result<()> {
-        let Some(stream) = self.streams.get(key) else {
-            return Ok(());
-        };
-        match self.streams.end(key, whole) {
-            Some(sum) => self.sum(&stream.connected, &sum, true),
-            None => Ok(()),
-        }
+        let ended = self.streams.end(key, whole);
+        ended.iter().try_for_each(|due| self.due(due))
     }
 
-    /// 2.0 never prints the rest of an interval, 2.1 only a long one in which something flowed.
-    fn prints_partial(&self, record: &IntervalRecord) -> bool {
-        let is_long = self.streams.part(record) > PARTIAL_MIN;
-        self.format.style == Style::V2_1 && is_long && record.bytes > 0
+    /// Prints the sums that are due.
+    fn due(&mut self, due: &Due) -> io::Result<()> {
+        for sum in &due.intervals {
+            if self.prints(&sum.record) {
+                self.sum(sum, false)?;
+            }
+        }
+        due.total.as_ref().map_or(Ok(()), |sum| self.sum(sum, true))
+    }
+
+    /// Whether an interval has a line. The rest of one has it when it is long and something flowed, as in 2.1.8.
+    fn prints(&self, record: &IntervalRecord) -> bool {
+        !record.is_partial || self.streams.part(record) > PARTIAL_MIN && record.bytes > 0
     }
 
     fn data(&mut self, stream: Stream, record: &IntervalRecord) -> io::Result<()> {
@@ -156,11 +160,12 @@ impl<'a> TextPrinter<'a> {
         self.out_of_order(label, &record)
     }
 
-    /// Prints a sum of whole streams or of one interval of each; `connected` is that of one of them.
-    fn sum(&mut self, connected: &Connected, sum: &Sum, is_whole: bool) -> io::Result<()> {
+    /// Prints a sum of whole streams or of one interval of each.
+    fn sum(&mut self, sum: &Sum, is_whole: bool) -> io::Result<()> {
+        let connected = &sum.connected;
         let is_alone = self.exclude.streams;
         let least = if is_alone && !self.is_csv() { 1 } else { 2 };
-        if sum.streams() < least || self.exclude.sums || self.exclude.data {
+        if sum.members < least || self.exclude.sums || self.exclude.data {
             return Ok(());
         }
         if self.is_csv() {
@@ -252,6 +257,11 @@ impl<'a> TextPrinter<'a> {
 }
 
 impl Output for TextPrinter<'_> {
+    fn number(&self, key: StreamKey) -> u32 {
+        let stream = self.streams.get(key);
+        stream.map_or(key.number + 1, |stream| stream.known.number)
+    }
+
     fn settings(&mut self, settings: &Settings) -> io::Result<()> {
         if self.is_csv() || self.exclude.settings {
             return Ok(());
@@ -293,14 +303,11 @@ impl Output for TextPrinter<'_> {
         let Some(stream) = self.streams.get(key) else {
             return Ok(());
         };
-        if record.is_partial && !self.prints_partial(record) {
-            return Ok(());
+        if self.prints(record) {
+            self.data(stream, record)?;
         }
-        self.data(stream, record)?;
-        match self.streams.interval(key, record) {
-            Some(sum) => self.sum(&stream.connected, &sum, false),
-            None => Ok(()),
-        }
+        let due = self.streams.interval(key, record);
+        self.due(&due)
     }
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {

@@ -60,16 +60,6 @@ impl Error {
         }
     }
 
-    /// Payload could not be read from where it is to come from.
-    pub(crate) fn input(peer: SocketAddr) -> impl Fn(io::Error) -> Error {
-        move |source| Error::Io {
-            what: format!(
-                "cannot read the payload to send to {peer}; see whether the file is there and readable"
-            ),
-            source,
-        }
-    }
-
     /// A thread that cannot be made.
     pub(crate) fn no_thread(error: io::Error) -> Self {
         Error::Because(format!(

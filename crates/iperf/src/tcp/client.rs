@@ -1,26 +1,23 @@
 //! The end that connects: a client, and a server that connects back to one (-d and -r).
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::traffic::Direction;
-use nicpoll_traffic::{Signals, sockets};
+use nicpoll_traffic::{Signals, SocketBuffer, sockets};
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use super::connection::{Connection, set_options};
 use super::reader::Incoming;
 use super::sender::Outgoing;
-use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES};
+use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES, receive_window};
 use crate::records::{Observer, Remarks, Total};
 use crate::stream::Error;
-use crate::stream::{Source, Streams, silence_max};
-use crate::wire::{Amount, ClientHeader, Directions, HeaderAck, Version, flags};
-
-/// How long to wait for the server's version: what 2.0.10 to 2.0.13 wait at most.
-const VERSION_LIMIT: Duration = Duration::from_millis(2500);
+use crate::stream::{Streams, silence_max};
+use crate::wire::{Amount, ClientHeader, Directions};
 
 /// The stream's first bytes. Less than a header is sent as filler, which no server takes for one, unless
 /// the server has to know what to send itself.
@@ -33,9 +30,6 @@ fn header(config: &ClientConfig) -> Option<ClientHeader> {
     }
     let plain = ClientHeader::for_tcp(config.peer.port(), stream.amount);
     let mut header = stream.asked(plain, TCP_LENGTH_BYTES);
-    if stream.asks_for_version {
-        header.flags |= flags::PEER_DETECT | flags::VERSION2;
-    }
     if let Some(extension) = &mut header.extension {
         extension.rate_bps = stream.rate.map_or(0, |rate| rate.bits_of(8));
     }
@@ -53,23 +47,17 @@ pub fn run_client(
     signals: &Signals,
     observer: &mut dyn Observer,
 ) -> Result<Total, Error> {
-    let input = Source::of(&config.stream, config.stream.length_bytes, config.peer)?;
-    let mut link = Link::connect(config, signals)?;
-    let outgoing = Outgoing {
-        input,
-        ..link.outgoing(Direction::Forward, signals)?
-    };
-    outgoing.run(signals, observer)
+    let link = Link::connect(config, signals)?;
+    link.outgoing(Direction::Forward)?.run(signals, observer)
 }
 
 /// Connects; returns what is to be sent and received over the connection. A server that is to send
 /// has been told when this returns, unless the client sends as well and so tells it first of all.
 ///
 /// # Errors
-/// When there is no connection, or no input.
+/// When there is no connection.
 pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Error> {
-    let input = Source::of(&config.stream, config.stream.length_bytes, config.peer)?;
-    let mut link = Link::connect(config, signals)?;
+    let link = Link::connect(config, signals)?;
     let mut streams = Streams::default();
     let direction = match config.stream.directions {
         Directions::Forward | Directions::Dual { .. } => Direction::Forward,
@@ -77,13 +65,9 @@ pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Erro
         Directions::FullDuplex => Direction::FullDuplex,
     };
     if direction == Direction::Reverse {
-        link.ask(signals)?;
+        link.ask()?;
     } else {
-        let outgoing = Outgoing {
-            input,
-            ..link.outgoing(direction, signals)?
-        };
-        streams.outgoing = Some(outgoing.boxed());
+        streams.outgoing = Some(link.outgoing(direction)?.boxed());
     }
     if direction != Direction::Forward {
         streams.incoming = Some(link.incoming(direction)?.boxed());
@@ -91,7 +75,7 @@ pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Erro
     Ok(streams)
 }
 
-/// A connection to a server, that may have to be asked for something before anything is sent.
+/// A connection to a server.
 struct Link<'a> {
     config: &'a ClientConfig,
     connection: Connection,
@@ -107,7 +91,7 @@ impl<'a> Link<'a> {
             ),
             source,
         };
-        let fd = unconnected(config).map_err(Error::setup(peer))?;
+        let (fd, buffers) = unconnected(config).map_err(Error::setup(peer))?;
         let begun = Instant::now();
         let socket = sockets::connect(fd, peer, config.connect_timeout, signals);
         let socket = socket.map_err(refused)?.ok_or(Error::Cancelled)?;
@@ -116,6 +100,7 @@ impl<'a> Link<'a> {
             peer,
             begun: Instant::now(),
             connecting: Some(begun.elapsed()),
+            buffers: Some(buffers),
             stream: config.stream.clone(),
             remarks: Remarks::of(&config.stream, None),
             ticket: None,
@@ -123,65 +108,23 @@ impl<'a> Link<'a> {
         Ok(Link { config, connection })
     }
 
-    /// Tells the server what is asked of it, and waits for its version where that is asked for (-X); returns how
-    /// many bytes that took.
-    fn ask(&mut self, signals: &Signals) -> Result<u64, Error> {
+    /// Tells a server that is to send what to send.
+    fn ask(&self) -> Result<(), Error> {
         let Some(header) = header(self.config) else {
-            return Ok(0);
+            return Ok(());
         };
-        let mut bytes = [0; ClientHeader::BYTES_MAX];
+        let mut bytes = [0; ClientHeader::BYTES];
         header.write_to(&mut bytes);
-        let bytes = &bytes[..header.tcp_bytes()];
         // Nothing else has been sent: the socket buffer has room for all of it.
         let mut socket = &*self.connection.socket;
-        socket
-            .write_all(bytes)
-            .map_err(Error::setup(self.connection.peer))?;
-        if self.config.stream.asks_for_version {
-            let version = self.version(signals)?;
-            self.connection.remarks.peer_version = version;
-        }
-        Ok(bytes.len() as u64)
-    }
-
-    /// Waits for the server's version; `None` when it tells none, as those up to 2.0.9 do.
-    fn version(&self, signals: &Signals) -> Result<Option<Version>, Error> {
-        let broken = Error::setup(self.connection.peer);
-        let mut socket = &*self.connection.socket;
-        let begun = Instant::now();
-        let mut bytes = [0; HeaderAck::BYTES];
-        while begun.elapsed() < VERSION_LIMIT {
-            if signals.is_cancelled() || signals.is_finishing() {
-                return Err(Error::Cancelled);
-            }
-            match socket.peek(&mut bytes) {
-                Ok(0) => return Ok(None),
-                Ok(there) => {
-                    if let Some(ack) = HeaderAck::parse(&bytes[..there]) {
-                        socket.read_exact(&mut bytes[..there]).map_err(broken)?;
-                        return Ok(Some(ack.version));
-                    }
-                    if there == bytes.len() {
-                        // The server's data.
-                        return Ok(None);
-                    }
-                }
-                Err(error) if sockets::is_no_progress(&error) => {}
-                Err(source) => return Err(broken(source)),
-            }
-        }
-        Ok(None)
+        let written = socket.write_all(&bytes);
+        written.map_err(Error::setup(self.connection.peer))
     }
 
     /// What is to be sent.
-    fn outgoing(&mut self, direction: Direction, signals: &Signals) -> Result<Outgoing, Error> {
-        let bytes_sent = match self.config.stream.asks_for_version {
-            true => self.ask(signals)?,
-            false => 0,
-        };
+    fn outgoing(&self, direction: Direction) -> Result<Outgoing, Error> {
         Ok(Outgoing {
-            header: header(self.config).filter(|_| bytes_sent == 0),
-            bytes_sent,
+            header: header(self.config),
             ..Outgoing::of(self.connection.clone(), direction)?
         })
     }
@@ -200,8 +143,8 @@ impl<'a> Link<'a> {
     }
 }
 
-/// A socket with everything that was asked for.
-fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
+/// A socket with everything that was asked for, its send buffer and its receive buffer.
+fn unconnected(config: &ClientConfig) -> io::Result<(OwnedFd, [SocketBuffer; 2])> {
     let StreamConfig {
         socket,
         directions,
@@ -209,20 +152,21 @@ fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
         ..
     } = &config.stream;
     let fd = socket.open(SocketType::STREAM, SocketFlags::NONBLOCK, config.peer)?;
-    if *directions != Directions::Reverse {
-        sockets::send_buffer(&fd, *buffer_bytes)?;
-    }
-    if matches!(directions, Directions::Reverse | Directions::FullDuplex) {
-        // TCP has to know it before the first segment.
-        sockets::receive_buffer(&fd, *buffer_bytes)?;
-    }
+    // TCP has to know it before the first segment.
+    let of = |sends: bool| buffer_bytes.filter(|_| sends);
+    let is_sender = *directions != Directions::Reverse;
+    let is_receiver = matches!(directions, Directions::Reverse | Directions::FullDuplex);
+    let buffers = [
+        sockets::send_buffer(&fd, of(is_sender))?,
+        receive_window(&fd, of(is_receiver))?,
+    ];
     set_options(&fd, &config.stream)?;
     if let Some(local) = config.bind {
         // A port that was asked for may still be in TIME_WAIT from the last test.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         rustix::net::bind(&fd, &local)?;
     }
-    Ok(fd)
+    Ok((fd, buffers))
 }
 
 /// Waits between attempts to connect back. 2.1.8 begins to listen while its own stream starts, and on a busy host
@@ -242,7 +186,7 @@ pub fn connect_back(config: &ClientConfig, signals: &Signals) -> Result<Outgoing
         };
         match wait {
             Some(wait_ms) => thread::sleep(Duration::from_millis(wait_ms)),
-            None => return tried?.outgoing(Direction::Reverse, signals),
+            None => return tried?.outgoing(Direction::Reverse),
         }
     }
 }

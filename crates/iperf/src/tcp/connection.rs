@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::traffic::{Direction, IperfTcpStart};
 use nicpoll_sys::socket;
-use nicpoll_traffic::sockets;
+use nicpoll_traffic::{SocketBuffer, sockets};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
@@ -46,6 +46,9 @@ pub struct Connection {
     pub begun: Instant,
     /// How long connecting took, at the end that did.
     pub connecting: Option<Duration>,
+    /// The send and the receive buffer from before it was connected, at the end that did: as those print it that
+    /// leave it to the kernel, which lets it grow from then on.
+    pub buffers: Option<[SocketBuffer; 2]>,
     pub stream: StreamConfig,
     pub remarks: Remarks,
     /// Counts the stream at a server.
@@ -57,16 +60,24 @@ impl Connection {
     pub fn connected(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
         let look = || -> io::Result<Connected> {
             let info = socket::tcp_info(&self.socket)?;
-            let granted_bytes = match is_sender {
-                true => socket::send_buffer(&self.socket)?,
-                false => socket::receive_buffer(&self.socket)?,
+            let asked = self.stream.buffer_bytes;
+            let buffer = match self.buffers {
+                Some([send, receive]) => {
+                    if is_sender {
+                        send
+                    } else {
+                        receive
+                    }
+                }
+                None if is_sender => sockets::described(asked, socket::send_buffer(&self.socket)?),
+                None => sockets::described(asked, socket::receive_buffer(&self.socket)?),
             };
             Ok(Connected {
                 local: self.socket.local_addr()?,
                 peer: self.peer,
                 direction,
                 is_sender,
-                buffer: sockets::described(self.stream.buffer_bytes, granted_bytes),
+                buffer,
                 tcp: Some(IperfTcpStart {
                     mss_bytes: info.send_segment_bytes,
                     congestion_window_bytes: window_bytes(&info),

@@ -18,7 +18,7 @@ use crate::config::StreamConfig;
 use crate::records::{Connected, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::CLOSE_LIMIT_MIN;
 use crate::stream::Error;
-use crate::stream::{Block, Run, Source};
+use crate::stream::Run;
 use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
@@ -30,10 +30,6 @@ pub struct Outgoing {
     pub connected: Connected,
     /// The first bytes of the stream; without, it is filler from the first byte.
     pub header: Option<ClientHeader>,
-    /// Bytes of a header that went ahead (-X).
-    pub bytes_sent: u64,
-    /// Payload that follows the header, whose end is that of the stream; the pattern when `None`.
-    pub input: Option<Source>,
     /// Whether a receiver that resets the connection once data has come to it has ended the stream, not
     /// broken it: clients of 2.0.9 to 2.0.13 end in that way what they asked for with -d.
     pub may_be_reset: bool,
@@ -46,8 +42,6 @@ impl Outgoing {
             connected: connection.connected(direction, true)?,
             connection,
             header: None,
-            bytes_sent: 0,
-            input: None,
             may_be_reset: false,
         })
     }
@@ -59,12 +53,12 @@ impl Outgoing {
 
     /// Writes until the time is up or everything is sent; then closes this direction and, unless the other one is
     /// read by somebody else, waits for the receiver to close it.
-    pub fn run(mut self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         let connection = &self.connection;
         let stream = &connection.stream;
         let setup = Error::setup(connection.peer);
         observer.connected(&self.connected);
-        let write_bytes = stream.length_bytes.max(ClientHeader::BYTES_MAX);
+        let write_bytes = stream.length_bytes.max(ClientHeader::BYTES);
         // A client may have asked its server for more than the server has to give.
         let (write_bytes, _grown) = match &connection.ticket {
             Some(ticket) => ticket.grant(write_bytes),
@@ -81,14 +75,11 @@ impl Outgoing {
             intervals: Intervals::new(stream.interval, observer),
             begun: Instant::now(),
             stalled_from: None,
-            counted: IntervalRecord {
-                bytes: self.bytes_sent,
-                ..IntervalRecord::default()
-            },
+            counted: IntervalRecord::default(),
         };
         pace_segments(&connection.socket, stream).map_err(setup)?;
-        let header_bytes = self.header.map_or(0, |header| header.tcp_bytes());
-        let outcome = sender.send(&buffer, header_bytes, &mut self.input);
+        let header_bytes = self.header.map_or(0, |_| ClientHeader::BYTES);
+        let outcome = sender.send(&buffer, header_bytes);
         let now = || sender.begun.elapsed();
         let elapsed = *outcome
             .as_ref()
@@ -135,11 +126,10 @@ fn is_reset(error: &Error) -> bool {
 
 /// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
 /// write each. The kernel's rate counts headers, and must not hold back a stream that catches up: it is
-/// a quarter above the stream's own, which the schedule of the writes keeps. A rate that was asked for
-/// (--fq-rate) is the kernel's own.
+/// a quarter above the stream's own, which the schedule of the writes keeps.
 fn pace_segments(socket: &TcpStream, stream: &StreamConfig) -> io::Result<()> {
     let with_room = stream.rate.map(|rate| (rate.bits_of(8) / 8 / 4 * 5).max(1));
-    match stream.pacing_bytes_per_second.or(with_room) {
+    match with_room {
         Some(rate) => socket::set_max_pacing_rate(socket, rate),
         None => Ok(()),
     }
@@ -159,12 +149,7 @@ struct Sender<'a> {
 
 impl Sender<'_> {
     /// Sends the header, which the buffer begins with, and everything behind it; returns how long it took.
-    fn send(
-        &mut self,
-        buffer: &[u8],
-        header_bytes: usize,
-        input: &mut Option<Source>,
-    ) -> Result<Duration, Error> {
+    fn send(&mut self, buffer: &[u8], header_bytes: usize) -> Result<Duration, Error> {
         let stream = &self.connection.stream;
         let (duration, bytes_max) = stream.bounds();
         let pace = stream.rate.map(Pace::of_bytes);
@@ -185,19 +170,8 @@ impl Sender<'_> {
                 thread::sleep(ahead.min(left).min(LOOK_EVERY));
                 continue;
             }
-            let Some(input) = input else {
-                let left = (bytes_max - bytes_sent).min(write_bytes as u64);
-                self.write(&buffer[..left as usize])?;
-                continue;
-            };
-            match input
-                .next_block()
-                .map_err(Error::input(self.connection.peer))?
-            {
-                Block::Ready(block) => self.write_all(block)?,
-                Block::NotYet => self.signals.check()?,
-                Block::End => return Ok(elapsed),
-            }
+            let left = (bytes_max - bytes_sent).min(write_bytes as u64);
+            self.write(&buffer[..left as usize])?;
         }
     }
 

@@ -9,7 +9,6 @@
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +25,9 @@ use super::client::connect_back;
 use super::connection::{Connection, set_options};
 use super::reader::{Incoming, Reader};
 use super::sender::Outgoing;
-use crate::config::{ClientConfig, ListenerConfig, StreamConfig, set_type_of_service};
+use crate::config::{
+    ClientConfig, ListenerConfig, StreamConfig, receive_window, set_type_of_service,
+};
 use crate::records::{Intervals, Remarks, Total};
 use crate::slots::{Slots, Ticket};
 use crate::stream::Error;
@@ -47,9 +48,7 @@ fn as_asked(asked: &ClientHeader, own: &StreamConfig) -> StreamConfig {
     let mut stream = StreamConfig {
         amount: asked.amount,
         time_max: own.time_max.min(SEND_TIME_MAX),
-        input: None,
         has_header: false,
-        pacing_bytes_per_second: asked.pacing_bytes_per_second,
         rate: Rate::bits_per_second(stated),
         length_bytes: match asked.buffer_bytes {
             0 => own.length_bytes,
@@ -93,7 +92,7 @@ impl Listener {
         Self::with_slots(config, &Slots::new(config.of_server.is_some()))
     }
 
-    /// The same at one of the ports of a server, which share its `slots`.
+    /// The same with the `slots` of a server.
     pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
         check_port(config)?;
         let bind = config.bind;
@@ -104,7 +103,7 @@ impl Listener {
             sockopt::set_socket_reuseaddr(&fd, true)?;
             // Accepted sockets inherit all of it, and TCP has to know some before the first segment.
             sockets::send_buffer(&fd, config.stream.buffer_bytes)?;
-            let buffer = sockets::receive_buffer(&fd, config.stream.buffer_bytes)?;
+            let buffer = receive_window(&fd, config.stream.buffer_bytes)?;
             set_options(&fd, &config.stream)?;
             Ok((fd, buffer))
         };
@@ -182,6 +181,7 @@ impl Listen for Listener {
                         peer,
                         begun: Instant::now(),
                         connecting: None,
+                        buffers: None,
                         stream: self.config.stream.clone(),
                         remarks: Remarks::default(),
                         ticket: Some(ticket),
@@ -218,12 +218,6 @@ impl Listen for Listener {
 
     fn buffer(&self) -> SocketBuffer {
         self.receive_buffer
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
     }
 }
 

@@ -3,25 +3,20 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nicpoll_model::RateUnit;
 use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket;
-use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{Signals, sockets};
 use rustix::net::{SocketFlags, SocketType};
 
-use super::receiver::Incoming;
+use super::receiver::{Incoming, bound};
 use super::sender::{Outgoing, check_payload};
 use crate::config::{ClientConfig, SocketOptions, StreamConfig, UDP_LENGTH_BYTES};
 use crate::records::{Connected, Observer, Remarks, Total};
 use crate::stream::Error;
 use crate::stream::{Streams, silence_max};
-use crate::wire::{
-    Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MIN,
-    SHARED_CLOCK_BYTES_MIN, mark_shared_clock, upper_flags,
-};
+use crate::wire::{Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, upper_flags};
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
 /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
@@ -67,7 +62,7 @@ pub fn connect(config: &ClientConfig) -> Result<Streams, Error> {
 
 fn own_socket(config: &ClientConfig) -> Result<UdpSocket, Error> {
     let stream = &config.stream;
-    check_payload(stream.length_bytes, least_payload_bytes(stream))?;
+    check_payload(stream.length_bytes)?;
     socket_to(
         config.peer,
         config.bind,
@@ -85,9 +80,6 @@ fn outgoing(
     let (peer, stream) = (config.peer, &config.stream);
     let remarks = Remarks::of(stream, None);
     let connected = sending(&socket, peer, direction, stream.buffer_bytes, remarks)?;
-    if let Some(rate) = stream.pacing_bytes_per_second {
-        socket::set_max_pacing_rate(&socket, rate).map_err(Error::setup(peer))?;
-    }
     Ok(Outgoing {
         socket,
         connected,
@@ -112,12 +104,7 @@ fn incoming(
     if stream.is_batched {
         socket::enable_coalescing(&socket).map_err(setup)?;
     }
-    let server = ServerConfig {
-        bind: peer,
-        receive_buffer_bytes: stream.buffer_bytes,
-        idle_timeout: silence_max(stream.amount),
-    };
-    let bound = BoundUdp::set_up(socket, &server).map_err(setup)?;
+    let bound = bound(socket, peer, stream, silence_max(stream.amount)).map_err(setup)?;
     Ok(Incoming {
         direction,
         is_answered: false,
@@ -205,24 +192,12 @@ fn header_rate(stream: &StreamConfig) -> (u64, u16) {
     }
 }
 
-/// The least payload that holds the headers, and a byte of what comes from elsewhere.
-fn least_payload_bytes(stream: &StreamConfig) -> usize {
-    match stream.has_shared_clock {
-        true => SHARED_CLOCK_BYTES_MIN,
-        false => PAYLOAD_BYTES_MIN + usize::from(stream.input.is_some()),
-    }
-}
-
 /// The payload of the first datagram. Like that of 2.1.8 it is long enough for the whole client header; shorter
 /// datagrams have only its beginning.
 fn opening(config: &ClientConfig) -> Vec<u8> {
     let stream = &config.stream;
     let has_extension = stream.has_header && stream.dialect == Dialect::V2_1;
-    let least_bytes = match (has_extension, stream.pacing_bytes_per_second) {
-        (false, _) => 0,
-        (true, None) => OPENING_BYTES_MIN,
-        (true, Some(_)) => CLIENT_HEADER_OFFSET + ClientHeader::BYTES_MAX,
-    };
+    let least_bytes = if has_extension { OPENING_BYTES_MIN } else { 0 };
     payload(config, stream.length_bytes.max(least_bytes))
 }
 
@@ -237,9 +212,6 @@ fn payload(config: &ClientConfig, length_bytes: usize) -> Vec<u8> {
         let offset = stream.dialect.client_header_offset();
         let place = payload.iter_mut().skip(offset);
         place.take(ClientHeader::BYTES).for_each(|byte| *byte = 0);
-    } else if stream.has_shared_clock {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        mark_shared_clock(&mut payload, now.unwrap_or_default());
     }
     payload
 }

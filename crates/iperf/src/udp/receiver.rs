@@ -7,7 +7,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 
 use super::sender::Clock;
 use super::session::{Head, Session};
-use crate::config::{StreamConfig, UDP_LENGTH_BYTES};
+use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{Calls, Connected, End, IntervalRecord, Intervals, Observer, Remarks, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
 use crate::stream::Error;
@@ -162,6 +162,25 @@ impl Incoming {
              with this host's address"
         )))
     }
+}
+
+/// A socket that receives, with the buffer that was asked for.
+pub fn bound(
+    socket: UdpSocket,
+    bind: SocketAddr,
+    stream: &StreamConfig,
+    idle_timeout: Duration,
+) -> io::Result<BoundUdp> {
+    let receive_buffer = receive_window(&socket, stream.buffer_bytes)?;
+    let server = ServerConfig {
+        bind,
+        receive_buffer_bytes: None,
+        idle_timeout,
+    };
+    Ok(BoundUdp {
+        receive_buffer,
+        ..BoundUdp::set_up(socket, &server)?
+    })
 }
 
 /// A bound server, for one stream.
@@ -340,7 +359,7 @@ impl Receiver<'_> {
         self.last_good = now;
         let session = self.session.insert(Session::open(peer, &first.raw, now));
         if stream.records_times {
-            session.record_times(first.has_shared_clock);
+            session.record_times();
         }
         if self.incoming.records_delays {
             session.delays = Some(Box::new(OneWayDelays::start()));

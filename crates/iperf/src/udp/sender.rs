@@ -23,10 +23,10 @@ use crate::config::StreamConfig;
 use crate::records::{Connected, Gaps, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::Ticket;
 use crate::stream::Error;
-use crate::stream::{Block, Run, Source, make_sleeps_exact};
+use crate::stream::{Run, make_sleeps_exact};
 use crate::wire::{
-    DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply,
-    SHARED_CLOCK_BYTES_MIN, ServerReport, Version, classify,
+    DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply, ServerReport,
+    Version, classify,
 };
 
 /// How often a sender looks for room that the kernel does not make it wait for.
@@ -68,12 +68,8 @@ impl Outgoing {
     /// error.
     pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         let (peer, stream) = (self.connected.peer, &self.stream);
-        check_payload(self.payload.len(), PAYLOAD_BYTES_MIN)?;
-        let offset = stream.dialect.client_header_offset();
-        let input = Source::of(stream, self.payload.len() - offset, peer)?;
-        // Payload from elsewhere is read for one datagram at a time.
-        let is_batched = stream.is_batched && input.is_none();
-        let datagrams_per_call = if is_batched { usize::MAX } else { 1 };
+        check_payload(self.payload.len())?;
+        let datagrams_per_call = if stream.is_batched { usize::MAX } else { 1 };
         observer.connected(&self.connected);
         let mut sender = Sender {
             batch: Batch::new(&self.socket, &self.payload, datagrams_per_call),
@@ -82,8 +78,6 @@ impl Outgoing {
             intervals: Intervals::new(stream.interval, observer),
             clock: Clock::start(),
             counted: IntervalRecord::default(),
-            input,
-            loaded: None,
             gaps: stream.records_times.then(Gaps::new),
             closed_port_after: None,
             closing: Closing::default(),
@@ -128,26 +122,13 @@ impl Outgoing {
 }
 
 /// Refuses a payload that has no room for the headers, or does not fit a datagram.
-pub fn check_payload(bytes: usize, least: usize) -> Result<(), Error> {
-    if (least..=PAYLOAD_BYTES_MAX).contains(&bytes) {
+pub fn check_payload(bytes: usize) -> Result<(), Error> {
+    if (PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&bytes) {
         return Ok(());
     }
     Err(Error::Because(format!(
-        "a UDP payload of {bytes} bytes cannot carry an iperf stream; choose {PAYLOAD_BYTES_MIN} to \
-         {PAYLOAD_BYTES_MAX}, {SHARED_CLOCK_BYTES_MIN} at least to tell of a clock that both ends have"
+        "a UDP payload of {bytes} bytes cannot carry an iperf stream; choose {PAYLOAD_BYTES_MIN} to {PAYLOAD_BYTES_MAX}"
     )))
-}
-
-/// What the next datagram carries.
-enum Load {
-    /// The pattern.
-    Pattern,
-    /// So many bytes, the datagram's header included, of another payload.
-    Input(usize),
-    /// It is not there yet.
-    NotYet,
-    /// There is no more.
-    End,
 }
 
 struct Sender<'a> {
@@ -157,9 +138,6 @@ struct Sender<'a> {
     intervals: Intervals<'a>,
     clock: Clock,
     counted: IntervalRecord,
-    input: Option<Source>,
-    /// Length of the next datagram, when it holds payload from elsewhere that was not sent yet.
-    loaded: Option<usize>,
     gaps: Option<Gaps>,
     closed_port_after: Option<Duration>,
     closing: Closing,
@@ -193,42 +171,11 @@ impl Sender<'_> {
                     pace.due_together(self.counted.datagrams, elapsed)
                 }
             };
-            match self.load()? {
-                Load::Pattern if self.opens() => self.send_opening(elapsed)?,
-                Load::Pattern => {
-                    self.send_next(due, bytes_max - self.counted.bytes, elapsed)?;
-                }
-                Load::Input(length) => {
-                    if self.send_counted(1, length, elapsed)? {
-                        self.loaded = None;
-                    }
-                }
-                Load::NotYet => {}
-                Load::End => return Ok(elapsed),
+            if self.opens() {
+                self.send_opening(elapsed)?;
+            } else {
+                self.send_next(due, bytes_max - self.counted.bytes, elapsed)?;
             }
-        }
-    }
-
-    /// Puts payload into the next datagram. As in 2.1.8 the first one has the header and the pattern,
-    /// and what comes from elsewhere follows in the place of both.
-    fn load(&mut self) -> Result<Load, Error> {
-        let Some(input) = self.input.as_mut().filter(|_| self.counted.datagrams > 0) else {
-            return Ok(Load::Pattern);
-        };
-        if let Some(length) = self.loaded {
-            return Ok(Load::Input(length));
-        }
-        match input
-            .next_block()
-            .map_err(Error::input(self.outgoing.connected.peer))?
-        {
-            Block::Ready(block) => {
-                let length = self.batch.load(block);
-                self.loaded = Some(length);
-                Ok(Load::Input(length))
-            }
-            Block::NotYet => Ok(Load::NotYet),
-            Block::End => Ok(Load::End),
         }
     }
 
@@ -256,13 +203,14 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
-    fn send_next(&mut self, due: u64, bytes_left: u64, elapsed: Duration) -> Result<bool, Error> {
+    /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill. A refusal for now does not use up
+    /// their ids.
+    fn send_next(&mut self, due: u64, bytes_left: u64, elapsed: Duration) -> Result<(), Error> {
         let payload_bytes = self.outgoing.payload.len() as u64;
         let datagrams = self.batch.together(&self.outgoing.socket, due) as u64;
         if datagrams == 0 {
             thread::sleep(ROOM_EVERY);
-            return Ok(false);
+            return Ok(());
         }
         let length = (datagrams * payload_bytes).min(bytes_left);
         let rest = length % payload_bytes;
@@ -272,20 +220,10 @@ impl Sender<'_> {
             0 => PAYLOAD_BYTES_MIN as u64,
             whole => whole,
         };
-        self.send_counted(length.div_ceil(payload_bytes), length as usize, elapsed)
-    }
-
-    /// Sends `length` bytes of `datagrams` datagrams; `false` when the kernel refused for now, which does
-    /// not use up their ids.
-    fn send_counted(
-        &mut self,
-        datagrams: u64,
-        length: usize,
-        elapsed: Duration,
-    ) -> Result<bool, Error> {
-        let is_sent = self.send(self.next_id(), length)?;
-        self.count(is_sent, datagrams, length, elapsed);
-        Ok(is_sent)
+        let is_sent = self.send(self.next_id(), length as usize)?;
+        let datagrams = length.div_ceil(payload_bytes);
+        self.count(is_sent, datagrams, length as usize, elapsed);
+        Ok(())
     }
 
     fn count(&mut self, is_sent: bool, datagrams: u64, length: usize, elapsed: Duration) {
@@ -608,16 +546,6 @@ impl Batch {
     /// One payload, with whatever header it was sent with last.
     fn payload(&self) -> &[u8] {
         &self.payloads[..self.payload_bytes]
-    }
-
-    /// Puts `block`, cut off where the datagram ends, behind the header of the first datagram, in the
-    /// place of everything else. Returns the datagram's length.
-    fn load(&mut self, block: &[u8]) -> usize {
-        let offset = self.dialect.client_header_offset();
-        let place = &mut self.payloads[offset..self.payload_bytes];
-        let length = block.len().min(place.len());
-        place[..length].copy_from_slice(&block[..length]);
-        offset + length
     }
 
     /// Sends `length` bytes: datagrams of the full length with ids from `first_id` on, and a last one

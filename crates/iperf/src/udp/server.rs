@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -26,12 +26,12 @@ use nicpoll_model::Rate;
 use nicpoll_model::traffic::Direction;
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
+use nicpoll_traffic::udp_server::BoundUdp;
 use nicpoll_traffic::{ClientRefusal, Signals};
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use super::client::{sending, socket_to};
-use super::receiver::{BATCH_DATAGRAMS, Incoming};
+use super::receiver::{BATCH_DATAGRAMS, Incoming, bound};
 use super::sender::Outgoing;
 use super::session::Head;
 use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service};
@@ -81,7 +81,7 @@ impl Listener {
         Self::with_slots(config, &Slots::new(config.of_server.is_some()))
     }
 
-    /// The same at one of the ports of a server, which share its `slots`.
+    /// The same with the `slots` of a server.
     pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
         check_port(config)?;
         let mut config = config.clone();
@@ -255,12 +255,6 @@ impl Listen for Listener {
     }
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bound.socket.as_fd()
-    }
-}
-
 /// Whether a port may be shared with the listener's other sockets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sharing {
@@ -296,12 +290,13 @@ fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, Error> {
         source: error.into(),
     })?;
     reuse_address(&fd).map_err(setup)?;
-    let server = ServerConfig {
-        bind: address,
-        receive_buffer_bytes: config.stream.buffer_bytes,
-        idle_timeout: config.idle_timeout,
-    };
-    BoundUdp::set_up(UdpSocket::from(fd), &server).map_err(setup)
+    bound(
+        UdpSocket::from(fd),
+        address,
+        &config.stream,
+        config.idle_timeout,
+    )
+    .map_err(setup)
 }
 
 fn reuse_address(socket: impl AsFd) -> io::Result<()> {
@@ -427,9 +422,6 @@ impl Reply {
         if let Some(service) = asked.type_of_service() {
             set_type_of_service(&socket, peer, service).map_err(setup)?;
         }
-        if let Some(rate) = asked.pacing_bytes_per_second {
-            socket::set_max_pacing_rate(&socket, rate).map_err(setup)?;
-        }
         let remarks = Remarks::of(&self.stream, Some(asked));
         let stream = as_asked(asked, self.dialect, peer.ip(), &self.stream);
         let mut payload = vec![0; stream.length_bytes];
@@ -505,7 +497,6 @@ fn as_asked(
         amount: asked.amount,
         time_max: own.time_max.min(SEND_TIME_MAX),
         length_bytes: payload_bytes.clamp(PAYLOAD_BYTES_MIN, payload_max),
-        input: None,
         rate: Some(rate(asked)),
         burst_datagrams: 1,
         dialect: match client {

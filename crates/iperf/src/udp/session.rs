@@ -13,7 +13,7 @@ use nicpoll_traffic::workload::{Arrival, DatagramReceiver, EndBooks, Payload};
 use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock};
 
 use crate::records::{ArrivalTimes, Calls, IntervalRecord, Receipt, Total};
-use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport, has_shared_clock};
+use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
 /// What is needed of a datagram once it has been read.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,6 @@ pub struct Head {
     pub raw: RawDatagram,
     pub payload_bytes: usize,
     pub arrival_ns: Option<i64>,
-    /// See [`has_shared_clock`].
-    pub has_shared_clock: bool,
 }
 
 impl Head {
@@ -34,7 +32,6 @@ impl Head {
             raw: RawDatagram::parse(datagram.payload)?,
             payload_bytes: datagram.payload.len(),
             arrival_ns: datagram.arrival_ns,
-            has_shared_clock: has_shared_clock(datagram.payload),
         })
     }
 
@@ -71,8 +68,6 @@ pub struct Session {
     pub times: Option<Box<ArrivalTimes>>,
     /// From sending to this program; recorded when the client is known to have this host's clock.
     pub delays: Option<Box<OneWayDelays>>,
-    /// The first datagram says that the client has this host's clock.
-    has_shared_clock: bool,
     dialect: Dialect,
     /// The id of the client's first datagram, 0 or 1.
     first_id: u64,
@@ -102,7 +97,6 @@ impl Session {
             jitter: Jitter::default(),
             times: None,
             delays: None,
-            has_shared_clock: false,
             dialect,
             first_id: if is_zero { 0 } else { dialect.first_id() },
             begun: now,
@@ -112,11 +106,9 @@ impl Session {
         }
     }
 
-    /// Records gaps and times of transit from now on. The client has this host's clock, or says nothing
-    /// of it.
-    pub fn record_times(&mut self, has_shared_clock: bool) {
+    /// Records gaps and times of transit from now on.
+    pub fn record_times(&mut self) {
         self.times = Some(Box::new(ArrivalTimes::new()));
-        self.has_shared_clock = has_shared_clock;
     }
 
     /// Takes a datagram, read as the client means it; its header, and the answer that is due if it is a FIN. `None`
@@ -246,7 +238,6 @@ impl Session {
     /// What all of it came to, in so many reads of a socket with this buffer.
     pub fn total(&self, calls: Calls, buffer: SocketBuffer) -> Total {
         let times = self.times.as_deref();
-        let clocked = times.filter(|_| self.has_shared_clock);
         let whole = IntervalRecord {
             calls,
             ..self.counted()
@@ -254,7 +245,6 @@ impl Session {
         Total {
             seconds: self.last_data.duration_since(self.begun).as_secs_f64(),
             gaps: times.and_then(ArrivalTimes::gaps),
-            one_way_delays: clocked.and_then(ArrivalTimes::delays),
             delays_to_program: self.delays.as_deref().and_then(OneWayDelays::distribution),
             fins: self.fins_received,
             fin_answers: self.acks_sent,
@@ -264,13 +254,13 @@ impl Session {
     }
 
     /// The report to the client: the figures of this end, so both ends state the same. The FIN is not counted
-    /// as data; a 2.1.8 server counts it as a datagram.
+    /// as data; a 2.1.8 server counts it as a datagram. What came twice is out of order, as there.
     fn report(&self, now: Instant) -> ServerReport {
         ServerReport {
             bytes: self.bytes,
             elapsed: now.duration_since(self.begun),
             lost: self.sequence.lost(),
-            out_of_order: self.sequence.out_of_order(),
+            out_of_order: self.sequence.out_of_order() + self.sequence.duplicates(),
             datagrams: self.sequence.highest(),
             jitter: Duration::from_nanos(self.jitter.ns().unwrap_or(0.0) as u64),
         }

@@ -10,8 +10,7 @@
 use std::time::Duration;
 
 use super::header::{
-    BASE_BYTES, ClientHeader, Version, fill_payload, flags, read_words, upper_flags, wide,
-    write_words,
+    BASE_BYTES, ClientHeader, Version, fill_payload, flags, read_words, wide, write_words,
 };
 
 /// Offset of the client header.
@@ -25,17 +24,6 @@ pub const ID_MAX: i64 = 1 << 48;
 
 /// 2.1.8 clears this much before it writes its headers; filler begins behind it.
 const CLEARED_BYTES: usize = 160;
-/// Offset of the extension's flags within the client header: behind the first part and two words.
-const UPPER_FLAGS_OFFSET: usize = 32;
-/// Flags of a header that states its length.
-const WITH_LENGTH: u32 = flags::EXTEND | flags::HAS_LENGTH;
-/// The header's length that 2.1.8 announces with `--trip-times`.
-const SHARED_CLOCK_LENGTH: u32 = 108;
-/// Offset in the datagram of when the stream began, in seconds and microseconds.
-const BEGUN_OFFSET: usize = 112;
-/// The least payload that can say that both ends have one clock.
-pub const SHARED_CLOCK_BYTES_MIN: usize = 128;
-
 /// Id and time of sending of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
@@ -128,42 +116,6 @@ fn head(words: [u32; 4]) -> [u8; CLIENT_HEADER_OFFSET] {
     let mut bytes = [0; CLIENT_HEADER_OFFSET];
     write_words(&mut bytes, words);
     bytes
-}
-
-/// Whether the sender of a datagram states that it shares the receiver's clock, which makes the time of transit
-/// meaningful (`--trip-times`). A payload too short for the header says it by a flag
-/// word of its own; anything else is a no.
-pub fn has_shared_clock(payload: &[u8]) -> bool {
-    let word = |offset: usize| read_words(payload.get(offset..)?).map(|[word]| word);
-    let Some(flag_word) = word(CLIENT_HEADER_OFFSET) else {
-        return false;
-    };
-    let upper = word(CLIENT_HEADER_OFFSET + UPPER_FLAGS_OFFSET).map_or(0, |word| word >> 16);
-    let has_header = flag_word & WITH_LENGTH == WITH_LENGTH;
-    flag_word == flags::SHORT_TRIP_TIMES
-        || has_header && upper & u32::from(upper_flags::TRIP_TIMES) != 0
-}
-
-/// Has a payload that [`prepare_payload`] made say that both ends have one clock, as 2.1.8 says it with
-/// `--trip-times`: the header is longer by when the stream began, as a time since 1970.
-///
-/// # Panics
-/// When the payload is shorter than `SHARED_CLOCK_BYTES_MIN`.
-pub fn mark_shared_clock(payload: &mut [u8], begun: Duration) {
-    let mut change = |offset: usize, change: &dyn Fn(u32) -> u32| {
-        if let Some(word) = payload[offset..].first_chunk_mut() {
-            *word = change(u32::from_be_bytes(*word)).to_be_bytes();
-        }
-    };
-    change(CLIENT_HEADER_OFFSET, &|word| {
-        word & !flags::LENGTH_MASK | flags::UDP_TESTS | SHARED_CLOCK_LENGTH << 1
-    });
-    let upper = u32::from(upper_flags::TRIP_TIMES) << u16::BITS;
-    change(CLIENT_HEADER_OFFSET + UPPER_FLAGS_OFFSET, &|word| {
-        word | upper
-    });
-    change(BEGUN_OFFSET, &|_| begun.as_secs() as u32);
-    change(BEGUN_OFFSET + 4, &|_| begun.subsec_micros());
 }
 
 /// Makes a payload ready for sending over and over: filler, and the client header at its place, or

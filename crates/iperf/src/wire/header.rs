@@ -23,9 +23,6 @@ pub mod flags {
     pub const VERSION2: u32 = 0x0400_0000;
     /// The client waits for the header's acknowledgement (-X).
     pub const PEER_DETECT: u32 = 0x0200_0000;
-    /// The whole flag word of a datagram that is too short for the header and has times that the
-    /// receiver may compare with its own.
-    pub const SHORT_TRIP_TIMES: u32 = 0x0002_0000;
     /// Bits 1 to 8 hold the header's length.
     pub const HAS_LENGTH: u32 = 0x0001_0000;
     /// The header's length, shifted left by one.
@@ -38,14 +35,10 @@ pub mod flags {
 
 /// Bits of [`Extension::upper_flags`].
 pub mod upper_flags {
-    /// Both ends use one clock (`--trip-times`).
-    pub const TRIP_TIMES: u16 = 0x0010;
     /// The receiver of a UDP stream does not answer its FIN.
     pub const NO_UDP_FIN: u16 = 0x0008;
     /// The rate counts datagrams a second, not bits.
     pub const RATE_IN_PACKETS: u16 = 0x0080;
-    /// The rate for the sender's socket is set (`--fq-rate`).
-    pub const PACED: u16 = 0x0200;
     /// The server sends, the client receives (-R).
     pub const REVERSE: u16 = 0x0400;
     /// Both send on the one socket (`--full-duplex`).
@@ -58,15 +51,7 @@ const BASE_WORDS: usize = 6;
 /// Words of the part that 2.1.x adds: kind, length, flags (upper and lower half), version (2), type of
 /// service, rate (2), write prefetch. 2.0.10 to 2.0.13 have the version and the rate at the same places.
 const EXTENSION_WORDS: usize = 9;
-/// Words that stand between over UDP: those of frames, which are not sent here.
-const FRAME_WORDS: usize = 8;
-/// Words that 2.1.x adds where the client states a start or a rate for the socket: reserved, start (2),
-/// rate (2).
-const START_WORDS: usize = 5;
-
 pub(super) const BASE_BYTES: usize = 4 * BASE_WORDS;
-const FRAME_BYTES: usize = 4 * FRAME_WORDS;
-const START_BYTES: usize = 4 * START_WORDS;
 
 /// Kind of the extension of 2.0.10 to 2.0.13; that of 2.1.x is 0.
 const OLD_EXTENSION: u32 = 1;
@@ -279,15 +264,11 @@ pub struct ClientHeader {
     pub old_rate: Option<u32>,
     /// `None` when the client did not send one. Of 2.0.10 to 2.0.13 it holds version and rate.
     pub extension: Option<Extension>,
-    /// Bytes a second that the kernel is to pace the sender's socket to (`--fq-rate`).
-    pub pacing_bytes_per_second: Option<u64>,
 }
 
 impl ClientHeader {
     /// Length with the extension.
     pub const BYTES: usize = BASE_BYTES + 4 * EXTENSION_WORDS;
-    /// The longest there is here: over UDP, with the rate for the socket.
-    pub const BYTES_MAX: usize = Self::BYTES + FRAME_BYTES + START_BYTES;
 
     /// The header that 2.1.8 sends over TCP without further options.
     pub fn for_tcp(port: u16, amount: Amount) -> Self {
@@ -329,7 +310,6 @@ impl ClientHeader {
             window_or_rate: 0,
             amount,
             old_rate: None,
-            pacing_bytes_per_second: None,
             extension: Some(Extension {
                 upper_flags: 0,
                 version: Version::V2_1_8,
@@ -337,25 +317,6 @@ impl ClientHeader {
                 rate_bps,
             }),
         }
-    }
-
-    /// Asks the sender to have its socket paced (`--fq-rate`). The header must have an extension.
-    pub fn pace(&mut self, bytes_per_second: u64) {
-        let over_udp = self.is_of_datagrams();
-        // 2.1.8 counts the words of frames in, but not those of the start.
-        let more_bytes = if over_udp { FRAME_BYTES } else { START_BYTES };
-        self.flags += (more_bytes as u32) << 1;
-        if over_udp {
-            self.flags |= flags::UDP_TESTS;
-        }
-        self.set_upper_flags(upper_flags::PACED);
-        self.pacing_bytes_per_second = Some(bytes_per_second);
-    }
-
-    /// Length over TCP of what [`write_to`](Self::write_to) writes.
-    pub fn tcp_bytes(&self) -> usize {
-        let start = self.pacing_bytes_per_second.map_or(0, |_| START_BYTES);
-        Self::BYTES + start
     }
 
     /// The type of service that is asked for, if one is.
@@ -386,16 +347,10 @@ impl ClientHeader {
             self.amount.word(),
         ];
         let extension = self.extension.map(|extension| extension.words());
-        let pacing = self.pacing_bytes_per_second;
-        let frames = pacing.filter(|_| self.is_of_datagrams());
-        let start: Option<[u32; START_WORDS]> =
-            pacing.map(|rate| [0, 0, 0, rate as u32, high(rate)]);
         let words = base
             .into_iter()
             .chain(self.old_rate)
-            .chain(extension.into_iter().flatten())
-            .chain(frames.into_iter().flat_map(|_| [0; FRAME_WORDS]))
-            .chain(start.into_iter().flatten());
+            .chain(extension.into_iter().flatten());
         write_words(out, words)
     }
 
@@ -425,7 +380,7 @@ impl ClientHeader {
     pub(super) fn from_prefix(bytes: &[u8]) -> Option<Self> {
         let [flags, threads, port, buffer_bytes, window_or_rate, amount] = read_words(bytes)?;
         let extension = read_words(&bytes[BASE_BYTES..]).and_then(Extension::read);
-        let mut header = ClientHeader {
+        let header = ClientHeader {
             flags,
             threads,
             port,
@@ -436,24 +391,9 @@ impl ClientHeader {
             },
             amount: Amount::of_word(amount),
             old_rate: None,
-            pacing_bytes_per_second: None,
             extension,
         };
-        if header.asks_for(upper_flags::PACED) {
-            header.pacing_bytes_per_second = header.pacing(&bytes[Self::BYTES..]);
-        }
         Some(header)
-    }
-
-    /// The rate for the socket, in what follows the extension.
-    fn pacing(&self, behind: &[u8]) -> Option<u64> {
-        let frames = if self.is_of_datagrams() {
-            FRAME_BYTES
-        } else {
-            0
-        };
-        let [_, _, _, low, high] = read_words::<START_WORDS>(behind.get(frames..)?)?;
-        Some(wide(high, low)).filter(|rate| *rate > 0)
     }
 
     /// The word behind the first part, where 2.0.8 and 2.0.9 state their rate over UDP; `None` where

@@ -217,8 +217,9 @@ impl Client<'_> {
                 }
             }
             Ok(false) => {}
+            Err(source) if self.passes(&source) => {}
             Err(source) if self.has_begun() => {
-                self.report.broken = Some(source.to_string());
+                self.report.broken = Some(why(&source));
                 self.sending_ended = Some(sent);
                 self.requests.give_up_all();
             }
@@ -236,6 +237,11 @@ impl Client<'_> {
     /// Whether there was a way to the server: from then on its end is a test's and not an error of the set-up.
     fn has_begun(&self) -> bool {
         self.config.protocol == Protocol::Tcp || self.requests.counts.sent > 0
+    }
+
+    /// Whether a closed port at the other end ends nothing: where a server has answered, it may do so again.
+    fn passes(&self, source: &io::Error) -> bool {
+        is_refusal(source) && !self.report.last_response.is_zero()
     }
 
     /// How long nothing has to be done but to receive.
@@ -272,7 +278,8 @@ impl Client<'_> {
             }
             Ok(Incoming::Foreign) => self.requests.counts.foreign += 1,
             Ok(Incoming::Nothing) => {}
-            Err(source) if self.has_begun() => self.report.broken = Some(source.to_string()),
+            Err(source) if self.passes(&source) => {}
+            Err(source) if self.has_begun() => self.report.broken = Some(why(&source)),
             Err(source) => {
                 let what = format!(
                     "cannot receive responses from {}; see whether the interface is still up",
@@ -435,7 +442,7 @@ impl Channel {
         match &mut self.carrier {
             Carrier::Udp(socket) => match socket.send(&self.request) {
                 Ok(_) => Ok(true),
-                Err(error) if refused.note(&error, 1) => Ok(false),
+                Err(error) if refused.note(&error, 1) && !is_refusal(&error) => Ok(false),
                 Err(error) => Err(error),
             },
             Carrier::Tcp { unwritten, .. } => {
@@ -550,8 +557,21 @@ fn response(message: Option<Message>) -> Incoming {
 fn read_now(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Option<usize>> {
     match recv(fd, buffer, flags).map_err(io::Error::from) {
         Ok((length, _)) => Ok(Some(length)),
-        Err(error) if sockets::is_no_datagram(&error) => Ok(None),
+        Err(error) if sockets::is_no_datagram(&error) && !is_refusal(&error) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether the other end's port is closed.
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused
+}
+
+/// Why the way to the server broke.
+fn why(source: &io::Error) -> String {
+    match is_refusal(source) {
+        true => String::from("its port is closed; see whether a server runs there: nicpoll rr -s"),
+        false => source.to_string(),
     }
 }
 

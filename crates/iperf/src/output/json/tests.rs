@@ -10,31 +10,6 @@ use super::*;
 use crate::options::{Parsed, parse};
 use crate::records::{Receipt, Remarks};
 
-#[test]
-fn a_client_tells_its_ports_its_pacing_and_whether_it_asks_for_a_version() {
-    let told = |args: &str| {
-        let args = args.split(' ').map(String::from);
-        let Ok(Parsed::Test(options)) = parse(args, |_| None) else {
-            panic!("these are a client's options");
-        };
-        let page = Page::default();
-        let mut printer = JsonPrinter::new(Json::Whole, &options, None, Box::new(page.clone()));
-        printer.end().unwrap();
-        let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
-        run.start.settings
-    };
-    let plain = told("-c host -p 6001");
-    assert_eq!((plain.port, plain.port_max), (6001, 6001));
-    assert_eq!(
-        (plain.pacing_bytes_per_second, plain.asks_for_version),
-        (None, false)
-    );
-    let asked = told("-c host -p 6001-6003 -P 5 --fq-rate 8m -X");
-    assert_eq!((asked.port, asked.port_max), (6001, 6005));
-    assert_eq!(asked.pacing_bytes_per_second, Some(1_000_000));
-    assert!(asked.asks_for_version);
-}
-
 fn printer(form: Json) -> (JsonPrinter, Page) {
     let args = ["-s", "-u", "-i", "1"].map(String::from);
     let Ok(Parsed::Test(options)) = parse(args, |_| None) else {

@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::options::{Parsed, parse};
 use crate::records::{Remarks, Transit};
-use crate::wire::Version;
 
 const V2_0: Format = Format {
     style: Style::V2_0,
@@ -407,8 +406,6 @@ fn remarked() -> Vec<String> {
         let remarked = Connected {
             remarks: Remarks {
                 type_of_service: 0x10,
-                is_paced: true,
-                peer_version: Some(Version::V2_1_8),
             },
             direction,
             ..ends("127.0.0.1:33150 127.0.0.1:5001", is_sender)
@@ -466,7 +463,7 @@ fn told(args: &str, granted_bytes: u64, segment_bytes: Option<u32>) -> String {
     };
     let of = match options.is_client() {
         true => Settings::Client(connected),
-        false => Settings::Listener(options.port, options.last_port, connected.buffer),
+        false => Settings::Listener(options.port, connected.buffer),
     };
     let text = settings(&options, &of);
     let rule = "-".repeat(60);
@@ -488,8 +485,7 @@ fn settings_are_as_recorded() {
         ("-s -e -m --style 2.1", 131_072),
         ("-s -u -e -w 128K --style 2.1", 262_144),
         ("-s -u -e -f m -l 100 --style 2.1", 1 << 20),
-        ("-s -p 5001-5003 -S 0x20 -M 1000 --style 2.1", 131_072),
-        ("-s -p 5001-5003 -S 0x20 -M 1000", 131_072),
+        ("-s -S 0x20 -M 1000 --style 2.1", 131_072),
         ("-c 127.0.0.1", 16_384),
         ("-c 127.0.0.1 --style 2.1", 16_384),
         ("-c 127.0.0.1 -w 128K --style 2.1", 131_072),
@@ -498,7 +494,6 @@ fn settings_are_as_recorded() {
         ("-c localhost -u -B 10.99.0.1 --style 2.1", 212_992),
         ("-c 127.0.0.1 -e -l 100 -m -N -w 1000 --style 2.1", 4608),
         ("-c 127.0.0.1 -u -e -b 10m -S 0x10 --style 2.1", 212_992),
-        ("-c 127.0.0.1 --fq-rate 100m --style 2.1", 16_384),
     ] {
         let is_of_tcp_client = args.starts_with("-c") && !args.contains("-u");
         let told = told(args, granted_bytes, is_of_tcp_client.then_some(536));
