@@ -9,7 +9,7 @@ use nicpoll_serve::read_request;
 
 fuzz_target!(|bytes: &[u8]| {
     let own = SocketAddr::from(([127, 0, 0, 1], 8077));
-    if let Ok(Some(_)) = read_request(bytes, own) {
+    if let Ok(Some(_)) = read_request(bytes, own, None) {
         let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
         assert!(text.contains(":8077"));
         assert!(

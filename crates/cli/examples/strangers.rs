@@ -1,24 +1,31 @@
 //! What strangers get of a server that is open to them: how many bytes come back for each byte that a
-//! forged peer sends, and what thousands of short connections leave behind. All of it is on loopback,
+//! forged peer sends, what thousands of short connections leave behind, and what a thousand at once hold. All of it is on loopback,
 //! every address of which is this host's, so that a socket of each stands for a forged source.
 //!
 //! ```console
 //! $ cargo build --release && cargo run --release -p nicpoll --example strangers [PEERS] [CONNECTIONS]
 //! ```
 //!
+//! Then 1,000 of them connect at once and stay: `serve` is asked for a page of 33 MB by each, which takes nothing of it.
+//! What the server's processes held at the most is printed as the table of docs/testing.md.
+//!
 //! It ends with 1 when a peer got more than it sent, or the server serves nobody afterwards.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::io::Write;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Directions};
+use nicpoll_model::{Study, StudyKind, Trial};
+use nicpoll_store::Store;
 use nicpoll_wire::rr::Message;
 
 /// Peers at a time, so that this program's descriptors last.
@@ -63,7 +70,142 @@ fn main() -> Result<ExitCode> {
         );
         is_well &= after.1 <= before.1 && after.2 <= before.2 && server.serves(name, client)?;
     }
+    println!(
+        "\n| server | processes | peak memory, MiB | another client is served |\n|---|---|---|---|"
+    );
+    for (name, options, client) in [("iperf", &["-s"][..], &["-n", "10K"][..]), SERVERS[1]] {
+        let server = Server::start(name, options)?;
+        let _strangers = strangers(server.address, &[0; 20])?;
+        thread::sleep(PATIENCE);
+        let peak = peak_kib(server.child.id()).context("the server has ended")?;
+        let is_served = server.serves(name, client)?;
+        println!("| `{name} -s` | 1 | {} | {is_served} |", mib(peak));
+    }
+    is_well &= of_serve()?;
     Ok(ExitCode::from(u8::from(!is_well)))
+}
+
+/// Strangers that are there at once.
+const AT_ONCE: u32 = 1_000;
+/// What `serve` may hold then.
+const SERVE_MAX_KIB: u64 = 64 << 10;
+/// A study whose page is made long.
+const STUDY: &str = include_str!("../../report/tests/golden/demo.json");
+/// Times that its trials are in the long one.
+const TIMES: u32 = 1_700;
+
+fn mib(kib: u64) -> f64 {
+    (kib as f64 / 102.4).round() / 10.0
+}
+
+/// Connections that have said this and stay.
+fn strangers(server: SocketAddr, says: &[u8]) -> Result<Vec<TcpStream>> {
+    let connect = |_| -> Result<TcpStream> {
+        let mut stream = TcpStream::connect(server)?;
+        // A server that is full has closed it.
+        let _ = stream.write_all(says);
+        Ok(stream)
+    };
+    (0..AT_ONCE).map(connect).collect()
+}
+
+/// What a process held at the most.
+fn peak_kib(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    peak.split_whitespace().next()?.parse().ok()
+}
+
+/// A thousand strangers ask `serve` for the same long page. Returns whether all was well.
+fn of_serve() -> Result<bool> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("studies.db");
+    let mut head: Study = serde_json::from_str(STUDY)?;
+    let trials = std::mem::take(&mut head.trials);
+    let owner = String::from("nobody");
+    let planned = trials.len() as u32 * TIMES;
+    let store = Store::to_write(&file)?;
+    let mut recording = store.begin(StudyKind::Demo, &head, planned, "{}", &owner)?;
+    let blocks = 1 + trials.iter().map(|it| it.block).max().unwrap_or_default();
+    let all: Vec<Trial> = (0..TIMES)
+        .flat_map(|time| trials.iter().map(move |it| (time, it.clone())))
+        .zip(1..)
+        .map(|((time, mut trial), sequence)| {
+            trial.block += time * blocks;
+            trial.sequence = sequence;
+            trial
+        })
+        .collect();
+    recording.trials(&head, all.iter().map(|it| (it, Duration::ZERO)))?;
+    recording.finish(&head)?;
+
+    let mut command = nicpoll("serve")?;
+    command
+        .args(["--listen", "127.0.0.1:0", "--store"])
+        .arg(&file);
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut address = String::new();
+    let stdout = child.stdout.take().context("no output")?;
+    BufReader::new(stdout).read_line(&mut address)?;
+    let address: SocketAddr = address
+        .trim()
+        .trim_matches('/')
+        .replace("http://", "")
+        .parse()?;
+    let server = Server { child, address };
+    let pid = server.child.id();
+    let is_over = AtomicBool::new(false);
+    let (page, made, length) = thread::scope(|scope| {
+        let watching = scope.spawn(|| watch_children(pid, &is_over));
+        let asked = || -> Result<usize> {
+            let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            let mut first = TcpStream::connect(address)?;
+            first.write_all(request("/study/1").as_bytes())?;
+            let length = io::copy(&mut first, &mut io::sink())? as usize;
+            let _strangers = strangers(address, request("/study/1").as_bytes())?;
+            let mut list = TcpStream::connect(address)?;
+            list.write_all(request("/").as_bytes())?;
+            let mut answer = String::new();
+            list.read_to_string(&mut answer)?;
+            ensure!(answer.starts_with("HTTP/1.1 200"), "nobody else is served");
+            Ok(length)
+        };
+        let length = asked();
+        is_over.store(true, Ordering::Relaxed);
+        let (page, made) = watching.join().expect("it only looks");
+        length.map(|length| (page, made, length))
+    })?;
+    let own = peak_kib(pid).context("the server has ended")?;
+    println!(
+        "| `serve`, a page of {} MB | 2 | {} | true |",
+        length / 1_000_000,
+        mib(own + page)
+    );
+    println!(
+        "| the process that makes the page, and ends | 1 | {} | |",
+        mib(made)
+    );
+    Ok(own + page < SERVE_MAX_KIB)
+}
+
+/// What the child that stays held at the most, and the greatest of those that come and go.
+fn watch_children(pid: u32, is_over: &AtomicBool) -> (u64, u64) {
+    let mut peaks = BTreeMap::<u32, u64>::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|it| it.parse().ok()) {
+            let peak = peak_kib(child).unwrap_or_default();
+            let known = peaks.entry(child).or_default();
+            *known = peak.max(*known);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    // The first child meets strangers.
+    let first = peaks.pop_first().map_or(0, |(_, peak)| peak);
+    (first, peaks.into_values().max().unwrap_or_default())
 }
 
 /// A server, until it is dropped.

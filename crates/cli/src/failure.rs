@@ -50,6 +50,15 @@ pub fn over(stop: &Stop) -> u8 {
 }
 
 impl Failure {
+    /// One of another process, by its exit code and its words.
+    pub fn told(code: u8, words: String) -> Self {
+        match code {
+            2 => Failure::Usage(words),
+            5 => Failure::Missing(words),
+            _ => Failure::Failed(anyhow::Error::msg(words)),
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {

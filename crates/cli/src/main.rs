@@ -11,6 +11,7 @@ mod man;
 mod options;
 mod output;
 mod progress;
+mod reading;
 mod sim;
 mod study;
 mod traffic;
@@ -23,12 +24,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
-use nicpoll_sys::tell;
+use nicpoll_sys::{stdio, tell};
 use nicpoll_traffic::netrate::options::Tool;
 
 use crate::args::{Cli, Command, OwnArgs};
 use crate::engine::{blast, forward, sink, sysctl};
-use crate::failure::Failure;
+use crate::failure::{EXIT_FAILED, Failure};
 use crate::interface::{ab, doctor, restore, set, show, watch};
 use crate::study::{demo, serve};
 use crate::traffic::{iperf, linerate, netrate, rr};
@@ -52,10 +53,11 @@ fn main() -> ExitCode {
 
 /// What the parser has to say: help and the version are results, anything else is wrong usage.
 fn help_or_usage(told: &clap::Error) -> Result<u8, Failure> {
-    if told.use_stderr() {
-        told.exit();
-    }
     let text = told.render();
+    if told.use_stderr() {
+        stdio::print_error(text);
+        return Ok(told.exit_code().try_into().unwrap_or(EXIT_FAILED));
+    }
     output::print(&if output::text_options().color {
         text.ansi().to_string()
     } else {

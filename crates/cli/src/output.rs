@@ -36,13 +36,28 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     if text.starts_with('{') {
         return Ok(stdio::print(text)?);
     }
-    Ok(stdio::print(&in_locale(text))?)
+    let text = in_locale(text);
+    Ok(match text_options().color {
+        true => stdio::print_coloured(&text)?,
+        false => stdio::print(&text)?,
+    })
 }
 
 /// Prints a document as JSON or as its page.
 pub fn print_document<T: Document + Serialize>(document: &T, json: bool) -> Result<(), Failure> {
-    let text = |document: &T| render_text(document, &text_options());
-    print_either(document, json, text)
+    Ok(print(&rendered(document, json, &text_options()))?)
+}
+
+/// A document as JSON or as its page.
+pub fn rendered<T: Document + Serialize>(
+    document: &T,
+    json: bool,
+    options: &TextOptions,
+) -> String {
+    match json {
+        true => render_document(document),
+        false => render_text(document, options),
+    }
 }
 
 /// Prints a document as JSON, or as the text that is made of it.
@@ -59,13 +74,16 @@ pub fn print_either<T: Serialize>(
 
 /// Prints a study: as JSON, as its first screen, or as the whole page.
 pub fn print_study(study: &Study, json: bool, brief: bool) -> Result<(), Failure> {
-    let options = text_options();
-    let text = match (json, brief) {
+    Ok(print(&rendered_study(study, json, brief, &text_options()))?)
+}
+
+/// A study as JSON, as its first screen, or as the whole page.
+pub fn rendered_study(study: &Study, json: bool, brief: bool, options: &TextOptions) -> String {
+    match (json, brief) {
         (true, _) => render_json(study),
-        (false, true) => render_text(&brief_page(study), &options),
-        (false, false) => render_text(study, &options),
-    };
-    Ok(print(&text)?)
+        (false, true) => render_text(&brief_page(study), options),
+        (false, false) => render_text(study, options),
+    }
 }
 
 /// Refuses a report's file that can never be written, before anything is measured for it.
@@ -94,13 +112,14 @@ pub fn write_page(
 /// Writes a plot to the file that was asked for.
 pub fn write_plot(file: Option<&Path>, plot: impl FnOnce() -> String) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
-    let written = fs::write(file, plot());
+    let written = fs::write(file, &*stdio::visible(&plot(), false));
     Ok(written.with_context(|| format!("cannot write the plot to {}", file.display()))?)
 }
 
 /// Writes a report to a file, and says where it is.
 pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).with_context(|| format!("writing the report to {}", file.display()))?;
+    let text = stdio::visible(text, false);
+    fs::write(file, &*text).with_context(|| format!("writing the report to {}", file.display()))?;
     tell!("The report is in {}.", file.display());
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use nicpoll_model::Plan;
 use nicpoll_study::Progress;
+use nicpoll_sys::stdio;
 
 /// A line that follows a study; invisible when standard error is not a terminal.
 pub struct Line(Spinner);
@@ -63,12 +64,13 @@ impl Spinner {
 
     /// Says something above the line, to stay there.
     pub fn say(&self, what: String) {
-        self.0.println(what);
+        self.0.println(stdio::visible(&what, false));
     }
 
     /// Says what is done from now on.
     pub fn show(&self, what: String) {
-        self.0.set_message(what);
+        self.0
+            .set_message(stdio::visible(&what, false).into_owned());
     }
 }
 

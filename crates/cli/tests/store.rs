@@ -242,7 +242,7 @@ fn a_file_that_cannot_be_stored_in_is_refused_before_anything_is_built() {
     locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
     fs::write(file("file"), "").unwrap();
     for (name, words) in [
-        ("text.db", "it is damaged ("),
+        ("text.db", "it is no database of studies"),
         (
             "future.db",
             "schema is version 99, and this program knows 2",

@@ -160,7 +160,7 @@ pub struct OwnInterface {
 }
 
 /// Two interfaces that this machine has already.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExistingInterfaces {
     /// The sender's.
     pub sender: OwnInterface,

@@ -47,9 +47,14 @@ fn field(value: Option<&Value>) -> String {
     }
 }
 
+/// A spreadsheet computes what begins like a formula; with a quote before it, it is text (OWASP, CSV injection).
 fn quoted(field: &str) -> String {
+    let field = match field.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => format!("'{field}"),
+        false => String::from(field),
+    };
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => String::from(field),
+        false => field,
     }
 }

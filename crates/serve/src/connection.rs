@@ -1,73 +1,226 @@
 //! One connection: one request, one answer.
 //!
-//! Ends within a bounded time, whatever the other end does or fails to do.
+//! It never waits: each call does what can be done at once. It holds the head of a request of 8 kB at most, and of a page
+//! how much of it is sent: the page itself is a file that all who asked for it share.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nicpoll_store::Place;
+use rustix::fs::sendfile;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::pages::{Answer, answer_to};
-use crate::request::{HEAD_MAX_BYTES, PageRequest, RequestRefusal, read_request};
+use crate::request::{HEAD_MAX_BYTES, Page, PageRequest, read_request};
 
 /// The request has to be whole after this.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
-/// The other end has to take something of the answer within this.
-const WRITE_MAX: Duration = Duration::from_secs(10);
+/// A page has to be made after this, those that were asked for before included.
+const PAGE_MAX: Duration = Duration::from_secs(60);
+/// The other end has to have the whole answer after this.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// A page of a study that runs is asked for again after so many seconds.
 const REFRESH_SECONDS: u32 = 5;
+/// Bytes of a page that are sent before others have their turn.
+const TURN_BYTES: usize = 256 << 10;
 
 /// What every answer says: nothing of it may be kept, guessed at, framed or used by another site.
 const HEADERS: &str = "Connection: close\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
     Cross-Origin-Resource-Policy: same-origin\r\n";
 
-/// Reads the request and answers it.
-pub fn answer(mut stream: TcpStream, place: &Place) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(WRITE_MAX))?;
-    let (status, answer, is_head) = match asked(&mut stream)? {
-        Ok(asked) => {
-            let answer = answer_to(&asked.page, place);
-            (answer.status, answer, asked.is_head)
-        }
-        Err(refusal) => (refusal.status(), Answer::words(&refusal.to_string()), false),
-    };
-    let refresh = match answer.is_live {
-        true => format!("Refresh: {REFRESH_SECONDS}\r\n"),
-        false => String::new(),
-    };
-    let length = answer.html.len();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{refresh}{HEADERS}\r\n");
-    stream.write_all(head.as_bytes())?;
-    if !is_head {
-        stream.write_all(answer.html.as_bytes())?;
-    }
-    stream.flush()
+/// A page that was made, for all who asked for it.
+#[derive(Debug)]
+pub struct MadePage {
+    /// The status of HTTP.
+    pub status: String,
+    /// Whether it will have changed soon.
+    pub is_live: bool,
+    /// Its bytes.
+    pub length: u64,
+    /// Where they are.
+    pub file: File,
 }
 
-/// The request, once it is whole.
-fn asked(stream: &mut TcpStream) -> io::Result<Result<PageRequest, RequestRefusal>> {
-    let own = stream.local_addr()?;
-    let deadline = Instant::now() + REQUEST_MAX;
-    let mut head = Vec::new();
-    let mut part = [0; 1024];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::from(io::ErrorKind::TimedOut));
-        }
-        stream.set_read_timeout(Some(left))?;
-        let room = part.len().min(HEAD_MAX_BYTES - head.len());
-        match stream.read(&mut part[..room])? {
-            0 => return Ok(Err(RequestRefusal::Malformed)),
-            read => head.extend_from_slice(&part[..read]),
-        }
-        match read_request(&head, own) {
-            Ok(Some(asked)) => return Ok(Ok(asked)),
-            Ok(None) => {}
-            Err(refusal) => return Ok(Err(refusal)),
+/// A connection, and how far it is.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    own: SocketAddr,
+    until: Instant,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// So much of the request has come.
+    Asking(Vec<u8>),
+    /// It waits for a page.
+    Waiting(PageRequest),
+    /// So much of the answer is left.
+    Answering {
+        head: Vec<u8>,
+        body: Option<(Arc<MadePage>, u64)>,
+    },
+}
+
+impl Connection {
+    /// A connection that was taken just now.
+    pub fn new(stream: TcpStream) -> io::Result<Self> {
+        Ok(Connection {
+            own: stream.local_addr()?,
+            stream,
+            until: Instant::now() + REQUEST_MAX,
+            state: State::Asking(Vec::new()),
+        })
+    }
+
+    /// Its socket.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// When it is closed, whatever it waits for.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Whether the other end has to say something.
+    pub fn is_asking(&self) -> bool {
+        matches!(self.state, State::Asking(_))
+    }
+
+    /// Whether the other end has to take something.
+    pub fn is_answering(&self) -> bool {
+        matches!(self.state, State::Answering { .. })
+    }
+
+    /// The page that it waits for.
+    pub fn awaited(&self) -> Option<&Page> {
+        match &self.state {
+            State::Waiting(asked) => Some(&asked.page),
+            _ => None,
         }
     }
+
+    /// The page that it is sent.
+    pub fn page(&self) -> Option<&Arc<MadePage>> {
+        match &self.state {
+            State::Answering { body, .. } => body.as_ref().map(|(page, _)| page),
+            _ => None,
+        }
+    }
+
+    /// Reads what has come of the request. `token` is what strangers have to know.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    pub fn read(&mut self, token: Option<&str>) -> io::Result<()> {
+        let State::Asking(head) = &mut self.state else {
+            return Ok(());
+        };
+        let mut part = [0; 1024];
+        let room = part.len().min(HEAD_MAX_BYTES - head.len());
+        let (read, _) = match recv(&self.stream, &mut part[..room], RecvFlags::empty()) {
+            Err(error) => return would_block(error),
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+        };
+        head.extend_from_slice(&part[..read]);
+        match read_request(head, self.own, token) {
+            Ok(None) => {}
+            Ok(Some(asked)) if asked.enters => {
+                let place = asked.page.path();
+                let token = token.unwrap_or_default();
+                // The address with the token stays in no history, and what a page links to needs none.
+                let more = format!(
+                    "Location: {place}\r\nSet-Cookie: {}={token}; HttpOnly; SameSite=Strict; Path=/\r\n",
+                    crate::request::COOKIE
+                );
+                self.say("303 See Other", &more, "");
+            }
+            Ok(Some(asked)) => {
+                self.until = Instant::now() + PAGE_MAX;
+                self.state = State::Waiting(asked);
+            }
+            Err(refusal) => self.say(refusal.status(), "", &words(&refusal.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Answers with a page that was made.
+    pub fn answer(&mut self, page: &Arc<MadePage>) {
+        let State::Waiting(asked) = &self.state else {
+            return;
+        };
+        let refresh = match page.is_live {
+            true => format!("Refresh: {REFRESH_SECONDS}\r\n"),
+            false => String::new(),
+        };
+        let body = (!asked.is_head).then(|| (Arc::clone(page), 0));
+        self.begin(&page.status, page.length, &refresh, "", body);
+    }
+
+    /// Answers with a short page.
+    pub fn say(&mut self, status: &str, more: &str, html: &str) {
+        self.begin(status, html.len() as u64, more, html, None);
+    }
+
+    fn begin(
+        &mut self,
+        status: &str,
+        length: u64,
+        more: &str,
+        html: &str,
+        body: Option<(Arc<MadePage>, u64)>,
+    ) {
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}{HEADERS}\r\n{html}");
+        self.until = Instant::now() + ANSWER_MAX;
+        self.state = State::Answering {
+            head: head.into_bytes(),
+            body,
+        };
+    }
+
+    /// Sends what the other end has room for. Returns whether that was all.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    pub fn write(&mut self) -> io::Result<bool> {
+        let State::Answering { head, body } = &mut self.state else {
+            return Ok(false);
+        };
+        while !head.is_empty() {
+            match send(&self.stream, head, SendFlags::NOSIGNAL) {
+                Ok(sent) => head.drain(..sent),
+                Err(error) => return would_block(error).map(|()| false),
+            };
+        }
+        let Some((page, at)) = body else {
+            return Ok(true);
+        };
+        match sendfile(&self.stream, &page.file, Some(at), TURN_BYTES) {
+            Ok(0) => Ok(true),
+            Ok(_) => Ok(*at >= page.length),
+            Err(error) => would_block(error).map(|()| false),
+        }
+    }
+}
+
+fn would_block(error: rustix::io::Errno) -> io::Result<()> {
+    match error {
+        rustix::io::Errno::AGAIN | rustix::io::Errno::INTR => Ok(()),
+        error => Err(error.into()),
+    }
+}
+
+/// A page that says a sentence.
+pub fn words(sentence: &str) -> String {
+    let sentence = maud::html! { (sentence) }.into_string();
+    format!(
+        "<!DOCTYPE html><html lang=\"en\"><title>nicpoll</title><p>{sentence}</p>\
+         <p><a href=\"/\">All studies</a></p></html>\n"
+    )
 }

@@ -5,12 +5,13 @@ use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
 use nicpoll_report::{choice_page, render_html};
-use nicpoll_store::{Place, Store, StoreError, Which};
+use nicpoll_store::{Store, StoreError, Which};
 use nicpoll_study::{
     CompareOptions, ResultError, ResultName, ResultSource, StudyError, compare_results, shown,
 };
 use thiserror::Error;
 
+use crate::connection::words;
 use crate::request::{Named, Page};
 
 /// A page, and how it is to be taken.
@@ -23,18 +24,12 @@ pub struct Answer {
     pub is_live: bool,
 }
 
-impl Answer {
-    /// A page that says a sentence.
-    pub fn words(sentence: &str) -> Self {
-        let sentence = maud::html! { (sentence) }.into_string();
-        Answer {
-            status: "200 OK",
-            html: format!(
-                "<!DOCTYPE html><html lang=\"en\"><title>nicpoll</title><p>{sentence}</p>\
-                 <p><a href=\"/\">All studies</a></p></html>\n"
-            ),
-            is_live: false,
-        }
+/// The page that says why there is none.
+pub fn failed(why: &str) -> Answer {
+    Answer {
+        status: "500 Internal Server Error",
+        html: words(why),
+        is_live: false,
     }
 }
 
@@ -52,8 +47,9 @@ enum PageError {
 }
 
 /// The page, or a sentence that says why there is none.
-pub fn answer_to(page: &Page, place: &Place) -> Answer {
-    match made(page, place) {
+pub fn answer_to(page: &Page, store: Result<Store, StoreError>) -> Answer {
+    let made = store.map_err(PageError::Store);
+    match made.and_then(|store| made_of(page, &store)) {
         Ok((html, is_live)) => Answer {
             status: "200 OK",
             html,
@@ -65,14 +61,13 @@ pub fn answer_to(page: &Page, place: &Place) -> Answer {
                 | PageError::Setting { .. } => "404 Not Found",
                 _ => "500 Internal Server Error",
             },
-            ..Answer::words(&error.to_string())
+            ..failed(&error.to_string())
         },
     }
 }
 
 /// The page, and whether what it shows still runs.
-fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
-    let store = Store::to_read(place.clone())?;
+fn made_of(page: &Page, store: &Store) -> Result<(String, bool), PageError> {
     match page {
         Page::Studies => {
             let studies = store.list(still_runs)?;
@@ -80,9 +75,9 @@ fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
             let is_live = states.any(|state| state == StudyState::Running);
             Ok((render_html(&studies), is_live))
         }
-        Page::Study(id) => of_study(&store, *id),
+        Page::Study(id) => of_study(store, *id),
         Page::Choice(id) => {
-            let settings = settings(&store, *id)?;
+            let settings = settings(store, *id)?;
             let names: Vec<&str> = settings.iter().map(String::as_str).collect();
             let html = render_html(&choice_page(*id, &names, &store.list(still_runs)?));
             Ok((html, false))

@@ -1,19 +1,25 @@
 //! What a browser asks for. Pure: bytes in, a page or a refusal out.
 //!
+//! Where there is a token, it comes in the address that a user opens first, then in a cookie, or from a program in
+//! `Authorization: Bearer`.
+//!
 //! Accepts only requests that name this server by an address. Another site can make its own name lead here, but not an
 //! address.
 
 use std::net::{IpAddr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Heads of requests that are longer are refused; a browser's has less than one kB.
 pub const HEAD_MAX_BYTES: usize = 8192;
+/// The cookie that holds the token.
+pub(crate) const COOKIE: &str = "nicpoll-token";
 /// Lines of a head at most.
 const HEADERS_MAX: usize = 64;
 
 /// A page that there is, by its path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Page {
     /// `/`: all studies.
     Studies,
@@ -27,7 +33,7 @@ pub enum Page {
 }
 
 /// A study, or a setting of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// The study's number.
     pub id: i64,
@@ -42,6 +48,8 @@ pub struct PageRequest {
     pub page: Page,
     /// Whether its head alone is wanted.
     pub is_head: bool,
+    /// Whether the token is in its address: a cookie is given for it.
+    pub enters: bool,
 }
 
 /// Why a request is not answered.
@@ -61,6 +69,11 @@ pub enum RequestRefusal {
     /// It wants to do something other than read.
     #[error("these pages can be read and not changed")]
     Method,
+    /// It does not have the token.
+    #[error(
+        "open the whole address that 'nicpoll serve' printed: these pages are for those who know its token"
+    )]
+    Token,
     /// There is no such page.
     #[error("there is no such page; all studies are at /")]
     Unknown,
@@ -73,17 +86,39 @@ impl RequestRefusal {
             RequestRefusal::Malformed => "400 Bad Request",
             RequestRefusal::TooLong => "431 Request Header Fields Too Large",
             RequestRefusal::ForeignHost => "421 Misdirected Request",
+            RequestRefusal::Token => "401 Unauthorized",
             RequestRefusal::Method => "405 Method Not Allowed",
             RequestRefusal::Unknown => "404 Not Found",
         }
     }
 }
 
-/// Reads the head of a request that came to the address `own`; `None` while its end has not come.
+impl Page {
+    /// Its path.
+    pub(crate) fn path(&self) -> String {
+        let named = |Named { id, setting }: &Named| match setting {
+            Some(setting) => format!("{id}.{setting}"),
+            None => id.to_string(),
+        };
+        match self {
+            Page::Studies => String::from("/"),
+            Page::Study(id) => format!("/study/{id}"),
+            Page::Choice(id) => format!("/compare/{id}"),
+            Page::Compared([one, other]) => format!("/compare/{}/{}", named(one), named(other)),
+        }
+    }
+}
+
+/// Reads the head of a request that came to the address `own`, for which `token` has to be known; `None` while its end
+/// has not come.
 ///
 /// # Errors
 /// [`RequestRefusal`] when it will not be answered, whatever else comes.
-pub fn read_request(bytes: &[u8], own: SocketAddr) -> Result<Option<PageRequest>, RequestRefusal> {
+pub fn read_request(
+    bytes: &[u8],
+    own: SocketAddr,
+    token: Option<&str>,
+) -> Result<Option<PageRequest>, RequestRefusal> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
@@ -110,8 +145,45 @@ pub fn read_request(bytes: &[u8], own: SocketAddr) -> Result<Option<PageRequest>
         Some("HEAD") => true,
         _ => return Err(RequestRefusal::Method),
     };
-    let page = page(request.path.unwrap_or_default()).ok_or(RequestRefusal::Unknown)?;
-    Ok(Some(PageRequest { page, is_head }))
+    let path = request.path.unwrap_or_default();
+    let enters = token.is_some_and(|token| is_in_address(path, token));
+    let knows = |token| request.headers.iter().any(|it| is_in_header(it, token));
+    if !enters && !token.is_none_or(knows) {
+        return Err(RequestRefusal::Token);
+    }
+    let page = page(path).ok_or(RequestRefusal::Unknown)?;
+    Ok(Some(PageRequest {
+        page,
+        is_head,
+        enters,
+    }))
+}
+
+fn is_in_address(path: &str, token: &str) -> bool {
+    let asked = path.split_once('?').map_or("", |(_, asked)| asked);
+    let mut parts = asked.split('&');
+    parts.any(|part| {
+        part.strip_prefix("token=")
+            .is_some_and(|it| is_same(it, token))
+    })
+}
+
+fn is_in_header(header: &httparse::Header<'_>, token: &str) -> bool {
+    let value = std::str::from_utf8(header.value).unwrap_or_default();
+    if header.name.eq_ignore_ascii_case("authorization") {
+        let given = value.strip_prefix("Bearer ");
+        return given.is_some_and(|given| is_same(given.trim(), token));
+    }
+    let mut cookies = value.split(';').filter_map(|it| it.trim().split_once('='));
+    header.name.eq_ignore_ascii_case("cookie")
+        && cookies.any(|(name, value)| name == COOKIE && is_same(value, token))
+}
+
+/// Compares in a time that says nothing of where they differ.
+fn is_same(given: &str, token: &str) -> bool {
+    let pairs = given.bytes().zip(token.bytes());
+    given.len() == token.len()
+        && pairs.fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
 
 /// Whether a `Host` names the address that was connected to; `localhost` does for one of loopback.
@@ -168,7 +240,7 @@ mod tests {
     }
 
     fn ask(text: &str) -> Result<Option<PageRequest>, RequestRefusal> {
-        read_request(text.as_bytes(), own())
+        read_request(text.as_bytes(), own(), None)
     }
 
     fn get(path: &str) -> Result<Option<PageRequest>, RequestRefusal> {
@@ -224,9 +296,51 @@ mod tests {
         }
         let outside = SocketAddr::from(([192, 0, 2, 1], 8077));
         let head = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert!(read_request(head("192.0.2.1:8077").as_bytes(), outside).is_ok());
-        let localhost = read_request(head("localhost:8077").as_bytes(), outside);
+        assert!(read_request(head("192.0.2.1:8077").as_bytes(), outside, None).is_ok());
+        let localhost = read_request(head("localhost:8077").as_bytes(), outside, None);
         assert_eq!(localhost, Err(RequestRefusal::ForeignHost));
+    }
+
+    #[test]
+    fn a_token_opens_from_the_address_a_cookie_or_a_header_and_from_nowhere_else() {
+        let from = |path: &str, header: &str| {
+            let text = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8077\r\n{header}\r\n");
+            read_request(text.as_bytes(), own(), Some("se-cret")).map(|asked| asked.unwrap().enters)
+        };
+        assert_eq!(from("/study/7?a=b&token=se-cret", ""), Ok(true));
+        assert_eq!(
+            from("/", "Cookie: a=b; nicpoll-token=se-cret\r\n"),
+            Ok(false)
+        );
+        assert_eq!(from("/", "authorization: Bearer se-cret\r\n"), Ok(false));
+        for (path, header) in [
+            ("/", ""),
+            ("/?token=", ""),
+            ("/?token=se-cre", ""),
+            ("/?token=se-crets", ""),
+            ("/token=se-cret", ""),
+            ("/no-such-page", ""),
+            ("/", "Cookie: nicpoll-token=\r\n"),
+            ("/", "Cookie: other=se-cret\r\n"),
+            ("/", "Authorization: Basic se-cret\r\n"),
+        ] {
+            assert_eq!(
+                from(path, header),
+                Err(RequestRefusal::Token),
+                "{path} {header}"
+            );
+        }
+        let page = Page::Compared([
+            Named {
+                id: 7,
+                setting: Some(2),
+            },
+            Named {
+                id: 8,
+                setting: None,
+            },
+        ]);
+        assert_eq!(get(&page.path()).unwrap().unwrap().page, page);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A store in a browser's eyes: pages lead to one another, a running study shows its trials so far, and a stranger gets
 //! nothing.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use nicpoll_lab::this_runner;
 use nicpoll_model::{Study, StudyKind};
-use nicpoll_serve::StoreServer;
+use nicpoll_serve::{CONNECTIONS_MAX, Page, StoreServer, answer_to, make_pages, pages_socket};
 use nicpoll_store::{Recording, Store};
 use nicpoll_study::demo;
 
@@ -40,20 +41,39 @@ fn begin(file: &Path, trials: usize) -> (Recording, Study) {
 struct Running {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Running {
     fn of(file: &Path) -> Self {
-        let server = StoreServer::bind(SocketAddr::from(([127, 0, 0, 1], 0)), file.into()).unwrap();
+        let file = file.to_owned();
+        Running::with(None, move |page| {
+            let answer = answer_to(page, Store::to_read(&file));
+            let mut made = tempfile::tempfile()?;
+            made.write_all(answer.html.as_bytes())?;
+            Ok((String::from(answer.status), answer.is_live, made))
+        })
+    }
+
+    /// With pages that `make` makes.
+    fn with(
+        token: Option<&str>,
+        make: impl FnMut(&Page) -> io::Result<(String, bool, File)> + Send + 'static,
+    ) -> Self {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = StoreServer::bind(loopback, token.map(String::from)).unwrap();
         let address = server.address().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let looking = Arc::clone(&is_over);
-        let thread = thread::spawn(move || server.run(&looking).unwrap());
+        let (pages, maker) = pages_socket().unwrap();
+        let threads = vec![
+            thread::spawn(move || server.run(&pages).unwrap()),
+            thread::spawn(move || make_pages(&maker, &looking, make).unwrap()),
+        ];
         Running {
             address,
             is_over,
-            thread: Some(thread),
+            threads,
         }
     }
 
@@ -77,7 +97,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             thread.join().unwrap();
         }
     }
@@ -152,4 +172,81 @@ fn a_stranger_gets_nothing_and_holds_nothing_up() {
         .collect();
     assert!(server.get("/").starts_with("HTTP/1.1 200"));
     drop(silent);
+}
+
+/// A page of that many bytes.
+fn page(bytes: usize) -> io::Result<(String, bool, File)> {
+    let file = tempfile::tempfile()?;
+    file.set_len(bytes as u64)?;
+    Ok((String::from("200 OK"), false, file))
+}
+
+#[test]
+fn more_than_can_be_had_take_the_place_of_the_silent_and_a_page_is_made_once_for_all() {
+    let (made, is_made) = std::sync::mpsc::channel();
+    let server = Running::with(None, move |_| {
+        made.send(()).unwrap();
+        page(8 << 20)
+    });
+    let request = format!("GET /study/1 HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    // Each asks and takes nothing.
+    let slow: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let _silent: Vec<TcpStream> = (0..CONNECTIONS_MAX)
+        .map_while(|_| TcpStream::connect(server.address).ok())
+        .collect();
+    let answer = server.get("/study/1");
+    assert!(answer.len() > 8 << 20, "{}", answer.len());
+    assert!(is_made.try_iter().count() < 64, "made for each");
+    // Who asked before still gets it whole.
+    let mut last = slow.into_iter().next_back().unwrap();
+    let mut whole = Vec::new();
+    last.read_to_end(&mut whole).unwrap();
+    assert!(whole.len() > 8 << 20, "{}", whole.len());
+}
+
+#[test]
+fn what_cannot_be_made_is_said_and_the_next_page_is_made() {
+    let mut pages = 0;
+    let server = Running::with(None, move |_| {
+        pages += 1;
+        match pages {
+            1 => Err(io::Error::other("no room")),
+            _ => page(3),
+        }
+    });
+    assert!(server.get("/").starts_with("HTTP/1.1 503"));
+    assert!(server.get("/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn whoever_has_the_token_gets_a_cookie_and_others_nothing() {
+    let server = Running::with(Some("0123456789abcdef"), |_| page(3));
+    let without = server.get("/study/7");
+    assert!(without.starts_with("HTTP/1.1 401"), "{without}");
+    let entered = server.get("/study/7?token=0123456789abcdef");
+    assert!(entered.starts_with("HTTP/1.1 303"), "{entered}");
+    assert!(entered.contains("\r\nLocation: /study/7\r\n"), "{entered}");
+    let cookie = "nicpoll-token=0123456789abcdef";
+    let given = format!("\r\nSet-Cookie: {cookie}; HttpOnly; SameSite=Strict");
+    assert!(entered.contains(&given), "{entered}");
+    let with = server.say(&format!(
+        "GET /study/7 HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n",
+        server.address
+    ));
+    assert!(with.starts_with("HTTP/1.1 200"), "{with}");
+}
+
+#[test]
+fn a_request_that_does_not_end_is_ended() {
+    let server = Running::with(None, |_| page(3));
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    let mut bytes = Vec::new();
+    assert_eq!(stream.read_to_end(&mut bytes).unwrap_or(0), 0);
 }

@@ -13,4 +13,4 @@ mod sqlite;
 mod store;
 
 pub use place::{BUSY_MAX, Place, Reason, StoreError};
-pub use store::{Ended, Kept, Recording, Store, Stored, StoredPlace, Which};
+pub use store::{Ended, Kept, OpenStore, Recording, Store, Stored, StoredPlace, Which};

@@ -162,6 +162,11 @@ pub enum Reason {
     /// Another process does not let go of it.
     #[error("another program holds a lock on it, and did not let go within {} s", BUSY_MAX.as_secs())]
     Locked,
+    /// A process was killed in the middle of a commit, and the file is another user's.
+    #[error(
+        "a program was killed while it wrote it, or writes it all the time; its owner's 'nicpoll study list' puts it right"
+    )]
+    HalfWritten,
     /// A newer program has made it: its version, and the newest that this program knows.
     #[error(
         "its schema is version {0}, and this program knows {1}: use the newer nicpoll that wrote it, \
@@ -171,7 +176,10 @@ pub enum Reason {
     /// It is a database of something else.
     #[error("it is a database of another program; name another file with --store FILE")]
     Foreign,
-    /// It does not hold together, or is no database.
+    /// It is something else.
+    #[error("it is no database of studies; name another file with --store FILE")]
+    NoDatabase,
+    /// It does not hold together.
     #[error(
         "it is damaged ({0}); move it away, and try 'sqlite3 FILE .recover' for what can be saved of it"
     )]
@@ -195,9 +203,8 @@ impl From<rusqlite::Error> for Reason {
             Some(ErrorCode::ReadOnly) => Reason::ReadOnly,
             Some(ErrorCode::CannotOpen) => Reason::Unopened,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Reason::Locked,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Reason::Damaged(error.to_string())
-            }
+            Some(ErrorCode::NotADatabase) => Reason::NoDatabase,
+            Some(ErrorCode::DatabaseCorrupt) => Reason::Damaged(error.to_string()),
             _ => Reason::Database(error.to_string()),
         }
     }

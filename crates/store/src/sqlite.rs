@@ -1,8 +1,12 @@
 //! SQLite. A file is written only after it is known to be nicpoll's, undamaged and of a schema that this program knows.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, absolute};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 
 use crate::database::{Database, Row, STEPS, Value};
@@ -49,7 +53,9 @@ pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite), StoreError> {
         fs::create_dir_all(folder).map_err(StoreError::at("making the folder of", &place))?;
     }
     let open = || {
-        let connection = checked(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let mut connection = connected(&path, flags)?;
+        prepare(&mut connection, &STEPS.map(|step| step.sqlite))?;
         match connection.is_readonly("main")? {
             true => Err(Reason::ReadOnly),
             false => Ok(Sqlite(connection)),
@@ -59,29 +65,90 @@ pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite), StoreError> {
     Ok((place, opened))
 }
 
-/// Opens a file that is there. It may be read-only.
-pub(crate) fn to_read(path: &Path) -> Result<(Place, Sqlite), StoreError> {
-    let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
-    let place = Place::from(&path);
-    if !path.exists() {
-        return Err(StoreError::Nothing(place));
-    }
-    let opened = checked(&path, OpenFlags::empty());
-    let connection = opened.map_err(StoreError::at("opening", &place))?;
-    Ok((place, Sqlite(connection)))
+/// A file that is open. Nothing that it holds has been looked at.
+pub(crate) struct OpenFile {
+    place: Place,
+    connection: Connection,
 }
 
-/// Opens for writing where that is allowed: what a process that was killed in the middle of a commit left can
-/// then be rolled back, also before reading.
-fn checked(path: &Path, more: OpenFlags) -> Result<Connection, Reason> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    prepare(&mut connection, &STEPS.map(|step| step.sqlite))?;
+/// Opens a file that is there to read it, and writes nothing there.
+///
+/// A process that was killed in the middle of a commit left a journal. What it undoes is undone here in a file of one's own
+/// only: whoever may not open the journal later would read half a commit.
+pub(crate) fn opened(path: &Path) -> Result<OpenFile, StoreError> {
+    let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
+    let place = Place::from(&path);
+    let Ok(facts) = fs::metadata(&path) else {
+        return Err(StoreError::Nothing(place));
+    };
+    let open = || {
+        if !facts.is_file() {
+            return Err(Reason::NoDatabase);
+        }
+        let is_own = facts.uid() == rustix::process::geteuid().as_raw();
+        let start = Instant::now();
+        while has_journal(&path) {
+            if is_own {
+                let connection = connected(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                number(&connection, "schema_version")?;
+                break;
+            }
+            if start.elapsed() > BUSY_MAX {
+                return Err(Reason::HalfWritten);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        connected(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    };
+    let connection = open().map_err(StoreError::at("opening", &place))?;
+    Ok(OpenFile { place, connection })
+}
+
+/// Whether a commit is under way or was left.
+fn has_journal(path: &Path) -> bool {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    fs::metadata(journal).is_ok_and(|facts| facts.len() > 0)
+}
+
+impl OpenFile {
+    /// The store that it holds. One of an older schema is brought up to date in memory.
+    pub fn checked(mut self) -> Result<(Place, Sqlite), StoreError> {
+        let steps = STEPS.map(|step| step.sqlite);
+        let read = |connection: &mut Connection| -> Result<(), Reason> {
+            // A file of its own may be refused to whoever reads.
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+            if verified(connection, &steps)? < steps.len() as i64 {
+                let mut copy = Connection::open_in_memory()?;
+                let whole = Backup::new(connection, &mut copy)?;
+                whole.run_to_completion(i32::MAX, Duration::ZERO, None)?;
+                drop(whole);
+                migrate(&mut copy, &steps)?;
+                *connection = copy;
+            }
+            Ok(())
+        };
+        let place = self.place;
+        read(&mut self.connection).map_err(StoreError::at("opening", &place))?;
+        Ok((place, Sqlite(self.connection)))
+    }
+}
+
+fn connected(path: &Path, flags: OpenFlags) -> Result<Connection, Reason> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_MAX)?;
     Ok(connection)
 }
 
 fn prepare(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
-    connection.busy_timeout(BUSY_MAX)?;
+    if verified(connection, steps)? < steps.len() as i64 {
+        migrate(connection, steps)?;
+    }
+    Ok(())
+}
+
+/// The version of the schema, of a database that is nicpoll's and holds together.
+fn verified(connection: &Connection, steps: &[&str]) -> Result<i64, Reason> {
     let version = number(connection, "user_version")?;
     let known = steps.len() as i64;
     if version > known {
@@ -96,10 +163,7 @@ fn prepare(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
     if verdict != "ok" {
         return Err(Reason::Damaged(verdict));
     }
-    if version < known {
-        migrate(connection, steps)?;
-    }
-    Ok(())
+    Ok(version)
 }
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {

@@ -63,6 +63,38 @@ pub struct Store {
     place: Place,
 }
 
+/// A place that is open to be read, and was not looked into: whoever looks into it needs no right to open it.
+pub struct OpenStore(Opened);
+
+enum Opened {
+    File(sqlite::OpenFile),
+    Server(Store),
+}
+
+impl OpenStore {
+    /// Opens it. Nothing that a file holds is read, unless it is this user's own and was left half written.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be opened.
+    pub fn of(place: impl Into<Place>) -> Result<Self, StoreError> {
+        Ok(OpenStore(match place.into() {
+            Place::File(path) => Opened::File(sqlite::opened(&path)?),
+            Place::Server(url) => Opened::Server(on_server(&url, false)?),
+        }))
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// When it is damaged, or is not one that this program knows.
+    pub fn store(self) -> Result<Store, StoreError> {
+        match self.0 {
+            Opened::File(file) => file.checked().map(Store::of),
+            Opened::Server(store) => Ok(store),
+        }
+    }
+}
+
 /// A live comparison and an import do not say how long they took: their parts do. An import has no kernel: its trials
 /// ran elsewhere.
 const ENTRY: &str = "SELECT id, kind, state, reason, owner, started_at, \
@@ -94,10 +126,7 @@ impl Store {
     /// # Errors
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
     pub fn to_read(place: impl Into<Place>) -> Result<Self, StoreError> {
-        match place.into() {
-            Place::File(path) => sqlite::to_read(&path).map(Store::of),
-            Place::Server(url) => on_server(&url, false),
-        }
+        OpenStore::of(place)?.store()
     }
 
     fn of((place, database): (Place, impl Database + 'static)) -> Self {

@@ -114,7 +114,7 @@ fn a_file_from_the_future_of_another_program_or_damaged_is_refused_and_not_touch
         (newer, "schema is version 7, and this program knows 2"),
         (foreign, "of another program"),
         (torn, "it is damaged ("),
-        (text, "it is damaged ("),
+        (text, "it is no database of studies; name another"),
         (short, "it is damaged ("),
     ] {
         fs::write(&place.file, &bytes).unwrap();
@@ -138,6 +138,24 @@ fn an_empty_file_becomes_a_store_and_a_missing_one_is_not_made_by_reading() {
     assert!(store.list(nobody).unwrap().studies.is_empty());
     let none = store.read::<Study>(Which::Last, nobody).unwrap_err();
     assert!(none.to_string().contains("there is no study yet"), "{none}");
+}
+
+#[test]
+fn what_another_was_killed_at_is_read_only_once_its_owner_has_put_it_right() {
+    let place = place();
+    let kit = place.kit();
+    kept::a_study_is_read_back_as_the_document_that_it_was(&kit);
+    let before = fs::read(&place.file).unwrap();
+    let journal = place.file.with_extension("db-journal");
+    fs::write(&journal, "half a commit").unwrap();
+    Store::to_read(&place.file).unwrap();
+    assert_eq!(fs::read(&place.file).unwrap(), before);
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&place.file, Some(65_534), None).unwrap();
+        fs::write(&journal, "half a commit").unwrap();
+        let error = Store::to_read(&place.file).map(|_| ()).unwrap_err();
+        assert!(matches!(reason(&error), Reason::HalfWritten), "{error}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use nicpoll_lab::Refused;
 use nicpoll_model::{ComparisonName, MainEffect, Plan};
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
+use serde::{Deserialize, Serialize};
 
 use crate::design::{Design, NamedSetting};
 use crate::plan::durations::{
@@ -50,7 +51,7 @@ const ROUNDS_MIN: u32 = 50;
 const CALIBRATION_STEPS: u32 = 4;
 
 /// How long a study takes, and how often it repeats.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lengths {
     /// Whether it is a short run that can show large effects only.
     pub quick: bool,

@@ -205,13 +205,31 @@ impl<S: 'static> NetnsThread<S> {
         state: impl FnOnce() -> S + Send + 'static,
     ) -> io::Result<Self> {
         let netns_inode = namespace.inode();
+        // Held by being in it from now on; a descriptor would keep it from going away later.
+        let enter = move || enter_with_private_sysfs(&namespace);
+        NetnsThread::start(netns_inode, enter, state)
+    }
+
+    /// Starts a thread in the namespace of the calling one, which takes no privilege. Its `/sys` is that of the calling
+    /// thread, which may show another namespace.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn stay(state: impl FnOnce() -> S + Send + 'static) -> io::Result<Self> {
+        let netns_inode = NetNamespace::current()?.inode();
+        NetnsThread::start(netns_inode, || Ok(()), state)
+    }
+
+    fn start(
+        netns_inode: u64,
+        enter: impl FnOnce() -> io::Result<()> + Send + 'static,
+        state: impl FnOnce() -> S + Send + 'static,
+    ) -> io::Result<Self> {
         let (jobs, inbox) = mpsc::channel::<Job<S>>();
         let (ready, entered) = mpsc::channel();
         let thread = named("netns").spawn(move || {
-            let entering = enter_with_private_sysfs(&namespace);
+            let entering = enter();
             let is_in = entering.is_ok();
-            // Held by being in it from now on; a descriptor would keep it from going away later.
-            drop(namespace);
             let _ = ready.send(entering);
             if !is_in {
                 return;

@@ -48,7 +48,7 @@ const USED: [(CapabilitySet, &str, &str); 6] = [
         "scheduling of threads that poll",
     ),
 ];
-const OF_SWITCH: usize = 2;
+const OF_SWITCH: usize = 1;
 const OF_LAB: usize = 4;
 
 /// What the kernel tells of processes and settings cannot be read.

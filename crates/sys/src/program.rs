@@ -11,6 +11,8 @@
 //! namespace when its first process ends. None of that needs code of ours to run, so it holds when this process is
 //! killed. A program can neither leave its namespace by forking nor by ignoring signals.
 
+pub mod confined;
+
 use std::env;
 use std::fs;
 use std::io;

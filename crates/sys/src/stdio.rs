@@ -1,9 +1,11 @@
 //! Standard output and error, files that a user names, and leaving the terminal.
 //!
 //! Results go to standard output. Whoever writes there can tell a reader that is gone, such as `head` after its last line,
-//! from any other broken pipe or socket. Everything else goes to standard error, and a failure to write there changes
+//! from any other broken pipe or socket. What is printed may hold words of strangers: names, command lines, files. So every
+//! way out shows what a terminal would obey or hide ([`visible`]). Everything else goes to standard error, and a failure to write there changes
 //! nothing. A file is opened without waiting, and not read beyond a limit. [`detach`] starts a process in the background; the one that was called ends once that one is up or has failed.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::fs::{File, OpenOptions};
@@ -17,7 +19,10 @@ pub struct StandardOutput;
 
 impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        io::stdout().lock().write(bytes).map_err(own)
+        let text = String::from_utf8_lossy(bytes);
+        let shown = visible(&text, false);
+        let written = io::stdout().lock().write_all(shown.as_bytes());
+        written.map(|()| bytes.len()).map_err(own)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -33,6 +38,65 @@ pub fn print(text: &str) -> io::Result<()> {
     let mut out = StandardOutput;
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Writes a text that was coloured, as [`print`] does. Colours are all that it may do to a terminal.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_coloured(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(visible(text, true).as_bytes());
+    written.and_then(|()| out.flush()).map_err(own)
+}
+
+/// A text in which whatever is no letter, blank, tab or end of line is readable, as in `\u202e`: what moves a terminal's
+/// cursor, changes its state, turns the direction of writing, or has no width. It is JSON's form, so that a document
+/// stays the same one.
+pub fn visible(text: &str, may_colour: bool) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = rest.find(is_hidden) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let kept = colour_length(rest).filter(|_| may_colour).unwrap_or(0);
+        shown.push_str(&rest[..kept]);
+        rest = &rest[kept..];
+        let mut chars = rest.chars();
+        if let Some(hidden) = chars.next().filter(|_| kept == 0) {
+            for unit in hidden.encode_utf16(&mut [0; 2]) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+            rest = chars.as_str();
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+fn is_hidden(letter: char) -> bool {
+    match letter {
+        '\n' | '\t' => false,
+        // Marks of direction, joiners and other letters without a width, separators of lines, and tags.
+        '\u{061c}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        _ => letter.is_control(),
+    }
+}
+
+/// The bytes of a colour (SGR of ECMA-48) that a text begins with.
+fn colour_length(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(end + 3)
 }
 
 /// Whether the error is that nobody reads standard output any more.
@@ -72,7 +136,16 @@ macro_rules! tell {
 
 /// Writes a text at once, as a whole, so that the lines of several threads do not mix.
 pub fn print_error(text: impl Display) {
-    let _ = io::stderr().lock().write_all(text.to_string().as_bytes());
+    let _ = try_print_error(&text.to_string());
+}
+
+/// As [`print_error`] does, for what is a result there.
+///
+/// # Errors
+/// Why it could not be written.
+pub fn try_print_error(text: &str) -> io::Result<()> {
+    let mut out = io::stderr().lock();
+    out.write_all(visible(text, false).as_bytes())
 }
 
 /// Which of the two processes this is.
@@ -216,6 +289,27 @@ mod tests {
         assert!(!reader_is_gone(&full));
         assert_eq!(full.kind(), io::ErrorKind::StorageFull);
         assert!(full.to_string().starts_with("writing to standard output: "));
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_or_hide_is_shown() {
+        let plain = "a µ 漢\tb\n";
+        assert!(matches!(visible(plain, false), Cow::Borrowed(text) if text == plain));
+        for (text, shown) in [
+            ("a\u{1b}[2Jb", "a\\u001b[2Jb"),
+            (
+                "a\rb\u{7}\u{7f}\u{9b}31m",
+                "a\\u000db\\u0007\\u007f\\u009b31m",
+            ),
+            ("gpj\u{202e}.exe\u{2066}", "gpj\\u202e.exe\\u2066"),
+            ("\u{feff}\u{e0041}", "\\ufeff\\udb40\\udc41"),
+            ("\u{1b}[31mred", "\\u001b[31mred"),
+        ] {
+            assert_eq!(visible(text, false), shown);
+        }
+        let coloured = visible("\u{1b}[1;31mred\u{1b}[0m \u{1b}[2J\u{1b}]0;x\u{7}", true);
+        let colours = "\u{1b}[1;31mred\u{1b}[0m \\u001b[2J\\u001b]0;x\\u0007";
+        assert_eq!(coloured, colours);
     }
 
     #[test]

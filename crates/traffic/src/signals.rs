@@ -4,6 +4,7 @@
 //! restores what is left. Signals that come together are one request: timeout(1) signals the program and then its whole
 //! process group. A later request ends the program whatever the rest of it does, and leaves the terminal as it was.
 
+use std::ffi::c_int;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -66,6 +67,9 @@ impl Signals {
     }
 }
 
+/// What asks the program to end.
+const SIGNALS: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
+
 /// Signals that follow the first one within this time belong to it.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
 
@@ -83,17 +87,9 @@ pub struct Stop {
 impl Stop {
     /// Catches the signals from now on.
     pub fn on_signals() -> io::Result<Self> {
-        let stop = Stop {
-            asked: Arc::default(),
-            number: Arc::default(),
-            last_act: Arc::default(),
-        };
-        // A file that may not grow is an error of whoever writes it: what was changed is put back.
-        flag::register(SIGXFSZ, Arc::default())?;
+        let stop = Stop::noted()?;
         let (came, told) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_usize(signal, stop.number.clone(), signal as usize)?;
-            flag::register(signal, stop.asked.clone())?;
+        for signal in SIGNALS {
             // Last: whoever reads the pipe finds the other two set.
             pipe::register(signal, told.try_clone()?)?;
         }
@@ -106,6 +102,22 @@ impl Stop {
                     end_at_once(&number, last_act.get().copied());
                 }
             })?;
+        Ok(stop)
+    }
+
+    /// Notes the signals from now on, and makes no thread: a later signal does not end the program at once.
+    pub fn noted() -> io::Result<Self> {
+        let stop = Stop {
+            asked: Arc::default(),
+            number: Arc::default(),
+            last_act: Arc::default(),
+        };
+        // A file that may not grow is an error of whoever writes it: what was changed is put back.
+        flag::register(SIGXFSZ, Arc::default())?;
+        for signal in SIGNALS {
+            flag::register_usize(signal, stop.number.clone(), signal as usize)?;
+            flag::register(signal, stop.asked.clone())?;
+        }
         Ok(stop)
     }
 

@@ -93,6 +93,7 @@ fn in_file(root: &Path, path: &Path, text: &str) -> Vec<Finding> {
         Some("rs") => {
             findings.extend(wording::unfinished(path, text));
             findings.extend(wording::panicking_output(path, text));
+            findings.extend(wording::raw_output(path, text));
             findings.extend(errors::as_text(path, text));
             findings.extend(program::siblings(path, text));
         }

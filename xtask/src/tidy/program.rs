@@ -6,7 +6,7 @@ use super::source::{Finding, code_lines};
 
 const SOURCE: &str = "crates/cli/src";
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 4] = ["failure", "options", "output", "progress"];
+const SHARED: [&str; 5] = ["failure", "options", "output", "progress", "reading"];
 /// The parts that put the commands together.
 const DISPATCH: [&str; 2] = ["main", "args"];
 

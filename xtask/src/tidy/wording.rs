@@ -55,11 +55,73 @@ pub fn panicking_output(path: &Path, text: &str) -> Vec<Finding> {
     found.collect()
 }
 
+/// Ways to a terminal, or to a report's file, past the one that shows what a terminal would obey or hide.
+const RAW_OUTPUT: [&str; 5] = [
+    "stdout()",
+    "stderr()",
+    "ProgressBar",
+    ".exit()",
+    "fs::write(",
+];
+/// Where they may be: the way itself, and those who write no words of strangers or show them first.
+const RAW_OUTPUT_ALLOWED: [(&str, &str); 8] = [
+    ("crates/sys/src/stdio.rs", "stdout()"),
+    ("crates/sys/src/stdio.rs", "stderr()"),
+    // A pipe between the guard and its owner.
+    ("crates/switch/src/guard.rs", "stdout()"),
+    // A code that shows the cursor; ratatui drops letters that have no width.
+    ("crates/cli/src/interface/watch.rs", "stdout()"),
+    ("crates/cli/src/progress.rs", "ProgressBar"),
+    ("crates/cli/src/output.rs", "fs::write("),
+    // Man pages of the program's own texts.
+    ("crates/cli/src/man.rs", "fs::write("),
+    // The tables of a file of the project.
+    ("crates/cli/src/sim/published.rs", "fs::write("),
+];
+
+/// Output that may take words of strangers to a terminal as they are. Writing files is looked at in the program alone:
+/// libraries write to the kernel.
+pub fn raw_output(path: &Path, text: &str) -> Vec<Finding> {
+    let is_checked = path.starts_with("crates")
+        && path.iter().any(|part| part == "src")
+        && !path.starts_with("crates/testkit");
+    let is_program = path.starts_with("crates/cli");
+    let code =
+        code_lines(text).filter(|(_, code)| is_checked && !code.trim_start().starts_with("//"));
+    let found = code.filter_map(|(line, code)| {
+        let is_meant = |word: &&&str| {
+            let is_there = match word.starts_with('.') {
+                true => code.contains(**word),
+                false => begins(code, word),
+            };
+            is_there
+                && !code.contains(&format!("{word}.is_terminal()"))
+                && (is_program || **word != "fs::write(")
+        };
+        let word = RAW_OUTPUT.iter().find(is_meant)?;
+        let is_allowed = |(file, what): &(&str, &str)| path == Path::new(file) && what == word;
+        if RAW_OUTPUT_ALLOWED.iter().any(is_allowed) {
+            return None;
+        }
+        let message = format!(
+            "{word} may take words of strangers to a terminal: use nicpoll_sys::tell!, stdio::print, or the program's output"
+        );
+        Some(Finding::new(path, line, message))
+    });
+    found.collect()
+}
+
 fn per_line(path: &Path, text: &str, message: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     let lines = text.lines().enumerate();
     lines
         .filter_map(|(index, line)| Some(Finding::new(path, index + 1, message(line)?)))
         .collect()
+}
+
+/// Whether a word begins with this.
+fn begins(line: &str, word: &str) -> bool {
+    let mut places = line.match_indices(word);
+    places.any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
 fn has_word(line: &str, word: &str) -> bool {
@@ -121,6 +183,32 @@ mod tests {
             panicking_output(Path::new("crates/cli/src/set.rs"), line),
             []
         );
+    }
+
+    #[test]
+    fn a_way_to_the_terminal_past_the_one_that_shows_what_is_hidden_is_found() {
+        for line in [
+            "io::stdout().write_all(name)?;",
+            "let mut err = io::stderr().lock();",
+            "told.exit();",
+            "let bar = ProgressBar::new(3);",
+            "fs::write(file, report)?;",
+        ] {
+            let text = format!("    {line}\n#[cfg(test)]\nmod tests {{\n    {line}\n}}\n");
+            let places = |path| raw_output(Path::new(path), &text).len();
+            assert_eq!(places("crates/cli/src/set.rs"), 1, "{line}");
+            assert_eq!(places("crates/cli/tests/set.rs"), 0, "{line}");
+            let is_file = line.starts_with("fs::");
+            assert_eq!(
+                places("crates/lab/src/host.rs"),
+                usize::from(!is_file),
+                "{line}"
+            );
+        }
+        let allowed = "    let is_screen = io::stdout().is_terminal();\n";
+        assert_eq!(raw_output(Path::new("crates/cli/src/set.rs"), allowed), []);
+        let door = "    io::stdout().lock().write(bytes)\n";
+        assert_eq!(raw_output(Path::new("crates/sys/src/stdio.rs"), door), []);
     }
 
     #[test]

@@ -158,7 +158,9 @@ impl Setting<'_> {
             }
             return self.remove_files();
         }
-        require_privileges()?;
+        if !args.dry_run {
+            require_privileges()?;
+        }
         // What has begun is finished or put back; a second signal ends at once.
         let _stop = Stop::on_signals().context("catching signals")?;
         if !args.dry_run {

@@ -3,12 +3,13 @@
 use clap::{Args, ValueEnum};
 use nicpoll_model::Verdict;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
-use nicpoll_store::Store;
-use nicpoll_study::{CompareOptions, FailOn, ResultSource, compare_results};
+use nicpoll_store::OpenStore;
+use nicpoll_study::{CompareOptions, FailOn, OpenResult, ResultSource, compare_results};
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::StoreFile;
 use crate::output;
+use crate::reading::confined;
 
 /// Whose figures `--ministat` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,24 +62,31 @@ pub struct CompareArgs {
 
 /// Compares them and returns the exit code.
 pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
-    let read =
-        |name: &str| ResultSource::read(name, args.column, || Store::to_read(args.file.place()?));
-    let (reference, judged) = (read(&args.reference)?, read(&args.judged)?);
-    if let Some(edition) = args.ministat {
-        return ministat(args, &reference, &judged, edition);
-    }
-    let options = CompareOptions {
-        less_is_better: args.less_is_better,
-        anyway: args.anyway,
-    };
-    let compared = compare_results(&reference, &judged, options, &output::origin())?;
-    output::print_document(&compared, args.json)?;
-    let mut verdicts = compared.comparisons.iter().map(|one| one.verdict);
-    Ok(match &args.fail_on {
-        Some(limit) => gated(limit.of_results(&compared)),
-        None if verdicts.any(Verdict::is_decided) => 0,
-        None => EXIT_INCONCLUSIVE,
-    })
+    let open = |name: &str| OpenResult::named(name, || OpenStore::of(args.file.place()?));
+    let (text_options, width) = (output::text_options(), output::terminal_width());
+    let (text, code) = confined(
+        || Ok((open(&args.reference)?, open(&args.judged)?)),
+        |(reference, judged)| {
+            let (reference, judged) = (reference.read(args.column)?, judged.read(args.column)?);
+            if let Some(edition) = args.ministat {
+                return Ok((ministat(args, &reference, &judged, edition, width)?, 0));
+            }
+            let options = CompareOptions {
+                less_is_better: args.less_is_better,
+                anyway: args.anyway,
+            };
+            let compared = compare_results(&reference, &judged, options, &output::origin())?;
+            let mut verdicts = compared.comparisons.iter().map(|one| one.verdict);
+            let code = match &args.fail_on {
+                Some(limit) => gated(limit.of_results(&compared)),
+                None if verdicts.any(Verdict::is_decided) => 0,
+                None => EXIT_INCONCLUSIVE,
+            };
+            Ok((output::rendered(&compared, args.json, &text_options), code))
+        },
+    )?;
+    output::print(&text)?;
+    Ok(code)
 }
 
 fn ministat(
@@ -86,7 +94,8 @@ fn ministat(
     reference: &ResultSource,
     judged: &ResultSource,
     edition: MinistatEdition,
-) -> Result<u8, Failure> {
+    width: Option<usize>,
+) -> Result<String, Failure> {
     let (one, other) = (reference.numbers()?, judged.numbers()?);
     for (name, values) in [(&args.reference, &one), (&args.judged, &other)] {
         if values.len() < 3 {
@@ -101,13 +110,11 @@ fn ministat(
         MinistatEdition::Linux => Edition::Linux,
         MinistatEdition::Freebsd => Edition::Freebsd,
     };
-    let width = output::terminal_width().map_or(WIDTH, |columns| columns.saturating_sub(2).max(2));
-    let text = render_ministat(
+    let width = width.map_or(WIDTH, |columns| columns.saturating_sub(2).max(2));
+    Ok(render_ministat(
         (&args.reference, &one),
         (&args.judged, &other),
         edition,
         width,
-    );
-    output::print(&text)?;
-    Ok(0)
+    ))
 }

@@ -7,12 +7,13 @@ use clap::Args;
 use nicpoll_lab::this_runner;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
 use nicpoll_store::Store;
-use nicpoll_study::{Correction, import_transcripts};
+use nicpoll_study::{Correction, import_transcripts, read_transcript_files};
 use nicpoll_sys::tell;
 
 use crate::failure::Failure;
 use crate::options::StoreFile;
 use crate::output;
+use crate::reading::confined;
 
 /// Options of `nicpoll study import`.
 #[derive(Args, Debug)]
@@ -37,7 +38,10 @@ pub struct ImportArgs {
 
 /// Imports the files, and says under which number.
 pub fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let mut imported = import_transcripts(&args.files, &args.map, &output::origin())?;
+    let mut imported = confined(
+        || Ok(read_transcript_files(&args.files)?),
+        |files| Ok(import_transcripts(files, &args.map, &output::origin())?),
+    )?;
     let is_empty = imported.trials.is_empty();
     if is_empty && !args.dry_run {
         let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();

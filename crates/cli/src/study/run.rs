@@ -23,6 +23,7 @@ use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::{StoreFile, read_host};
 use crate::output;
 use crate::progress::Line;
+use crate::reading::confined;
 
 /// Options of `nicpoll study run`.
 #[derive(Args, Debug)]
@@ -103,7 +104,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.options);
     };
-    let file = asked_of(args, StudyFile::find(path)?)
+    let open = || Ok(StudyFile::text_of(path)?);
+    let (file, text) = confined(open, |text| Ok((StudyFile::of_text(path, &text)?, text)))?;
+    file.check_here(path, &text)?;
+    let file = asked_of(args, file)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let seed = args.options.seed.or(file.seed);
     if args.dry_run {

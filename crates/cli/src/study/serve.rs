@@ -1,27 +1,48 @@
 //! `nicpoll serve`: the studies of a store in a browser.
+//!
+//! Three processes: one without rights meets strangers, one without rights is made for each page and reads the store, and
+//! this one, which has rights, does nothing but pass on which page is wanted.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use nicpoll_serve::StoreServer;
-use nicpoll_sys::tell;
+use nicpoll_serve::{
+    Answer, Page, PagesEnd, StoreServer, answer_to, failed, make_pages, pages_socket,
+};
+use nicpoll_store::{OpenStore, Place, StoreError};
+use nicpoll_sys::program::confined::Confined;
+use nicpoll_sys::{stdio, tell};
 use nicpoll_traffic::signals::Stop;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::{Failure, over};
-use crate::options::StoreFile;
+use crate::options::{StoreFile, read_text};
 use crate::output;
+use crate::reading::{confined, confined_within};
 
 /// Where a browser finds the pages unless told otherwise.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8077);
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8077);
+/// CPU time that one page may take.
+const PAGE_SECONDS: u64 = 60;
+/// A token has so many letters.
+const TOKEN_MIN: usize = 16;
+const TOKEN_MAX: usize = 256;
 
 /// Options of `nicpoll serve`.
 #[derive(Args, Debug)]
 #[command(after_help = include_str!("../help/serve-examples.txt"))]
 pub struct ServeArgs {
-    /// Address and port of the pages. Other machines can read them where this is not a loopback address
+    /// Address and port of the pages. Where it is not a loopback address, a browser has to know the token that is printed
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LISTEN)]
     listen: SocketAddr,
+    /// File with the token that a browser has to know: 16 letters, digits, '-' or '_' at least. It is asked for on
+    /// loopback, too [default: a new one; none on loopback]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Where the studies are.
     #[command(flatten)]
     file: StoreFile,
@@ -29,16 +50,113 @@ pub struct ServeArgs {
 
 /// Serves until a signal comes and returns the exit code.
 pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
-    let stop = Stop::on_signals().context("catching signals")?;
-    let server = StoreServer::bind(args.listen, args.file.place()?).map_err(|error| {
+    let stop = Stop::noted().context("catching signals")?;
+    let place = args.file.place()?;
+    require_store(&place)?;
+    let token = token(args)?;
+    let most = getrlimit(Resource::Nofile).maximum;
+    let descriptors = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    setrlimit(Resource::Nofile, descriptors).context("asking for more descriptors")?;
+    let server = StoreServer::bind(args.listen, token.clone()).map_err(|error| {
         let listen = args.listen;
         anyhow!("listening on {listen}: {error}; --listen names another address and port")
     })?;
     let address = server.address().context("asking for the address")?;
+    let (pages, maker) = pages_socket().context("asking for a socket")?;
+    let answering = answering(server, pages).context("making the process that answers")?;
+    let asked = token.map_or(String::new(), |token| format!("?token={token}"));
     if !address.ip().is_loopback() {
-        tell!("nicpoll serve: whoever reaches {address} can read these studies");
+        tell!(
+            "nicpoll serve: whoever reaches {address} and knows the token can read these studies, and so can whoever sees \
+             it pass: nothing is encrypted"
+        );
     }
-    output::print(&format!("http://{address}/\n"))?;
-    server.run(stop.asked()).context("answering browsers")?;
+    output::print(&format!("http://{address}/{asked}\n"))?;
+    make_pages(&maker, stop.asked(), |page| page_of(page, &place)).context("passing on pages")?;
+    match stop.signal() {
+        Some(_) => drop(answering),
+        None => {
+            let end = answering.answer().map_err(anyhow::Error::from)?;
+            let why = String::from_utf8_lossy(&end).into_owned();
+            return Err(anyhow!("answering browsers: {why}").into());
+        }
+    }
     Ok(over(&stop))
+}
+
+/// Refuses what is no store before anybody asks for it. There may be none yet.
+fn require_store(place: &Place) -> Result<(), Failure> {
+    let open = || match OpenStore::of(place.clone()) {
+        Err(StoreError::Nothing(_)) => Ok(None),
+        opened => Ok(Some(opened?)),
+    };
+    confined(open, |opened| {
+        Ok(opened.map_or(Ok(()), |it| it.store().map(drop))?)
+    })
+}
+
+/// The token that strangers have to know: that of the file, or a new one where others reach the address.
+fn token(args: &ServeArgs) -> Result<Option<String>, Failure> {
+    match &args.token_file {
+        Some(file) => token_of(file).map(Some),
+        None if args.listen.ip().is_loopback() => Ok(None),
+        None => {
+            let mut bytes = [0; 16];
+            File::open("/dev/urandom")
+                .and_then(|mut file| file.read_exact(&mut bytes))
+                .context("drawing a token")?;
+            Ok(Some(format!("{:032x}", u128::from_ne_bytes(bytes))))
+        }
+    }
+}
+
+fn token_of(file: &Path) -> Result<String, Failure> {
+    let text = read_text(file, "token file", TOKEN_MAX as u64)?;
+    let token = text.trim();
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
+    if token.len() < TOKEN_MIN || !token.chars().all(is_plain) {
+        let file = file.display();
+        return Err(Failure::Usage(format!(
+            "the token file {file} has to hold one word of {TOKEN_MIN} letters, digits, '-' or '_' at least: \
+             'openssl rand -hex 16' makes one"
+        )));
+    }
+    Ok(String::from(token))
+}
+
+/// The process that meets strangers.
+fn answering(server: StoreServer, pages: PagesEnd) -> io::Result<Confined> {
+    let serve = |(server, pages): (StoreServer, PagesEnd)| match server.run(&pages) {
+        Ok(()) => Vec::new(),
+        Err(error) => error.to_string().into_bytes(),
+    };
+    Confined::start(None, move || (server, pages), serve)
+}
+
+/// A page in a file of its own. It is made by a process of its own, too.
+fn page_of(page: &Page, place: &Place) -> io::Result<(String, bool, File)> {
+    // There the file lies on a disk, where /tmp may be memory.
+    let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile())?;
+    let written = |answer: &Answer| -> io::Result<(String, bool)> {
+        (&file).write_all(stdio::visible(&answer.html, false).as_bytes())?;
+        Ok((String::from(answer.status), answer.is_live))
+    };
+    let made = confined_within(
+        Some(PAGE_SECONDS),
+        || Ok(OpenStore::of(place.clone())),
+        |opened| {
+            Ok(written(&answer_to(
+                page,
+                opened.and_then(OpenStore::store),
+            ))?)
+        },
+    );
+    let (status, is_live) = match made {
+        Ok(made) => made,
+        Err(failure) => written(&failed(&failure.to_string()))?,
+    };
+    Ok((status, is_live, file))
 }

@@ -1,6 +1,6 @@
 //! `nicpoll study list`, `show`, `report`, `export`, `delete`: the studies that a store holds.
 
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -8,15 +8,19 @@ use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
 use nicpoll_report::{
-    Document, blocks_as_csv, imported_as_csv, render_document, render_html, render_json,
-    render_markdown, render_studies_text, render_text, series_as_csv, trials_as_csv,
+    Document, TextOptions, blocks_as_csv, imported_as_csv, render_document, render_html,
+    render_json, render_markdown, render_studies_text, render_text, series_as_csv, trials_as_csv,
 };
-use nicpoll_store::{Place, Store, StoreError, Which};
+use nicpoll_store::{OpenStore, Place, Store, StoreError, Which};
 use nicpoll_study::{ready_studies, shown};
+use nicpoll_sys::stdio;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 use crate::options::StoreFile;
 use crate::output;
+use crate::reading::confined;
 
 /// Options of `nicpoll study list`.
 #[derive(Args, Debug)]
@@ -139,29 +143,36 @@ pub struct DeleteArgs {
     pub json: bool,
 }
 
-fn open(file: &StoreFile) -> Result<Store, Failure> {
-    Ok(Store::to_read(file.place()?)?)
+/// What is made of a store without any right.
+fn reading<T: Serialize + DeserializeOwned>(
+    file: &StoreFile,
+    read: impl FnOnce(&Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let open = || Ok(OpenStore::of(file.place()?)?);
+    confined(open, |opened: OpenStore| read(&opened.store()?))
 }
 
 /// Runs `nicpoll study list`.
 pub fn list(args: &ListArgs) -> Result<(), Failure> {
-    let studies = match open(&args.file) {
+    let open = || match OpenStore::of(args.file.place()?) {
         // Nothing has been stored yet.
-        Err(Failure::Failed(error)) if args.file.store.is_none() && is_missing(&error) => Studies {
-            schema: String::from(STUDIES_SCHEMA),
-            store: Place::of_user()?.to_string(),
-            action: StudiesAction::Listed,
-            studies: Vec::new(),
-            ready: Vec::new(),
-        },
-        opened => opened?.list(still_runs)?,
+        Err(StoreError::Nothing(_)) if args.file.store.is_none() => Ok(None),
+        opened => Ok(Some(opened?)),
     };
+    let studies = confined(open, |opened| {
+        Ok(match opened {
+            Some(opened) => opened.store()?.list(still_runs)?,
+            None => Studies {
+                schema: String::from(STUDIES_SCHEMA),
+                store: Place::of_user()?.to_string(),
+                action: StudiesAction::Listed,
+                studies: Vec::new(),
+                ready: Vec::new(),
+            },
+        })
+    })?;
     let ready = ready_studies();
     print(&Studies { ready, ..studies }, args.json)
-}
-
-fn is_missing(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StoreError::Nothing { .. }))
 }
 
 fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
@@ -170,27 +181,30 @@ fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
 
 /// Runs `nicpoll study show`.
 pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
-    let (store, which) = (open(&args.stored.file)?, args.stored.study);
-    match store.entry(which, still_runs)?.kind {
-        StudyKind::Ab => {
-            let compared: LiveAb = store.read(which, still_runs)?.document;
-            output::print_document(&compared, args.json)
-        }
-        StudyKind::Imported => {
-            let imported: Imported = store.read(which, still_runs)?.document;
-            output::print_document(&imported, args.json)
-        }
-        _ => output::print_study(
-            &shown(store.read(which, still_runs)?)?,
-            args.json,
-            args.brief,
-        ),
-    }
+    let (which, options) = (args.stored.study, output::text_options());
+    let text = reading(&args.stored.file, |store| {
+        Ok(match store.entry(which, still_runs)?.kind {
+            StudyKind::Ab => {
+                let compared: LiveAb = store.read(which, still_runs)?.document;
+                output::rendered(&compared, args.json, &options)
+            }
+            StudyKind::Imported => {
+                let imported: Imported = store.read(which, still_runs)?.document;
+                output::rendered(&imported, args.json, &options)
+            }
+            _ => {
+                let study = shown(store.read(which, still_runs)?)?;
+                output::rendered_study(&study, args.json, args.brief, &options)
+            }
+        })
+    })?;
+    Ok(output::print(&text)?)
 }
 
 /// Runs `nicpoll study delete`.
 pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    let mut store = open(&args.file)?;
+    let place = OpenStore::of(args.file.place()?).and(args.file.place())?;
+    let mut store = Store::to_write(place)?;
     let mut delete = |is_dry_run| store.delete(&args.studies, is_dry_run, still_runs);
     let would = delete(true)?;
     if args.dry_run {
@@ -209,22 +223,19 @@ fn confirmed(would: &Studies) -> Result<bool, Failure> {
              would go",
         )));
     }
+    stdio::try_print_error(&format!("{}\nDelete? [y/N] ", render_studies_text(would)))?;
     let mut answer = String::new();
-    let asked = (|| {
-        let mut stderr = io::stderr();
-        write!(stderr, "{}\nDelete? [y/N] ", render_studies_text(would))?;
-        stderr.flush()?;
-        io::stdin().read_line(&mut answer)
-    })();
-    asked?;
+    io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Writes the page of a study to a file.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
-    let store = open(&args.stored.file)?;
-    let id = store.entry(args.stored.study, still_runs)?.id;
-    let text = written(&store, Which::Id(id), args.format)?;
+    let options = output::text_options();
+    let (id, text) = reading(&args.stored.file, |store| {
+        let id = store.entry(args.stored.study, still_runs)?.id;
+        Ok((id, written(store, Which::Id(id), args.format, &options)?))
+    })?;
     match &args.output {
         Some(file) if file == Path::new("-") => Ok(output::print(&text)?),
         Some(file) => output::write_report(file, &text),
@@ -237,11 +248,19 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
 
 /// Prints a study for another program.
 pub fn export(args: &ExportArgs) -> Result<(), Failure> {
-    let text = written(&open(&args.stored.file)?, args.stored.study, args.format)?;
+    let (which, options) = (args.stored.study, output::text_options());
+    let text = reading(&args.stored.file, |store| {
+        written(store, which, args.format, &options)
+    })?;
     Ok(output::print(&text)?)
 }
 
-fn written(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+fn written(
+    store: &Store,
+    which: Which,
+    format: Format,
+    options: &TextOptions,
+) -> Result<String, Failure> {
     if format == Format::Json {
         return Ok(match store.read::<Study>(which, still_runs) {
             Ok(kept) => render_json(&kept.document),
@@ -278,6 +297,6 @@ fn written(store: &Store, which: Which, format: Format) -> Result<String, Failur
     Ok(match format {
         Format::Html => render_html(&page),
         Format::Md => render_markdown(&page),
-        _ => render_text(&page, &output::text_options()),
+        _ => render_text(&page, options),
     })
 }

@@ -16,6 +16,7 @@ use std::io;
 use nicpoll_lab::{Refused, Topology, TrafficOptions, WorkloadRequest};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::design::file::compared::Compared;
@@ -31,7 +32,7 @@ use crate::plan::{Lengths, outline, plan_of};
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 
 /// A study as its file has it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyFile {
     /// What it compares, and to answer what.
     pub design: Design,

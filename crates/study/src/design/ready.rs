@@ -35,31 +35,48 @@ pub const READY: [(&str, &str); 11] = ready![
 ];
 
 impl StudyFile {
-    /// Reads a file, or takes the ready study of that name, to be run on this machine.
+    /// The text of a file, or of the ready study of that name.
     ///
     /// # Errors
-    /// When there is neither, the file has a mistake, or this machine lacks what it asks for.
-    pub fn find(path: &Path) -> Result<Self, Refused> {
+    /// When there is neither.
+    pub fn text_of(path: &Path) -> Result<String, Refused> {
         let unread = |error| Refused(format!("cannot read {}: {error}", path.display()));
-        let text = match read_text(path, BYTES_MAX as u64) {
+        match read_text(path, BYTES_MAX as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 ready(path).map(String::from).ok_or_else(|| {
                     let known = READY.map(|(name, _)| name);
                     let meant = did_you_mean(&path.to_string_lossy(), known);
                     let known = known.join(", ");
                     unread(format!("{error}; ready studies are {known}{meant}"))
-                })?
+                })
             }
-            read => read.map_err(|error| unread(error.to_string()))?,
-        };
-        let mistake = |error: FileError| Refused(format!("{}, {error}", path.display()));
-        let file = StudyFile::parse(&text).map_err(mistake)?;
-        let here = file.look();
+            read => read.map_err(|error| unread(error.to_string())),
+        }
+    }
+
+    /// What such a text says.
+    ///
+    /// # Errors
+    /// When the file has a mistake.
+    pub fn of_text(path: &Path, text: &str) -> Result<Self, Refused> {
+        StudyFile::parse(text).map_err(|error| mistake(path, error))
+    }
+
+    /// Refuses what this machine cannot do. `text` is what the file was read from.
+    ///
+    /// # Errors
+    /// When this machine lacks what the file asks for.
+    pub fn check_here(&self, path: &Path, text: &str) -> Result<(), Refused> {
+        let here = self.look();
         let here =
             here.map_err(|error| Refused(format!("asking what this machine has: {error}")))?;
-        file.check(&text, &here).map_err(mistake)?;
-        Ok(file)
+        self.check(text, &here)
+            .map_err(|error| mistake(path, error))
     }
+}
+
+fn mistake(path: &Path, error: FileError) -> Refused {
+    Refused(format!("{}, {error}", path.display()))
 }
 
 /// The ready studies with the question that each answers.
@@ -86,10 +103,20 @@ mod tests {
     use nicpoll_stats::order::Seed;
     use std::fs;
 
+    fn find(path: &Path) -> Result<StudyFile, Refused> {
+        let text = StudyFile::text_of(path)?;
+        let file = StudyFile::of_text(path, &text)?;
+        file.check_here(path, &text)?;
+        // As it comes back from the process that read it.
+        let again = serde_json::from_str(&serde_json::to_string(&file).unwrap()).unwrap();
+        assert_eq!(file, again);
+        Ok(again)
+    }
+
     #[test]
     fn every_ready_study_can_be_planned_and_is_in_the_table() {
         for (name, _) in READY {
-            let study = StudyFile::find(Path::new(name)).unwrap();
+            let study = find(Path::new(name)).unwrap();
             let plan = plan_of(&study.design, &study.lengths, Seed(1)).unwrap();
             assert!(
                 plan.limit_seconds <= 300.0,
@@ -109,11 +136,11 @@ mod tests {
 
     #[test]
     fn a_study_that_is_not_there_is_told_with_those_that_are() {
-        let error = StudyFile::find(Path::new("no-such-study")).unwrap_err();
+        let error = find(Path::new("no-such-study")).unwrap_err();
         let told = error.to_string();
         assert!(told.contains("cannot read no-such-study: "), "{told}");
         assert!(told.contains("ready studies are demo, "), "{told}");
-        let error = StudyFile::find(Path::new("priod")).unwrap_err();
+        let error = find(Path::new("priod")).unwrap_err();
         assert!(error.0.ends_with("did you mean 'period'?"), "{error}");
     }
 
@@ -122,7 +149,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("demo");
         fs::write(&own, "question = 1\n").unwrap();
-        let error = StudyFile::find(&own).unwrap_err().to_string();
+        let error = find(&own).unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
         // The ready studies are not what is missing then.
         fs::write(&own, b"question\xff").unwrap();
@@ -131,12 +158,12 @@ mod tests {
             (folder.path(), "it is a directory, not a regular file"),
             (Path::new("/dev/zero"), "it is a device, not a regular file"),
         ] {
-            let error = StudyFile::find(path).unwrap_err().to_string();
+            let error = find(path).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
             assert!(!error.contains("ready studies"), "{error}");
         }
         fs::write(&own, " ".repeat(BYTES_MAX + 1)).unwrap();
-        let error = StudyFile::find(&own).unwrap_err().to_string();
+        let error = find(&own).unwrap_err().to_string();
         assert!(error.ends_with("it is longer than 1 MiB"), "{error}");
     }
 }

@@ -4,8 +4,7 @@
 //! encoding of a file.
 
 use std::collections::HashMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use nicpoll_import::{Correction, TRANSCRIPT_MAX_BYTES, read_transcripts};
@@ -17,34 +16,40 @@ use crate::plan::MARGIN;
 use crate::results::compare::unpaired;
 use crate::results::read::values_of_trials;
 
-/// Reads transcripts, and compares their settings.
+/// The bytes of transcripts, each with the name of its file.
 ///
 /// # Errors
-/// When a file cannot be read or is too long. Without a trial the result is empty.
+/// When a file cannot be read or is too long.
+pub fn read_transcript_files(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Refused> {
+    let read = |path: &PathBuf| {
+        let name = path.display().to_string();
+        match read_bytes(path, TRANSCRIPT_MAX_BYTES as u64) {
+            Ok(bytes) => Ok((name, bytes)),
+            Err(error) => Err(Refused(format!("cannot read {name}: {error}"))),
+        }
+    };
+    paths.iter().map(read).collect()
+}
+
+/// Makes one experiment of transcripts, and compares its settings. Without a trial the result is empty.
+///
+/// # Errors
+/// When the files are more than one experiment may have, or a correction names none of them.
 pub fn import_transcripts(
-    paths: &[PathBuf],
+    files: Vec<(String, Vec<u8>)>,
     map: &[Correction],
     origin: &Origin,
 ) -> Result<Imported, Refused> {
-    let mut files = Vec::new();
-    for path in paths {
-        let name = path.display().to_string();
-        let text = text_of(path);
-        let text = text.map_err(|error| Refused(format!("cannot read {name}: {error}")))?;
-        files.push((name, text));
-    }
+    let files = files.into_iter();
+    let files: Vec<(String, String)> = files
+        .map(|(name, bytes)| (name, with_every_byte(bytes)))
+        .collect();
     let imported = read_transcripts(&files, map, origin);
     let mut imported = imported.map_err(|error| Refused(error.to_string()))?;
     drop(files);
     imported.margin_ratio = MARGIN;
     compare_settings(&mut imported);
     Ok(imported)
-}
-
-/// The text of a file. A byte that is not UTF-8 becomes one `?`, so that every other byte keeps its place.
-fn text_of(path: &Path) -> io::Result<String> {
-    let bytes = read_bytes(path, TRANSCRIPT_MAX_BYTES as u64)?;
-    Ok(with_every_byte(bytes))
 }
 
 /// These bytes as text, with `?` for each that is not UTF-8. No second copy is made.

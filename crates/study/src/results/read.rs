@@ -11,7 +11,7 @@ use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
     StudyKind, StudyState, Trial, Warning, WarningName, WorkloadFacts,
 };
-use nicpoll_store::{Kept, Store, StoreError, Which};
+use nicpoll_store::{Kept, OpenStore, Store, StoreError, Which};
 use nicpoll_switch::did_you_mean;
 use nicpoll_sys::stdio::read_text;
 use thiserror::Error;
@@ -325,24 +325,48 @@ impl fmt::Display for ResultSource {
     }
 }
 
-impl ResultSource {
-    /// Reads a file, or else a study of the store. `column` is that of a table of numbers, from 1: the first by default.
+/// A result that is open, and was not looked into: whoever looks into it needs no right to open it.
+pub enum OpenResult {
+    /// The text of a file, by its name.
+    File(PathBuf, String),
+    /// A study by its name, in its store.
+    Study(ResultName, OpenStore),
+}
+
+impl OpenResult {
+    /// Opens a file, or else the store for a study of that name.
     ///
     /// # Errors
     /// [`ResultError`] when there is neither, or it cannot be read.
-    pub fn read(
+    pub fn named(
         name: &str,
-        column: Option<usize>,
-        store: impl FnOnce() -> Result<Store, StoreError>,
-    ) -> Result<ResultSource, ResultError> {
+        store: impl FnOnce() -> Result<OpenStore, StoreError>,
+    ) -> Result<Self, ResultError> {
         let path = Path::new(name);
         let is_study = name.parse::<ResultName>().is_ok();
         if path.is_file() || path.exists() && !is_study {
-            return Ok(ResultSource::File(FileSource::read(path, column)?));
+            let text = read_text(path, FILE_MAX_BYTES)
+                .map_err(|error| ResultError::Named(format!("cannot read {name}: {error}")))?;
+            return Ok(OpenResult::File(path.to_owned(), text));
         }
-        ResultSource::stored(name.parse()?, &store()?)
+        Ok(OpenResult::Study(name.parse()?, store()?))
     }
 
+    /// What it holds. `column` is that of a table of numbers, from 1: the first by default.
+    ///
+    /// # Errors
+    /// [`ResultError`] when it cannot be read.
+    pub fn read(self, column: Option<usize>) -> Result<ResultSource, ResultError> {
+        match self {
+            OpenResult::File(path, text) => {
+                Ok(ResultSource::File(FileSource::of(path, &text, column)?))
+            }
+            OpenResult::Study(name, store) => ResultSource::stored(name, &store.store()?),
+        }
+    }
+}
+
+impl ResultSource {
     /// Reads a study of the store, and no file.
     ///
     /// # Errors
@@ -390,25 +414,19 @@ impl ResultSource {
 }
 
 impl FileSource {
-    fn read(path: &Path, column: Option<usize>) -> Result<Self, ResultError> {
+    fn of(path: PathBuf, text: &str, column: Option<usize>) -> Result<Self, ResultError> {
         let shown = path.display();
-        let text = read_text(path, FILE_MAX_BYTES);
-        let text =
-            text.map_err(|error| ResultError::Named(format!("cannot read {shown}: {error}")))?;
-        let format = ResultFormat::of(&text);
+        let format = ResultFormat::of(text);
         let is_column_meant = column.is_some() || format.word != NUMBERS;
-        let runs = match decimal_comma(&text).filter(|_| !is_column_meant) {
+        let runs = match decimal_comma(text).filter(|_| !is_column_meant) {
             Some(error) => Err(error),
-            None => format.read(&text, column.unwrap_or(1)),
+            None => format.read(text, column.unwrap_or(1)),
         };
         let values = runs.and_then(|runs| values_of(&runs, format));
         let values = values.map_err(|error| {
             ResultError::Named(format!("{shown}, {error} (read as {})", format.name))
         })?;
-        Ok(FileSource {
-            path: path.to_owned(),
-            values,
-        })
+        Ok(FileSource { path, values })
     }
 }
 

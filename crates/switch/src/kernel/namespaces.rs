@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
 
 use super::access::{Kernel, Target};
-use super::links::Interface;
+use super::links::{Interface, LinkInfo};
 use super::netlink::Control;
 use crate::error::SwitchError;
 use crate::knob::{Knob, Value};
@@ -164,11 +164,18 @@ impl Machine {
     /// Enters a namespace and returns its inode number, which names it from then on.
     ///
     /// # Errors
-    /// `EPERM` without CAP_SYS_ADMIN.
+    /// `EPERM` without CAP_SYS_ADMIN, unless it is the calling thread's own, and `/sys` shows it.
     pub fn enter(&mut self, namespace: NetNamespace) -> io::Result<u64> {
         let inode = namespace.inode();
         if let Entry::Vacant(place) = self.threads.entry(inode) {
-            place.insert(NetnsThread::enter(namespace, Control::new)?);
+            let is_own = NetNamespace::current()?.inode() == inode;
+            let thread = match NetnsThread::enter(namespace, Control::new) {
+                Err(error) if is_own && error.kind() == io::ErrorKind::PermissionDenied => {
+                    stay().ok_or(error)?
+                }
+                entered => entered?,
+            };
+            place.insert(thread);
         }
         Ok(inode)
     }
@@ -203,6 +210,24 @@ impl Machine {
         let done = thread.run(job);
         done.map_err(|gone| failed(io::Error::new(io::ErrorKind::NotFound, gone)))
     }
+}
+
+/// A thread in the calling one's namespace; `None` where `/sys` shows another one, as after nsenter(1).
+fn stay() -> Option<NetnsThread<Control>> {
+    let thread = NetnsThread::stay(Control::new).ok()?;
+    let links = thread.run(Control::links).ok()?.ok()?;
+    let classes = Path::new("/sys/class/net");
+    let is_shown = |link: &LinkInfo| {
+        let own = classes.join(&link.interface.name);
+        let says = |file: &str, value: &str| {
+            let text = fs::read_to_string(own.join(file));
+            text.is_ok_and(|text| text.trim_end() == value)
+        };
+        says("ifindex", &link.interface.ifindex.to_string())
+            && says("address", &link.interface.address)
+    };
+    let others = entries(classes).filter(|path| path.is_dir()).count();
+    (others == links.len() && links.iter().all(is_shown)).then_some(thread)
 }
 
 impl Kernel for Machine {

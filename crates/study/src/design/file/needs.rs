@@ -15,6 +15,7 @@ use nicpoll_model::{FileError, Side};
 use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Control, SysctlOwner, Value, Values, did_you_mean};
 use nicpoll_sys::privilege::missing_for_lab;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 /// Who may run a file.
@@ -24,28 +25,28 @@ const EXECUTABLE: u32 = 0o111;
 const LOOPBACK_INDEX: u32 = 1;
 
 /// Something that the machine must have, and where the file asks for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Need {
     span: Range<usize>,
     wanted: Resource,
 }
 
 /// What the machine must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Resource {
     /// Cores for the traffic.
     Cpus(Cpus),
     /// A sysctl of a network namespace, or of the machine.
     Sysctl {
         /// Its name.
-        name: &'static str,
+        name: String,
         /// What is written there.
         value: String,
         /// Whether it is asked of the machine.
         is_of_machine: bool,
     },
     /// An offload feature that some interface may have.
-    Feature(&'static str),
+    Feature(String),
     /// The object file of an XDP program.
     Object(PathBuf),
     /// A program of the user's, by its name or its path.
@@ -68,11 +69,11 @@ impl Need {
         let of = |(row, value): (&'static KnobRow, &Value)| {
             let wanted = match row.named_kind()? {
                 Kind::Sysctl => Resource::Sysctl {
-                    name: row.name,
+                    name: String::from(row.name),
                     value: row.show(value),
                     is_of_machine: host == MACHINE,
                 },
-                Kind::Feature => Resource::Feature(row.name),
+                Kind::Feature => Resource::Feature(String::from(row.name)),
             };
             Some(Need::new(span.clone(), wanted))
         };
@@ -101,7 +102,7 @@ impl Here {
     pub(crate) fn look(needs: &[Need]) -> io::Result<Self> {
         let wanted = || needs.iter().map(|need| &need.wanted);
         let sysctls = wanted().filter_map(|wanted| match wanted {
-            Resource::Sysctl { name, value, .. } => Some((wanted, *name, value.clone())),
+            Resource::Sysctl { name, value, .. } => Some((wanted, name.as_str(), value.clone())),
             _ => None,
         });
         let sysctls: Vec<(&Resource, &str, String)> = sysctls.collect();
@@ -156,7 +157,7 @@ pub fn check(needs: &[Need], text: &str, here: &Here) -> Result<(), FileError> {
                 is_of_machine,
                 ..
             } => {
-                let owner = here.sysctls.get(*name);
+                let owner = here.sysctls.get(name);
                 let misplaced =
                     owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner));
                 misplaced.or_else(refused)

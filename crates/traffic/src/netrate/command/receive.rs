@@ -1,6 +1,6 @@
 //! netreceive: threads that receive, and one that tells every half second what came.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::UdpSocket;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
@@ -130,7 +130,7 @@ fn say(text: &str, json: bool) -> io::Result<()> {
         stdio::print_error(text);
         return Ok(());
     }
-    io::stderr().lock().write_all(text.as_bytes())
+    stdio::try_print_error(text)
 }
 
 /// What all threads received.

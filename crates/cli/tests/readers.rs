@@ -1,0 +1,276 @@
+//! What strangers made and what strangers send: read without any right, shown without what a terminal would obey, and
+//! answered within bounds.
+
+mod common;
+
+use crate::common::prelude::*;
+use std::os::unix::fs::PermissionsExt;
+
+use rusqlite::Connection;
+
+const PAGE: &str = "../import/tests/transcripts/servers.txt";
+/// Clears the screen, sets the title, turns the direction of writing, and has no width.
+const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;t\u{7}\u{202e}\u{200b}\u{9b}y";
+
+fn study(store: &Path, args: &[&str]) -> Output {
+    let mut command = nicpoll(["study"]);
+    command.args(args).arg("--store").arg(store);
+    command.output().unwrap()
+}
+
+/// A store with an import in it.
+fn imported(folder: &Path, transcript: &Path) -> PathBuf {
+    let store = folder.join("studies.db");
+    let output = study(&store, &["import", transcript.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    store
+}
+
+fn is_raw(letter: char) -> bool {
+    letter.is_control() && letter != '\n' && letter != '\t'
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn assert_shown(what: &str, output: &Output) {
+    for text in [stdout(output), stderr(output)] {
+        let raw = text.find(is_raw);
+        assert!(raw.is_none(), "{what}: {:?}", &text[raw.unwrap_or(0)..]);
+    }
+}
+
+#[test]
+fn nothing_of_strangers_reaches_a_terminal_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let transcript = folder.path().join(format!("{HOSTILE}.txt"));
+    fs::copy(PAGE, &transcript).unwrap();
+    let store = imported(folder.path(), &transcript);
+    // As JSON has it, so that what is read of it is the letter.
+    let escaped = serde_json::to_string(HOSTILE).unwrap();
+    let escaped = escaped.trim_matches('"');
+    for table in ["study", "trial"] {
+        let sql = format!(
+            "UPDATE {table} SET document = replace(document, 'interrupt', '=inter{escaped}')"
+        );
+        Connection::open(&store)
+            .unwrap()
+            .execute_batch(&sql)
+            .unwrap();
+    }
+    let hostile = folder.path().join(format!("{HOSTILE}.toml"));
+    fs::write(
+        &hostile,
+        format!("question = \"{HOSTILE}\"\n{HOSTILE} = 1\n"),
+    )
+    .unwrap();
+    let hostile = hostile.to_str().unwrap();
+    let commands: [&[&str]; 15] = [
+        &["list"],
+        &["list", "--json"],
+        &["show", "1"],
+        &["show", "1", "--json"],
+        &["report", "1", "-o", "-"],
+        &["report", "1", "-o", "-", "--format", "md"],
+        &["report", "1", "-o", "-", "--format", "text"],
+        &["export", "1"],
+        &["export", "1", "--format", "csv"],
+        &["compare", "1:polling", &format!("1:=inter{HOSTILE}")],
+        &["compare", hostile, hostile],
+        &["show", HOSTILE],
+        &["import", hostile],
+        &["delete", "1", "--dry-run"],
+        &[HOSTILE],
+    ];
+    let mut seen = 0;
+    for args in commands {
+        let output = study(&store, args);
+        assert_shown(&args.join(" "), &output);
+        seen += usize::from(said(&output).contains("\\u202e"));
+    }
+    assert!(seen >= 12, "the words themselves are to be seen: {seen}");
+    for args in [
+        &["study", "run", hostile][..],
+        &["study", "list", "--store", hostile],
+        &["sim", "run", "--host", hostile],
+        &["show", HOSTILE, "--for", "0"],
+        &[HOSTILE],
+    ] {
+        let output = nicpoll(args).output().unwrap();
+        assert!(!output.status.success());
+        assert_shown(&args.join(" "), &output);
+    }
+    let report = folder.path().join("report.html");
+    study(&store, &["report", "1", "-o", report.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(report).unwrap().find(is_raw), None);
+    // What a spreadsheet would compute is text there; JSON gives back the letters themselves.
+    let csv = stdout(&study(&store, &["export", "1", "--format", "csv"]));
+    assert!(csv.contains("'=inter") && !csv.contains(",=inter"), "{csv}");
+    let document = json_of(&study(&store, &["export", "1"]));
+    assert!(document.to_string().contains('\u{202e}'));
+}
+
+/// `nicpoll serve`, until it is dropped.
+struct Serving {
+    child: Child,
+    address: SocketAddr,
+    printed: String,
+}
+
+impl Serving {
+    fn of(store: &Path, listen: &str) -> Self {
+        let mut command = nicpoll(["serve", "--listen", listen, "--store"]);
+        command.arg(store);
+        Serving::started(command)
+    }
+
+    fn started(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut printed = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut printed).unwrap();
+        let address = printed
+            .strip_prefix("http://")
+            .and_then(|it| it.split('/').next());
+        let address = address.and_then(|it| it.parse().ok());
+        let address: SocketAddr = address.unwrap_or_else(|| panic!("{printed}"));
+        Serving {
+            child,
+            address: (Ipv4Addr::LOCALHOST, address.port()).into(),
+            printed,
+        }
+    }
+
+    fn ask(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut answer = String::new();
+        self.ask(path).read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// It and the process that meets strangers, as /proc shows them.
+    fn processes(&self) -> Vec<BTreeMap<String, String>> {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let statuses = all.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
+        let fields = statuses.map(|status| {
+            let fields = status.lines().filter_map(|line| line.split_once(":\t"));
+            let fields = fields.map(|(name, value)| (name.into(), value.trim().into()));
+            fields.collect::<BTreeMap<String, String>>()
+        });
+        let own = self.child.id().to_string();
+        fields
+            .filter(|it| it["Pid"] == own || it["PPid"] == own)
+            .collect()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn whoever_meets_strangers_has_no_rights_and_reads_what_root_alone_may_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = imported(folder.path(), Path::new(PAGE));
+    // Nobody else may enter or read.
+    fs::set_permissions(&store, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_has(
+        stdout(&study(&store, &["show", "1"])),
+        "nothing here is paired",
+    );
+    let serving = Serving::of(&store, "127.0.0.1:0");
+    assert_has(serving.get("/study/1"), "nothing here is paired");
+    assert_has(serving.get("/study/7"), "there is no study 7");
+    let processes = serving.processes();
+    let own = serving.child.id().to_string();
+    let met: Vec<_> = processes.iter().filter(|it| it["PPid"] == own).collect();
+    assert_eq!(met.len(), 1, "{processes:?}");
+    for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+        assert_eq!(met[0][set], "0000000000000000");
+    }
+    assert_eq!((&*met[0]["Seccomp"], &*met[0]["NoNewPrivs"]), ("2", "1"));
+    assert!(met[0]["Uid"].split_whitespace().all(|id| id != "0"));
+    let pid = met[0]["Pid"].clone();
+    drop(serving);
+    // Killed, it takes that one along.
+    wait_until("the process that met strangers", || {
+        !Path::new("/proc").join(&pid).exists()
+    });
+}
+
+#[test]
+fn what_is_no_store_is_refused_at_the_start_and_elsewhere_a_token_is_asked_for() {
+    for place in ["/etc/passwd", "/dev/zero", "/etc"] {
+        let output = nicpoll(["serve", "--store", place]).output().unwrap();
+        assert_code(&output, 1);
+        assert_has(stderr(&output), "it is no database of studies");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let store = imported(folder.path(), Path::new(PAGE));
+    let token = folder.path().join("token");
+    fs::write(&token, "short\n").unwrap();
+    let mut command = nicpoll(["serve", "--listen", "127.0.0.1:0", "--token-file"]);
+    let output = command
+        .arg(&token)
+        .arg("--store")
+        .arg(&store)
+        .output()
+        .unwrap();
+    assert_code(&output, 2);
+    assert_has(stderr(&output), "has to hold one word of 16 letters");
+
+    let serving = Serving::of(&store, "0.0.0.0:0");
+    let printed = serving.printed.trim();
+    let token = printed.split_once("/?token=").unwrap().1;
+    assert_eq!(token.len(), 32, "{printed}");
+    assert!(serving.get("/").starts_with("HTTP/1.1 401"));
+    let entered = serving.get(&format!("/?token={token}"));
+    assert!(entered.starts_with("HTTP/1.1 303"), "{entered}");
+}
+
+/// Strangers that ask for a page and take nothing of it.
+const STRANGERS: usize = 1_000;
+/// What all processes of a server may hold then.
+const MEMORY_MAX_KIB: u64 = 64 << 10;
+
+#[test]
+fn a_thousand_slow_strangers_hold_no_memory_and_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = imported(folder.path(), Path::new(PAGE));
+    let serving = Serving::of(&store, "127.0.0.1:0");
+    let mut slow = Vec::new();
+    for _ in 0..STRANGERS {
+        slow.push(serving.ask("/study/1"));
+    }
+    assert_has(serving.get("/"), "href=\"/study/1\"");
+    let peak = |it: &BTreeMap<String, String>| -> u64 {
+        it["VmHWM"].trim_end_matches(" kB").parse().unwrap()
+    };
+    let held: u64 = serving.processes().iter().map(peak).sum();
+    assert!(held < MEMORY_MAX_KIB, "{held} KiB");
+    drop(slow);
+    assert_has(serving.get("/study/1"), "nothing here is paired");
+}
+
+#[test]
+fn a_server_without_a_descriptor_left_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = imported(folder.path(), Path::new(PAGE));
+    let few = "ulimit -n 24; exec \"$0\" serve --listen 127.0.0.1:0 --store \"$1\"";
+    let mut command = kept("sh", ["-c", few, NICPOLL]);
+    command.arg(&store);
+    let serving = Serving::started(command);
+    let _silent: Vec<TcpStream> = (0..64)
+        .map(|_| TcpStream::connect(serving.address).unwrap())
+        .collect();
+    assert_has(serving.get("/"), "href=\"/study/1\"");
+}

@@ -1,0 +1,348 @@
+//! Work on bytes that strangers made, in a process that may do nothing else.
+//!
+//! [`Confined::start`] makes a process that first opens what it needs, with all rights of this one. Then it gives them up:
+//!
+//! - root becomes the user `nobody`, in no other group, and every capability goes;
+//! - Landlock hides all files but `/proc`, of which an ordinary user sees little, and forbids TCP and signals;
+//! - seccomp refuses every system call but those that compute and use what is open: no program, process or socket is made.
+//!
+//! Landlock and seccomp are used as far as the kernel has them. Where root can neither become another user nor be bound by
+//! Landlock, nothing is read. The process has at most [`MEMORY_MAX_BYTES`]. A panic, an abort or a limit ends it alone, and
+//! [`ConfinedError`] says so.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, PipeReader, Read, Write};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use rustix::process::{
+    Gid, Pid, Resource, Rlimit, Signal, Uid, WaitOptions, geteuid, getpid, getppid, getrlimit,
+    kill_process, set_parent_process_death_signal, setrlimit, waitpid,
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
+use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use thiserror::Error;
+
+use super::User;
+use crate::kernel::checked;
+
+/// What such a process may allocate.
+pub const MEMORY_MAX_BYTES: u64 = 2 << 30;
+/// What it may write to one file.
+const FILE_MAX_BYTES: u64 = 512 << 20;
+/// Longer answers are not taken.
+const ANSWER_MAX_BYTES: u64 = 1 << 30;
+/// Landlock as it is known here. An older kernel does what it can.
+const LANDLOCK: ABI = ABI::V6;
+/// `nobody`, where /etc/passwd has none.
+const NOBODY: User = User {
+    uid: 65_534,
+    gid: 65_534,
+};
+
+/// Why such a process gave no answer.
+#[derive(Debug, Error)]
+pub enum ConfinedError {
+    /// It could not be made.
+    #[error("a process for reading cannot be made: {0}")]
+    NotMade(io::Error),
+    /// It could not give up its rights.
+    #[error(
+        "the process that was to read cannot give up its rights, and nothing is read with those of root: {0}"
+    )]
+    NotConfined(String),
+    /// What it ran panicked, with these words.
+    #[error("nicpoll has a mistake that this input found, please report it: {0}")]
+    Panicked(String),
+    /// A limit or a fault ended it.
+    #[error(
+        "the process that read it was ended by signal {signal}; it may use {} MiB of memory",
+        MEMORY_MAX_BYTES >> 20
+    )]
+    Ended {
+        /// The signal's number.
+        signal: i32,
+    },
+}
+
+/// How the answer of the process begins.
+const DONE: u8 = 0;
+const PANICKED: u8 = 1;
+const NOT_CONFINED: u8 = 2;
+
+/// A process with no rights. It ends when this value does.
+#[derive(Debug)]
+pub struct Confined {
+    process: Pid,
+    answer: PipeReader,
+    is_collected: bool,
+}
+
+impl Confined {
+    /// Makes the process. `open` runs with the rights of this one, `work` without. It gets no more than `cpu_seconds`.
+    ///
+    /// # Errors
+    /// When there is more than one thread: the others would be missing in the new process, with whatever they held
+    /// locked. When the kernel makes no process.
+    pub fn start<T>(
+        cpu_seconds: Option<u64>,
+        open: impl FnOnce() -> T,
+        work: impl FnOnce(T) -> Vec<u8>,
+    ) -> io::Result<Self> {
+        if fs::read_dir("/proc/self/task")?.count() != 1 {
+            return Err(io::Error::other("this one has several threads"));
+        }
+        let (answer, mut told) = io::pipe()?;
+        let parent = getpid();
+        // SAFETY: this is the process's only thread, so that the new process has all of them: no lock is held by a thread
+        // that is not there, and what would be sound here is sound there.
+        let process = checked(unsafe { libc::fork() })?;
+        if let Some(process) = Pid::from_raw(process) {
+            return Ok(Confined {
+                process,
+                answer,
+                is_collected: false,
+            });
+        }
+        drop(answer);
+        panic::set_hook(Box::new(|_| {}));
+        let whole = catch_unwind(AssertUnwindSafe(|| {
+            // What it has to say is its answer.
+            let _ = File::options()
+                .write(true)
+                .open("/dev/null")
+                .map(rustix::stdio::dup2_stderr);
+            let opened = open();
+            match confine(parent, cpu_seconds) {
+                Ok(()) => (DONE, work(opened)),
+                Err(error) => (NOT_CONFINED, error.to_string().into_bytes()),
+            }
+        }));
+        let (kind, bytes) =
+            whole.unwrap_or_else(|panic| (PANICKED, words_of(&*panic).into_bytes()));
+        // Nobody may want it any more.
+        let _ = told
+            .write_all(&[kind])
+            .and_then(|()| told.write_all(&bytes));
+        // SAFETY: the call takes no pointer. Nothing of the other process's, as its buffers, is written twice.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// What `work` returned, once it has.
+    ///
+    /// # Errors
+    /// [`ConfinedError`] when it did not.
+    pub fn answer(mut self) -> Result<Vec<u8>, ConfinedError> {
+        let mut bytes = Vec::new();
+        let read = (&mut self.answer)
+            .take(ANSWER_MAX_BYTES)
+            .read_to_end(&mut bytes);
+        read.map_err(ConfinedError::NotMade)?;
+        self.is_collected = true;
+        let ended = waitpid(Some(self.process), WaitOptions::empty());
+        let status = ended.map_err(|error| ConfinedError::NotMade(error.into()))?;
+        if let Some(signal) = status.and_then(|(_, status)| status.terminating_signal()) {
+            return Err(ConfinedError::Ended { signal });
+        }
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match bytes.split_first() {
+            Some((&DONE, _)) => Ok(bytes.split_off(1)),
+            Some((&PANICKED, text)) => Err(ConfinedError::Panicked(words(text))),
+            Some((_, text)) => Err(ConfinedError::NotConfined(words(text))),
+            None => Err(ConfinedError::NotMade(io::Error::other("it said nothing"))),
+        }
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        if !self.is_collected {
+            // It may have ended.
+            let _ = kill_process(self.process, Signal::KILL);
+            let _ = waitpid(Some(self.process), WaitOptions::empty());
+        }
+    }
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    String::from(text.unwrap_or("it does not say what"))
+}
+
+/// Gives up every right of this process, which has one thread.
+fn confine(parent: Pid, cpu_seconds: Option<u64>) -> io::Result<()> {
+    limit(cpu_seconds)?;
+    let landlock = landlocked();
+    if let (Err(user), Err(landlock)) = (become_nobody(), landlock) {
+        let why = format!("another user: {user}; Landlock: {landlock}");
+        return Err(io::Error::other(why));
+    }
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none)?;
+    // It cannot outlive whoever waits for it. The kernel forgets this at a change of user; since then that one may have
+    // ended already.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != Some(parent) {
+        return Err(io::Error::other("its parent is gone"));
+    }
+    // Without seccomp in the kernel, or a table for this processor, the rest holds.
+    let _ = refuse_calls();
+    Ok(())
+}
+
+fn limit(cpu_seconds: Option<u64>) -> io::Result<()> {
+    let limits = [
+        (Resource::Core, Some(0)),
+        (Resource::Data, Some(MEMORY_MAX_BYTES)),
+        (Resource::Fsize, Some(FILE_MAX_BYTES)),
+        (Resource::Cpu, cpu_seconds),
+    ];
+    for (resource, most) in limits {
+        let Some(most) = most else { continue };
+        let has = getrlimit(resource);
+        let most = has.maximum.map_or(most, |maximum| maximum.min(most));
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limit)?;
+    }
+    Ok(())
+}
+
+/// Root becomes `nobody`; another user stays.
+fn become_nobody() -> io::Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let user = User::named("nobody").unwrap_or(NOBODY);
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    Ok(set_thread_res_uid(uid, uid, uid)?)
+}
+
+/// Forbids files, TCP and signals as far as this kernel can.
+fn landlocked() -> io::Result<()> {
+    let proc = PathFd::new("/proc").map_err(io::Error::other)?;
+    let rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(LANDLOCK))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(LANDLOCK)))
+        .and_then(|rules| rules.scope(Scope::from_all(LANDLOCK)))
+        .and_then(Ruleset::create)
+        .and_then(|rules| rules.add_rule(PathBeneath::new(proc, AccessFs::from_read(ABI::V1))))
+        .and_then(|rules| rules.restrict_self())
+        .map_err(io::Error::other)?;
+    match rules.ruleset {
+        RulesetStatus::NotEnforced => Err(io::ErrorKind::Unsupported.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The calls that stay: of memory, of time, and of what is open. Opening is Landlock's to refuse.
+const CALLS: [libc::c_long; 66] = [
+    libc::SYS_accept4,
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_close,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_faccessat,
+    libc::SYS_fcntl,
+    libc::SYS_fdatasync,
+    libc::SYS_fstat,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_futex,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getpeername,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_ppoll,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_pwrite64,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_sendfile,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_set_robust_list,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    libc::SYS_sigaltstack,
+    libc::SYS_statx,
+    libc::SYS_sysinfo,
+    libc::SYS_tgkill,
+    libc::SYS_uname,
+    libc::SYS_umask,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_wait4,
+];
+
+/// Their older forms, which only older processors have.
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: [libc::c_long; 6] = [
+    libc::SYS_access,
+    libc::SYS_lstat,
+    libc::SYS_open,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_stat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: [libc::c_long; 0] = [];
+
+/// Has every other call fail with `EPERM`.
+fn refuse_calls() -> io::Result<()> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let calls = CALLS.into_iter().chain(OLD_CALLS);
+    let rules: BTreeMap<_, _> = calls.map(|call| (call, Vec::new())).collect();
+    let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, refused, SeccompAction::Allow, arch);
+    let filter = filter.map_err(io::Error::other)?;
+    let program = seccompiler::BpfProgram::try_from(filter).map_err(io::Error::other)?;
+    apply_filter(&program).map_err(io::Error::other)
+}
