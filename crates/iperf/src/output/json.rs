@@ -280,7 +280,7 @@ impl Output for JsonPrinter {
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
         let Some(stream) = self.streams.get(key) else {
-            return Ok(());
+            return self.leave(key, None);
         };
         match total.problem {
             None => self.end.streams_done += 1,

@@ -312,7 +312,7 @@ impl Output for TextPrinter<'_> {
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
         let Some(stream) = self.streams.get(key) else {
-            return Ok(());
+            return self.leave(key, None);
         };
         let whole = total.told(self.format.style);
         self.data(stream, &whole)?;
