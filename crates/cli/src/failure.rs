@@ -35,6 +35,9 @@ pub const EXIT_GATED: u8 = 3;
 /// Nothing could be concluded: the noise allows for anything, or too few trials count.
 pub const EXIT_INCONCLUSIVE: u8 = 4;
 
+/// An interface is gone, and nobody was to wait for it.
+pub const EXIT_GONE: u8 = 6;
+
 /// The exit code of a gate.
 pub fn gated(gate: Gate) -> u8 {
     match gate {

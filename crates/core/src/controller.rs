@@ -8,6 +8,9 @@
 //! how large the last chunks may be: once a chunk of `each_burst` no longer fits, each chunk takes half of what does, so
 //! the error of the estimate shrinks with every call.
 //!
+//! The share is what polling has while others want the processor. What they leave goes to nobody else, so [`Share`] takes
+//! that, too, once its cycle is over and packets wait; whether it is left, the caller observes.
+//!
 //! It guarantees that a cycle outlasts its share by no more than one chunk; that over some ticks the time that polling
 //! takes is within one packet of every device of the share, however noisy the cost of a call; and that noise moves the
 //! burst by no more than an eighth of what it moves the cost of a cycle.
@@ -146,6 +149,15 @@ impl Memory {
         matches!(self, Memory::Share(_))
     }
 
+    /// Packets that a device may still be asked for in this tick, of what nobody else wants of the processor. The
+    /// original leaves that to its idle thread.
+    pub(crate) fn take_unclaimed(&mut self, state: &State) -> u32 {
+        match self {
+            Memory::Freebsd => 0,
+            Memory::Share(share) => share.take_unclaimed(state),
+        }
+    }
+
     /// Ticks were missed: the burst. The original's second correction.
     pub(crate) fn after_missed_tick(&self, state: &State) -> u32 {
         match self {
@@ -248,6 +260,14 @@ impl Share {
             .fits(cycle.room_ns(now))
             .min(state.burst_max.saturating_sub(requested));
         halved_at_the_end(fits, state.each_burst)
+    }
+
+    /// A chunk after the cycle: `burst_max` is the most of a tick, whoever leaves what.
+    fn take_unclaimed(&mut self, state: &State) -> u32 {
+        let left = state.burst_max.saturating_sub(self.spent.requested);
+        let count = left.min(state.each_burst);
+        self.spent.requested += count;
+        count
     }
 
     /// The cycle is over: learns what its packets cost. Returns the burst that would fill the share.

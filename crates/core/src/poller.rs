@@ -291,6 +291,22 @@ impl Poller {
         is_polling
     }
 
+    /// Nobody else wants the processor now, and packets wait although the cycle is over: polls each device once more, if
+    /// the controller takes what user programs leave. Returns whether it did; `burst_max` bounds that.
+    pub fn poll_unclaimed<D: Devices + ?Sized>(&mut self, devices: &mut D) -> bool {
+        let is_over = self.state.phase == 0 && !self.list.is_empty();
+        let count = match is_over {
+            true => self.memory.take_unclaimed(&self.state),
+            false => 0,
+        };
+        if count > 0 {
+            for id in self.list.as_slice() {
+                devices.poll(*id, Command::PollOnly, count);
+            }
+        }
+        count > 0
+    }
+
     /// Has both parts of the software interrupt run, and notes where in the cycle that was.
     fn schedule(&mut self, phase: u32) {
         self.state.poll_scheduled = true;

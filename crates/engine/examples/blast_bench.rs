@@ -116,6 +116,7 @@ fn frames_a_second(case: &Case) -> f64 {
         burst: 1,
         count: None,
         duration: Some(TRIAL),
+        gone: Default::default(),
     };
     let origin = Origin {
         nicpoll_version: String::new(),

@@ -4,7 +4,7 @@
 //! settings of the kernel that go with the engine; who makes, records and restores them implements [`Helpers`]. What was
 //! granted is put back when the program ends, in whatever way.
 
-use nicpoll_model::engine::KernelSideFacts;
+use nicpoll_model::engine::{KernelSideFacts, LinkEvent};
 
 use crate::error::{EngineError, SetupError};
 use crate::names::Named;
@@ -25,6 +25,15 @@ pub trait EngineApplication {
     /// Whether it has done all that it was to do.
     fn is_over(&self) -> bool {
         false
+    }
+
+    /// Looks after its interfaces: leaves one that is gone, and takes one that is back. To be called often. Says what
+    /// happened.
+    ///
+    /// # Errors
+    /// When the engine has ended by itself.
+    fn attend(&mut self, _helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
+        Ok(Vec::new())
     }
 
     /// What happened since the last call, or the start.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::{
     BLAST_SCHEMA, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
+    LinkEvent,
 };
 use nicpoll_model::{Origin, Pace, Rate};
 use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
@@ -24,12 +25,14 @@ pub use frames::{FLOW_PORTS, FrameLengths};
 pub use path::BlastPath;
 pub use target::Receiver;
 
-use crate::application::EngineApplication;
+use crate::application::{EngineApplication, Helpers};
 use crate::device::interface::Interface;
+use crate::device::presence::{GonePolicy, Presence};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
 use frames::{FCS_BYTES, Frames, Replay, Schedule, Stream};
-use link::{Bounds, Link};
+use link::{Again, Bounds, Link, WayOut};
+use target::UpCheck;
 
 /// What is sent, and how.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub struct BlastSettings {
     pub count: Option<u64>,
     /// How long they send; null until they are ended.
     pub duration: Option<Duration>,
+    /// What to do when an interface is gone.
+    pub gone: GonePolicy,
 }
 
 /// An interface that sends.
@@ -97,34 +102,28 @@ impl Blast {
         let mut socket = NetlinkSocket::new();
         let (mut links, mut facts, mut first_flow) = (Vec::new(), Vec::new(), 0);
         for of_link in &settings.links {
-            let interface = target::sender(&mut socket, &of_link.interface)?;
-            let (frames, schedule, shown) = make(
-                &mut socket,
-                &interface,
-                &of_link.traffic,
-                settings,
+            let opener = Opener {
+                settings: settings.clone(),
+                link: of_link.clone(),
                 first_flow,
-            )?;
-            if let BlastFrames::Datagrams { flows, .. } = shown {
+            };
+            let (way_out, schedule, of_link) = opener.open(&mut socket, &of_link.interface, 0)?;
+            if let BlastFrames::Datagrams { flows, .. } = of_link.frames {
                 first_flow = flows.wrapping_add(first_flow);
             }
-            let per_second = settings.rate.map(Rate::per_second);
-            let opened = path::open(settings.path, &interface, &frames, per_second)?;
-            let of_link = BlastLink {
-                interface: of_link.interface.clone(),
-                path: String::from(opened.path.name()),
-                refused_paths: opened.refused,
-                cpu: of_link.cpu,
-                is_singly: true,
-                is_cut_by_kernel: opened.is_cut_by_kernel,
-                not_joined: opened.not_joined,
-                frames: shown,
-            };
             let bounds = Bounds {
                 frames: settings.count,
                 time: settings.duration,
             };
-            links.push(Link::prepare(opened.outlet, schedule, bounds, &of_link)?);
+            let presence = Presence::of(&of_link.interface, settings.gone)?;
+            let again = Again {
+                presence,
+                open: Box::new(move |interface, sent| {
+                    let opened = opener.open(&mut NetlinkSocket::new(), interface, sent);
+                    opened.map(|(way_out, ..)| way_out)
+                }),
+            };
+            links.push(Link::prepare(way_out, schedule, bounds, again, &of_link)?);
             facts.push(of_link);
         }
         for link in &links {
@@ -161,6 +160,11 @@ impl EngineApplication for Blast {
         self.links.iter().all(|link| link.progress().is_over())
     }
 
+    fn attend(&mut self, _helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
+        let links = self.links.iter();
+        Ok(links.flat_map(|link| link.progress().events()).collect())
+    }
+
     fn interval(&mut self) -> Result<BlastInterval, EngineError> {
         let looks = self.links.iter().map(|link| link.progress().look());
         let counts = looks.fold(BlastCounts::default(), |sum, more| {
@@ -194,6 +198,46 @@ impl EngineApplication for Blast {
             links: ends,
             ended_by_signal: signal,
         })
+    }
+}
+
+/// What opens the way out of an interface: at first, and when it is back.
+struct Opener {
+    settings: BlastSettings,
+    link: LinkSettings,
+    first_flow: u16,
+}
+
+impl Opener {
+    /// Opens it at the interface of that name, for what comes after so many frames.
+    fn open(
+        &self,
+        socket: &mut NetlinkSocket,
+        interface: &str,
+        sent: u64,
+    ) -> Result<(WayOut, Schedule, BlastLink), EngineError> {
+        let (settings, traffic) = (&self.settings, &self.link.traffic);
+        let interface = target::sender(socket, interface)?;
+        let (mut frames, schedule, shown) =
+            make(socket, &interface, traffic, settings, self.first_flow)?;
+        frames.skip(sent);
+        let per_second = settings.rate.map(Rate::per_second);
+        let opened = path::open(settings.path, &interface, &frames, per_second)?;
+        let up = UpCheck::new(interface.ifindex).map_err(|source| {
+            EngineError::io(&format!("watching '{}'", interface.name), &source)
+        })?;
+        let facts = BlastLink {
+            interface: interface.name,
+            path: String::from(opened.path.name()),
+            refused_paths: opened.refused,
+            cpu: self.link.cpu,
+            is_singly: true,
+            is_cut_by_kernel: opened.is_cut_by_kernel,
+            not_joined: opened.not_joined,
+            frames: shown,
+        };
+        let outlet = opened.outlet;
+        Ok((WayOut { outlet, up }, schedule, facts))
     }
 }
 

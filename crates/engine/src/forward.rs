@@ -21,7 +21,7 @@ use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Origin;
 use nicpoll_model::engine::{
     FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
-    ForwardStart, ForwardedFrom,
+    ForwardStart, ForwardedFrom, LinkEvent,
 };
 use nicpoll_sys::xdp::AttachMode;
 
@@ -30,6 +30,7 @@ use crate::application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
 };
 use crate::device::interface::{Interface, takes_redirected};
+use crate::device::presence::{Change, GonePolicy, Presence};
 use crate::engine::EngineSettings;
 use crate::error::EngineError;
 use crate::names::Named;
@@ -58,6 +59,8 @@ pub struct ForwardSettings {
     pub filters: Vec<String>,
     /// Forward past those all the same.
     pub past_filters: bool,
+    /// What to do when an interface is gone.
+    pub gone: GonePolicy,
 }
 
 /// Who forwards, chosen by name.
@@ -88,9 +91,15 @@ type Grants = Vec<Option<Box<dyn GrantedSetup>>>;
 
 /// A forwarder that runs.
 pub struct Forward {
-    running: Started,
+    settings: ForwardSettings,
+    presences: Vec<Presence>,
+    /// `None` when it could not begin again yet.
+    running: Option<Started>,
     // Put back last: taking the programs off may take NAPI instances along.
     granted: Grants,
+    /// What became of the frames of each interface, and what was told, before it last began again.
+    past: Vec<ForwardAccount>,
+    past_end: PathEnd,
     start: ForwardStart,
     began: Instant,
     last: (f64, ForwardCounts),
@@ -113,6 +122,9 @@ impl Forward {
         }
         let mut netlink = NetlinkSocket::new();
         let interfaces = named(&mut netlink, &settings.interfaces)?;
+        let names = settings.interfaces.iter();
+        let presences = names.map(|name| Presence::of(name, settings.gone));
+        let presences = presences.collect::<Result<_, _>>()?;
         let mut notes = forwarding_notes(&interfaces)?;
         notes.extend(filter_notes(settings)?);
         let (mut running, granted, name, path_reason) =
@@ -146,8 +158,12 @@ impl Forward {
             notes,
         };
         Ok(Forward {
-            running,
+            settings: settings.clone(),
+            presences,
+            running: Some(running),
             granted,
+            past: vec![ForwardAccount::sum(std::iter::empty()); interfaces.len()],
+            past_end: PathEnd::default(),
             start,
             began: Instant::now(),
             last: (0.0, ForwardCounts::default()),
@@ -188,17 +204,26 @@ impl Forward {
 
     /// Where the frames of each interface ended until now.
     fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError> {
+        let Some(running) = &self.running else {
+            return Ok(self.past.clone());
+        };
         // What has left was seen before.
-        let done = self.running.path.done()?;
-        let classifiers = self.running.classifiers.iter().zip(&done);
+        let done = running.path.done()?;
+        let classifiers = running.classifiers.iter().zip(&done).zip(&self.past);
         classifiers
-            .map(|(classifier, done)| classifier.account(done))
+            .map(|((classifier, done), past)| {
+                let now = classifier.account(done)?;
+                Ok(ForwardAccount::sum([past, &now].into_iter()))
+            })
             .collect()
     }
 
     /// Takes no more frames, and lets those on their way come to their ends.
     fn stop(&mut self) {
-        for classifier in &mut self.running.classifiers {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        for classifier in &mut running.classifiers {
             classifier.program.detach();
         }
         await_end(DRAIN_LOOKS, || {
@@ -211,6 +236,32 @@ impl Forward {
             })
         });
     }
+
+    /// Ends what runs, with what it came to.
+    fn leave(&mut self) -> Result<(), EngineError> {
+        self.stop();
+        if let Some(running) = &mut self.running {
+            self.past_end = running.path.end().after(&self.past_end);
+        }
+        self.past = self.accounts()?;
+        self.running = None;
+        Ok(())
+    }
+
+    /// Begins again with the interfaces that are there now. The kernel forwards meanwhile.
+    fn begin_again(&mut self, helpers: &dyn Helpers) -> Result<(), EngineError> {
+        self.leave()?;
+        self.granted = Vec::new();
+        let names = self.presences.iter();
+        self.settings.interfaces = names.map(|presence| presence.name.clone()).collect();
+        let mut netlink = NetlinkSocket::new();
+        let interfaces = named(&mut netlink, &self.settings.interfaces)?;
+        let (mut running, granted, ..) =
+            Self::on(&self.settings, &interfaces, &mut netlink, helpers)?;
+        running.path.look_around(&mut running.classifiers)?;
+        (self.running, self.granted) = (Some(running), granted);
+        Ok(())
+    }
 }
 
 impl EngineApplication for Forward {
@@ -222,9 +273,35 @@ impl EngineApplication for Forward {
         &self.start
     }
 
+    fn is_over(&self) -> bool {
+        self.presences.iter().any(Presence::ends)
+    }
+
+    /// While an interface is gone, what would leave by it is the kernel's.
+    fn attend(&mut self, helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
+        let mut events = Vec::new();
+        for place in 0..self.presences.len() {
+            let Some((change, event)) = self.presences[place].look() else {
+                continue;
+            };
+            let all_are_there = self.presences.iter().all(Presence::is_there);
+            // Once for all that are back.
+            if change == Change::Back && all_are_there {
+                let outcome = self.begin_again(helpers);
+                if let Err(error) = outcome {
+                    events.extend(self.presences[place].refuse(&error));
+                    continue;
+                }
+            }
+            events.push(event);
+        }
+        Ok(events)
+    }
+
     fn interval(&mut self) -> Result<ForwardInterval, EngineError> {
-        let running = &mut self.running;
-        running.path.look_around(&mut running.classifiers)?;
+        if let Some(running) = &mut self.running {
+            running.path.look_around(&mut running.classifiers)?;
+        }
         let accounts = self.accounts()?;
         let counts = ForwardAccount::sum(accounts.iter()).counts();
         let now = (self.began.elapsed().as_secs_f64(), counts);
@@ -238,15 +315,14 @@ impl EngineApplication for Forward {
 
     fn end(mut self, signal: Option<i32>) -> Result<ForwardEnd, EngineError> {
         let duration_seconds = self.began.elapsed().as_secs_f64();
-        self.stop();
+        self.leave()?;
         let PathEnd {
             link_loss_events,
             mtu_changes,
             polling,
             polling_by_cpu,
-        } = self.running.path.end();
-        let accounts = self.accounts()?;
-        drop(self.running);
+        } = self.past_end;
+        let accounts = self.past;
         // All of it, whatever fails.
         let granted = self.granted.into_iter().zip(&self.start.interfaces);
         let outcomes: Vec<_> = granted

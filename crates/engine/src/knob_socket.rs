@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nicpoll_core::{Knob, Poller};
+use nicpoll_sys::link::Link;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::background::Background;
@@ -45,12 +46,15 @@ impl KnobServer {
     /// # Errors
     /// When the folder is not root's alone, or no socket can be made in it.
     pub(crate) fn start(
-        interface: &str,
+        (interface, ifindex): (&str, u32),
         ask: impl Fn(&str) -> Result<String, KnobError> + Send + 'static,
     ) -> io::Result<Self> {
         let folder = Path::new(FOLDER);
         make_private(folder)?;
-        let path = folder.join(format!("{}-{interface}{SUFFIX}", std::process::id()));
+        let path = folder.join(format!(
+            "{}-{ifindex}-{interface}{SUFFIX}",
+            std::process::id()
+        ));
         // One of an earlier process of this number.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
@@ -80,6 +84,8 @@ pub(crate) type KnobWrite = (Vec<u32>, Knob, u32);
 
 /// The request for the CPUs that an engine runs on.
 const CPUS: &str = "cpus";
+/// Ticks a second. In FreeBSD that is the clock's, and none of polling's.
+const HZ: &str = "hz";
 
 /// Carries out a request on copies of the pollers of all CPUs. Returns the answer, and what is to be written to the
 /// pollers themselves.
@@ -95,6 +101,13 @@ pub(crate) fn carry_out(
         Some((name, value)) => (name, Some(value)),
         None => (request, None),
     };
+    if name.strip_prefix(TREE).unwrap_or(name) == HZ {
+        let hz = all.first().map_or(0, |(_, poller)| poller.hz());
+        return match value {
+            None => Ok((hz.to_string(), None)),
+            Some(_) => Err(KnobError(format!("{HZ}: EPERM: it can only be read"))),
+        };
+    }
     let (of_cpu, knob) = parse_knob_of_cpu(name)?;
     all.retain(|(cpu, _)| of_cpu.is_none_or(|wanted| *cpu == wanted));
     if all.is_empty() {
@@ -134,8 +147,9 @@ pub(crate) fn carry_out(
 pub struct RunningEngine {
     /// Its process.
     pub pid: u32,
-    /// Its interface.
+    /// Its interface, by the name that it had.
     pub interface: String,
+    ifindex: u32,
     path: PathBuf,
 }
 
@@ -158,8 +172,8 @@ impl RunningEngine {
         Ok(engines)
     }
 
-    /// Those of this process number, or of this interface of the caller's network namespace, since others may have one
-    /// of the same name; all of them where none is named.
+    /// Those of this process number, or of this interface of the caller's network namespace, by its name of now or by the
+    /// one that it had; all of them where none is named. Other namespaces may have one of the same name.
     ///
     /// # Errors
     /// `EACCES` without root's rights.
@@ -168,7 +182,7 @@ impl RunningEngine {
         if let Some(wanted) = wanted {
             engines.retain(|engine| {
                 engine.pid.to_string() == wanted
-                    || engine.interface == wanted && engine.is_in_namespace_of_caller()
+                    || engine.is_at(wanted) && engine.is_in_namespace_of_caller()
             });
         }
         Ok(engines)
@@ -176,13 +190,23 @@ impl RunningEngine {
 
     fn at(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
-        let (pid, interface) = name.split_once('-')?;
-        let (pid, interface) = (pid.parse().ok()?, interface.to_owned());
+        let mut parts = name.splitn(3, '-');
+        let mut number = || parts.next()?.parse().ok();
+        let (pid, ifindex) = number().zip(number())?;
         Some(RunningEngine {
             pid,
-            interface,
+            interface: parts.next()?.to_owned(),
+            ifindex,
             path,
         })
+    }
+
+    /// Whether it is at the interface that has this name, or had it and nobody has it now.
+    fn is_at(&self, wanted: &str) -> bool {
+        match Link::named(wanted) {
+            Ok(link) => link.ifindex() == self.ifindex,
+            Err(_) => self.interface == wanted,
+        }
     }
 
     fn is_in_namespace_of_caller(&self) -> bool {
@@ -310,6 +334,9 @@ mod tests {
         let mut one = cores(&[3]);
         for (request, expected) in [
             ("cpus", "ok 3"),
+            ("hz", "ok 1000"),
+            ("kern.polling.hz", "ok 1000"),
+            ("hz=2000", "error hz: EPERM: it can only be read"),
             ("user_frac", "ok 50"),
             ("kern.polling.user_frac=30", "ok 50 -> 30"),
             ("user_frac", "ok 30"),

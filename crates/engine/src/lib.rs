@@ -26,6 +26,7 @@ pub use device::DeviceChoice;
 pub use device::port::{
     BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, Queue, Reception, Take,
 };
+pub use device::presence::GonePolicy;
 pub use device::xdp::FRAMES_MAX;
 pub use engine::{Engine, EngineSettings, Engines, knob_of_all};
 pub use error::{EngineEnded, EngineError, SetupError};

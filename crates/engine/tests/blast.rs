@@ -70,6 +70,7 @@ fn settings(traffic: LinkTraffic, path: Choice<BlastPath>, count: u64) -> BlastS
         burst: 1,
         count: Some(count),
         duration: None,
+        gone: Default::default(),
     }
 }
 

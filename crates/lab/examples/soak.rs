@@ -212,6 +212,7 @@ fn start(veth: &Veth, cpu: u32) -> Outcome<Sink> {
         },
         kernel_side: KernelSide::AsIs,
         kernel_cpus: Vec::new(),
+        gone: Default::default(),
     };
     let start = move |(): &mut ()| {
         let helpers = EngineSupport::of(&["em0"], Drive::Polling, KernelSide::AsIs);
@@ -241,6 +242,7 @@ fn send(veth: &Veth, cpu: u32) -> Outcome<Blast> {
         burst: 1,
         count: None,
         duration: None,
+        gone: Default::default(),
     };
     let start = move |(): &mut ()| Blast::start(&settings, origin());
     Ok(veth.inside(Side::Sender).run(start)??)

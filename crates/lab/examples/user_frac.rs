@@ -229,6 +229,7 @@ impl Bench {
                 .kernel
                 .map_or(KernelSide::AsIs, |_| KernelSide::Threaded),
             kernel_cpus: case.kernel.into_iter().collect(),
+            gone: Default::default(),
         };
         let is_charged = case.is_charged;
         let start = move |(): &mut ()| {

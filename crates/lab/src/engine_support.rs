@@ -12,8 +12,8 @@ use nicpoll_engine::{
     Named, PacketCheck, ReceiveWish, SetupError, Sink, unknown_among,
 };
 use nicpoll_iperf::udp::ClientIds;
-use nicpoll_model::engine::{KernelSideFacts, SinkEnd, SinkInterval, SinkStart};
-use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
+use nicpoll_model::engine::{KernelSideFacts, LinkEvent, SinkEnd, SinkInterval, SinkStart};
+use nicpoll_observe::{BpfError, CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{
     Guard, Held, InterfaceFacts, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Peer, Resolved,
@@ -22,6 +22,7 @@ use nicpoll_switch::{
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
 use nicpoll_traffic::netrate::NetrateIds;
+use rustix::time::{ClockId, clock_gettime};
 
 /// What was set, and the guard that restores it.
 struct Granted {
@@ -257,6 +258,8 @@ impl EngineSupport {
             events: events.zip(first),
             threads,
             can_hold_back,
+            turn: None,
+            turns_ns: 0,
             latest_ns: 0,
         }))
     }
@@ -269,24 +272,40 @@ struct KernelTimeOfCpu {
     /// NAPI threads that run on this CPU alone.
     threads: Vec<u32>,
     can_hold_back: bool,
+    /// What the threads had used when they were last let run, while they are.
+    turn: Option<u64>,
+    /// What they used while they were let run.
+    turns_ns: u64,
     latest_ns: u64,
+}
+
+impl KernelTimeOfCpu {
+    fn times(&self) -> Option<CpuTimes> {
+        let (exact, first) = self.events.as_ref()?;
+        exact.read().ok()?.since(first, &[self.cpu]).pop()
+    }
+
+    fn threads_ns(&self) -> u64 {
+        let threads = self.threads.iter();
+        threads
+            .filter_map(|pid| schedule::cpu_ns_of(*pid).ok())
+            .sum()
+    }
 }
 
 impl CpuAccount for KernelTimeOfCpu {
     fn kernel_ns(&mut self) -> u64 {
-        let by_events = self.events.as_ref().and_then(|(exact, first)| {
-            let times = exact.read().ok()?.since(first, &[self.cpu]);
-            let times = times.first()?;
+        let by_events = self.times().map(|times| {
             let soft = times.softirq_ns.iter().zip(SOFTIRQ_NAMES);
             // Timers, RCU and the scheduler are not the network's.
             let soft = soft.filter(|(_, name)| name.starts_with("NET_"));
-            Some(times.irq_ns + soft.map(|(ns, _)| ns).sum::<u64>())
+            times.irq_ns + soft.map(|(ns, _)| ns).sum::<u64>()
         });
-        let of_threads = self
-            .threads
-            .iter()
-            .filter_map(|pid| schedule::cpu_ns_of(*pid).ok());
-        let now_ns = by_events.unwrap_or(0) + of_threads.sum::<u64>();
+        let of_threads = match self.can_hold_back {
+            true => self.turns_ns,
+            false => self.threads_ns(),
+        };
+        let now_ns = by_events.unwrap_or(0) + of_threads;
         // A thread that ends takes its time along.
         self.latest_ns = self.latest_ns.max(now_ns);
         self.latest_ns
@@ -297,11 +316,23 @@ impl CpuAccount for KernelTimeOfCpu {
     }
 
     fn let_run(&mut self, on: bool) {
+        if let Some(before_ns) = self.turn.take() {
+            self.turns_ns += self.threads_ns().saturating_sub(before_ns);
+        }
+        self.turn = on.then(|| self.threads_ns());
         for pid in self.threads.iter().filter(|_| self.can_hold_back) {
             let policy = if on { RECEIVING } else { Policy::Idle };
             // One that is gone receives nothing.
             let _ = schedule::set_policy(*pid, policy);
         }
+    }
+
+    fn others_ns(&mut self) -> Option<i64> {
+        let times = self.times()?;
+        let tasks_ns = times.user_ns + times.nice_ns + times.system_ns;
+        let own = clock_gettime(ClockId::ThreadCPUTime);
+        let own_ns = own.tv_sec * 1_000_000_000 + own.tv_nsec;
+        Some(tasks_ns.cast_signed() - own_ns - self.threads_ns().cast_signed())
     }
 }
 
@@ -359,6 +390,14 @@ impl EngineApplication for SinkWithOtherEnd<'_> {
 
     fn facts(&self) -> &SinkStart {
         &self.start
+    }
+
+    fn is_over(&self) -> bool {
+        self.sink.is_over()
+    }
+
+    fn attend(&mut self, helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
+        self.sink.attend(helpers)
     }
 
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {

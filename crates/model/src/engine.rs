@@ -174,6 +174,9 @@ pub struct BlastAccount {
     pub handed_frames: u64,
     /// Of those, dropped by the interface, whose queue was full; null where the kernel does not say.
     pub refused_frames: Option<u64>,
+    /// Of those, dropped since the link was down; null where it never was, or the kernel does not say.
+    #[serde(default)]
+    pub link_down_frames: Option<u64>,
     /// Of those, sent by the interface; null where the kernel does not say.
     pub completed_frames: Option<u64>,
     /// Written, and not taken by the kernel until the end.
@@ -342,6 +345,22 @@ pub struct SinkFates {
     pub without_socket_packets: u64,
     /// Asked for, and left to the kernel because they were longer than the sink's memory for a frame.
     pub too_long_packets: u64,
+}
+
+/// An interface went, or is back: an event of its own in a stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkEvent {
+    /// When, since the run began.
+    pub seconds: f64,
+    /// The interface, by the name that it had last.
+    pub interface: String,
+    /// Its index; null while it is not there.
+    pub ifindex: Option<u32>,
+    /// `gone`: it was removed, or left the network namespace; `attached`: it is back, and in use again; `refused`: it is
+    /// back, and could not be had.
+    pub what: String,
+    /// Why it could not be had; null otherwise.
+    pub why: Option<String>,
 }
 
 /// Events other than packets.

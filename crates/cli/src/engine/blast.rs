@@ -17,7 +17,7 @@ use nicpoll_traffic::signals::Stop;
 use nicpoll_wire::frame::Mac;
 
 use super::options::RunningArgs;
-use crate::failure::{EXIT_FAILED, Failure, over};
+use crate::failure::{EXIT_FAILED, Failure};
 use crate::output::origin;
 
 /// Options of `nicpoll blast`.
@@ -100,9 +100,9 @@ fn frame_rate(text: &str) -> Result<Rate, String> {
 pub fn run(args: &BlastArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let blast = Blast::start(&settings(args)?, origin())?;
-    let end = args.running.run(blast, BLAST_TEXTS, &stop)?;
+    let (end, code) = args.running.run(blast, BLAST_TEXTS, &stop, &())?;
     let has_failed = end.links.iter().any(|link| link.failure.is_some());
-    Ok(match over(&stop) {
+    Ok(match code {
         0 if has_failed => EXIT_FAILED,
         code => code,
     })
@@ -146,6 +146,7 @@ fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {
         burst: args.burst,
         count: args.count,
         duration: args.running.duration,
+        gone: args.running.policy(),
     })
 }
 

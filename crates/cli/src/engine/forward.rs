@@ -10,7 +10,7 @@ use nicpoll_traffic::signals::Stop;
 
 use super::options::EngineArgs;
 use super::options::RunningArgs;
-use crate::failure::{Failure, over};
+use crate::failure::Failure;
 use crate::output::origin;
 
 /// Options of `nicpoll forward`.
@@ -46,12 +46,13 @@ pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
         kernel_cpus: args.engine.kernel_cpu.clone(),
         filters: forward_filters(&names).context("asking for the packet filter's rules")?,
         past_filters: args.past_filters,
+        gone: args.running.policy(),
     };
     let support = args.engine.support(&names);
     let forward = Forward::start(&settings, origin(), &support)?;
     if let Some(gap) = support.gap() {
         tell!("nicpoll forward: {gap}");
     }
-    args.running.run(forward, FORWARD_TEXTS, &stop)?;
-    Ok(over(&stop))
+    let (_, code) = args.running.run(forward, FORWARD_TEXTS, &stop, &support)?;
+    Ok(code)
 }

@@ -7,16 +7,18 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, EngineApplication, EngineSettings, KernelSide, Named, RunnerSettings, parse_knob_setting,
+    Drive, EngineApplication, EngineSettings, GonePolicy, Helpers, KernelSide, Named,
+    RunnerSettings, parse_knob_setting,
 };
 use nicpoll_lab::{EngineSupport, HZ_DEFAULT};
+use nicpoll_model::engine::LinkEvent;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{PageForm, PageTexts, RunPage};
-use nicpoll_sys::schedule;
+use nicpoll_sys::{schedule, tell};
 use nicpoll_traffic::signals::Stop;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{EXIT_GONE, Failure, over};
 use crate::options::time_within;
 use crate::output::print;
 
@@ -110,6 +112,12 @@ pub struct RunningArgs {
     /// Length of an interval, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
+    /// When an interface is removed, or leaves the network namespace: wait until one of its name is back, or exit
+    #[arg(long, value_name = "NAME", default_value = "wait", value_parser = ["wait", "exit"])]
+    gone: String,
+    /// Wait for the interface of the same index only, and not for another one of its name
+    #[arg(long)]
+    ifindex_only: bool,
     /// Print one JSON object at the end (docs/schema.md)
     #[arg(long)]
     json: bool,
@@ -120,13 +128,14 @@ pub struct RunningArgs {
 
 impl RunningArgs {
     /// Runs an application until the time is over, a signal comes or it is done, and prints what it says of itself as it
-    /// comes. Returns what it came to.
+    /// comes. Returns what it came to, and the exit code.
     pub fn run<A: EngineApplication>(
         &self,
         mut application: A,
         texts: PageTexts<A::Start, A::Interval, A::End>,
         stop: &Stop,
-    ) -> Result<A::End, Failure>
+        helpers: &dyn Helpers,
+    ) -> Result<(A::End, u8), Failure>
     where
         A::Start: Clone + Serialize,
         A::Interval: Clone + Serialize,
@@ -134,35 +143,76 @@ impl RunningArgs {
     {
         let mut page = RunPage::new(PageForm::of(self.json, self.json_stream), texts);
         print(&page.start(application.facts()))?;
-        let outcome = self.each_interval(&mut application, stop, |interval| {
-            print(&page.interval(&interval))
-        });
+        let outcome = self.each_interval(&mut application, stop, helpers, &mut page);
         // Also after a failure: it leaves its interfaces in order.
         let end = application.end(stop.signal())?;
-        outcome?;
+        let is_gone = outcome?;
         print(&page.end(&end))?;
         print(&page.document())?;
-        Ok(end)
+        let code = if is_gone { EXIT_GONE } else { over(stop) };
+        Ok((end, code))
     }
 
+    /// Returns whether it ended since an interface is gone.
     fn each_interval<A: EngineApplication>(
         &self,
         application: &mut A,
         stop: &Stop,
-        mut tell: impl FnMut(A::Interval) -> anyhow::Result<()>,
-    ) -> Result<(), Failure> {
+        helpers: &dyn Helpers,
+        page: &mut RunPage<A::Start, A::Interval, A::End>,
+    ) -> Result<bool, Failure>
+    where
+        A::Start: Clone + Serialize,
+        A::Interval: Clone + Serialize,
+        A::End: Clone + Serialize,
+    {
         let began = Instant::now();
         let end = self.duration.map(|duration| began + duration);
-        let mut due = began;
+        let (mut due, mut is_gone) = (began, false);
         loop {
             due += self.interval;
             let until = end.map_or(due, |end| end.min(due));
-            let goes_on = wait_until(until, stop, || application.is_over());
-            tell(application.interval()?)?;
+            let goes_on = loop {
+                let look = until.min(Instant::now() + LOOK_EVERY);
+                let is_over = !stop.wait_until(look) || application.is_over();
+                for event in application.attend(helpers)? {
+                    is_gone |= event.what == "gone" && self.gone == "exit";
+                    tell!("{}", self.line_of(&event));
+                    print(&page.link(&event))?;
+                }
+                if is_over || look == until {
+                    break !is_over;
+                }
+            };
+            print(&page.interval(&application.interval()?))?;
             if !goes_on || end.is_some_and(|end| end <= until) {
-                return Ok(());
+                return Ok(is_gone);
             }
             due = last_due(due, Instant::now(), self.interval);
+        }
+    }
+
+    /// What is told of an interface that went or is back.
+    fn line_of(&self, event: &LinkEvent) -> String {
+        let (seconds, name) = (event.seconds, &event.interface);
+        let what = match &*event.what {
+            "gone" if self.gone == "exit" => format!("{name} is gone; the end"),
+            "gone" if self.ifindex_only => format!("{name} is gone; waiting until it is back"),
+            "gone" => format!("{name} is gone; waiting for an interface of that name"),
+            "attached" => format!("{name} is back, and in use again"),
+            _ => format!(
+                "{name} is back, and cannot be had yet: {}",
+                event.why.as_deref().unwrap_or("")
+            ),
+        };
+        format!("{seconds:.2} s: {what}")
+    }
+
+    /// What to do when an interface is gone.
+    pub fn policy(&self) -> GonePolicy {
+        GonePolicy {
+            exits: self.gone == "exit",
+            by_index_only: self.ifindex_only,
         }
     }
 }
@@ -172,19 +222,6 @@ impl RunningArgs {
 fn last_due(due: Instant, now: Instant, interval: Duration) -> Instant {
     let missed = now.saturating_duration_since(due).as_nanos() / interval.as_nanos();
     due + interval * u32::try_from(missed).unwrap_or(u32::MAX)
-}
-
-/// Waits until a time. False when a signal came, or it is over, before.
-fn wait_until(until: Instant, stop: &Stop, is_over: impl Fn() -> bool) -> bool {
-    loop {
-        let look = until.min(Instant::now() + LOOK_EVERY);
-        if !stop.wait_until(look) || is_over() {
-            return false;
-        }
-        if look == until {
-            return true;
-        }
-    }
 }
 
 /// Shorter ones say nothing, and nobody waits for longer ones.

@@ -12,7 +12,7 @@ use nicpoll_traffic::signals::Stop;
 
 use super::options::EngineArgs;
 use super::options::RunningArgs;
-use crate::failure::{Failure, over};
+use crate::failure::Failure;
 use crate::output::origin;
 
 /// Options of `nicpoll sink`.
@@ -60,9 +60,9 @@ pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
     if let Some(gap) = support.gap() {
         tell!("nicpoll sink: {gap}");
     }
-    args.running
-        .run(other_end.around(sink), SINK_TEXTS, &stop)?;
-    Ok(over(&stop))
+    let sink = other_end.around(sink);
+    let (_, code) = args.running.run(sink, SINK_TEXTS, &stop, &support)?;
+    Ok(code)
 }
 
 fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
@@ -80,5 +80,6 @@ fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
         engine: args.engine.settings()?,
         kernel_side: args.engine.kernel_side,
         kernel_cpus: args.engine.kernel_cpu.clone(),
+        gone: args.running.policy(),
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::{RunningEngine, parse_knob};
-use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions, asked_variables};
+use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions, asked_variables, inside};
 use nicpoll_report::render_polling_values;
 use nicpoll_sys::tell;
 
@@ -33,10 +33,23 @@ pub struct SysctlArgs {
     /// The engine, by its process or its interface, where several run; or an interface that the kernel polls
     #[arg(long, value_name = "PID|IF")]
     engine: Option<String>,
+    /// Network namespace of the interface that '--engine' names: a name from 'ip netns', or a path
+    #[arg(long, value_name = "NAME", requires = "engine")]
+    netns: Option<String>,
 }
 
 /// Runs the command and returns its exit code.
 pub fn run(args: &SysctlArgs) -> Result<u8, Failure> {
+    match args.netns.clone() {
+        None => run_here(args),
+        Some(name) => {
+            let args = args.clone();
+            inside(&name, move || run_here(&args))
+        }
+    }
+}
+
+fn run_here(args: &SysctlArgs) -> Result<u8, Failure> {
     let is_tree = |name: &String| name.trim_end_matches('.') == "kern.polling";
     let is_all = args.knobs.is_empty() || args.knobs.iter().any(is_tree);
     // A name that is none is refused whoever would be asked.
@@ -104,7 +117,7 @@ fn of_kernel(args: &SysctlArgs, is_all: bool) -> Result<u8, Failure> {
         look: LOOK,
         storm_threshold: STORM_THRESHOLD,
     };
-    let show = nicpoll_inspect::show(&options, origin(), None)?;
+    let show = nicpoll_inspect::show(&options, origin(), args.netns.as_deref())?;
     let names = asked.map(|asked| asked.names).unwrap_or_default();
     print(&render_polling_values(&show, &names, !args.values_only).text)?;
     Ok(0)

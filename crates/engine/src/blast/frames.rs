@@ -201,6 +201,13 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// The number of the next frames.
+    pub(super) fn sequence(&self) -> u64 {
+        self.next.sequence
+    }
+}
+
 impl Next {
     fn after(self, flows: u16, kinds: usize) -> Self {
         let turn = |kind: usize| if kind + 1 < kinds { kind + 1 } else { 0 };
@@ -406,6 +413,22 @@ impl Frames {
         match self {
             Frames::Stream(stream) => stream.write(into),
             Frames::Replay(replay) => replay.write(into),
+        }
+    }
+
+    /// Goes on behind so many frames that were sent before: no number comes twice.
+    pub(super) fn skip(&mut self, sent: u64) {
+        match self {
+            Frames::Stream(stream) => {
+                stream.next.sequence = sent.div_ceil(u64::from(stream.flows));
+            }
+            Frames::Replay(replay) => {
+                let frames = replay.frames.len() as u64;
+                replay.next = match replay.is_endless {
+                    true => sent % frames.max(1),
+                    false => sent.min(frames),
+                } as usize;
+            }
         }
     }
 

@@ -1,25 +1,28 @@
 //! The thread that sends by one link.
 //!
-//! It ends within a moment of being told to, whatever is due next. It waits for an interface that is down; one that is gone
-//! ends the link. The counts are there at the end in either case.
+//! It ends within a moment of being told to, whatever is due next. It waits for an interface that is down or gone, and
+//! counts each frame once: sent, dropped, or lost with the ring of an interface that went. The counts are there at the end
+//! in any case.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nicpoll_model::engine::{BlastCounts, BlastLink, BlastLinkEnd};
+use nicpoll_model::engine::{BlastAccount, BlastCounts, BlastLink, BlastLinkEnd, LinkEvent};
 use rustix::io::Errno;
 
 use crate::blast::frames::Schedule;
 use crate::blast::path::Outlet;
+use crate::blast::target::UpCheck;
+use crate::device::presence::{Change, Presence};
 use crate::error::EngineError;
-use crate::runner::clock::{await_end, now_ns, own_cpu_ns, sleep_until};
+use crate::runner::clock::{now_ns, own_cpu_ns, sleep_until};
 use crate::runner::idle::{Scheduling, start_on};
 
-/// A sleep may end that much too late, so the rest is waited for awake.
-const AWAKE_NS: u64 = 60_000;
+/// A sleep ends that much before the frame is due, and the rest is waited for awake.
+const AWAKE_NS: u64 = 5_000;
 /// The longest that it sleeps without looking whether to end.
 const SLEEP_NS_MAX: u64 = 20_000_000;
 /// How often progress is told, apart from frames and bytes.
@@ -36,6 +39,21 @@ pub(super) struct Bounds {
     pub(super) time: Option<Duration>,
 }
 
+/// A way for frames to leave, and what says whether its interface is up.
+pub(super) struct WayOut {
+    pub(super) outlet: Box<dyn Outlet>,
+    pub(super) up: UpCheck,
+}
+
+/// What finds an interface again that is gone.
+pub(super) struct Again {
+    pub(super) presence: Presence,
+    /// Opens the way out of the interface of a name, for what comes after so many frames.
+    pub(super) open: Box<OpenAgain>,
+}
+
+pub(super) type OpenAgain = dyn FnMut(&str, u64) -> Result<WayOut, EngineError> + Send;
+
 /// How far a link is, for whoever watches it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -44,12 +62,22 @@ pub(super) struct Progress {
     frames: AtomicU64,
     bytes: AtomicU64,
     cpu_ns: AtomicU64,
+    events: Mutex<Vec<LinkEvent>>,
 }
 
 impl Progress {
     /// Whether all is sent that was to be sent.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// What became of the interface since the last call.
+    pub(super) fn events(&self) -> Vec<LinkEvent> {
+        std::mem::take(&mut self.of_link())
+    }
+
+    fn of_link(&self) -> MutexGuard<'_, Vec<LinkEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was written, and the CPU time that it took.
@@ -75,9 +103,10 @@ impl Link {
     /// # Errors
     /// When the CPU cannot be had.
     pub(super) fn prepare(
-        outlet: Box<dyn Outlet>,
+        way_out: WayOut,
         schedule: Schedule,
         bounds: Bounds,
+        again: Again,
         facts: &BlastLink,
     ) -> Result<Self, EngineError> {
         let progress = Arc::new(Progress::default());
@@ -85,7 +114,8 @@ impl Link {
         let (shared, facts, cpu) = (Arc::clone(&progress), facts.clone(), facts.cpu);
         let work = move |_| {
             told.recv().ok()?;
-            let end = Sending::new(outlet, schedule, bounds, &shared).send_to_the_end(facts);
+            let end =
+                Sending::new(way_out, schedule, bounds, again, &shared).send_to_the_end(facts);
             shared.is_over.store(true, Ordering::Relaxed);
             Some(end)
         };
@@ -131,33 +161,50 @@ impl Drop for Link {
 
 /// The thread's state.
 struct Sending<'a> {
-    outlet: Box<dyn Outlet>,
+    way_out: WayOut,
+    again: Again,
+    /// What went by an interface that was removed.
+    past: BlastCounts,
+    past_account: Option<BlastAccount>,
     schedule: Schedule,
     bounds: Bounds,
     progress: &'a Progress,
     began_ns: u64,
     said_ns: u64,
     link_losses: u64,
-    is_down: bool,
+    /// Since when the interface is down.
+    down_since_ns: Option<u64>,
+    /// How long it was down. Nothing is due in that time: the rate is that of a link that is up.
+    down_ns: u64,
+    /// Frames that the interface had dropped when it was last seen up, and those that it dropped since it was not.
+    refused_frames: u64,
+    link_down_frames: u64,
 }
 
 impl<'a> Sending<'a> {
     fn new(
-        outlet: Box<dyn Outlet>,
+        way_out: WayOut,
         schedule: Schedule,
         bounds: Bounds,
+        again: Again,
         progress: &'a Progress,
     ) -> Self {
         let began_ns = now_ns();
         Sending {
-            outlet,
+            way_out,
+            again,
+            past: BlastCounts::default(),
+            past_account: None,
             schedule,
             bounds,
             progress,
             began_ns,
             said_ns: began_ns,
             link_losses: 0,
-            is_down: false,
+            down_since_ns: None,
+            down_ns: 0,
+            refused_frames: 0,
+            link_down_frames: 0,
         }
     }
 
@@ -177,7 +224,7 @@ impl<'a> Sending<'a> {
             path: facts.path,
             duration_seconds,
             totals: self.progress.look(),
-            account: self.outlet.account(),
+            account: self.account(),
             link_loss_events: self.link_losses,
             failure,
         }
@@ -185,33 +232,56 @@ impl<'a> Sending<'a> {
 
     /// Sends until the bounds are reached, or it is told to stop, or the interface is gone.
     fn send_all(&mut self) -> io::Result<()> {
-        let mut sent = 0;
         while !self.progress.stop.load(Ordering::Relaxed) {
             let now_ns = now_ns();
             let elapsed = Duration::from_nanos(now_ns - self.began_ns);
+            // What waits in a ring is sent once the interface is up: it counts.
+            let sent = self.built().built_frames;
             let left = self.bounds.frames.map_or(u64::MAX, |frames| frames - sent);
             if left == 0 || self.bounds.time.is_some_and(|time| elapsed >= time) {
                 break;
             }
-            let ahead = self.schedule.ahead(sent, elapsed);
+            let in_use = elapsed.saturating_sub(Duration::from_nanos(self.down_ns));
+            let ahead = self.schedule.ahead(sent, in_use);
             if !ahead.is_zero() {
                 self.wait(now_ns, ahead);
                 continue;
             }
-            let at_a_time = u64::from(self.outlet.at_a_time());
-            let most = self.schedule.due(sent, elapsed, at_a_time.min(left));
-            match self.outlet.send(most as u32) {
+            let at_a_time = u64::from(self.way_out.outlet.at_a_time());
+            let most = self.schedule.due(sent, in_use, at_a_time.min(left));
+            match self.send(most as u32) {
                 Ok(0) => thread::yield_now(),
-                Ok(more) => sent += u64::from(more),
+                Ok(_) => {}
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::NODATA) => break,
-                    Some(Errno::NETDOWN) => self.wait_for_link(),
+                    Some(Errno::NETDOWN) => self.wait_for_link(now_ns),
+                    Some(Errno::NXIO | Errno::NODEV) => self.wait_for_interface(now_ns, error)?,
                     _ => return Err(error),
                 },
             }
             self.note(now_ns);
         }
         Ok(())
+    }
+
+    /// Sends up to `most` frames while the interface is up.
+    fn send(&mut self, most: u32) -> io::Result<u32> {
+        if self.way_out.up.is_due() {
+            let refused = self.way_out.outlet.account().refused_frames.unwrap_or(0);
+            let grown = refused.saturating_sub(self.refused_frames);
+            self.refused_frames = refused;
+            let is_up = self.way_out.up.check();
+            if is_up.is_err() {
+                // Whatever it dropped since it was seen up, it was down.
+                self.link_down_frames += grown;
+            }
+            is_up?;
+        }
+        let sent = self.way_out.outlet.send(most)?;
+        if let Some(since_ns) = self.down_since_ns.take() {
+            self.down_ns += now_ns() - since_ns;
+        }
+        Ok(sent)
     }
 
     /// Waits until a time ahead, or for a moment.
@@ -225,16 +295,63 @@ impl<'a> Sending<'a> {
         sleep_until(now_ns + (ahead_ns - AWAKE_NS).min(SLEEP_NS_MAX));
     }
 
-    fn wait_for_link(&mut self) {
-        self.link_losses += u64::from(!self.is_down);
-        self.is_down = true;
+    fn wait_for_link(&mut self, now_ns: u64) {
+        self.link_losses += u64::from(self.down_since_ns.is_none());
+        self.down_since_ns.get_or_insert(now_ns);
         thread::sleep(DOWN_PAUSE);
+    }
+
+    /// Waits for an interface that is gone, and opens the way out of it again.
+    ///
+    /// # Errors
+    /// What the kernel said, when nobody is to wait.
+    fn wait_for_interface(&mut self, now_ns: u64, error: io::Error) -> io::Result<()> {
+        match self.again.presence.look() {
+            Some((Change::Gone, event)) => {
+                self.progress.of_link().push(event);
+                if self.again.presence.ends() {
+                    return Err(error);
+                }
+            }
+            Some((Change::Back, event)) => {
+                let told = self.open_again().err();
+                let told = match told {
+                    Some(error) => self.again.presence.refuse(&error),
+                    None => Some(event),
+                };
+                self.progress.of_link().extend(told);
+            }
+            // It is there, and has another trouble.
+            None if self.again.presence.is_there() => return Err(error),
+            None => {}
+        }
+        self.wait_for_link(now_ns);
+        Ok(())
+    }
+
+    fn open_again(&mut self) -> Result<(), EngineError> {
+        let (sent, name) = (self.built(), self.again.presence.name.clone());
+        let way_out = (self.again.open)(&name, sent.built_frames)?;
+        self.past_account = Some(self.account());
+        self.past = sent;
+        (self.refused_frames, self.link_down_frames) = (0, 0);
+        self.way_out = way_out;
+        Ok(())
+    }
+
+    /// What was written so far.
+    fn built(&self) -> BlastCounts {
+        let now = self.way_out.outlet.built();
+        BlastCounts {
+            built_frames: self.past.built_frames + now.built_frames,
+            built_bytes: self.past.built_bytes + now.built_bytes,
+            ..now
+        }
     }
 
     /// Says what was written, and now and then the CPU time that it took.
     fn note(&mut self, now_ns: u64) {
-        let (built, progress) = (self.outlet.built(), self.progress);
-        self.is_down &= progress.frames.load(Ordering::Relaxed) == built.built_frames;
+        let (built, progress) = (self.built(), self.progress);
         progress.frames.store(built.built_frames, Ordering::Relaxed);
         progress.bytes.store(built.built_bytes, Ordering::Relaxed);
         if now_ns >= self.said_ns + SAY_EVERY_NS {
@@ -243,14 +360,71 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Waits until the kernel is done with all frames, as long as it goes on.
+    /// Waits until the kernel is done with all frames, as long as it goes on; for an interface that is down, until it is
+    /// up or the time is over.
     fn drain(&mut self) {
-        await_end(DRAIN_LOOKS, || {
-            let is_done = self.outlet.account().unfinished_frames == 0;
-            if !is_done {
-                let _ = self.outlet.send(0);
+        let mut looks = 0;
+        while looks < DRAIN_LOOKS && self.way_out.outlet.account().unfinished_frames > 0 {
+            let outcome = self.send(0);
+            let is_gone = |error: &io::Error| {
+                matches!(
+                    Errno::from_io_error(error),
+                    Some(Errno::NXIO | Errno::NODEV)
+                )
+            };
+            if outcome.as_ref().is_err_and(is_gone) {
+                // Whatever waits there goes with it.
+                let _ = self.again.presence.look();
+                return;
             }
-            is_done
-        });
+            let is_down = outcome.is_err();
+            let is_late = self.bounds.time.is_some_and(|time| {
+                now_ns() - self.began_ns >= u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+            });
+            let has_to_end = is_late || self.progress.stop.load(Ordering::Relaxed);
+            looks += u32::from(!is_down || has_to_end);
+            thread::sleep(DOWN_PAUSE);
+        }
+    }
+
+    /// Where its frames ended.
+    fn account(&mut self) -> BlastAccount {
+        let mut account = self.way_out.outlet.account();
+        if self.link_losses > 0 {
+            // What a driver does not count of frames that came to it while it was down is missing.
+            let uncounted = account.residual_frames.map_or(0, |frames| frames.max(0));
+            let mut lost = self.link_down_frames + uncounted.cast_unsigned();
+            let refused = account.refused_frames.as_mut();
+            refused.into_iter().for_each(|refused| {
+                *refused = refused.saturating_sub(self.link_down_frames);
+            });
+            account.residual_frames = account.residual_frames.map(|frames| frames.min(0));
+            if !self.again.presence.is_there() {
+                // What waited went with the interface.
+                lost += std::mem::take(&mut account.unfinished_frames);
+            }
+            account.link_down_frames = Some(lost);
+        }
+        match &self.past_account {
+            Some(past) => sum(past, &account),
+            None => account,
+        }
+    }
+}
+
+/// Two accounts together. What one does not know, nobody knows of both.
+fn sum(one: &BlastAccount, other: &BlastAccount) -> BlastAccount {
+    let both = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+    BlastAccount {
+        built_frames: one.built_frames + other.built_frames,
+        handed_frames: one.handed_frames + other.handed_frames,
+        refused_frames: both(one.refused_frames, other.refused_frames),
+        link_down_frames: both(one.link_down_frames, other.link_down_frames),
+        completed_frames: both(one.completed_frames, other.completed_frames),
+        unfinished_frames: one.unfinished_frames + other.unfinished_frames,
+        residual_frames: one
+            .residual_frames
+            .zip(other.residual_frames)
+            .map(|(one, other)| one + other),
     }
 }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::blast::frames::{FCS_BYTES, FLOW_PORTS};
 use crate::device::interface::{self, Interface};
+use crate::device::presence::state_of;
 use crate::error::EngineError;
 
 /// How often it is looked whether the interface is up.
@@ -116,17 +117,19 @@ impl UpCheck {
         })
     }
 
-    /// Looks, unless it did a moment ago and all was well.
+    /// Whether it is to look again: it did not a moment ago, or not all was well.
+    pub(super) fn is_due(&self) -> bool {
+        let is_fresh = |looked: Instant| looked.elapsed() < LOOK_EVERY;
+        !self.looked.is_some_and(is_fresh)
+    }
+
+    /// Looks.
     ///
     /// # Errors
     /// `ENETDOWN` when the interface is down, `ENODEV` when it is gone.
     pub(super) fn check(&mut self) -> io::Result<()> {
-        let is_fresh = |looked: Instant| looked.elapsed() < LOOK_EVERY;
-        if self.looked.is_some_and(is_fresh) {
-            return Ok(());
-        }
         self.looked = None;
-        match self.link.state() {
+        match state_of(&self.link) {
             LinkState::Up => self.looked = Some(Instant::now()),
             LinkState::Down => return Err(Errno::NETDOWN.into()),
             LinkState::Gone => return Err(Errno::NODEV.into()),

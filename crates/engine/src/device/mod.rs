@@ -7,6 +7,7 @@
 pub(crate) mod interface;
 pub mod packet;
 pub mod port;
+pub mod presence;
 pub mod tap;
 pub mod xdp;
 

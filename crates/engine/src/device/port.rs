@@ -14,6 +14,7 @@ use nicpoll_sys::packet::Drops;
 use nicpoll_sys::xdp::{AttachMode, XdpSendHalf};
 use nicpoll_wire::frame::{Frame, Packet, Transport};
 
+use crate::device::presence::state_of;
 use crate::error::EngineError;
 
 /// A way to an interface's frames.
@@ -268,7 +269,7 @@ impl<I: PacketInput> Port<I> {
     }
 
     fn check(&mut self) {
-        let (state, mtu_bytes) = (self.link.state(), self.link.mtu_bytes().ok());
+        let (state, mtu_bytes) = (state_of(&self.link), self.link.mtu_bytes().ok());
         self.watch.observe(state, mtu_bytes);
         self.queue.note_check(mtu_bytes);
         self.last_drops = self.drops();

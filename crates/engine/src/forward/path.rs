@@ -57,6 +57,19 @@ pub(super) struct PathEnd {
     pub(super) polling_by_cpu: Vec<PollingOfCpu>,
 }
 
+impl PathEnd {
+    /// Together with what was told before. Knobs and their counters are those of the last engine.
+    pub(super) fn after(mut self, before: &PathEnd) -> PathEnd {
+        for (sum, past) in [
+            (&mut self.link_loss_events, before.link_loss_events),
+            (&mut self.mtu_changes, before.mtu_changes),
+        ] {
+            *sum = sum.map(|events| events + past.unwrap_or(0));
+        }
+        self
+    }
+}
+
 /// A path that forwards.
 pub(super) struct Started {
     pub(super) path: Box<dyn Path>,

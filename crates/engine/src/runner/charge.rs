@@ -19,8 +19,15 @@ pub trait CpuAccount: Send {
         false
     }
 
-    /// Lets those threads run before ordinary programs though after the engine, or else only when nobody wants the CPU.
+    /// Lets those threads run before ordinary programs though after the engine, or else only when nobody wants the CPU:
+    /// what they take of it then is not in [`kernel_ns`](Self::kernel_ns).
     fn let_run(&mut self, _on: bool) {}
+
+    /// Time that others have had on that CPU so far, in ns: neither the calling thread, which is the engine's, nor
+    /// threads of the kernel that receive, nor interrupts. Only differences mean anything; `None` where it cannot be seen.
+    fn others_ns(&mut self) -> Option<i64> {
+        None
+    }
 }
 
 /// A reading costs as much as a wake-up, or twice that. While cycles are short the account is read so often a second, or
@@ -123,6 +130,11 @@ impl Charges {
         if let Some(account) = &mut self.account {
             account.let_run(on);
         }
+    }
+
+    /// Time that others have had on the CPU so far; `None` where nobody sees that.
+    pub(crate) fn others_ns(&mut self) -> Option<i64> {
+        self.account.as_mut()?.others_ns()
     }
 
     /// Does what is not to be charged.

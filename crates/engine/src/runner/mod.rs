@@ -88,6 +88,14 @@ const LONG_CYCLE_DIVISOR: u64 = 8;
 /// next cycle is charged for what they used.
 const KERNEL_LEAST_DIVISOR: u64 = 4;
 
+/// How long the engine leaves its CPU to see who wants it, and what one who does has of that at least.
+const LOOK_AWAY_NS: u64 = 30_000;
+const WANTED_NS: i64 = 8_000;
+
+/// The part of a tick before its end that not even what nobody wants is polled in: the kernel's receive threads have their
+/// turn, and Linux takes a twentieth of the CPU from real-time threads.
+const TURN_DIVISOR: u64 = 16;
+
 /// How a runner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunnerSettings {
@@ -123,6 +131,8 @@ pub struct PortRunner<I> {
     idle_polling: IdlePolling,
     /// Made when idle polling is turned on.
     rest: Option<Rest>,
+    /// Whether nobody else wanted the CPU, in the tick that ends then.
+    unclaimed: Option<(u64, bool)>,
     scheduling: Scheduling,
     adapt: Adapt,
     /// Packets and ticks that `adapt` has seen.
@@ -167,6 +177,7 @@ impl<I: PacketInput> PortRunner<I> {
             charges: Charges::at(hz),
             idle_polling: IdlePolling::ShareCheck,
             rest: None,
+            unclaimed: None,
             scheduling: Scheduling::Fair,
             adapt: Adapt::default(),
             observed: (0, 0),
@@ -233,6 +244,15 @@ impl<I: PacketInput> PortRunner<I> {
 
     /// Does what is due, or sleeps for a while.
     pub(crate) fn turn(&mut self) {
+        let is_gone = |port: &Port<I>| port.watch.state == LinkState::Gone;
+        if self.ports.iter().all(is_gone) {
+            // There is nothing to poll, so no poll is lost and no burst adapted.
+            self.pass_ticks(now_ns());
+            for index in 0..self.ports.len() {
+                self.poll_port(index, Command::PollAndCheckStatus, 0);
+            }
+            return sleep_until(now_ns() + ATTENTION.as_nanos() as u64);
+        }
         match self.settings.drive {
             Drive::Polling => self.polling_turn(),
             Drive::Interrupt => self.interrupt_turn(),
@@ -250,8 +270,11 @@ impl<I: PacketInput> PortRunner<I> {
         let now_ns = now_ns();
         if self.bring_ticks(now_ns) {
             self.chunk(now_ns);
-        } else if !self.let_kernel_receive(now_ns) && !self.poll_when_idle(now_ns) {
-            self.rest_until(self.next_tick_ns);
+        } else if !self.let_kernel_receive(now_ns)
+            && !self.poll_when_idle(now_ns)
+            && !self.poll_unclaimed(now_ns)
+        {
+            sleep_until(self.next_tick_ns);
         }
     }
 
@@ -269,11 +292,8 @@ impl<I: PacketInput> PortRunner<I> {
         let Some(share_end_ns) = self.charges.kernel_until_ns(tick_ns, share_ns) else {
             return false;
         };
-        let waiting = self
-            .ports
-            .iter()
-            .map(|port| u64::from(port.queue.waiting()));
-        if waiting.sum::<u64>() > self.tallies.counts.received_packets - self.packets_before_cycle {
+        let taken = self.tallies.counts.received_packets - self.packets_before_cycle;
+        if waiting(&self.ports) > taken {
             return false;
         }
         let least_end_ns = self.chunk_ended_ns + share_ns / KERNEL_LEAST_DIVISOR;
@@ -325,7 +345,7 @@ impl<I: PacketInput> PortRunner<I> {
         }
         if is_throttled {
             self.tallies.counts.throttled_passes += 1;
-            self.rest_until(self.next_tick_ns.max(now_ns));
+            sleep_until(self.next_tick_ns.max(now_ns));
         }
     }
 
@@ -469,6 +489,48 @@ impl<I: PacketInput> PortRunner<I> {
         self.next_tick_ns.saturating_sub(left_ns)
     }
 
+    /// Polls what waits after the cycle in the part of the tick that user programs leave, but for its end. Returns whether
+    /// it polled. That is not charged: nobody else wanted it.
+    fn poll_unclaimed(&mut self, now_ns: u64) -> bool {
+        let until_ns = self.next_tick_ns - self.period_ns / TURN_DIVISOR;
+        if self.settings.controller != Controller::Share
+            || now_ns + 2 * LOOK_AWAY_NS > until_ns
+            || waiting(&self.ports) == 0
+            || !self.is_unclaimed(now_ns)
+        {
+            return false;
+        }
+        let mut has_polled = false;
+        let (poller, ports, tallies) = (&mut self.poller, &mut self.ports, &mut self.tallies);
+        self.charges.leave_out(|| {
+            while crate::runner::clock::now_ns() < until_ns
+                && waiting(ports) > 0
+                && poller.poll_unclaimed(&mut counted(ports, tallies))
+            {
+                has_polled = true;
+            }
+        });
+        has_polled
+    }
+
+    /// Whether nobody else wants the CPU in this tick. To see that, the engine leaves it for a moment: whoever wants it
+    /// has it then, and one who comes later waits for the next tick at most.
+    fn is_unclaimed(&mut self, now_ns: u64) -> bool {
+        if let Some((tick_ns, is_unclaimed)) = self.unclaimed
+            && tick_ns == self.next_tick_ns
+        {
+            return is_unclaimed;
+        }
+        let Some(before_ns) = self.charges.others_ns() else {
+            return false;
+        };
+        sleep_until(now_ns + LOOK_AWAY_NS);
+        let others_ns = self.charges.others_ns();
+        let is_unclaimed = others_ns.is_some_and(|now_ns| now_ns - before_ns < WANTED_NS);
+        self.unclaimed = Some((self.next_tick_ns, is_unclaimed));
+        is_unclaimed
+    }
+
     fn poll_port(&mut self, index: usize, command: Command, count: u32) {
         counted(&mut self.ports, &mut self.tallies)(DeviceId(index as u32), command, count);
     }
@@ -511,18 +573,12 @@ impl<I: PacketInput> PortRunner<I> {
         }
         self.tallies.counts.wake_up_events += u64::from(is_woken);
     }
+}
 
-    /// Sleeps until the clock ticks at `ns`.
-    fn rest_until(&self, ns: u64) {
-        // With nothing but interfaces that are gone there is nothing to hurry for.
-        let is_gone = |port: &Port<I>| port.watch.state == LinkState::Gone;
-        // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
-        if self.ports.iter().all(is_gone) {
-            sleep_until(now_ns() + ATTENTION.as_nanos() as u64);
-        } else {
-            sleep_until(ns);
-        }
-    }
+/// Frames that wait at these ports.
+fn waiting<I>(ports: &[Port<I>]) -> u64 {
+    let waiting = ports.iter().map(|port| u64::from(port.queue.waiting()));
+    waiting.sum()
 }
 
 /// Ports as the poller asks them, with what they answer counted.

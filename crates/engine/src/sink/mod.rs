@@ -7,17 +7,20 @@ pub mod check;
 
 use std::time::Instant;
 
-use nicpoll_core::Knob;
+use nicpoll_core::{Knob, Poller};
 use nicpoll_model::Origin;
 use nicpoll_model::engine::{
-    SINK_SCHEMA, SinkAccount, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
+    LinkEvent, SINK_SCHEMA, SinkAccount, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
 };
+
+use nicpoll_sys::link::LinkState;
 
 use crate::application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
 };
 use crate::device::DeviceChoice;
 use crate::device::port::{Intake, PacketInput, Reception, Take};
+use crate::device::presence::{Change, GonePolicy, Presence};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
@@ -51,6 +54,8 @@ pub struct SinkSettings {
     pub kernel_side: KernelSide,
     /// CPUs for the kernel's threads, where it is to have any; none: those that the engine leaves free.
     pub kernel_cpus: Vec<u32>,
+    /// What to do when the interface is gone.
+    pub gone: GonePolicy,
 }
 
 /// Counts the packets of one queue.
@@ -86,8 +91,8 @@ impl PacketInput for Counter {
     }
 }
 
-/// A sink that runs.
-pub struct Sink {
+/// What receives while the interface is there.
+struct Receiving {
     // Declared first: nobody asks an engine that has ended.
     knobs: Option<KnobServer>,
     // The engines' threads end before the device leaves the interface.
@@ -95,21 +100,15 @@ pub struct Sink {
     intake: Box<dyn Intake>,
     // Put back last: taking the program off may take NAPI instances along.
     granted: Option<Box<dyn GrantedSetup>>,
-    start: SinkStart,
-    began: Instant,
-    last: SinkInterval,
 }
 
-impl Sink {
+impl Receiving {
     /// Starts to receive.
-    ///
-    /// # Errors
-    /// When the interface cannot be had, or a setting is out of range. Nothing is left at the interface then.
-    pub fn start(
+    fn start(
         settings: &SinkSettings,
         origin: Origin,
         helpers: &dyn Helpers,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<(Self, SinkStart), EngineError> {
         let (interface, take) = (&settings.interface, &settings.take);
         let wish = ReceiveWish {
             interface,
@@ -160,15 +159,101 @@ impl Sink {
             other_end_changes: Vec::new(),
             knobs_refused,
         };
-        Ok(Sink {
+        let receiving = Receiving {
             knobs,
             engines,
             intake: opened.intake,
             granted,
+        };
+        Ok((receiving, start))
+    }
+
+    /// Takes nothing more, and gives what has come already to the program.
+    fn stop(mut self, began: Instant) -> Result<Received, EngineError> {
+        self.intake.stop();
+        await_end(DRAIN_LOOKS, || {
+            let waiting = self.engines.ask(|runner| waiting(runner));
+            waiting.is_ok_and(|waiting| waiting.iter().sum::<u64>() == 0)
+        });
+        let fates = self.intake.fates()?;
+        drop(self.knobs);
+        let runners = self.engines.end()?;
+        let engines: Vec<_> = runners.iter().map(look_at).collect();
+        Ok(Received {
+            look: look_over(engines, fates, began),
+            runners,
+            granted: self.granted,
+        })
+    }
+}
+
+/// What one stretch of receiving came to.
+struct Received {
+    look: SinkInterval,
+    runners: Vec<PortRunner<Counter>>,
+    granted: Option<Box<dyn GrantedSetup>>,
+}
+
+/// A sink that runs.
+pub struct Sink {
+    settings: SinkSettings,
+    /// `None` while the interface is gone.
+    receiving: Option<Receiving>,
+    presence: Presence,
+    /// What came before the interface was last gone.
+    past: SinkInterval,
+    past_runners: Vec<PortRunner<Counter>>,
+    start: SinkStart,
+    began: Instant,
+    last: SinkInterval,
+}
+
+impl Sink {
+    /// Starts to receive.
+    ///
+    /// # Errors
+    /// When the interface cannot be had, or a setting is out of range. Nothing is left at the interface then.
+    pub fn start(
+        settings: &SinkSettings,
+        origin: Origin,
+        helpers: &dyn Helpers,
+    ) -> Result<Self, EngineError> {
+        let (receiving, start) = Receiving::start(settings, origin, helpers)?;
+        Ok(Sink {
+            presence: Presence::of(&settings.interface, settings.gone)?,
+            settings: settings.clone(),
+            receiving: Some(receiving),
+            past: SinkInterval::default(),
+            past_runners: Vec::new(),
             start,
             began: Instant::now(),
             last: SinkInterval::default(),
         })
+    }
+
+    /// Leaves an interface that is gone. Its knobs stay as they are.
+    fn leave(&mut self) -> Result<(), EngineError> {
+        let Some(receiving) = self.receiving.take() else {
+            return Ok(());
+        };
+        let mut received = receiving.stop(self.began)?;
+        let ports = received.runners.iter().flat_map(PortRunner::ports);
+        let unseen = ports.filter(|port| port.watch.state != LinkState::Gone);
+        received.look.events.link_loss_events += unseen.count() as u64;
+        if let Some(runner) = received.runners.first() {
+            self.settings.engine.knobs = settings_of(runner.poller());
+        }
+        self.past = together(&self.past, received.look);
+        self.past_runners.extend(received.runners);
+        Ok(())
+    }
+
+    fn take_again(&mut self, helpers: &dyn Helpers) -> Result<(), EngineError> {
+        self.settings.interface.clone_from(&self.presence.name);
+        let origin = self.start.origin.clone();
+        let (receiving, _) = Receiving::start(&self.settings, origin, helpers)?;
+        self.receiving = Some(receiving);
+        Ok(())
     }
 }
 
@@ -181,9 +266,34 @@ impl EngineApplication for Sink {
         &self.start
     }
 
+    fn is_over(&self) -> bool {
+        self.presence.ends()
+    }
+
+    fn attend(&mut self, helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
+        let Some((change, event)) = self.presence.look() else {
+            return Ok(Vec::new());
+        };
+        if change == Change::Gone {
+            self.leave()?;
+        } else if let Err(error) = self.take_again(helpers) {
+            return Ok(self.presence.refuse(&error).into_iter().collect());
+        }
+        Ok(vec![event])
+    }
+
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {
-        let engines = self.engines.ask(|runner| look_at(runner));
-        let now = look_over(engines?, self.intake.fates()?, self.began);
+        let now = match &self.receiving {
+            Some(receiving) => {
+                let engines = receiving.engines.ask(|runner| look_at(runner));
+                look_over(engines?, receiving.intake.fates()?, self.began)
+            }
+            None => SinkInterval {
+                end_seconds: self.began.elapsed().as_secs_f64(),
+                ..SinkInterval::default()
+            },
+        };
+        let now = together(&self.past, now);
         let interval = since(&now, &self.last);
         self.last = now;
         Ok(interval)
@@ -192,23 +302,25 @@ impl EngineApplication for Sink {
     fn end(mut self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
         // From here on nothing is taken, so that the account closes.
         let duration_seconds = self.began.elapsed().as_secs_f64();
-        self.intake.stop();
-        await_end(DRAIN_LOOKS, || {
-            let waiting = self.engines.ask(|runner| waiting(runner));
-            waiting.is_ok_and(|waiting| waiting.iter().sum::<u64>() == 0)
-        });
-        let fates = self.intake.fates()?;
-        drop(self.knobs);
-        let runners = self.engines.end()?;
-        drop(self.intake);
-        put_back(self.granted, &self.start.interface, &self.start.kernel_side)?;
-        let engines: Vec<_> = runners.iter().map(look_at).collect();
-        let look = look_over(engines, fates, self.began);
+        let (mut look, mut runners) = (self.past.clone(), self.past_runners);
+        let mut waiting_packets = runners.iter().map(waiting).sum();
+        if let Some(receiving) = self.receiving.take() {
+            let received = receiving.stop(self.began)?;
+            put_back(
+                received.granted,
+                &self.settings.interface,
+                &self.start.kernel_side,
+            )?;
+            look = together(&self.past, received.look);
+            waiting_packets += received.runners.iter().map(waiting).sum::<u64>();
+            // The latest first: its knobs are those of the end.
+            runners = received.runners.into_iter().chain(runners).collect();
+        }
         let ports = || runners.iter().flat_map(PortRunner::ports);
         Ok(SinkEnd {
             duration_seconds,
             totals: look.counts,
-            account: account_of(&look, runners.iter().map(waiting).sum()),
+            account: account_of(&look, waiting_packets),
             check: CheckedStreams::total(ports().filter_map(|port| port.input.streams.as_deref())),
             events: look.events,
             kernel_busy_poll: ports()
@@ -221,6 +333,46 @@ impl EngineApplication for Sink {
             ended_by_signal: signal,
         })
     }
+}
+
+/// What came before together with what came since; values are those of now.
+fn together(past: &SinkInterval, mut now: SinkInterval) -> SinkInterval {
+    let Some(first) = past.polling.first() else {
+        return now;
+    };
+    debug_assert_eq!(first.name, Knob::ALL[0].name());
+    let mut before = past.clone();
+    for (now, before) in counters(&mut now).into_iter().zip(counters(&mut before)) {
+        *now += *before;
+    }
+    if now.polling.is_empty() {
+        (now.counts.kernel_ns, now.fates.passed_packets) =
+            (past.counts.kernel_ns, past.fates.passed_packets);
+        now.polling.clone_from(&past.polling);
+        return now;
+    }
+    let kernel_ns = now.counts.kernel_ns.zip(past.counts.kernel_ns);
+    now.counts.kernel_ns = kernel_ns.map(|(now, past)| now + past);
+    let passed = now.fates.passed_packets.zip(past.fates.passed_packets);
+    now.fates.passed_packets = passed.map(|(now, past)| now + past);
+    for (now, past) in now.polling.iter_mut().zip(&past.polling) {
+        if Knob::from_name(&now.name).is_some_and(is_counter) {
+            now.value = now.value.wrapping_add(past.value);
+        }
+    }
+    now
+}
+
+/// The knobs that can be written, as they are: `burst_max` first, which bounds another one.
+fn settings_of(poller: &Poller) -> Vec<(Knob, u32)> {
+    let knobs = [
+        Knob::BurstMax,
+        Knob::EachBurst,
+        Knob::IdlePoll,
+        Knob::UserFrac,
+        Knob::RegFrac,
+    ];
+    knobs.map(|knob| (knob, poller.read(knob))).into()
 }
 
 fn account_of(look: &SinkInterval, waiting_packets: u64) -> SinkAccount {

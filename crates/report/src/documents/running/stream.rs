@@ -3,7 +3,7 @@
 //! Each part is printed once, when it is there. Only what is printed as one object at the end is stored until then.
 
 use nicpoll_model::RunDocument;
-use nicpoll_model::engine::SinkVariable;
+use nicpoll_model::engine::{LinkEvent, SinkVariable};
 use nicpoll_model::numbers::counted;
 use serde::Serialize;
 
@@ -91,6 +91,11 @@ where
             self.intervals.push(interval.clone());
         }
         self.part("interval", interval, self.texts.interval)
+    }
+
+    /// An interface went, or is back. For people that is no part of the page.
+    pub fn link(&self, event: &LinkEvent) -> String {
+        self.part("link", event, |_| String::new())
     }
 
     /// All is known.
