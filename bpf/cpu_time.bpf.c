@@ -31,7 +31,17 @@ struct task_struct {
 	unsigned int flags;
 	int static_prio;
 	__u64 start_time;
+	struct task_struct *real_parent;
+	struct nsproxy *nsproxy;
 	char comm[COMM_BYTES];
+} CORE;
+
+struct pid_namespace {
+	struct task_struct *child_reaper; /* its first process */
+} CORE;
+
+struct nsproxy {
+	struct pid_namespace *pid_ns_for_children;
 } CORE;
 
 /* What the last entry from user mode was: x86 keeps the system call's number, arm64 too under
@@ -112,7 +122,7 @@ struct thread {
 	__u64 ns[SYSTEM + 1];
 	__u64 slices;
 	__u32 tgid;
-	__u32 reserved;
+	__u32 starter_tgid; /* the grandparent of the first process in its PID namespace */
 	__u8 comm[COMM_BYTES];
 };
 
@@ -286,6 +296,8 @@ static __attribute__((noinline)) int begin_thread(struct task_struct *task)
 
 	fresh.started_ns = task->start_time;
 	fresh.tgid = task->tgid;
+	fresh.starter_tgid =
+		task->nsproxy->pid_ns_for_children->child_reaper->real_parent->real_parent->tgid;
 	bpf_probe_read_kernel(fresh.comm, COMM_BYTES, task->comm);
 	return bpf_map_update_elem(&THREADS, &pid, &fresh, 0);
 }

@@ -301,6 +301,7 @@ mod queues_tests {
         ThreadTimes {
             tid,
             pid,
+            starter_pid: None,
             name: String::from(name),
             times: TaskTimes {
                 system_ns,

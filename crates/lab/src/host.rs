@@ -83,6 +83,19 @@ impl Commands {
         self.before.is_empty() && self.after.is_empty()
     }
 
+    /// How many programs are run where a host has so many interfaces.
+    pub fn programs(&self, interfaces: usize) -> usize {
+        let all = self.before.iter().chain(&self.after);
+        let runs = all.map(|one| {
+            let mut names = one.command.iter().flat_map(|word| in_braces(word));
+            match names.any(|name| name == EACH_INTERFACE) {
+                true => interfaces,
+                false => 1,
+            }
+        });
+        runs.sum()
+    }
+
     /// These around others: first before, and last after.
     #[must_use]
     pub fn around(&self, inner: &Commands) -> Commands {
@@ -161,8 +174,10 @@ pub enum HostRequest {
         /// Those of this host.
         after: Vec<HostCommand>,
     },
-    /// Run a command of the user's.
-    RunCommand(HostCommand),
+    /// Begin a command of the user's. It ends when settings are restored, if not before.
+    StartCommand(HostCommand),
+    /// Tell whether it has ended: a truth value, or its last words where it failed.
+    CommandEnded,
     /// Tell which values commands have changed, with what they were: a map of texts by name.
     ValuesBefore,
     /// End traffic that still runs, and restore every setting. The answer is a list of what commands changed and nothing
@@ -214,8 +229,6 @@ pub enum HostRequest {
     CloseCpuWindow {
         /// The cores to report: the sender's and the receiver's.
         cpus: Vec<u32>,
-        /// Other programs whose time is the study's, by name.
-        programs: Vec<String>,
     },
     /// Compute while the traffic runs.
     StartSpinner {

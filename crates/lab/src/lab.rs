@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side, SwitchWrite};
@@ -14,6 +16,7 @@ use nicpoll_sys::netns::NetNamespace;
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::Commands;
 use crate::host::changes::Changes;
+use crate::host::commands::LOOK_EVERY;
 use crate::host::local::LocalHost;
 use crate::host::{
     Counter, Cpus, Host, HostClient, HostRequest, MACHINE, MACHINE_INTERFACE, ROUTER,
@@ -189,8 +192,12 @@ impl Lab {
     /// Runs commands before traffic. Restoring runs those after it.
     ///
     /// # Errors
-    /// [`LabError::Traffic`] with the last words of one that failed.
-    pub fn begin_commands(&mut self, commands: &Commands) -> Result<(), LabError> {
+    /// [`LabError::Traffic`] with the last words of one that failed; [`LabError::Cancelled`] when `cancel` became true.
+    pub fn begin_commands(
+        &mut self,
+        commands: &Commands,
+        cancel: &AtomicBool,
+    ) -> Result<(), LabError> {
         if commands.is_empty() {
             return Ok(());
         }
@@ -204,11 +211,19 @@ impl Lab {
             let host = host.ok_or_else(|| {
                 LabError::Unexpected(format!("there is no host {}", command.host))
             })?;
-            let ran = host.tell(HostRequest::RunCommand(command.clone()));
-            ran.map_err(|error| {
-                let why = HostFailure::of(&error);
-                LabError::Traffic(format!("a command before the traffic: {why}"))
-            })?;
+            host.tell(HostRequest::StartCommand(command.clone()))?;
+            let mut has_ended = || -> Result<bool, LabError> {
+                host.ask(HostRequest::CommandEnded).map_err(|error| {
+                    let why = HostFailure::of(&error);
+                    LabError::Traffic(format!("a command before the traffic: {why}"))
+                })
+            };
+            while !has_ended()? {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(LabError::Cancelled);
+                }
+                thread::sleep(LOOK_EVERY);
+            }
         }
         Ok(())
     }

@@ -182,14 +182,6 @@ impl WorkloadRequest {
         }
     }
 
-    /// Names of the user's programs that it runs, as the kernel shows them.
-    pub fn programs(&self) -> Vec<String> {
-        match self {
-            WorkloadRequest::Command(command) => command.programs(),
-            _ => Vec::new(),
-        }
-    }
-
     /// The implementation.
     pub fn workload(&self) -> &dyn Workload {
         match self {

@@ -399,6 +399,7 @@ impl ExactSample {
                 None => threads.push(ThreadTimes {
                     tid: cpu.pid,
                     pid: cpu.tgid,
+                    starter_pid: None,
                     name: String::new(),
                     times: used,
                     slices: 0,
@@ -588,6 +589,9 @@ pub struct ThreadTimes {
     pub tid: u32,
     /// Number of its process.
     pub pid: u32,
+    /// Number of the process that contained it, as [`nicpoll_sys::program::spawn_contained`] does: the grandparent of
+    /// the first process in its PID namespace. `None` when it has not left a CPU yet.
+    pub starter_pid: Option<u32>,
     /// The thread's name, by the latest rename; empty when it has not left a CPU yet.
     pub name: String,
     /// Its time by state.
@@ -602,6 +606,7 @@ impl ThreadTimes {
         ThreadTimes {
             tid,
             pid: thread.tgid,
+            starter_pid: Some(thread.starter_tgid),
             name: String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
             times: TaskTimes::of(&thread.ns),
             slices: thread.slices,

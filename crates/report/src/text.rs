@@ -342,23 +342,29 @@ struct Layout {
 
 impl Layout {
     /// Names have the room that they need as far as the page has it: first that behind the values goes, then bars are
-    /// shortened, then names.
+    /// shortened, then what stands behind names (a rate) is left out, then names are shortened.
     fn of(intervals: &Intervals, width: usize) -> Self {
-        let groups = || intervals.groups.iter();
-        let lines = groups().flat_map(|group| &group.lines);
-        let names: Vec<&str> = lines.map(|(name, _)| name.as_str()).collect();
-        let needed = names.iter().map(|it| columns(it) + 1).max().unwrap_or(0);
-        let needed = needed.max(NAME_MIN);
-        let judged = groups().flat_map(|group| &group.lines);
-        let values = judged.filter_map(|(_, line)| Some(columns(&line.as_ref().ok()?.value) + 1));
+        let lines = || intervals.groups.iter().flat_map(|group| &group.lines);
+        let values = lines().filter_map(|(_, line)| Some(columns(&line.as_ref().ok()?.value) + 1));
         let widest = values.max().unwrap_or(VALUE);
         let right: usize = intervals.right.iter().map(|(_, width)| width).sum();
         let room = width.saturating_sub(INDENT.len() + MEASURE + WORD + right);
-        let free = room.saturating_sub(needed + Scale::BAR);
-        let value = VALUE.min(free).max(widest);
-        let room = room.saturating_sub(value);
-        let name = needed.min(room.saturating_sub(BAR_MIN)).max(NAME_MIN);
-        let bar = room.saturating_sub(name).clamp(BAR_MIN, Scale::BAR);
+        let most = room.saturating_sub(widest + BAR_MIN).max(NAME_MIN);
+        let need = |names: &[&str]| names.iter().map(|it| columns(it) + 1).max().unwrap_or(0);
+        let whole: Vec<&str> = lines().map(|(name, _)| name.as_str()).collect();
+        let bare = whole
+            .iter()
+            .map(|name| name.split(' ').next().unwrap_or(name));
+        let bare: Vec<&str> = bare.collect();
+        let names = match need(&whole) > most && are_apart(&whole, &bare) {
+            true => bare,
+            false => whole,
+        };
+        let name = need(&names).clamp(NAME_MIN, most);
+        let value = VALUE
+            .min(room.saturating_sub(name + Scale::BAR))
+            .max(widest);
+        let bar = room.saturating_sub(value + name).clamp(BAR_MIN, Scale::BAR);
         Layout {
             name,
             value,
@@ -465,15 +471,21 @@ fn cut(name: &str, width: usize, end: usize) -> String {
     begin.iter().chain(&['~']).chain(end).collect()
 }
 
-/// Names of one screen within so many columns. Different names stay different: where the usual cut makes two alike,
-/// all are cut elsewhere, and where no cut keeps them apart, their positions do.
+/// Names of one screen within so many columns: their beginnings and ends, and a whole last word where there is room.
+/// Different names stay different: where that makes two alike, all are cut elsewhere, and where no cut keeps them apart,
+/// their positions do.
 pub(crate) fn shortened_apart(names: &[&str], width: usize) -> Vec<String> {
-    let ends = std::iter::once(width / 3).chain(0..width);
-    for end in ends {
-        let short: Vec<String> = names.iter().map(|name| cut(name, width, end)).collect();
-        if are_apart(names, &short) {
-            return short;
-        }
+    let last_word = |name: &str| {
+        let word = name.rfind(['-', ' ']).map(|at| columns(&name[at..]));
+        let usual = width / 3;
+        word.filter(|word| (usual..=2 * usual).contains(word))
+            .unwrap_or(usual)
+    };
+    let usual = names.iter().map(|name| cut(name, width, last_word(name)));
+    let cuts = (0..width).map(|end| names.iter().map(|name| cut(name, width, end)).collect());
+    let mut all = std::iter::once(usual.collect()).chain(cuts);
+    if let Some(short) = all.find(|short: &Vec<String>| are_apart(names, short)) {
+        return short;
     }
     let numbered = names.iter().map(|name| {
         let first = names.iter().position(|other| other == name).unwrap_or(0);
@@ -485,12 +497,10 @@ pub(crate) fn shortened_apart(names: &[&str], width: usize) -> Vec<String> {
 }
 
 /// Whether no two different names have become one.
-fn are_apart(names: &[&str], short: &[String]) -> bool {
+fn are_apart<T: AsRef<str>>(names: &[&str], short: &[T]) -> bool {
     let mut known: BTreeMap<&str, &str> = BTreeMap::new();
-    names
-        .iter()
-        .zip(short)
-        .all(|(name, short)| *known.entry(short).or_insert(name) == *name)
+    let mut both = names.iter().zip(short);
+    both.all(|(name, short)| *known.entry(short.as_ref()).or_insert(name) == *name)
 }
 
 /// Text with microseconds as the locale can show them: `200 us` is `200 µs` where letters are UTF-8, and `20µs` is

@@ -352,6 +352,9 @@ fn normal_tail(all: &[f64], chosen: usize, seen: f64) -> f64 {
     Normal::standard().cdf(-from_mean / variance.sqrt())
 }
 
+/// Values of a side below which two sets have no interval: two have a deviation, but one degree of freedom each.
+pub(crate) const VALUES_MIN: usize = 3;
+
 /// How far the values of `one` lie above those of `other`: the median of all differences, with its interval.
 /// Infinite values, which failed runs have, have ranks too, and an end may be infinite for them.
 ///
@@ -366,7 +369,9 @@ pub fn shift_interval(
     let sizes = [one.len(), other.len()];
     let left_out =
         shift_left_out(sizes, confidence.tail()).ok_or(NoInterval::TooFewValues { sizes })?;
-    if one.iter().chain(other).any(|value| value.is_nan()) {
+    let mut all = one.iter().chain(other);
+    // Where nothing is finite, there is nothing to tell apart: nine failed runs are not equivalent to nine others.
+    if all.clone().any(|value| value.is_nan()) || all.all(|value| value.is_infinite()) {
         return Err(NoInterval::OutOfRange);
     }
     let differences = Differences::of(one, other);
@@ -388,7 +393,7 @@ pub fn shift_interval(
 }
 
 /// Whether two sets of these sizes can reach a confidence: of all ways to divide the values, the one that is
-/// furthest out must be rare enough. Four and four reach 95 %, three and three do not.
+/// furthest out must be rare enough. Four and four reach 95 %; three and three do not, and two never do.
 pub(crate) fn shift_reaches(sizes: [usize; 2], confidence: Confidence) -> bool {
     shift_left_out(sizes, confidence.tail()).is_some()
 }
@@ -396,7 +401,7 @@ pub(crate) fn shift_reaches(sizes: [usize; 2], confidence: Confidence) -> bool {
 /// How many differences lie below the interval: the critical value, the greatest k for which the statistic is at
 /// most k with a probability of at most `tail`. `None` when even 0, its least value, is more likely.
 fn shift_left_out([one, other]: [usize; 2], tail: f64) -> Option<usize> {
-    if one == 0 || other == 0 {
+    if one.min(other) < VALUES_MIN {
         return None;
     }
     if one + other > SPLITS_EXACT_MAX {

@@ -11,7 +11,7 @@ use nicpoll_model::{ComparedMethod, Ends};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::interval::{Confidence, Interval, NoInterval};
-use crate::rank::{mann_whitney_p, shift_interval, shift_reaches};
+use crate::rank::{VALUES_MIN, mann_whitney_p, shift_interval, shift_reaches};
 use crate::summary;
 
 /// What two sets of values come to. Intervals are of ratios, judged / reference.
@@ -70,9 +70,6 @@ fn ends(interval: Option<Interval>) -> Ends {
         high: finite(it.high),
     })
 }
-
-/// Values of a side below which there is no interval. Two have a deviation, but one degree of freedom each.
-pub(crate) const VALUES_MIN: usize = 3;
 
 /// A difference of means with its standard error.
 struct Difference {

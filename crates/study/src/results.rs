@@ -7,3 +7,6 @@ pub mod compare;
 pub mod gate;
 pub mod import;
 pub mod read;
+
+#[cfg(test)]
+mod verdict_tests;

@@ -3,10 +3,13 @@
 mod common;
 
 use common::TestLab;
-use nicpoll_lab::{Running, WorkloadRequest};
+use nicpoll_lab::{Running, WorkloadRequest, own_process};
 use nicpoll_model::WorkUnit;
+use nicpoll_observe::{ExactCpu, ExactCpuOptions};
 use nicpoll_study::StudyFile;
+use nicpoll_sys::program::spawn_contained;
 use nicpoll_testkit::needs;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -190,4 +193,38 @@ fn iperf3_is_read_from_its_client() {
     let traffic = r#"{ kind = "command", parser = "iperf3", sender = ["iperf3", "-c", "{receiver}", "-p", "{port}", "-t", "{seconds}", "-J"], receiver = ["iperf3", "-s", "-1", "-p", "{port}"] }"#;
     let books = run(&mut test, &request(traffic, "one")).unwrap();
     assert!(books.delivered_bytes > 0 && books.receiver.bits_per_second > 0.0);
+}
+
+#[test]
+fn what_a_program_starts_is_the_studys_own_in_the_account_of_cpu_time() {
+    needs!(Root, PerNapi);
+    let _alone = TestLab::alone();
+    let mut exact = ExactCpu::load(&ExactCpuOptions {
+        has_threads: true,
+        ..ExactCpuOptions::default()
+    })
+    .unwrap();
+    exact.attach().unwrap();
+    // One starts another, and one whose parent is gone.
+    let mut contained = Command::new("sh");
+    contained.args(["-c", "(timeout 0.1 yes &) > /dev/null; timeout 0.2 sleep 9"]);
+    let mut keeper = spawn_contained(contained.stdout(Stdio::null()), None).unwrap();
+    let mut other = Command::new("timeout");
+    let other = other.args(["0.1", "tail", "-f", "/dev/null"]).status();
+    assert!(!other.unwrap().success());
+    assert!(!keeper.wait().unwrap().success());
+    let own = own_process(&exact).unwrap();
+    let threads = exact.threads().unwrap();
+    let starters = |name: &str| -> Vec<Option<u32>> {
+        let named = threads.iter().filter(|thread| thread.name == name);
+        named.map(|thread| thread.starter_pid).collect()
+    };
+    for name in ["yes", "sleep"] {
+        assert!(starters(name).contains(&Some(own)), "{name}: {threads:?}");
+    }
+    let tail = starters("tail");
+    assert!(
+        !tail.is_empty() && !tail.contains(&Some(own)),
+        "{threads:?}"
+    );
 }

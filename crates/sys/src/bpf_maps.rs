@@ -81,7 +81,7 @@ pub struct Thread {
     pub ns: [u64; state::TASKS],
     pub slices: u64,
     pub tgid: u32,
-    pub reserved: u32,
+    pub starter_tgid: u32,
     pub comm: [u8; 16],
 }
 

@@ -200,3 +200,68 @@ unit = "Mbit/s"
          before the traffic",
     );
 }
+
+/// Interrupts a study, of a text that names a log, as soon as a program of it has said so there, and looks that nothing
+/// is left.
+fn interrupted(text: impl Fn(&Path) -> String) {
+    let stage = Stage::new();
+    let log = stage.home.path().join("log");
+    let before = host_state();
+    let file = written(&stage, &text(&log));
+    let mut command = stage.nicpoll(&["study", "run", &file]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let has = |word: &str| fs::read_to_string(&log).unwrap_or_default().contains(word);
+    wait_until("the program runs", || has("begun"));
+    let namespaces = namespaces_of(child.id());
+    send_signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_code(&output, 130);
+    assert_has(stderr(&output), "all settings are restored");
+    assert_has(stderr(&output), "'nicpoll study run --resume 1' goes on");
+    assert!(has("undone"), "what undoes it runs");
+    assert!(!has("waited"), "it was waited for");
+    assert!(!in_use(&namespaces) && !stage.state().exists());
+    assert_eq!(host_state(), before);
+}
+
+#[test]
+fn an_interrupt_ends_a_command_or_a_program_at_once_and_what_undoes_it_runs() {
+    needs!(Root, PerNapi, Tc);
+    let queue = "tc qdisc replace dev {interface} root pfifo";
+    let slow = |log: &Path| {
+        format!(
+            "echo begun >> {0}; sleep 8; echo waited >> {0}",
+            log.display()
+        )
+    };
+    let undone = |log: &Path| {
+        let log = log.display();
+        format!("tc qdisc del dev {{interface}} root; echo undone >> {log}")
+    };
+    let around = |before: &str, after: &str| {
+        let [before, after] = [before, after].map(at_sender);
+        format!("before = {before}\nafter = {after}")
+    };
+    // In a command before the traffic.
+    interrupted(|log| {
+        let before = format!("{queue}; {}", slow(log));
+        with_commands(&around(&before, &undone(log)))
+    });
+    // In one after it, which is let end: it undoes.
+    interrupted(|log| {
+        let begun = format!("echo begun >> {}; sleep 0.5", log.display());
+        with_commands(&around(queue, &format!("{begun}; {}", undone(log))))
+    });
+    // In a program of the traffic.
+    interrupted(|log| {
+        let program = format!(
+            "[[setting]]\nname = \"one\"\n[[setting]]\nname = \"two\"\n[[workload]]\nname = \"own\"\n{}\n\
+             traffic = {{ kind = \"command\", parser = \"regex\", unit = \"Mbit/s\", pattern = \"rate ([0-9]+)\", \
+             sender = [\"sh\", \"-c\", \"{}; echo rate 5\"] }}\n",
+            around(queue, &undone(log)),
+            slow(log)
+        );
+        format!("{HEAD}{program}")
+    });
+}

@@ -216,6 +216,62 @@ fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     assert!(stage.records().is_empty());
 }
 
+/// Under neither setting does anything get through the router.
+const DEAD_ROUTER: &str = r#"
+question = "Does a router that forwards nothing say so?"
+blocks = 3
+trial = "100ms"
+topology = { kind = "router" }
+[common]
+before = [{ host = "router", command = ["sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward"] }]
+after = [{ host = "router", command = ["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"] }]
+[[setting]]
+name = "off"
+[[setting]]
+name = "on"
+router = { gro = "on" }
+[[workload]]
+name = "flood"
+traffic = { kind = "netrate", payload_bytes = 64 }
+"#;
+
+#[test]
+fn a_router_that_forwards_nothing_has_no_verdict_in_any_form() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let file = written(&stage, DEAD_ROUTER);
+    let html = stage.home.path().join("page.html").display().to_string();
+    let run = [
+        "study",
+        "run",
+        &file,
+        "--brief",
+        "--fail-on",
+        "worse",
+        "--report",
+        &html,
+    ];
+    let ran = stage.run(&run);
+    assert_code(&ran, 4);
+    let why = "trials failed: nothing was delivered; an interval takes 3 blocks, and there are 0.";
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = flat(&stdout(&ran));
+    assert_has(&text, "say so? No verdict under flood: ");
+    assert_has(&text, why);
+    for word in [" same ", " wins ", " loses ", "equivalent: "] {
+        assert!(!text.contains(word), "{text}");
+    }
+    let page = fs::read_to_string(&html).unwrap();
+    assert_has(&page, "No verdict under flood: ");
+    assert_has(&page, why);
+    assert!(!page.contains("equivalent:"), "{page}");
+    let compared = stage.run(&["study", "compare", "1:off", "1:on"]);
+    assert_code(&compared, 4);
+    assert_has(flat(&stdout(&compared)), "flood: inconclusive");
+    let gated = ["study", "compare", "1:off", "1:on", "--fail-on", "worse"];
+    assert_code(&stage.run(&gated), 4);
+}
+
 /// A program that ignores being asked to end, with a part that has left its process group and its pipes.
 const STUBBORN: &str = r#"
 question = "Does anything stay?"

@@ -3,21 +3,25 @@
 //! Values are read before the first command. Once the last one has run, what is not as it was is put back as far as that is
 //! possible, and the rest is told. A command runs in its host's namespace, and no longer than its time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::time::Duration;
-use std::{fs, io};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use nicpoll_model::{SwitchValue, SwitchWrite};
 use nicpoll_switch::Control;
+use nicpoll_traffic::workload::WorkloadError;
 
 use crate::error::{HostFailure, LabError};
 use crate::host::{EACH_INTERFACE, HostCommand};
 use crate::link::veth::{qdiscs, remove_root_qdisc};
-use crate::workload::command::run_to_end;
+use crate::workload::command::{Child, failed};
 
 /// How long a command may take.
 const COMMAND_MAX: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether a command has ended.
+pub const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// How the name of a value of a queueing discipline begins.
 pub const QDISC: &str = "tc qdisc";
@@ -172,19 +176,63 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Runs a command at the caller's host.
-pub fn run(command: &HostCommand, interfaces: &[String]) -> Result<(), HostFailure> {
-    let names =
-        |interface: &String| BTreeMap::from([(String::from(EACH_INTERFACE), interface.clone())]);
-    let mut all: Vec<Vec<String>> = interfaces
-        .iter()
-        .map(|one| command.with(&names(one)))
-        .collect();
-    // Without the name in it, it is one command for all of them.
-    all.dedup();
-    all.iter().try_for_each(|words| {
-        run_to_end(words, COMMAND_MAX).map_err(|error| HostFailure::of(&error))
-    })
+/// A command of the caller's host that runs, as this process's user. It ends with its value.
+pub struct RunningCommand {
+    /// The programs that have not begun.
+    left: VecDeque<Vec<String>>,
+    /// The one that runs, and when its time is over.
+    child: Option<(Child, Instant)>,
+}
+
+impl RunningCommand {
+    /// One that begins when it is asked whether it has ended.
+    pub fn new(command: &HostCommand, interfaces: &[String]) -> Self {
+        let names = |interface: &String| {
+            BTreeMap::from([(String::from(EACH_INTERFACE), interface.clone())])
+        };
+        let mut all: Vec<Vec<String>> = interfaces
+            .iter()
+            .map(|one| command.with(&names(one)))
+            .collect();
+        // Without the name in it, it is one command for all of them.
+        all.dedup();
+        RunningCommand {
+            left: all.into(),
+            child: None,
+        }
+    }
+
+    /// Whether all of its programs have ended, and ended well.
+    pub fn has_ended(&mut self) -> Result<bool, HostFailure> {
+        self.step().map_err(|error| HostFailure::of(&error))
+    }
+
+    fn step(&mut self) -> Result<bool, WorkloadError> {
+        if let Some((child, deadline)) = &mut self.child {
+            if !child.has_ended()? {
+                return match Instant::now() > *deadline {
+                    true => Err(failed(format!(
+                        "it had not ended after {COMMAND_MAX:?}; it was ended"
+                    ))),
+                    false => Ok(false),
+                };
+            }
+            child.succeeded()?;
+        }
+        let next = self.left.pop_front();
+        let next = next.map(|words| Child::start(&words, None)).transpose()?;
+        self.child = next.map(|child| (child, Instant::now() + COMMAND_MAX));
+        Ok(self.child.is_none())
+    }
+}
+
+/// Runs a command at the caller's host to its end.
+fn run(command: &HostCommand, interfaces: &[String]) -> Result<(), HostFailure> {
+    let mut running = RunningCommand::new(command, interfaces);
+    while !running.has_ended()? {
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
 }
 
 /// The values of interfaces and sysctls of the caller's namespace; the studied interface is first.

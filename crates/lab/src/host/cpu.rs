@@ -1,7 +1,7 @@
 //! CPU time of threads that do not belong to the study.
 //!
-//! The study's threads are those of this process and of its programs, and the kernel threads that receive packets. All
-//! other threads on a core are foreign, whatever they do.
+//! The study's threads are those of this process, of the programs that it contains with all that they start, and the
+//! kernel threads that receive packets. All other threads on a core are foreign, whatever they do.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -45,21 +45,16 @@ pub fn own_process(exact: &ExactCpu) -> Result<u32, LabError> {
     Ok(found.pid)
 }
 
-/// CPU time of the study's threads between two lists of all threads. They are those of `process` and `programs`, and
-/// kernel threads that receive.
-pub fn of_study(
-    before: &[ThreadTimes],
-    after: &[ThreadTimes],
-    process: u32,
-    programs: &[String],
-) -> StudyThreads {
+/// CPU time of the study's threads between two lists of all threads. They are those of `process`, those in the PID
+/// namespaces that it began, and kernel threads that receive.
+pub fn of_study(before: &[ThreadTimes], after: &[ThreadTimes], process: u32) -> StudyThreads {
     let before: BTreeMap<u32, &ThreadTimes> =
         before.iter().map(|thread| (thread.tid, thread)).collect();
     let is_own = |thread: &&ThreadTimes| {
         let is_receiver = KERNEL_RECEIVERS
             .iter()
             .any(|name| thread.name.starts_with(name));
-        thread.pid == process || is_receiver || programs.contains(&thread.name)
+        is_receiver || thread.pid == process || thread.starter_pid == Some(process)
     };
     let used = |thread: &ThreadTimes| {
         let earlier = before.get(&thread.tid).map(|earlier| earlier.times);

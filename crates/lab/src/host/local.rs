@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::changes::{Changes, Listener};
-use crate::host::commands::{Around, interface_values, run};
+use crate::host::commands::{Around, RunningCommand, interface_values};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
     ENGINE_THREAD, Ends, RECEIVER_THREAD, SENDER_THREAD, Sampling, Spinner,
@@ -67,6 +67,7 @@ impl LocalHost {
             xdp: Vec::new(),
             held: None,
             commands: None,
+            command: None,
             polls: None,
             exact_cpu: None,
             cpu_window: None,
@@ -155,6 +156,8 @@ struct Resident {
     held: Option<Held>,
     /// The user's commands, from the first one to the restoring.
     commands: Option<Around>,
+    /// The one of them that was started last.
+    command: Option<RunningCommand>,
     polls: Option<PollCounter>,
     exact_cpu: Option<ExactCpu>,
     /// Reading of the CPU account at the start of the open window.
@@ -192,7 +195,13 @@ impl Resident {
                 self.commands = Some(begun);
                 answer(())
             }
-            HostRequest::RunCommand(command) => answer(run(&command, &self.interfaces)?),
+            HostRequest::StartCommand(command) => {
+                self.command = Some(RunningCommand::new(&command, &self.interfaces));
+                answer(())
+            }
+            HostRequest::CommandEnded => {
+                answer(begun(self.command.as_mut(), "a command")?.has_ended()?)
+            }
             HostRequest::ValuesBefore => answer(match &self.commands {
                 Some(own) => own.changed(&mut self.control, &self.interfaces)?,
                 None => BTreeMap::new(),
@@ -227,9 +236,7 @@ impl Resident {
                 self.cpu_window = Some((self.exact_cpu()?.read()?, threads));
                 answer(())
             }
-            HostRequest::CloseCpuWindow { cpus, programs } => {
-                answer(self.close_cpu_window(&cpus, &programs)?)
-            }
+            HostRequest::CloseCpuWindow { cpus } => answer(self.close_cpu_window(&cpus)?),
             HostRequest::StartSpinner { cpu, duration } => {
                 self.spinner = Some(Spinner::start(cpu, duration)?);
                 answer(())
@@ -338,6 +345,7 @@ impl Resident {
 
     /// Returns what commands changed and nothing undid, in words.
     fn restore(&mut self) -> Result<Vec<String>, LabError> {
+        self.command = None;
         let ended = self.commands.take();
         let left = ended.map(|own| own.end(&mut self.control, &self.interfaces));
         // These came last: offloads that they took from the other end are back before those are put back.
@@ -409,11 +417,7 @@ impl Resident {
         })
     }
 
-    fn close_cpu_window(
-        &mut self,
-        cpus: &[u32],
-        programs: &[String],
-    ) -> Result<Vec<CoreTime>, LabError> {
+    fn close_cpu_window(&mut self, cpus: &[u32]) -> Result<Vec<CoreTime>, LabError> {
         let after = self.exact_cpu()?.read()?;
         let threads = self.exact_cpu()?.threads()?;
         let (before, threads_before) = begun(self.cpu_window.take(), "a window of CPU time")?;
@@ -422,7 +426,7 @@ impl Resident {
             None => own_process(self.exact_cpu()?)?,
         };
         self.own_process = Some(process);
-        let study = of_study(&threads_before, &threads, process, programs);
+        let study = of_study(&threads_before, &threads, process);
         // The ends are bound to the cores that are asked about; a sender at full speed may not have left
         // its core yet, and has no name then.
         let core_of = |name: &str| match name {

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -27,9 +26,6 @@ use crate::error::{HostFailure, Refused};
 const WORDS_MAX: usize = 64;
 
 const WORD_MAX: usize = 4096;
-
-/// Letters of a name by which the kernel shows a program.
-const COMM_MAX: usize = 15;
 
 /// A program on one or both sides, and how its output is read.
 ///
@@ -114,18 +110,6 @@ impl CommandWorkload {
             Some(name) => User::named(name).map(Some).map_err(WorkloadError::failed),
             None => Ok(User::of_sudo()),
         }
-    }
-
-    /// The names by which the kernel shows the programs.
-    pub fn programs(&self) -> Vec<String> {
-        let of = |words: &Vec<String>| {
-            let name = Path::new(words.first()?).file_name()?;
-            Some(name.to_string_lossy().chars().take(COMM_MAX).collect())
-        };
-        [&self.sender, &self.receiver]
-            .into_iter()
-            .filter_map(of)
-            .collect()
     }
 
     fn words(&self, end: &End) -> Vec<String> {
@@ -511,14 +495,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_millis(300);
 
 /// A program that runs.
-struct Child {
+pub(crate) struct Child {
     name: String,
     process: std::process::Child,
     output: Option<[JoinHandle<Vec<u8>>; 2]>,
 }
 
 /// What a program ended with.
-struct Ended {
+pub(crate) struct Ended {
     status: ExitStatus,
     output: String,
     errors: String,
@@ -526,7 +510,7 @@ struct Ended {
 
 impl Child {
     /// Starts a program with its arguments, in the calling thread's namespace and on its core. It ends with that thread.
-    fn start(words: &[String], user: Option<User>) -> Result<Self, WorkloadError> {
+    pub(crate) fn start(words: &[String], user: Option<User>) -> Result<Self, WorkloadError> {
         let [program, arguments @ ..] = words else {
             return Err(failed(String::from("there is no program to run")));
         };
@@ -587,7 +571,7 @@ impl Child {
     }
 
     /// What it said, if it ended without an error.
-    fn succeeded(&mut self) -> Result<Ended, WorkloadError> {
+    pub(crate) fn succeeded(&mut self) -> Result<Ended, WorkloadError> {
         let ended = self.end()?;
         match ended.status.success() {
             true => Ok(ended),
@@ -596,7 +580,7 @@ impl Child {
     }
 
     /// Whether it has ended.
-    fn has_ended(&mut self) -> Result<bool, WorkloadError> {
+    pub(crate) fn has_ended(&mut self) -> Result<bool, WorkloadError> {
         let status = self.process.try_wait().map_err(WorkloadError::failed)?;
         Ok(status.is_some())
     }
@@ -660,20 +644,8 @@ impl Ended {
 }
 
 /// Why a program's run has no figure.
-fn failed(why: String) -> WorkloadError {
+pub(crate) fn failed(why: String) -> WorkloadError {
     WorkloadError::failed(HostFailure::new(why))
-}
-
-/// Runs a program to its end on the calling thread, as this process's user and for this long at most.
-pub(crate) fn run_to_end(words: &[String], longest: Duration) -> Result<(), WorkloadError> {
-    let mut child = Child::start(words, None)?;
-    if !child.ends_within(longest, || false)? {
-        return Err(failed(format!(
-            "'{}' had not ended after {longest:?}; it was ended",
-            child.name
-        )));
-    }
-    child.succeeded().map(drop)
 }
 
 /// Reads to the end. Of what is too much, one byte beyond the limit is kept.

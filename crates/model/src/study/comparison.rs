@@ -22,6 +22,8 @@ named! {
         /// From the sender's program to the receiver's.
         Delay = "delay",
         /// How much of a paced load arrives.
+        Delivery = "delivery",
+        /// How much of it does not.
         Loss = "loss",
     }
 }
@@ -98,7 +100,10 @@ impl Metric {
             Metric::TransactionsPerSecond => {
                 (Rate, "transactions/s", ("trans./s", 1.0), Ratio, true)
             }
-            Metric::DeliveredRatio => (Loss, "delivered of the offered", ("%", 0.01), Ratio, true),
+            Metric::DeliveredRatio => {
+                let label = "delivered of the offered";
+                (Delivery, label, ("%", 0.01), Ratio, true)
+            }
             Metric::RoundTripP50Ns => (RoundTrip, "round trip p50", us, Ratio, false),
             Metric::RoundTripP99Ns => (RoundTrip, "round trip p99", us, Ratio, false),
             Metric::RoundTripP999Ns => (RoundTrip, "round trip p99.9", us, Ratio, false),

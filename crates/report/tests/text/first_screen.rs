@@ -163,3 +163,49 @@ fn a_setting_against_itself_asks_another_question() {
     let text = render_text(&brief_page(&study), &TextOptions::default());
     assert!(text.starts_with("Is a setting unlike itself?"), "{text}");
 }
+
+#[test]
+fn long_names_lose_their_rates_before_what_tells_them_apart() {
+    let mut text = serde_json::to_string(&fixture::study()).unwrap();
+    let names = ["session-in-flood", "tcp-session-in-flood"];
+    for (old, new) in ["udp64", "rr"].into_iter().zip(names) {
+        text = text.replace(&format!("\"{old}\""), &format!("\"{new}\""));
+    }
+    let mut study: Study = serde_json::from_str(&text).unwrap();
+    for facts in &mut study.workloads {
+        facts.asked_per_second = names.contains(&&*facts.workload).then_some(200);
+    }
+    let brief = |width| render_text(&brief_page(&study), &TextOptions::wide(width));
+    let (narrow, wide) = (brief(80), brief(100));
+    assert!(wide.contains("  tcp-session-in-flood 200/s "), "{wide}");
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80));
+    let rows = narrow
+        .lines()
+        .filter(|line| line.contains("-flood ") && line.contains('x'));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.len(), 4, "{narrow}");
+    for (row, start) in rows.iter().zip(["  sess", "  tcp-"].into_iter().cycle()) {
+        assert!(row.starts_with(start) && !row.contains("/s "), "{narrow}");
+    }
+}
+
+#[test]
+fn the_measures_on_the_screen_are_explained_and_no_others() {
+    let mut study = fixture::study();
+    let explained = |study: &Study| {
+        let text = render_text(study, &TextOptions::default());
+        let (_, legend) = text.split_once("How to read it\n").unwrap();
+        let words = ["rate", "round trip", "cost", "delay", "delivery", "loss"];
+        let has = |word: &&str| {
+            legend
+                .lines()
+                .any(|line| line.starts_with(&format!("  {word:<11}")))
+        };
+        words.into_iter().filter(has).collect::<Vec<_>>()
+    };
+    assert_eq!(explained(&study), ["rate", "round trip", "cost"]);
+    for one in study.comparisons.iter_mut().filter(|one| one.primary) {
+        one.metric = nicpoll_model::Metric::DeliveredRatio;
+    }
+    assert_eq!(explained(&study), ["round trip", "cost", "delivery"]);
+}

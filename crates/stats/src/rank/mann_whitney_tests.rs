@@ -198,6 +198,11 @@ fn a_failed_run_has_a_rank() {
     );
     assert_eq!(mann_whitney_p(&[f64::NAN], &[1.0]), None);
     assert_eq!(mann_whitney_p(&[], &[1.0]), None);
+    // Nothing is said of sets without a finite value, or of two values, however many there are of the other side.
+    let failed = [f64::NEG_INFINITY; 9];
+    let nothing = shift_interval(&failed, &failed, Confidence::PERCENT_95);
+    assert_eq!(nothing, Err(NoInterval::OutOfRange));
+    assert!(!shift_reaches([2, 150], Confidence::PERCENT_95));
     let few = shift_interval(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0], Confidence::PERCENT_95);
     assert_eq!(few.unwrap_err(), NoInterval::TooFewValues { sizes: [3, 3] });
 }

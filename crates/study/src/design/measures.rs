@@ -44,7 +44,7 @@ pub(crate) fn judged_by_kind<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric
     let measures: &[Measure] = match workload.request.workload().unit() {
         _ if !is_paced(workload.request) => &[Measure::Rate],
         WorkUnit::Bytes => &[Measure::Rate, Measure::Cost],
-        WorkUnit::Datagrams => &[Measure::Loss, Measure::Cost],
+        WorkUnit::Datagrams => &[Measure::Delivery, Measure::Cost],
         WorkUnit::Transactions => &[Measure::RoundTrip],
     };
     judged_by(measures, &metrics(workload))
@@ -128,19 +128,15 @@ mod tests {
             |asked: &str| format!("{TWO}[[compare]]\nreference = \"short\"\nmeasure = {asked}\n");
         assert_eq!(judged(&with("\"rate\"")).0, ["delivered_bits_per_second"]);
         let three = judged(&with("[\"delay\", \"cost\", \"loss\"]"));
-        let metrics = vec![
-            "one_way_delay_p50_ns",
-            "cpu_ns_per_packet",
-            "delivered_ratio",
-        ];
+        let metrics = vec!["one_way_delay_p50_ns", "cpu_ns_per_packet", "loss_ratio"];
         assert_eq!(three, (metrics, 3));
         let cases = r#"
-        14 | no workload of this study measures a round trip; theirs are rate, cost, delay, loss | ["cost"] | "round trip"
+        14 | no workload of this study measures a round trip; theirs are rate, cost, delay, delivery, loss | ["cost"] | "round trip"
         14 | 'speed' is no measure | ["cost"] | "speed"
         14 | did you mean 'cost' | ["cost"] | "costs"
         14 | stands twice | ["cost"] | ["cost", "cost"]
-        14 | 4 measures are out of range | ["cost"] | ["cost", "loss", "rate", "delay"]
-        14 | 0 measures are out of range | ["cost"] | []
+        14 | each with a verdict of its own; here it has 4 | ["cost"] | ["cost", "loss", "rate", "delay"]
+        14 | a comparison has 1 to 3 measures | ["cost"] | []
         14 | such as "cost" | ["cost"] | 5
         "#;
         assert_refused(&with("[\"cost\"]"), cases);

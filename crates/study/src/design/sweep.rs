@@ -98,10 +98,10 @@ impl TryFrom<Vec<SweepRate>> for SweepRates {
     fn try_from(mut rates: Vec<SweepRate>) -> Result<Self, Refused> {
         if !RATES.contains(&rates.len()) {
             return Err(Refused(format!(
-                "{} rates are out of range; a sweep has {} to {}",
-                rates.len(),
+                "a sweep has {} to {} rates; here it has {}",
                 RATES.start(),
-                RATES.end()
+                RATES.end(),
+                rates.len()
             )));
         }
         rates.sort();

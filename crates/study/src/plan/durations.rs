@@ -38,6 +38,10 @@ const PROGRAM: Duration = Duration::from_millis(300);
 /// Time to start a client, which is a thread with a socket.
 const CLIENT: Duration = Duration::from_millis(1);
 
+/// Time for a command before or after traffic, which is a program in a namespace of its own. A slow one shows in the
+/// first trials.
+const COMMAND: Duration = Duration::from_millis(25);
+
 /// A study without a limit of its own gets this many times the estimate, and [`RESERVE_SECONDS`].
 const SPARE: f64 = 1.15;
 
@@ -80,9 +84,24 @@ pub(crate) fn trials(
             .options
             .spinner
             .then(|| run_seconds(workload, &design.topology, SPINNER_RUN.as_secs_f64()));
-        runs.sum::<f64>() + spinner.unwrap_or(0.0) + overhead.as_secs_f64()
+        runs.sum::<f64>()
+            + spinner.unwrap_or(0.0)
+            + overhead.as_secs_f64()
+            + command_seconds(design, workload)
     });
     seconds.collect()
+}
+
+/// Estimated seconds of the commands around a workload's traffic, under a setting of middling many.
+fn command_seconds(design: &Design, workload: &NamedWorkload) -> f64 {
+    let links = usize::from(design.topology.links());
+    let settings = design.settings.iter();
+    let programs = settings.map(|setting| {
+        let inner = workload.under(setting).commands;
+        setting.commands.around(&inner).programs(links)
+    });
+    let mean = programs.sum::<usize>() as f64 / design.settings.len() as f64;
+    mean * COMMAND.as_secs_f64()
 }
 
 /// Estimated seconds of a trial of a workload of a plan.
@@ -104,8 +123,10 @@ pub(crate) fn estimated_seconds(design: &Design, plan: &Plan) -> f64 {
         .iter()
         .map(|(workload, _)| trial_seconds(plan, workload))
         .sum();
-    let rehearsals = design.timed().count() * design.workloads.len() * REHEARSALS as usize;
-    let rehearsed = rehearsals as f64 * (plan.warmup_seconds + OVERHEAD.as_secs_f64() / 2.0);
+    let warmups = f64::from(REHEARSALS) * (plan.warmup_seconds + OVERHEAD.as_secs_f64() / 2.0);
+    let workloads = design.workloads.iter();
+    let rehearsed = workloads.map(|it| warmups + command_seconds(design, it));
+    let rehearsed = design.timed().count() as f64 * rehearsed.sum::<f64>();
     let searched = f64::from(searches(design)) * search_seconds(design, plan);
     with_time_of_counting(of_trials + BASE.as_secs_f64() + rehearsed + searched)
 }
@@ -341,6 +362,17 @@ mod reckon_tests {
         let one = reckoned("", "traffic = { kind = \"rr\" }");
         let clients = reckoned("", "traffic = { kind = \"rr\", clients = 100 }");
         assert!(clients > one + 0.2, "{one} {clients}");
+        let commands = reckoned(
+            "[common]\nbefore = [{ host = \"sender\", command = [\"true\"] }, \
+             { host = \"receiver\", command = [\"true\", \"{interface}\"] }]\n[topology]\nlinks = 4",
+            tcp,
+        );
+        let links = reckoned("[topology]\nlinks = 4", tcp);
+        let of_five = 5.0 * COMMAND.as_secs_f64();
+        assert!(
+            (commands - links - of_five).abs() < 1e-9,
+            "{links} {commands}"
+        );
         let flooded = "traffic = { kind = \"rr\" }\n\
                        beside = [{ traffic = { kind = \"netrate\", payload_bytes = 64 } }]";
         assert!(reckoned("", flooded) > one + 0.2);

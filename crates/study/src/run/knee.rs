@@ -212,7 +212,12 @@ impl OnLab<'_> {
         self.lab.restore()?;
         if let Some(setting) = name.and_then(|name| self.design.setting(name)) {
             apply(self.lab, setting, None)?;
-            begin_commands(self.lab, &self.design.workloads[self.index], setting)?;
+            begin_commands(
+                self.lab,
+                &self.design.workloads[self.index],
+                setting,
+                self.cancel,
+            )?;
             self.lab.watch_polls()?;
             self.in_force = Some(String::from(setting.name()));
         }

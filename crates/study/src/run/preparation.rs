@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Counter, Doing, HostRequest, Lab, LabError, Running, Timed};
+use nicpoll_lab::{Counter, Doing, HostRequest, Lab, LabError, Running, Timed, WorkloadRequest};
 use nicpoll_model::{CountingCost, EventCounter, Plan};
 use nicpoll_stats::Pair;
 
@@ -36,7 +36,7 @@ pub fn measure_counting(
     let mut costs = Vec::new();
     // A program takes a second at least, and the runs here a fraction of one.
     let workloads = design.workloads.iter();
-    for workload in workloads.filter(|one| one.request.programs().is_empty()) {
+    for workload in workloads.filter(|one| !matches!(one.request, WorkloadRequest::Command(_))) {
         for setting in &design.settings {
             // On a machine so busy that little fits, the trials come first.
             if begin.elapsed().as_secs_f64() > 1.5 * SHARE * plan.limit_seconds {
@@ -74,7 +74,7 @@ impl Load<'_> {
     fn measure(&mut self, time: Duration) -> Result<Vec<CountingCost>, LabError> {
         let begin = Instant::now();
         apply(self.lab, self.setting, None)?;
-        begin_commands(self.lab, self.workload, self.setting)?;
+        begin_commands(self.lab, self.workload, self.setting, self.cancel)?;
         self.lab.watch_polls()?;
         self.delivered()?;
         let mut costs = Vec::new();

@@ -6,6 +6,7 @@
 //! until the measured time from round to round is the requested period. It stays fixed during the measured window and never
 //! exceeds the period.
 
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,9 +46,10 @@ pub fn begin_commands(
     lab: &mut Lab,
     workload: &NamedWorkload,
     setting: &NamedSetting,
+    cancel: &AtomicBool,
 ) -> Result<(), LabError> {
     let of_workload = workload.under(setting).commands;
-    lab.begin_commands(&setting.commands.around(&of_workload))
+    lab.begin_commands(&setting.commands.around(&of_workload), cancel)
 }
 
 /// The timeout is at least this fraction of the period (1/20): a longer round cannot be compensated.

@@ -305,8 +305,7 @@ impl<'a> Trials<'a> {
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let cpus = self.lab.cpus().to_vec();
-        let programs = subject.workload.request.programs();
-        let cores = HostRequest::CloseCpuWindow { cpus, programs };
+        let cores = HostRequest::CloseCpuWindow { cpus };
         let cores = self.lab.studied().ask(cores)?;
         let closed = self.lab.studied().edge()?;
         let window = self.end_window(running, before, [opened, closed])?;
@@ -375,7 +374,7 @@ impl<'a> Trials<'a> {
         let period_ns = setting.period_ns();
         let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
         apply(self.lab, setting, timeout_ns)?;
-        begin_commands(self.lab, subject.workload, setting)?;
+        begin_commands(self.lab, subject.workload, setting, self.cancel)?;
         self.lab.watch_polls()
     }
 

@@ -3,6 +3,8 @@
 //! It fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload of the study has its line
 //! against every reference, so no win hides a loss. What makes the lines doubtful is on the same screen.
 
+use std::collections::BTreeSet;
+
 use nicpoll_model::{
     Comparison, CountingCost, EventCounter, Measure, Metric, Study, TrialFigures, Verdict,
     WarningName, WorkUnit, WorkloadFacts,
@@ -119,6 +121,14 @@ fn columns(study: &Study) -> impl Iterator<Item = &'static Column> {
         })
     });
     found.take(COLUMNS_MAX)
+}
+
+/// What the screen has figures of: the measures with a verdict, and those of the columns.
+pub fn measures(study: &Study) -> BTreeSet<Measure> {
+    let judged = study.comparisons.iter().filter(|one| one.primary);
+    let judged = judged.map(|one| one.metric);
+    let others = columns(study).flat_map(|column| column.metrics).copied();
+    judged.chain(others).map(Metric::measure).collect()
 }
 
 /// How much was run, and over what.

@@ -6,9 +6,10 @@
 
 use nicpoll_model::numbers::{MISSING, aligned, figure};
 use nicpoll_model::{
-    CountingCost, CpuSource, EventCounter, IntervalMethod, Study, Trial, Validity, Warning,
+    CountingCost, CpuSource, EventCounter, IntervalMethod, Measure, Study, Trial, Validity, Warning,
 };
 
+use super::answer::measures;
 use crate::fields::filled;
 use crate::lists::{grouped, listed};
 use crate::page::{Align, Ink, Part, Row, Table};
@@ -43,9 +44,11 @@ pub fn write_warnings(part: &mut Part, warnings: &[Warning]) {
 fn write_legend(part: &mut Part, study: &Study) {
     part.heading("How to read it");
     let is_exact = study.trials.iter().any(is_exact);
+    let shown = measures(study);
     for line in include_str!("legend.txt").lines() {
         let (word, text) = line.split_once(": ").unwrap_or((line, ""));
-        if word == "exact" && !is_exact {
+        let measure = Measure::ALL.iter().find(|it| it.name() == word);
+        if word == "exact" && !is_exact || measure.is_some_and(|it| !shown.contains(it)) {
             continue;
         }
         part.fact(word, WORD, text);
@@ -108,7 +111,7 @@ fn write_costs(part: &mut Part, study: &Study) {
         }
         part.heading(heading);
         part.say(text);
-        let heads = ["of the rate", "of a core, by its programs"];
+        let heads = ["slows the rate by", "keeps a core busy for"];
         let rows = costs.iter().map(|cost| {
             let label = filled("{workload} under {setting}", cost);
             Row::plain(label, [seen(cost), share_of_a_core(cost)])

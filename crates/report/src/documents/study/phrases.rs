@@ -244,7 +244,7 @@ mod tests {
             ),
             (
                 vec![&busy, &open],
-                "Polling keeps the CPU 94 points less busy under flood; nothing is proven about the loss of udp.",
+                "Polling keeps the CPU 94 points less busy under flood; nothing is proven about the delivery of udp.",
             ),
             (
                 vec![&wait],

@@ -315,7 +315,7 @@ impl Reader<'_> {
         match measures.len() {
             1..=MEASURES_MAX => Ok(measures),
             other => Err(refused(format!(
-                "{other} measures are out of range; a comparison has 1 to {MEASURES_MAX}, each with a verdict of its own"
+                "a comparison has 1 to {MEASURES_MAX} measures, each with a verdict of its own; here it has {other}"
             ))),
         }
     }

@@ -173,16 +173,18 @@ fn quoted(message: &str) -> (&str, Vec<&str>) {
     (words.next().unwrap_or_default(), words.collect())
 }
 
+fn there_are(known: &[&str]) -> String {
+    let verb = if known.len() == 1 { "is" } else { "are" };
+    format!("there {verb} {}", known.join(", "))
+}
+
 fn unknown_word(entries: &[Entry], message: &str) -> Told {
     let (word, known) = quoted(message);
     let shown = format!("string {word:?}");
     let entry = entries.iter().find(|entry| entry.shown == shown);
     let key = entry.map_or_else(String::new, |entry| format!("{} = ", entry.key));
     let meant = did_you_mean(word, known.iter().copied());
-    let message = format!(
-        "{key}\"{word}\" is not known; there are {}{meant}",
-        known.join(", ")
-    );
+    let message = format!("{key}\"{word}\" is not known; {}{meant}", there_are(&known));
     (entry.map(|entry| entry.span.clone()), message)
 }
 
@@ -190,9 +192,6 @@ fn unknown_key(entries: &[Entry], message: &str) -> Told {
     let (key, known) = quoted(message);
     let entry = entries.iter().find(|entry| entry.key == key);
     let meant = did_you_mean(key, known.iter().copied());
-    let message = format!(
-        "there is no key {key} here; there are {}{meant}",
-        known.join(", ")
-    );
+    let message = format!("there is no key {key} here; {}{meant}", there_are(&known));
     (entry.map(|entry| entry.key_span.clone()), message)
 }

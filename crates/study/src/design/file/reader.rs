@@ -73,7 +73,7 @@ impl Reader<'_> {
     ) -> Result<(), FileError> {
         if !(min..=ENTRIES_MAX).contains(&names.len()) {
             let message = format!(
-                "{} {what} are out of range; a study has {min} to {ENTRIES_MAX}",
+                "a study has {min} to {ENTRIES_MAX} {what}; here it has {}",
                 names.len()
             );
             return Err(self.error(0..0, message));
