@@ -1,15 +1,22 @@
-//! A live comparison with a known truth: under one setting the receiver spins for so long at each packet, and nothing
-//! else differs. Prints what was found beside what is true.
+//! Live comparisons with a known truth.
 //!
-//! Both settings are polling, with periods that differ by a thousandth: they cost the same. Sender and receiver are
-//! processes of their own, since what nicpoll itself uses is not counted.
+//! `cargo run --release -p nicpoll-ab --example ab_truth [SECONDS [SPIN_US]]`: under one setting the receiver spins for
+//! so long at each packet, and nothing else differs. Prints what was found next to what is true. Both settings are
+//! polling, with periods that differ by a thousandth: they cost the same.
 //!
-//! Needs root and ethtool. `cargo run --release -p nicpoll-ab --example ab_truth [SECONDS [SPIN_US]]`.
+//! `... --example ab_truth null [RUNS [KIND]]`: the setting that is there against itself, so often under each kind of
+//! traffic (udp, tcp, changing), and the words that came out. Any word for a difference is a false alarm; at most 3 of
+//! 60 runs may have one. Kinds can run at the same time.
+//!
+//! Sender and receiver are processes of their own, since what nicpoll itself uses is not counted. The sender ends by
+//! itself. Needs root and ethtool.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io::{self, BufRead, Write};
-use std::net::UdpSocket;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,15 +25,29 @@ use std::time::{Duration, Instant};
 
 use nicpoll_ab::{AbProgress, AbRequest, plan, prepare};
 use nicpoll_lab::{INTERFACE, Veth, draw_seed};
-use nicpoll_model::{Origin, Side};
+use nicpoll_model::ab::{AbAnswer, AbPlan};
+use nicpoll_model::{Origin, Side, Verdict};
 use nicpoll_switch::{
     GUARD_COMMAND, Journal, Name, POLLING_PERIOD_NS, Values, guard_of_this_program, watch_over,
 };
 use nicpoll_sys::netns;
 
+/// What is sent: datagrams at a steady rate, writes of a stream, or datagrams at a rate that is drawn anew every
+/// 0.7 s.
+const KINDS: [&str; 3] = ["udp", "tcp", "changing"];
 const PACKETS_PER_SECOND: u32 = 2_000;
+const WRITES_PER_SECOND: u32 = 4_000;
+const WRITE_BYTES: usize = 4_000;
+const CHANGING_PER_SECOND: [u32; 5] = [1_000, 2_000, 4_000, 6_000, 8_000];
+const CHANGES_EVERY: Duration = Duration::from_millis(700);
+const RECEIVER: &str = "198.18.0.2";
 const PORT: u16 = 9_000;
 const BLOCK: Duration = Duration::from_secs(2);
+/// Thirty pairs of such blocks, on a machine that is not overloaded.
+const NULL_BLOCK: Duration = Duration::from_millis(600);
+const NULL_RUN: Duration = Duration::from_secs(60);
+/// Words for a difference that 60 runs may have.
+const FALSE_ALARMS_MAX: f64 = 3.0 / 60.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -39,26 +60,90 @@ fn main() -> Outcome<()> {
             None,
             &AtomicBool::new(false),
         )?),
-        Some("send") => send(&args[1]),
-        Some("receive") => receive(Duration::from_micros(args[1].parse()?)),
+        Some("send") => send(&args[1], Duration::from_secs(args[2].parse()?)),
+        Some("receive") => receive(&args[1], Duration::from_micros(args[2].parse()?)),
+        Some("null") => null(number(1, 20)?, args.get(2).map(String::as_str)),
         _ => compare(number(0, 150)?, number(1, 40)?),
     }
 }
 
-/// Datagrams at a steady rate, until it is killed.
-fn send(to: &str) -> Outcome<()> {
-    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-    let begin = Instant::now();
-    for number in 0.. {
-        let due = begin + Duration::from_secs(1) / PACKETS_PER_SECOND * number;
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        socket.send_to(&[0; 100], (to, PORT))?;
+/// Sends traffic of a kind for so long.
+fn send(kind: &str, duration: Duration) -> Outcome<()> {
+    let end = Instant::now() + duration;
+    match kind {
+        "tcp" => {
+            let mut stream = connect(end)?;
+            paced(
+                end,
+                |_| WRITES_PER_SECOND,
+                || stream.write_all(&[0; WRITE_BYTES]),
+            )
+        }
+        kind => {
+            let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+            let rate = |change: u32| match kind {
+                "changing" => CHANGING_PER_SECOND[drawn(change)],
+                _ => PACKETS_PER_SECOND,
+            };
+            paced(end, rate, || {
+                socket.send_to(&[0; 100], (RECEIVER, PORT)).map(drop)
+            })
+        }
+    }
+}
+
+/// Where a rate of the table is, in an order that repeats in no period of the comparison's. Knuth's MMIX generator.
+fn drawn(change: u32) -> usize {
+    let state = (0..=change).fold(7u64, |state, _| {
+        state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1)
+    });
+    (state >> 33) as usize % CHANGING_PER_SECOND.len()
+}
+
+/// Does it at a rate that may change, until the end.
+fn paced(
+    end: Instant,
+    rate: impl Fn(u32) -> u32,
+    mut once: impl FnMut() -> io::Result<()>,
+) -> Outcome<()> {
+    for change in 0.. {
+        let begin = Instant::now();
+        let per_second = rate(change);
+        for number in 0.. {
+            let due = begin + Duration::from_secs(1) / per_second * number;
+            if due >= end {
+                return Ok(());
+            }
+            if due >= begin + CHANGES_EVERY {
+                break;
+            }
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            once()?;
+        }
     }
     Ok(())
 }
 
-/// Reads datagrams, and spins at each while the last line of standard input says so.
-fn receive(spin: Duration) -> Outcome<()> {
+/// The receiver may not listen yet.
+fn connect(end: Instant) -> Outcome<TcpStream> {
+    loop {
+        match TcpStream::connect((RECEIVER, PORT)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if Instant::now() >= end => return Err(error.into()),
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// Reads what comes, and spins at each datagram while the last line of standard input says so.
+fn receive(kind: &str, spin: Duration) -> Outcome<()> {
+    if kind == "tcp" {
+        let (mut stream, _) = TcpListener::bind(("0.0.0.0", PORT))?.accept()?;
+        io::copy(&mut stream, &mut io::sink())?;
+        return Ok(());
+    }
     let spins = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&spins);
     thread::spawn(move || {
@@ -67,6 +152,8 @@ fn receive(spin: Duration) -> Outcome<()> {
         }
     });
     let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
+    // Without a sender it ends.
+    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
     loop {
         socket.recv(&mut [0; 200])?;
         let until = Instant::now() + spin;
@@ -104,44 +191,53 @@ fn poll(veth: &Veth) -> Outcome<()> {
     Ok(veth.inside(Side::Receiver).run(move |_| write(()))??)
 }
 
+/// Two programs in a pair of namespaces, and the name of the receiver's.
+struct Traffic {
+    netns: String,
+    place: PathBuf,
+    receiver: Child,
+    sender: Child,
+}
+
+impl Traffic {
+    fn start(veth: &Veth, kind: &str, duration: Duration, spin_us: u64) -> Outcome<Self> {
+        let netns = format!("nicpoll-truth-{}", std::process::id());
+        let place = veth.namespace(Side::Receiver).keep_as(&netns)?;
+        let seconds = duration.as_secs().to_string();
+        Ok(Traffic {
+            place,
+            receiver: start(
+                veth,
+                Side::Receiver,
+                &["receive", kind, &spin_us.to_string()],
+            )?,
+            sender: start(veth, Side::Sender, &["send", kind, &seconds])?,
+            netns,
+        })
+    }
+
+    fn end(mut self) -> Outcome<()> {
+        for child in [&mut self.sender, &mut self.receiver] {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(netns::forget(&self.place)?)
+    }
+}
+
+/// More than the traffic of a comparison is asked for: before its first block it looks at the traffic.
+fn with_its_beginning(duration: Duration) -> Duration {
+    duration + Duration::from_secs(60)
+}
+
 fn compare(seconds: u64, spin_us: u64) -> Outcome<()> {
     let veth = Veth::build()?;
     poll(&veth)?;
-    let name = format!("nicpoll-truth-{}", std::process::id());
-    let place = veth.namespace(Side::Receiver).keep_as(&name)?;
-    let mut receiver = start(&veth, Side::Receiver, &["receive", &spin_us.to_string()])?;
-    let mut sender = start(&veth, Side::Sender, &["send", "198.18.0.2"])?;
-    let ran = run(&name, seconds, spin_us, &mut receiver);
-    for child in [&mut sender, &mut receiver] {
-        child.kill()?;
-        child.wait()?;
-    }
-    netns::forget(&place)?;
-    ran
-}
-
-fn run(netns: &str, seconds: u64, spin_us: u64, receiver: &mut Child) -> Outcome<()> {
-    let request = AbRequest {
-        name: Name::whole(INTERFACE),
-        values: Values::polling(POLLING_PERIOD_NS + POLLING_PERIOD_NS / 1_000),
-        words: String::from("a spin"),
-        netns: Some(String::from(netns)),
-        plan: plan(Duration::from_secs(seconds), BLOCK, None, draw_seed()),
-        is_disruptive: false,
-        loss_factor: 1e6,
-    };
-    let origin = Origin::default();
-    let mut stdin = receiver.stdin.take().ok_or("the receiver has no input")?;
-    let prepared = prepare(request, Journal::of_this_machine())?;
-    let guard = guard_of_this_program()?;
-    let never = AtomicBool::new(false);
-    let ended = prepared.run(origin, guard, None, &never, &mut |progress| {
-        if let AbProgress::Block { is_judged, .. } = progress {
-            // A receiver that is gone shows in the answer.
-            let _ = writeln!(stdin, "{}", if is_judged { "spin" } else { "rest" });
-        }
-    })?;
-    let answer = ended.outcome?.answer;
+    let duration = Duration::from_secs(seconds);
+    let mut traffic = Traffic::start(&veth, "udp", with_its_beginning(duration), spin_us)?;
+    let found = spun(&mut traffic, duration);
+    traffic.end()?;
+    let answer = found?;
     let (Some(load), Some(cpu)) = (answer.load, answer.cpu) else {
         return Err(format!("no answer: {:?}", answer.no_verdict).into());
     };
@@ -160,4 +256,87 @@ fn run(netns: &str, seconds: u64, spin_us: u64, receiver: &mut Child) -> Outcome
         answer.verdict
     );
     Ok(())
+}
+
+fn request(netns: &str, plan: AbPlan) -> AbRequest {
+    AbRequest {
+        name: Name::whole(INTERFACE),
+        values: Values::polling(POLLING_PERIOD_NS + POLLING_PERIOD_NS / 1_000),
+        words: String::from("a spin"),
+        netns: Some(String::from(netns)),
+        plan,
+        is_disruptive: false,
+        loss_factor: 1e6,
+    }
+}
+
+fn run(request: AbRequest, mut told: impl FnMut(bool)) -> Outcome<AbAnswer> {
+    let prepared = prepare(request, Journal::of_this_machine())?;
+    let guard = guard_of_this_program()?;
+    let never = AtomicBool::new(false);
+    let ended = prepared.run(Origin::default(), guard, None, &never, &mut |progress| {
+        if let AbProgress::Block { is_judged, .. } = progress {
+            told(is_judged);
+        }
+    })?;
+    Ok(ended.outcome?.answer)
+}
+
+fn spun(traffic: &mut Traffic, duration: Duration) -> Outcome<AbAnswer> {
+    let mut stdin = traffic
+        .receiver
+        .stdin
+        .take()
+        .ok_or("the receiver has no input")?;
+    let request = request(&traffic.netns, plan(duration, BLOCK, None, draw_seed()));
+    run(request, |is_judged| {
+        // A receiver that is gone shows in the answer.
+        let _ = writeln!(stdin, "{}", if is_judged { "spin" } else { "rest" });
+    })
+}
+
+/// Runs of the setting that is there against itself: a line for each, then how often which word came out.
+fn null(runs: u64, only: Option<&str>) -> Outcome<()> {
+    let kinds = KINDS.into_iter();
+    let mut words: BTreeMap<String, u32> = BTreeMap::new();
+    let (mut all, mut wrong) = (0, 0);
+    for kind in kinds.filter(|kind| only.is_none_or(|only| only == *kind)) {
+        for _ in 0..runs {
+            let answer = null_run(kind)?;
+            let word = match answer.verdict {
+                Some(verdict) => verdict.to_string(),
+                None => format!("no verdict: {:?}", answer.no_verdict),
+            };
+            let found = answer.cpu.map(|cpu| (cpu.reference_cores, cpu.equal_load));
+            let found = found.map_or(String::new(), |(of, found)| {
+                let [low, middle, high] = [found.cores_low, found.cores, found.cores_high];
+                format!("{middle:+.4} [{low:+.4}, {high:+.4}] of {of:.3} cores")
+            });
+            println!("{kind}\t{} pairs\t{word}\t{found}", answer.pairs);
+            let is_wrong = answer.verdict.map(Verdict::without_weight);
+            wrong += u32::from(matches!(is_wrong, Some(Verdict::Better | Verdict::Worse)));
+            all += 1;
+            *words.entry(format!("{kind}: {word}")).or_default() += 1;
+        }
+    }
+    for (word, count) in words {
+        println!("{count:5}  {word}");
+    }
+    println!("{wrong} of {all} runs have a word for a difference");
+    match f64::from(wrong) <= f64::from(all) * FALSE_ALARMS_MAX {
+        true => Ok(()),
+        false => Err("more than 3 of 60".into()),
+    }
+}
+
+fn null_run(kind: &str) -> Outcome<AbAnswer> {
+    let veth = Veth::build()?;
+    let traffic = Traffic::start(&veth, kind, with_its_beginning(NULL_RUN), 0)?;
+    let plan = AbPlan {
+        is_null: true,
+        ..plan(NULL_RUN, NULL_BLOCK, None, draw_seed())
+    };
+    let found = run(request(&traffic.netns, plan), |_| ());
+    traffic.end()?;
+    found
 }

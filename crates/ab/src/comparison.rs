@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::meter::{Meter, unseen};
 use crate::plan::AbRequest;
-use crate::run::{AS_IT_IS, AbProgress, PairRecording, Run, look};
+use crate::run::{AS_IT_IS, AbProgress, PairRecording, Run, THE_SAME, look};
 
 /// Why a comparison cannot begin.
 #[derive(Debug, Error)]
@@ -61,7 +61,7 @@ pub fn prepare(request: AbRequest, journal: Journal) -> Result<Prepared, LabErro
     let names = [request.name.clone()];
     let Resolved { orders, notes } =
         switch.resolve(&names, &request.values, netns_inode, Needs::Fix)?;
-    let turns = switch.turns(&orders, request.is_disruptive)?;
+    let turns = switch.turns(&orders, request.rules())?;
     Ok(Prepared {
         request,
         switch,
@@ -86,6 +86,10 @@ impl Prepared {
     /// The document of a run that has not begun: the settings and the plan.
     pub fn document(&self, origin: Origin) -> Result<LiveAb, LabError> {
         let plan = self.request.plan;
+        let (judged, command) = match plan.is_null {
+            true => (String::from(THE_SAME), String::new()),
+            false => (self.request.words.clone(), self.command()),
+        };
         Ok(LiveAb {
             schema: String::from(AB_SCHEMA),
             origin,
@@ -95,9 +99,7 @@ impl Prepared {
             reference: self.setting(String::from(AS_IT_IS), String::new(), |write| {
                 &write.change.before
             }),
-            judged: self.setting(self.request.words.clone(), self.command(), |write| {
-                &write.change.written
-            }),
+            judged: self.setting(judged, command, |write| &write.change.written),
             prerequisites_cost: None,
             prerequisites: self.prerequisites(),
             not_alternated: Vec::new(),
@@ -152,10 +154,8 @@ impl Prepared {
         if !self.turns.once.is_empty() {
             without.extend(look(&meter, &members, &plan, cancel)?);
         }
-        let disruptive = self.request.is_disruptive;
-        let alternation = self
-            .switch
-            .alternate(&self.orders, disruptive, guard.owner())?;
+        let rules = self.request.rules();
+        let alternation = self.switch.alternate(&self.orders, rules, guard.owner())?;
         self.turns = alternation.turns().clone();
         let mut document = self.document(origin)?;
         let mut run = Run {

@@ -9,7 +9,7 @@ use nicpoll_lab::Refused;
 use nicpoll_model::ab::AbPlan;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
-use nicpoll_switch::{Name, Values};
+use nicpoll_switch::{Name, TurnRules, Values};
 
 /// Range of the mean block length. Of shorter blocks too much is left out.
 const BLOCK: RangeInclusive<Duration> = Duration::from_millis(400)..=Duration::from_secs(600);
@@ -27,7 +27,8 @@ pub struct AbRequest {
     pub name: Name,
     /// The values that are compared with the present ones.
     pub values: Values,
-    /// The words of `nicpoll set` that follow the interface: `polling --period=50us`.
+    /// The words of `nicpoll set` that follow the interface: `polling --period=50us`. Unused where a setting is compared
+    /// with itself.
     pub words: String,
     /// Network namespace, by its name for 'ip netns'; `None`: the caller's.
     pub netns: Option<String>,
@@ -39,10 +40,21 @@ pub struct AbRequest {
     pub loss_factor: f64,
 }
 
+impl AbRequest {
+    /// How the two settings take turns.
+    pub fn rules(&self) -> TurnRules {
+        TurnRules {
+            is_disruptive: self.is_disruptive,
+            is_null: self.plan.is_null,
+        }
+    }
+}
+
 /// The plan of a comparison of this length, with blocks of this mean length.
 pub fn plan(duration: Duration, block: Duration, duty: Option<Duty>, seed: u64) -> AbPlan {
     let [shortest, longest] = SPREAD.map(|share| share * block.as_secs_f64());
     AbPlan {
+        is_null: false,
         seed,
         duration_seconds: duration.as_secs_f64(),
         duty_seconds: duty.map(|duty| [duty.measured, duty.every].map(|time| time.as_secs_f64())),

@@ -28,6 +28,9 @@ use crate::plan::{AbRequest, Next, most_left_out, next};
 /// Name of the present setting.
 pub const AS_IT_IS: &str = "as it is";
 
+/// Name of the present setting where it is compared with itself.
+pub const THE_SAME: &str = "the same";
+
 /// Interval of checks of the traffic and the interface.
 const LOOK: Duration = Duration::from_millis(200);
 

@@ -38,12 +38,22 @@ pub const EXIT_INCONCLUSIVE: u8 = 4;
 /// An interface is gone, and nobody was to wait for it.
 pub const EXIT_GONE: u8 = 6;
 
-/// The exit code of a gate.
-pub fn gated(gate: Gate) -> u8 {
+/// The exit code of a gate, and what it is for; nothing where it is open.
+pub fn gated(gate: &Gate) -> (u8, Option<String>) {
     match gate {
-        Gate::Open => 0,
-        Gate::Shut => EXIT_GATED,
-        Gate::Blind => EXIT_INCONCLUSIVE,
+        Gate::Open => (0, None),
+        Gate::Shut(by) => {
+            let by = by.join("; ");
+            (
+                EXIT_GATED,
+                Some(format!("--fail-on: it is proven for {by}")),
+            )
+        }
+        Gate::Blind(of) => {
+            let of = of.join("; ");
+            let said = format!("--fail-on: no interval for {of}");
+            (EXIT_INCONCLUSIVE, (!of.is_empty()).then_some(said))
+        }
     }
 }
 

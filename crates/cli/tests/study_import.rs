@@ -44,6 +44,31 @@ fn an_import_is_stored_shown_compared_and_exported_and_said_to_be_one() {
 }
 
 #[test]
+fn a_text_without_a_test_is_stored_as_facts_of_hosts_when_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let blog = folder.path().join("blog.md");
+    let table =
+        "| sysctl | default | mine |\n|---|---|---|\n| `net.core.netdev_budget` | 300 | 600 |\n";
+    std::fs::write(&blog, format!("{table}\nWe saw 22.5 Mbits/sec.\n")).unwrap();
+    let blog = blog.to_str().unwrap();
+    let refused = study(folder.path(), &["import", blog]);
+    assert_code(&refused, 1);
+    assert_has_all(text(&refused), "net.core.netdev_budget, mine | 600");
+    assert_has(said(&refused), "2 facts of hosts, 1 figure of no test");
+    assert!(!text(&study(folder.path(), &["list"])).contains("study import"));
+    let stored = study(folder.path(), &["import", blog, "--facts"]);
+    assert_code(&stored, 0);
+    let shown = study(folder.path(), &["show", "1"]);
+    assert_code(&shown, 0);
+    assert_eq!(text(&shown), text(&stored));
+    assert_has_all(
+        text(&shown),
+        "No test, and 2 facts of hosts | 600 | 22.5 Mbits/sec",
+    );
+    assert!(text(&study(folder.path(), &["list"])).contains("study import"));
+}
+
+#[test]
 fn what_cannot_be_imported_is_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("prose.txt");
@@ -51,7 +76,8 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
     let prose = empty.to_str().unwrap();
     let table = format!(
         "
-        1 | import {prose} | no test of iperf
+        1 | import {prose} | no test of iperf, netblast or netreceive was found
+        1 | import {prose} | What it says is shown: 0 facts of hosts, 1 figure of no test. --facts stores that
         2 | import nowhere.txt | nowhere.txt
         2 | import {PAGE} --map 7:colour=red | is no correction
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those

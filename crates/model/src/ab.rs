@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{HostFacts, Origin, named};
 use crate::interface::{SwitchRestored, SwitchValue, SwitchWrite, Unseen};
 use crate::loss::Drops;
-use crate::study::comparison::Verdict;
+use crate::study::comparison::{Measure, Verdict};
 
 /// Name and version of the JSON that [`LiveAb`] becomes.
 pub const AB_SCHEMA: &str = "nicpoll.ab/1";
@@ -140,6 +140,9 @@ impl AbTurn<'_> {
 /// What was decided before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbPlan {
+    /// Whether the setting that is judged is the one that was there as well: any difference is chance.
+    #[serde(default)]
+    pub is_null: bool,
     /// What the order of each pair and the length of each block follow from.
     pub seed: u64,
     /// How long the run was to take, pauses included.
@@ -391,6 +394,9 @@ pub struct AbAnswer {
     pub cpu: Option<AbCpuCost>,
     /// Delays of each kind and quantile that enough pairs have.
     pub delays: Vec<AbDelayAnswer>,
+    /// What the verdict is on: `cost`, at the load that `load` has. Null in runs of earlier versions.
+    #[serde(default)]
+    pub measure: Option<Measure>,
     /// The word for CPU time, less being better; null when there is no verdict.
     pub verdict: Option<Verdict>,
     /// Why there is no verdict, the gravest first; empty when there is one.
@@ -424,6 +430,9 @@ pub struct AbCores {
 /// The load of both settings, packets and bytes of both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbLoad {
+    /// `rate`; null in runs of earlier versions.
+    #[serde(default)]
+    pub measure: Option<Measure>,
     /// Mean of the pairs, under the reference.
     pub reference_packets_per_second: f64,
     /// The same under the judged setting.
@@ -446,6 +455,9 @@ pub struct AbLoad {
 /// CPU time of both settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbCpuCost {
+    /// `cost`; null in runs of earlier versions.
+    #[serde(default)]
+    pub measure: Option<Measure>,
     /// Pairs with CPU time on both sides.
     pub pairs: u32,
     /// Mean of the pairs, under the reference.
@@ -526,6 +538,14 @@ named! {
 }
 
 impl AbDelayKind {
+    /// What it measures.
+    pub fn measure(self) -> Measure {
+        match self {
+            AbDelayKind::SmoothedRoundTrip => Measure::RoundTrip,
+            _ => Measure::Delay,
+        }
+    }
+
     /// Whether it begins with the time stamp of a card.
     pub fn is_from_wire(self) -> bool {
         matches!(
@@ -552,6 +572,9 @@ pub enum AbQuantile {
 pub struct AbDelayAnswer {
     /// From where to where.
     pub kind: AbDelayKind,
+    /// `delay`, or `round trip`; null in runs of earlier versions.
+    #[serde(default)]
+    pub measure: Option<Measure>,
     /// Which quantile of each block.
     pub quantile: AbQuantile,
     /// Pairs that have it on both sides.

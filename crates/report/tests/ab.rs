@@ -159,10 +159,23 @@ fn a_comparison_that_saves() {
     let page = &pages[1];
     assert!(page.lines().all(|line| line.len() <= 80), "{page}");
     assert_eq!(lines(page).last(), Some(&saves.judged.command.as_str()));
-    assert!(lines(page)[1].starts_with("polling saves 0.0"), "{page}");
+    assert!(
+        lines(page)[1].starts_with("Cost: polling saves 0.0"),
+        "{page}"
+    );
     assert!(pages[0].contains(
         "The price is delay: UDP, from the stack to the read, p50 122 us instead of 13.9 us"
     ));
+}
+
+#[test]
+fn of_a_setting_against_itself_any_difference_is_chance_and_nothing_is_recommended() {
+    let mut null = run(60, AS_IT_IS, POLLING);
+    null.plan.is_null = true;
+    null.answer = answer(&null.pairs, &null.plan, Some(null.end.cause));
+    let page = page(&null);
+    assert!(lines(&page)[1].starts_with("A setting against itself: any difference here is chance"));
+    assert!(!page.contains("What to do"), "{page}");
 }
 
 #[test]

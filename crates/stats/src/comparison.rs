@@ -200,7 +200,7 @@ impl Rule {
         let oriented = found
             .interval
             .ok()
-            .map(|interval| oriented(self.metric, interval));
+            .map(|it| it.oriented(self.metric.kind(), self.metric.more_is_better()));
         Some(verdict(oriented.as_ref(), &self.margin?))
     }
 
@@ -260,15 +260,6 @@ fn reported(kind: MetricKind, difference: f64) -> Option<f64> {
         MetricKind::Points => Some(difference),
     }
     .filter(|figure| figure.is_finite())
-}
-
-/// A reported interval turned so that more is better.
-fn oriented(metric: Metric, interval: Interval) -> Interval {
-    match (metric.more_is_better(), metric.kind()) {
-        (true, _) => interval,
-        (false, MetricKind::Ratio) => interval.inverted(),
-        (false, MetricKind::Points) => interval.negated(),
-    }
 }
 
 /// Which trials are proven to have run under their setting as asked.

@@ -8,6 +8,7 @@
 //! Trimmed: K. K. Yuen, "The Two-Sample Trimmed t for Unequal Population Variances", Biometrika 61 (1974), for one
 //! sample: J. W. Tukey and D. H. McLaughlin, Sankhya A 25 (1963).
 
+use nicpoll_model::MetricKind;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::summary;
@@ -185,6 +186,15 @@ impl Interval {
             high: ratio_of(self.high)?,
             ..*self
         })
+    }
+
+    /// The interval turned with more as better.
+    pub fn oriented(&self, kind: MetricKind, more_is_better: bool) -> Interval {
+        match (more_is_better, kind) {
+            (true, _) => *self,
+            (false, MetricKind::Ratio) => self.inverted(),
+            (false, MetricKind::Points) => self.negated(),
+        }
     }
 
     /// The interval of the inverse ratio: how the reference compares with the setting. It orients

@@ -1,4 +1,4 @@
-//! Ratios of two unpaired sets of values, by ranks and by means.
+//! Two unpaired sets of values, by ranks and by means: their ratio, or their difference in points.
 //!
 //! The method follows from the sizes and the confidence, never from the values: ranks wherever the sizes can reach the
 //! confidence; below that Welch's interval, which assumes even noise.
@@ -7,14 +7,14 @@
 //! Biometrika 34 (1947), with his degrees of freedom (Welch 1938, Satterthwaite 1946). It assumes that values are
 //! independent and their means close to normal: spikes deceive it. Sets without scatter give an interval without width.
 
-use nicpoll_model::{ComparedMethod, Ends};
+use nicpoll_model::{ComparedMethod, Ends, MetricKind};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::interval::{Confidence, Interval, NoInterval};
 use crate::rank::{VALUES_MIN, mann_whitney_p, shift_interval, shift_reaches};
 use crate::summary;
 
-/// What two sets of values come to. Intervals are of ratios, judged / reference.
+/// What two sets of values come to. Intervals are of ratios, judged / reference, or of points, judged - reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Unpaired {
@@ -29,21 +29,34 @@ pub struct Unpaired {
     pub mann_whitney: Ends,
     /// Mann and Whitney's p value.
     pub mann_whitney_p: Option<f64>,
-    /// The ends by means of logs.
+    /// The ends by means, of logs for a ratio.
     pub welch: Ends,
     /// Welch's p value.
     pub welch_p: Option<f64>,
 }
 
-/// Compares two sets of values that are 0 or more, by their logs.
-pub fn compare_unpaired(judged: &[f64], reference: &[f64], confidence: Confidence) -> Unpaired {
-    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let (judged, reference) = (logs(judged), logs(reference));
-    let ratios = |interval: Interval| interval.exponentiated();
+/// Compares two sets of values that are 0 or more: by their logs for a ratio, as they are for points.
+pub fn compare_unpaired(
+    judged: &[f64],
+    reference: &[f64],
+    kind: MetricKind,
+    confidence: Confidence,
+) -> Unpaired {
+    let scaled = |values: &[f64]| -> Vec<f64> {
+        match kind {
+            MetricKind::Ratio => values.iter().map(|value| value.ln()).collect(),
+            MetricKind::Points => values.to_vec(),
+        }
+    };
+    let (judged, reference) = (scaled(judged), scaled(reference));
+    let unscaled = |interval: Interval| match kind {
+        MetricKind::Ratio => interval.exponentiated(),
+        MetricKind::Points => Some(interval),
+    };
     let ranks = shift_interval(&judged, &reference, confidence);
-    let ranks = ranks.ok().and_then(ratios);
+    let ranks = ranks.ok().and_then(unscaled);
     let welch = welch_interval(&judged, &reference, confidence);
-    let welch = welch.ok().and_then(ratios);
+    let welch = welch.ok().and_then(unscaled);
     let mann_whitney_p = mann_whitney_p(&judged, &reference);
     let welch_p = welch_p(&judged, &reference);
     let sizes = [judged.len(), reference.len()];
@@ -144,10 +157,10 @@ mod unpaired_tests {
         let four = [50.0, 51.0, 52.0, 50.5];
         let level = Confidence::PERCENT_95;
         assert_eq!(
-            compare_unpaired(&three, &three, level).method,
+            compare_unpaired(&three, &three, MetricKind::Ratio, level).method,
             ComparedMethod::Welch
         );
-        let by_ranks = compare_unpaired(&four, &four.map(|it| 2.0 * it), level);
+        let by_ranks = compare_unpaired(&four, &four.map(|it| 2.0 * it), MetricKind::Ratio, level);
         assert_eq!(by_ranks.method, ComparedMethod::MannWhitney);
         let interval = by_ranks.interval.unwrap();
         assert!(0.47 < interval.low && interval.high < 0.53, "{interval:?}");
@@ -156,9 +169,21 @@ mod unpaired_tests {
     }
 
     #[test]
+    fn shares_are_held_against_each_other_in_points() {
+        // 9 points less, of a share that is 0 in one trial: it has no log, and needs none.
+        let busy = [0.0, 0.02, 0.01, 0.03, 0.02];
+        let more = busy.map(|it| it + 0.09);
+        let found = compare_unpaired(&busy, &more, MetricKind::Points, Confidence::PERCENT_95);
+        let interval = found.interval.unwrap();
+        assert!((interval.estimate + 0.09).abs() < 1e-9, "{interval:?}");
+        assert!(interval.low > -0.13 && interval.high < -0.05 && found.welch.high.unwrap() < 0.0);
+    }
+
+    #[test]
     fn a_run_without_a_rate_leaves_welch_without_an_interval() {
         let failed = [0.0, 101.0, 102.0, 103.0, 99.0, 100.0];
-        let found = compare_unpaired(&failed, &failed.map(|it| it + 50.0), Confidence::PERCENT_95);
+        let more = failed.map(|it| it + 50.0);
+        let found = compare_unpaired(&failed, &more, MetricKind::Ratio, Confidence::PERCENT_95);
         assert_eq!(found.welch, Ends::default());
         assert!(found.interval.is_some() && found.mann_whitney.high.unwrap() < 1.0);
     }

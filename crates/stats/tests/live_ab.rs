@@ -167,6 +167,7 @@ fn window(steps: &[(f64, f64)]) -> AbWindow {
 
 fn plan(seed: u64, left_out_seconds: f64) -> AbPlan {
     AbPlan {
+        is_null: false,
         seed,
         duration_seconds: RUN_SECONDS,
         duty_seconds: None,

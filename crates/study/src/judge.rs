@@ -26,13 +26,7 @@ use crate::judge::warnings::warnings_of;
 /// When the plan's margin does not fit a metric.
 pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, InvalidMargin> {
     add_pairs_of_trials(&mut study.counting_costs, &study.trials);
-    study.comparisons = compare_all(
-        design,
-        &study.plan,
-        &study.trials,
-        &study.dropped,
-        Seed(study.seed),
-    )?;
+    study.comparisons = compare_all(design, &study.plan, &study.trials, Seed(study.seed))?;
     study.sweeps = sweeps(design, &study.trials, &study.knees);
     let seed = Seed(study.seed);
     study.findings = setting_findings(design, &study.trials, study.plan.margin, seed);

@@ -10,7 +10,7 @@ mod proof;
 mod resolve;
 mod warnings;
 
-pub use alternate::{Alternation, Arm, Turns};
+pub use alternate::{Alternation, Arm, TurnRules, Turns};
 pub use change::{Switch, require_privileges};
 pub use proof::{Sightings, prove, watch_time};
 pub use resolve::{Resolved, client_address, is_all, namespace_named};

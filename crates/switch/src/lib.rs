@@ -21,8 +21,8 @@ mod request;
 mod transaction;
 
 pub use apply::{
-    Alternation, Arm, Resolved, Sightings, Switch, Turns, client_address, is_all, namespace_named,
-    prove, require_privileges, watch_time,
+    Alternation, Arm, Resolved, Sightings, Switch, TurnRules, Turns, client_address, is_all,
+    namespace_named, prove, require_privileges, watch_time,
 };
 pub use error::SwitchError;
 pub use guard::{GUARD_COMMAND, Guard, Toggles, guard_of_this_program, watch_over};

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_ab::{AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty, plan, prepare};
 use nicpoll_lab::draw_seed;
-use nicpoll_model::ab::{AbEndCause, LiveAb};
+use nicpoll_model::ab::{AbEndCause, AbPlan, LiveAb};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_ab_plan, render_html};
 use nicpoll_store::Store;
@@ -36,6 +36,9 @@ pub struct AbArgs {
     /// Judge interrupts against the setting that is there; the same as -polling
     #[arg(long, conflicts_with = GROUP)]
     pub no_polling: bool,
+    /// Compare the setting that is there with itself: what is found then is chance and the method's own error
+    #[arg(long, conflicts_with_all = [GROUP, "no_polling"])]
+    pub null: bool,
     #[command(flatten)]
     pub knobs: KnobArgs,
     /// How long to compare
@@ -132,19 +135,27 @@ fn exit_code(compared: &LiveAb) -> u8 {
 impl AbArgs {
     fn request(&self) -> Result<AbRequest, Failure> {
         let (values, words) = self.setting()?;
+        let plan = AbPlan {
+            is_null: self.null,
+            ..plan(
+                self.duration,
+                self.block,
+                self.duty,
+                self.seed.unwrap_or_else(draw_seed),
+            )
+        };
         if self.duty.is_some_and(|duty| duty.every >= self.duration) {
             return Err(usage(
                 "--duty has no second period within --for: give a longer --for, as in --for 3d",
             ));
         }
         let name = self.words.first().map(String::as_str).unwrap_or_default();
-        let seed = self.seed.unwrap_or_else(draw_seed);
         Ok(AbRequest {
             name: Name::parse(name).map_err(usage)?,
             values,
             words,
             netns: self.netns.clone(),
-            plan: plan(self.duration, self.block, self.duty, seed),
+            plan,
             is_disruptive: self.disruptive,
             loss_factor: f64::from(self.loss_limit),
         })
@@ -156,6 +167,11 @@ impl AbArgs {
         let second = self.words.get(1).map(String::as_str);
         if second.is_some_and(|word| word != POLLING) {
             return wrong("after the interface comes 'polling', '-polling' or nothing");
+        }
+        if self.null && second.is_some() {
+            return wrong(
+                "--null compares the setting that is there with itself: leave 'polling' out",
+            );
         }
         if self.no_polling {
             if second.is_some() {

@@ -5,6 +5,7 @@ use nicpoll_model::Verdict;
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
 use nicpoll_store::OpenStore;
 use nicpoll_study::{CompareOptions, FailOn, OpenResult, ResultSource, compare_results};
+use nicpoll_sys::tell;
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::StoreFile;
@@ -64,12 +65,15 @@ pub struct CompareArgs {
 pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     let open = |name: &str| OpenResult::named(name, || OpenStore::of(args.file.place()?));
     let (text_options, width) = (output::text_options(), output::terminal_width());
-    let (text, code) = confined(
+    let (text, (code, said)) = confined(
         || Ok((open(&args.reference)?, open(&args.judged)?)),
         |(reference, judged)| {
             let (reference, judged) = (reference.read(args.column)?, judged.read(args.column)?);
             if let Some(edition) = args.ministat {
-                return Ok((ministat(args, &reference, &judged, edition, width)?, 0));
+                return Ok((
+                    ministat(args, &reference, &judged, edition, width)?,
+                    (0, None),
+                ));
             }
             let options = CompareOptions {
                 less_is_better: args.less_is_better,
@@ -78,14 +82,17 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
             let compared = compare_results(&reference, &judged, options, &output::origin())?;
             let mut verdicts = compared.comparisons.iter().map(|one| one.verdict);
             let code = match &args.fail_on {
-                Some(limit) => gated(limit.of_results(&compared)),
-                None if verdicts.any(Verdict::is_decided) => 0,
-                None => EXIT_INCONCLUSIVE,
+                Some(limit) => gated(&limit.of_results(&compared)),
+                None if verdicts.any(Verdict::is_decided) => (0, None),
+                None => (EXIT_INCONCLUSIVE, None),
             };
             Ok((output::rendered(&compared, args.json, &text_options), code))
         },
     )?;
     output::print(&text)?;
+    if let Some(said) = said {
+        tell!("{said}");
+    }
     Ok(code)
 }
 

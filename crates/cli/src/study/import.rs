@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_lab::this_runner;
+use nicpoll_model::numbers::counted;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
 use nicpoll_store::Store;
 use nicpoll_study::{Correction, import_transcripts, read_transcript_files};
@@ -25,6 +26,9 @@ pub struct ImportArgs {
     /// Say what the text does not: 120-180:setting=polling, 12:host=PC1, b.txt:5-9:skip. Without lines it is said of all
     #[arg(long, value_name = "[[FILE:]LINES:]KEY=VALUE")]
     pub map: Vec<Correction>,
+    /// Store a text without a test, too: what it says of hosts, with its figures
+    #[arg(long, conflicts_with = "dry_run")]
+    pub facts: bool,
     /// Show what was found and what has no place, and store nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -42,15 +46,24 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
         || Ok(read_transcript_files(&args.files)?),
         |files| Ok(import_transcripts(files, &args.map, &output::origin())?),
     )?;
-    let is_empty = imported.trials.is_empty();
-    if is_empty && !args.dry_run {
+    let (facts, figures) = (imported.readings.len(), imported.unplaced.len());
+    let is_stored = !imported.trials.is_empty() || args.facts && facts + figures > 0;
+    if !is_stored && !args.dry_run {
         let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();
-        return Err(Failure::Failed(anyhow::anyhow!(
-            "no test of iperf, netblast or netreceive was found in {}; {} figures without a place are shown by \
-             --dry-run",
-            files.join(", "),
-            imported.unplaced.len()
-        )));
+        let files = files.join(", ");
+        let none = format!("no test of iperf, netblast or netreceive was found in {files}");
+        let what = match facts + figures {
+            0 => String::from("; it has no figure of a network either"),
+            _ => {
+                output::print_document(&imported, args.json)?;
+                format!(
+                    ", and nothing was stored. What it says is shown: {}, {}. --facts stores that",
+                    counted(facts as u32, "fact") + " of hosts",
+                    counted(figures as u32, "figure") + " of no test"
+                )
+            }
+        };
+        return Err(Failure::Failed(anyhow::anyhow!("{none}{what}")));
     }
     let id = match args.dry_run {
         true => None,

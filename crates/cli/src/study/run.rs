@@ -221,7 +221,13 @@ fn end(args: &StudyRunArgs, session: Session, stop: &Stop) -> Result<u8, Failure
     ended.unstored.map_or(Ok(()), Err)?;
     let study = study?;
     Ok(match &args.fail_on {
-        Some(limit) => gated(limit.of_study(&study)),
+        Some(limit) => {
+            let (code, said) = gated(&limit.of_study(&study));
+            if let Some(said) = said {
+                tell!("{said}");
+            }
+            code
+        }
         None if is_decided(&study) => 0,
         None => EXIT_INCONCLUSIVE,
     })

@@ -136,6 +136,32 @@ fn a_few_pairs(pair: &Switched, name: &str) -> LiveAb {
     told
 }
 
+#[test]
+fn a_setting_is_compared_with_itself_and_nothing_is_changed() {
+    needs!(Time, Root, PerNapi, Iperf, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let _traffic = Traffic::iperf(&pair);
+    let period = period_ns(&pair);
+    let plan = pair.done("ab em0 --null --dry-run");
+    assert_has(&plan, "nothing: what is there is written again");
+    let line = "ab em0 --null --for 3s --block 0.5s --loss-limit 100000 --no-store";
+    let run = pair.start(&format!("{line} --json"));
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(period_ns(&pair), period);
+    let output = run.wait_with_output().unwrap();
+    assert_code(&output, 4);
+    let told = document(&output);
+    assert!(told.plan.is_null && !told.pairs.is_empty() && told.prerequisites.is_empty());
+    assert!(!told.answer.is_recommended);
+    assert_eq!(
+        (&*told.judged.name, &*told.judged.command),
+        ("the same", "")
+    );
+    assert_eq!(told.judged.values, told.reference.values);
+    pair.assert_restored(&before);
+}
+
 /// Kinds of delays that some block has.
 fn kinds(told: &LiveAb) -> BTreeSet<AbDelayKind> {
     let blocks = told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]);
@@ -398,6 +424,8 @@ fn what_cannot_take_turns_is_refused_and_a_plan_writes_nothing() {
         1 | ab em0 --knob gro=off | --disruptive
         1 | ab em0 --threaded --threaded-cpus 1 | come and go with 'threaded'
         1 | ab em0 -polling | nothing to compare
+        2 | ab em0 polling --null | leave 'polling' out
+        2 | ab em0 --null --period 50us | cannot be used with
         2 | ab em0 interrupts | 'polling', '-polling' or nothing
         2 | ab em0 --block 0.1s | from 0.4s to 10m
         2 | ab em0 --duty 5m/1h | give a longer --for

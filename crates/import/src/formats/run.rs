@@ -1,6 +1,6 @@
 //! One run of a tool, whatever the tool.
 
-use nicpoll_model::{FileError, RoundTripQuantiles};
+use nicpoll_model::{FileError, Measure, RoundTripQuantiles};
 
 /// What a figure of a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,11 @@ impl Quantity {
             Quantity::TransactionsPerSecond => "transactions_per_second",
             Quantity::Number => "number",
         }
+    }
+
+    /// What it measures; `None` of a number of which the text says nothing.
+    pub fn measure(self) -> Option<Measure> {
+        (self != Quantity::Number).then_some(Measure::Rate)
     }
 }
 

@@ -9,13 +9,24 @@ use crate::lines::statistics::reading;
 /// The bit of polling among an interface's options (`IFCAP_POLLING` of FreeBSD).
 const POLLING_BIT: u64 = 0x40;
 
+/// What the names of sysctl variables begin with.
+const ROOTS: [&str; 4] = ["kern.", "hw.", "net.", "dev."];
+
+/// Whether it is the name of a sysctl variable, and nothing else.
+pub fn is_variable(text: &str) -> bool {
+    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"._".contains(&it);
+    text.len() <= 80
+        && ROOTS.iter().any(|root| text.starts_with(root))
+        && text.bytes().all(is_of_name)
+}
+
 /// `kern.polling.burst: 5`, `hw.em.rxd=4096`.
 pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let began = cursor.at;
     if cursor.behind() == b'.' {
         return None;
     }
-    let root = cursor.any(["kern.", "hw.", "net.", "dev."])?;
+    let root = cursor.any(ROOTS)?;
     let mut name = String::from(root);
     while name.len() < 80 {
         let part = cursor.word(40, |it| {

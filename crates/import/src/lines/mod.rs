@@ -12,6 +12,8 @@ pub(crate) mod netrate;
 pub(crate) mod seen;
 mod statistics;
 
+pub(crate) use self::host::is_variable;
+
 use self::Reader::{One, Several};
 use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Seen};

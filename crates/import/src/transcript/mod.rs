@@ -21,14 +21,14 @@ pub use setting::Correction;
 use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{
-    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFile, ImportedTrial, Origin,
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFile, ImportedReading, ImportedTrial, Origin,
 };
 use thiserror::Error;
 
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
-use crate::transcript::found::{Found, Host};
+use crate::transcript::found::{Found, Host, Knob};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{Map, Settings};
 use crate::transcript::table::Table;
@@ -155,6 +155,11 @@ fn put_together(
     let unplaced = &mut imported.unplaced;
     attach::cpu(&mut trials, &walked.cpu, &walked.hosts, &near, unplaced);
     attach::differences(&mut trials, &walked.readings);
+    walked.readings.extend(table::variables(tables, budget)?);
+    if trials.is_empty() {
+        walked.readings.extend(of_knobs(&walked.knobs));
+    }
+    walked.readings.sort_by_key(|it| it.place);
     for reading in &mut walked.readings {
         let index = near.to(&reading.place);
         reading.near_trial = index.map(|index| trials[index].sequence);
@@ -163,6 +168,18 @@ fn put_together(
     imported.trials = trials;
     imported.unplaced.sort_by_key(|it| it.place);
     Ok(())
+}
+
+/// What commands set: where there are trials, it is in the names of their settings.
+fn of_knobs(knobs: &[Knob]) -> impl Iterator<Item = ImportedReading> {
+    knobs.iter().map(|knob| ImportedReading {
+        host: knob.host.clone(),
+        name: format!("set: {}", knob.name),
+        value: knob.value.clone(),
+        is_cumulative: false,
+        near_trial: None,
+        place: knob.place,
+    })
 }
 
 /// Under which setting a trial ran, by the text and by `--map`.

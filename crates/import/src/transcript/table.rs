@@ -4,11 +4,13 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedTrial, SourcePlace, UnplacedFigure};
+use nicpoll_model::{
+    ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, SourcePlace, UnplacedFigure,
+};
 
 use crate::cursor;
 use crate::cursor::{Cursor, Unit};
-use crate::lines::{Budget, loose};
+use crate::lines::{Budget, is_variable, loose};
 use crate::plain::Plain;
 use crate::transcript::found;
 use crate::transcript::found::{Loose, blank};
@@ -34,6 +36,7 @@ pub struct Table {
 
 /// What the heading of a column says.
 struct Column {
+    name: String,
     unit: Option<(Unit, f64)>,
     is_polling: Option<bool>,
 }
@@ -112,6 +115,7 @@ fn beginning(text: &str) -> &str {
 impl Column {
     fn of((_, heading): &Cell) -> Self {
         Column {
+            name: beginning(heading).chars().take(NAME_MAX).collect(),
             unit: unit_of(heading),
             is_polling: loose::setting(beginning(heading)),
         }
@@ -131,6 +135,58 @@ impl Table {
             (line, cells)
         })
     }
+}
+
+/// What tables say of sysctl variables: a row that begins with the name of one has a value of it in each column.
+///
+/// # Errors
+/// The position of the file in which the budget ends.
+pub fn variables(
+    (files, tables): (&[(String, String)], &[Table]),
+    budget: &mut Budget,
+) -> Result<Vec<ImportedReading>, u32> {
+    let plain = |text: &str| String::from(text.trim_matches(['`', '*']));
+    let is_value = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        (1..=24).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_digit())
+    };
+    let mut readings = Vec::new();
+    for table in tables {
+        for (line, cells) in table.rows(&files[table.file as usize].1) {
+            let name = cells.first().map(|(_, text)| plain(beginning(text)));
+            let Some(name) = name.filter(|name| is_variable(name)) else {
+                continue;
+            };
+            let columns = table.columns.iter().zip(&cells).skip(1);
+            let values: Vec<_> = columns
+                .map(|(column, (range, text))| (column, range, plain(beginning(text))))
+                .filter(|(.., value)| is_value(value))
+                .collect();
+            budget.take(values.len()).ok_or(table.file)?;
+            let is_one = values.len() == 1;
+            readings.extend(
+                values
+                    .into_iter()
+                    .map(|(column, range, value)| ImportedReading {
+                        host: None,
+                        name: match is_one {
+                            true => name.clone(),
+                            false => format!("{name}, {}", column.name),
+                        },
+                        value,
+                        is_cumulative: false,
+                        near_trial: None,
+                        place: SourcePlace {
+                            file: table.file,
+                            line,
+                            start_byte: range.start as u64,
+                            end_byte: range.end as u64,
+                        },
+                    }),
+            );
+        }
+    }
+    Ok(readings)
 }
 
 /// Puts the figures of the tables of these files into trials, and those of prose next to the trials that have them; all

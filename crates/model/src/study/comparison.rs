@@ -57,7 +57,7 @@ named! {
         CpuBusy = "cpu_busy",
         /// Busy time a datagram or transaction.
         CpuNsPerPacket = "cpu_ns_per_packet",
-        /// Busy time a byte.
+        /// Busy time a byte: of byte streams, whose segments nobody counts.
         CpuNsPerByte = "cpu_ns_per_byte",
         /// Context switches a second.
         ContextSwitchesPerSecond = "context_switches_per_second",
@@ -65,10 +65,11 @@ named! {
 }
 
 /// How two values of a metric are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
     /// By their ratio: rates, times and latencies.
+    #[default]
     Ratio,
     /// By their difference: shares such as loss and CPU use. 0.01 is one percentage point.
     Points,
@@ -112,7 +113,8 @@ impl Metric {
             Metric::JitterSeconds => (Delay, "jitter", ("us", 1e-6), Ratio, false),
             Metric::CpuBusy => (Cost, "CPU busy, all together", ("%", 0.01), Points, false),
             Metric::CpuNsPerPacket => (Cost, "CPU ns per packet", ("ns", 1.0), Ratio, false),
-            Metric::CpuNsPerByte => (Cost, "CPU ns per byte", ("ns", 1.0), Ratio, false),
+            // A nanosecond a byte is a second a GB.
+            Metric::CpuNsPerByte => (Cost, "CPU s per GB", ("s/GB", 1.0), Ratio, false),
             Metric::ContextSwitchesPerSecond => {
                 (Cost, "context switches/s", ("/s", 1.0), Ratio, false)
             }
@@ -387,9 +389,12 @@ pub struct ComparedSets {
     /// What the values are, with their unit: `bits_per_second`, `packets_per_second`, a metric of a study, or
     /// `number`.
     pub quantity: String,
-    /// What they measure; null of files, and in results of earlier versions.
+    /// What they measure; null of plain numbers, and in results of earlier versions.
     #[serde(default)]
     pub measure: Option<Measure>,
+    /// Whether they are compared by their ratio, or in points.
+    #[serde(default)]
+    pub kind: MetricKind,
     /// Whether a greater value is the better one.
     pub more_is_better: bool,
     /// What is judged.
@@ -398,9 +403,12 @@ pub struct ComparedSets {
     pub reference: ComparedSide,
     /// How the estimate and its interval are made. It follows from the sizes and the confidence.
     pub method: ComparedMethod,
-    /// `judged / reference`; null when it cannot be had.
+    /// `judged / reference`; null when it cannot be had, and for points.
     pub ratio: Option<f64>,
-    /// Its interval.
+    /// `judged - reference`, a difference of shares: 0.01 is one percentage point. Null for ratios.
+    #[serde(default)]
+    pub share_difference: Option<f64>,
+    /// The interval of the ratio, or of the difference of shares.
     pub interval: Ends,
     /// Confidence of the interval, 0 to 1: 1 - 0.05 / family.
     pub confidence_ratio: f64,
@@ -410,7 +418,8 @@ pub struct ComparedSets {
     pub difference_p: Option<f64>,
     /// The same after Holm's correction for the family.
     pub holm_p: Option<f64>,
-    /// The interval of Welch's t for the ratio of geometric means; it decides no verdict. Null for pairs.
+    /// The interval of Welch's t for the ratio of geometric means, or for the difference of means; it decides no verdict.
+    /// Null for pairs.
     pub welch: Ends,
     /// Welch's two-sided p value; null of pairs.
     pub welch_p: Option<f64>,

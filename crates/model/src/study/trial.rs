@@ -259,9 +259,9 @@ pub struct TrialCpu {
     /// Shares of time by core and state.
     pub cores: Vec<CpuStates>,
     /// Busy time of both cores, without that of threads that are not the study's, over delivered
-    /// datagrams (`rr`: over transactions). Null for TCP.
+    /// datagrams (`rr`: over transactions). Null for byte streams: what the receiver reads of one is in no packets.
     pub busy_ns_per_packet: Option<f64>,
-    /// The same over delivered bytes of payload.
+    /// The same over delivered bytes of payload. A nanosecond a byte is a second a GB (10^9 bytes).
     pub busy_ns_per_byte: Option<f64>,
     /// What the receiver read a second by its own clock in that window: payload.
     pub delivered_bits_per_second: Option<f64>,

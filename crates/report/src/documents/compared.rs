@@ -5,12 +5,13 @@
 
 use nicpoll_model::numbers::{aligned, figure, figure_or_missing};
 use nicpoll_model::{
-    Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Metric, Verdict,
+    Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Metric, MetricKind,
+    Verdict,
 };
 
 use super::study::comparisons::surely;
 use crate::fields::{filled, told};
-use crate::lists::{capital, listed};
+use crate::lists::{capital, joined, listed};
 use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
 
 /// Below this p value, one of the three tests of a series has found something.
@@ -91,14 +92,24 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
         verdict,
         ..
     } = sets;
-    let workload = told(sets, &["{workload}: "]).concat();
+    let of = match joined(told(sets, &["{workload}", "{measure}"]), ", ") {
+        of if of.is_empty() => of,
+        of => of + ": ",
+    };
     let (judged, reference) = (&judged.name, &reference.name);
     let what = quantity(&sets.quantity);
+    if let Some(difference) = sets.share_difference {
+        let points = points(
+            [sets.interval.low, Some(difference), sets.interval.high],
+            margin,
+        );
+        return format!("{of}{verdict}: {what} of {judged} against {reference}: {points}.");
+    }
     let thresholds = [1.0, margin, 1.0 / margin];
     let (times, interval) = match (sets.ratio, sets.interval.low, sets.interval.high) {
         (None, ..) => {
             return format!(
-                "{workload}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
+                "{of}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
             );
         }
         (Some(ratio), Some(low), Some(high)) => {
@@ -115,8 +126,30 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
         _ => String::new(),
     };
     format!(
-        "{workload}{verdict}{surely}: {judged} has {times} times the {what} of {reference} ({interval})."
+        "{of}{verdict}{surely}: {judged} has {times} times the {what} of {reference} ({interval})."
     )
+}
+
+/// A difference of shares in percentage points, with its interval.
+fn points([low, difference, high]: [Option<f64>; 3], margin: f64) -> String {
+    let scaled = |end: Option<f64>| end.map(|end| 100.0 * end);
+    let limit = 100.0 * (margin - 1.0);
+    let thresholds = [0.0, limit, -limit];
+    let difference = scaled(difference).unwrap_or_default();
+    let signed = |text: String| match text.starts_with('-') {
+        true => text,
+        false => format!("+{text}"),
+    };
+    match (scaled(low), scaled(high)) {
+        (Some(low), Some(high)) => {
+            let [low, difference, high] = aligned([low, difference, high], &thresholds).map(signed);
+            format!("{difference} points (interval {low} to {high})")
+        }
+        _ => {
+            let [difference] = aligned([difference], &thresholds).map(signed);
+            format!("{difference} points (no interval)")
+        }
+    }
 }
 
 fn quantity(name: &str) -> &str {
@@ -186,8 +219,12 @@ fn method(sets: &ComparedSets, family: usize) -> String {
     if sets.method.is_paired() {
         text += &filled("; p {difference_p}", sets);
     } else {
+        let (scale, none) = match sets.kind {
+            MetricKind::Ratio => (1.0, 1.0),
+            MetricKind::Points => (100.0, 0.0),
+        };
         let ends = |ends: Ends| match (ends.low, ends.high) {
-            (Some(low), Some(high)) => aligned([low, high], &[1.0]).join(" to "),
+            (Some(low), Some(high)) => aligned([scale * low, scale * high], &[none]).join(" to "),
             _ => String::from("no interval"),
         };
         let (ranks, means) = (ends(sets.mann_whitney), ends(sets.welch));
@@ -299,6 +336,15 @@ mod tests {
                 assert!(said.contains(what), "{said}");
             }
         }
+    }
+
+    #[test]
+    fn a_share_is_told_in_points() {
+        let all = [Some(0.0512), Some(0.09), Some(0.1321)];
+        let told = points(all, 1.05);
+        assert_eq!(told, "+9.0 points (interval +5.1 to +13.2)");
+        let lone = points([None, Some(-0.09), None], 1.05);
+        assert_eq!(lone, "-9.00 points (no interval)");
     }
 
     #[test]

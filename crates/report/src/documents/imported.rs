@@ -38,7 +38,9 @@ impl Document for Imported {
                 part.heading(workload);
                 part.table(trial_table(self, &of));
             }
-            write_notes(part, self);
+            if !self.trials.is_empty() {
+                write_notes(part, self);
+            }
             write_differences(part, self);
             write_readings(part, self);
             write_unplaced(part, self);
@@ -54,12 +56,25 @@ impl Document for Imported {
 
 fn title(imported: &Imported) -> String {
     let files = imported.files.iter().map(|it| &it.name);
+    if imported.trials.is_empty() {
+        let facts = counted(imported.readings.len() as u32, "fact");
+        return format!("No test, and {facts} of hosts, in {}", listed(files));
+    }
     let trials = counted(imported.trials.len() as u32, "trial");
     format!("{trials} imported from {}", listed(files))
 }
 
 fn write_answer(part: &mut Part, imported: &Imported) {
     part.title(Level::Title, title(imported));
+    if imported.trials.is_empty() {
+        let rest = match imported.unplaced.len() {
+            0 => "",
+            _ => " Its figures belong to no test that nicpoll knows.",
+        };
+        return part.warn(format!(
+            "Nothing that can be compared: other people's words of their hosts.{rest}"
+        ));
+    }
     part.warn("Imported: other people measured these trials, and a text reports them. They took no turns, so nothing here is \
          paired: whatever changed between two settings besides the setting is in the figures.",
     );

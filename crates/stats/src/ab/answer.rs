@@ -6,11 +6,11 @@
 //! never below 0: where counting cost more than all that was counted, 0 stands in, and where that happens often there is
 //! no verdict.
 
-use nicpoll_model::Verdict;
 use nicpoll_model::ab::{
     AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
     AbRatio, AbTimeNeeded, AbWindow,
 };
+use nicpoll_model::{Measure, Verdict};
 
 use crate::ab::fit::{LoadFit, LoadedDifference};
 use crate::ab::load::{delays, load, mean_of, typical_ratio};
@@ -49,10 +49,11 @@ pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAns
     AbAnswer {
         pairs: length(counting.len()),
         set_aside_pairs: length(pairs.len() - counting.len()),
-        is_recommended: load.is_some_and(|load| is_recommended(verdict, &load)),
+        is_recommended: !plan.is_null && load.is_some_and(|load| is_recommended(verdict, &load)),
         delays: delays(&counting, confidence),
         load,
         cpu,
+        measure: Some(Measure::Cost),
         verdict,
         no_verdict,
     }
@@ -144,6 +145,7 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
     let delta = &fit.delta;
     let per_packet = [delta.estimate, delta.low, delta.high].map(|it| it / fit.mean_load * 1e9);
     Some(AbCpuCost {
+        measure: Some(Measure::Cost),
         pairs: length(measured.len()),
         reference_cores,
         judged_cores: mean_of(&measured, |pair| cores(&pair.judged.window))?,

@@ -4,6 +4,7 @@
 //! worst rank. Delays grow with the load, so they are adjusted for it as CPU time is; the ratio is a typical one, since a
 //! single stall can make one block's 99th percentile any size.
 
+use nicpoll_model::Measure;
 use nicpoll_model::ab::{
     AbBlock, AbDelayAnswer, AbDelayKind, AbLoad, AbPair, AbQuantile, AbRatio, AbWindow,
 };
@@ -22,6 +23,7 @@ pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Op
     let both = [by_packets, by_bytes];
     let is_equal = |it: &Option<AbRatio>| it.is_some_and(|it| is_within(it, margin));
     Some(AbLoad {
+        measure: Some(Measure::Rate),
         reference_packets_per_second: mean_of(pairs, |pair| packets(&pair.reference.window))?,
         judged_packets_per_second: mean_of(pairs, |pair| packets(&pair.judged.window))?,
         reference_bytes_per_second: mean_of(pairs, |pair| bytes(&pair.reference.window))?,
@@ -117,6 +119,7 @@ fn delay(
     let fit = LoadFit::of(&differences, confidence);
     let adjusted = fit.map(|fit| fit.adjusted(&differences));
     Some(AbDelayAnswer {
+        measure: Some(kind.measure()),
         kind,
         quantile,
         pairs: u32::try_from(measured.len()).unwrap_or(u32::MAX),

@@ -179,6 +179,7 @@ pub(crate) mod plan_tests {
 
     pub(crate) fn plan(seed: u64) -> AbPlan {
         AbPlan {
+            is_null: false,
             seed,
             duration_seconds: 600.0,
             duty_seconds: None,

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Comparison, CountingCost, CpuSource, DroppedComparison, EventCounter, MainEffect, Measure,
-    Metric, MetricKind, Plan, Trial, TrialCpu, TrialFigures, Validity,
+    Comparison, CountingCost, CpuSource, EventCounter, MainEffect, Measure, Metric, MetricKind,
+    Plan, Trial, TrialCpu, TrialFigures, Validity,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -49,13 +49,11 @@ pub fn set_ratio(cost: &mut CountingCost, pairs: &[Pair]) {
     cost.pairs = pairs.len() as u32;
 }
 
-/// Makes all comparisons of the plan that were not given up: of settings, and of factor levels over all combinations of
-/// the other factors.
+/// Makes all comparisons of the plan: of settings, and of factor levels over all combinations of the other factors.
 pub fn compare_all(
     design: &Design,
     plan: &Plan,
     trials: &[Trial],
-    dropped: &[DroppedComparison],
     seed: Seed,
 ) -> Result<Vec<Comparison>, InvalidMargin> {
     let effects = design.main_effects();
@@ -63,15 +61,10 @@ pub fn compare_all(
     for workload in &design.workloads {
         let name = &workload.name;
         let measured = metrics(workload);
-        let is_kept = |versus: &&Versus| {
-            let pair = (&*versus.setting, &*versus.reference);
-            !is_dropped(dropped, name, pair)
-        };
-        let of_settings = design.contrasts.iter().filter(is_kept);
+        let of_settings = design.contrasts.iter();
         let of_settings = of_settings.map(|it| ComparedTrials::of(trials, name, it));
-        let of_levels = effects
-            .iter()
-            .filter_map(|it| ComparedTrials::over(trials, name, it, dropped));
+        let of_levels = effects.iter();
+        let of_levels = of_levels.filter_map(|it| ComparedTrials::over(trials, name, it));
         for compared in of_settings.chain(of_levels) {
             let judged = match plan.judged(name, compared.pair) {
                 [] => vec![measured[0]],
@@ -100,6 +93,14 @@ fn with_holm(comparisons: &mut [Comparison], family: u32) {
     }
 }
 
+/// The margin of a metric: 5 points where it is 5 % of a ratio.
+pub(crate) fn margin_of(kind: MetricKind, margin: f64) -> f64 {
+    match kind {
+        MetricKind::Ratio => margin,
+        MetricKind::Points => margin - 1.0,
+    }
+}
+
 /// Compares two settings under one workload by one metric, which gets a verdict.
 pub(crate) fn compare_pair(
     plan: &Plan,
@@ -110,14 +111,6 @@ pub(crate) fn compare_pair(
     seed: Seed,
 ) -> Result<Comparison, InvalidMargin> {
     ComparedTrials::of(trials, workload, versus).compare(plan, metric, true, seed)
-}
-
-/// Whether the comparison of two settings was given up.
-fn is_dropped(dropped: &[DroppedComparison], workload: &str, pair: (&str, &str)) -> bool {
-    dropped.iter().any(|gone| {
-        let gone = &gone.comparison;
-        gone.workload == workload && (&*gone.setting, &*gone.reference) == pair
-    })
 }
 
 /// Combinations of other factors that make an average. A single one has its own comparison.
@@ -132,8 +125,6 @@ struct ComparedTrials<'a> {
     reference: &'a str,
     /// The settings that the plan names for it: of levels of a factor, those of one combination.
     pair: (&'a str, &'a str),
-    /// Pairs of settings that were given up and are therefore not in it.
-    left_out: Vec<(&'a str, &'a str)>,
     /// The trials of complete blocks; the judged setting's first.
     blocks: Vec<[Vec<&'a Trial>; 2]>,
 }
@@ -148,22 +139,13 @@ impl<'a> ComparedTrials<'a> {
             reference: &versus.reference,
             pair: pairs[0],
             blocks: blocks(trials, workload, &pairs),
-            left_out: Vec::new(),
         }
     }
 
-    /// Two levels over the combinations that were kept. Giving up depends on time alone, so the rest favours neither
-    /// level. `None` with fewer than two combinations.
-    fn over(
-        trials: &'a [Trial],
-        workload: &'a str,
-        effect: &'a MainEffect,
-        dropped: &[DroppedComparison],
-    ) -> Option<Self> {
+    /// Two levels over the combinations of the other factors. `None` with fewer than two.
+    fn over(trials: &'a [Trial], workload: &'a str, effect: &'a MainEffect) -> Option<Self> {
         let pairs = effect.settings.iter();
-        let (left_out, pairs): (Vec<_>, Vec<_>) = pairs
-            .map(|(one, other)| (&**one, &**other))
-            .partition(|pair| is_dropped(dropped, workload, *pair));
+        let pairs: Vec<_> = pairs.map(|(one, other)| (&**one, &**other)).collect();
         (pairs.len() >= COMBINATIONS_MIN).then(|| ComparedTrials {
             workload,
             factor: Some(&effect.factor),
@@ -171,7 +153,6 @@ impl<'a> ComparedTrials<'a> {
             reference: &effect.reference,
             pair: pairs[0],
             blocks: blocks(trials, workload, &pairs),
-            left_out,
         })
     }
 
@@ -192,10 +173,7 @@ impl<'a> ComparedTrials<'a> {
                 reference: mean_value(reference, metric, value),
             })
             .collect();
-        let margin = match metric.kind() {
-            MetricKind::Ratio => plan.margin,
-            MetricKind::Points => plan.margin - 1.0,
-        };
+        let margin = margin_of(metric.kind(), plan.margin);
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
             .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.validity)))
@@ -225,11 +203,6 @@ impl<'a> ComparedTrials<'a> {
         Ok(Comparison {
             no_verdict: compared.no_verdict.map(|why| self.why_none(metric, &why)),
             factor: self.factor.map(String::from),
-            left_out: self
-                .left_out
-                .iter()
-                .map(|(one, other)| (String::from(*one), String::from(*other)))
-                .collect(),
             ..compared
         })
     }

@@ -34,7 +34,6 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     }
     warn(WarningName::ForeignWork, foreign_work(&study.findings));
     warn(WarningName::DependentBlocks, dependent(&study.comparisons));
-    warn(WarningName::ComparisonsDropped, dropped(study));
     warn(WarningName::LargeEffectsOnly, large_effects(study));
     warn(WarningName::VoidTrials, disturbed(&study.trials));
     for workload in &study.plan.workloads {
@@ -167,44 +166,6 @@ fn ran_over(study: &Study) -> Option<String> {
              or slow"
         )
     })
-}
-
-fn dropped(study: &Study) -> Option<String> {
-    let names = study.dropped.iter().map(|gone| &gone.comparison);
-    let names = names.map(|name| format!("{} against {}", name.workload, name.reference));
-    let names = listed(names, ", ")?;
-    Some(format!(
-        "there was no time to compare {names}: ask for fewer workloads with --workload{}",
-        averages(study)
-    ))
-}
-
-/// What that does to factors: they are averaged over fewer combinations of the others, or not at all.
-fn averages(study: &Study) -> String {
-    let mut words = String::new();
-    for effect in &study.plan.main_effects {
-        for workload in &study.plan.workloads {
-            let is_hit = study.dropped.iter().any(|gone| {
-                let one = &gone.comparison;
-                let pair = (one.setting.clone(), one.reference.clone());
-                one.workload == *workload && effect.settings.contains(&pair)
-            });
-            let is_judged = study.comparisons.iter().any(|one| {
-                one.workload == *workload
-                    && one.factor.as_ref() == Some(&effect.factor)
-                    && (&one.setting, &one.reference) == (&effect.level, &effect.reference)
-            });
-            let (factor, level) = (&effect.factor, &effect.level);
-            let what = match is_judged {
-                true => "is averaged over the combinations that are left",
-                false => "has one combination left at most, and no average",
-            };
-            if is_hit {
-                words += &format!("; {factor} {level} under {workload} {what}");
-            }
-        }
-    }
-    words
 }
 
 /// The effect that so few blocks can find, by the comparison with the largest scatter.

@@ -13,13 +13,13 @@ use nicpoll_model::{
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
-    Confidence, Interval, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean,
-    outliers, standard_deviation, verdict,
+    Confidence, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean, outliers,
+    standard_deviation, verdict,
 };
 
 use crate::design::Versus;
 use crate::design::measures::judged_of;
-use crate::judge::comparisons::compare_pair;
+use crate::judge::comparisons::{compare_pair, margin_of};
 use crate::judge::findings::series_tests;
 use crate::plan::MARGIN;
 use crate::results::read::{ResultError, ResultSource, StudySource, Values};
@@ -113,10 +113,7 @@ fn paired(
             [] => judged_of(it),
             planned => planned.to_vec(),
         };
-        // A set of values is held against another by their ratio.
-        let metrics = metrics.into_iter();
-        let metrics = metrics.filter(|metric| metric.kind() == MetricKind::Ratio);
-        compared.extend(metrics.map(|metric| (it, metric)));
+        compared.extend(metrics.into_iter().map(|metric| (it, metric)));
     }
     plan.family = compared.len() as u32;
     let mut sets = Vec::new();
@@ -156,6 +153,7 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
         workload: Some(compared.workload),
         quantity: String::from(compared.metric.name()),
         measure: Some(compared.metric.measure()),
+        kind: compared.kind,
         more_is_better: compared.metric.more_is_better(),
         judged,
         reference,
@@ -164,9 +162,10 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
             IntervalMethod::PairedT => ComparedMethod::PairedT,
         },
         ratio: compared.ratio,
+        share_difference: compared.share_difference,
         interval: Ends {
-            low: compared.ratio_low,
-            high: compared.ratio_high,
+            low: compared.ratio_low.or(compared.share_difference_low),
+            high: compared.ratio_high.or(compared.share_difference_high),
         },
         confidence_ratio: compared.confidence_ratio,
         verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
@@ -336,7 +335,7 @@ fn studies(
     }
     let family = sets.len() as u32;
     let compared = sets.into_iter().map(|(workload, names, [one, other])| {
-        let less_is_better = other.less_is_better;
+        let less_is_better = other.metric.is_some_and(|it| !it.more_is_better());
         let [reference, judged] = &names;
         unpaired(
             Some(workload),
@@ -362,6 +361,7 @@ pub fn unpaired(
             reference.quantity, judged.quantity
         )));
     }
+    let kind = judged.kind();
     for (name, set) in [(reference_name, &reference), (judged_name, &judged)] {
         if set.values.iter().any(|it| *it < 0.0) {
             return Err(ResultError::Unfit(format!(
@@ -370,26 +370,29 @@ pub fn unpaired(
         }
     }
     let confidence = Confidence::for_family(family);
-    let found = compare_unpaired(&judged.values, &reference.values, confidence);
-    let (quantity, measure) = (judged.quantity.clone(), judged.measure);
+    let found = compare_unpaired(&judged.values, &reference.values, kind, confidence);
+    let (quantity, measure) = (judged.quantity.clone(), judged.measure());
     let (judged, reference) = (
         side(judged_name.into(), judged),
         side(reference_name.into(), reference),
     );
     let finite = |end: f64| Some(end).filter(|it| it.is_finite());
+    let estimate = found.interval.and_then(|it| finite(it.estimate));
     Ok(ComparedSets {
         workload,
         quantity,
         measure,
+        kind,
         more_is_better: !less_is_better,
         method: found.method,
-        ratio: found.interval.and_then(|it| finite(it.estimate)),
+        ratio: estimate.filter(|_| kind == MetricKind::Ratio),
+        share_difference: estimate.filter(|_| kind == MetricKind::Points),
         interval: found.interval.map_or(Ends::default(), |it| Ends {
             low: finite(it.low),
             high: finite(it.high),
         }),
         confidence_ratio: confidence.level(),
-        verdict: word(&found, less_is_better),
+        verdict: word(&found, kind, less_is_better),
         difference_p: found.difference_p,
         holm_p: None,
         welch: found.welch,
@@ -401,10 +404,10 @@ pub fn unpaired(
     })
 }
 
-fn word(found: &Unpaired, less_is_better: bool) -> Verdict {
-    let margin = Margin::ratio(MARGIN).expect("the margin is above 1");
-    let oriented = |it: Interval| if less_is_better { it.inverted() } else { it };
-    let oriented = found.interval.map(oriented);
+fn word(found: &Unpaired, kind: MetricKind, less_is_better: bool) -> Verdict {
+    let margin = Margin::new(kind, margin_of(kind, MARGIN)).expect("the margin fits its kind");
+    let oriented = found.interval;
+    let oriented = oriented.map(|it| it.oriented(kind, !less_is_better));
     verdict(oriented.as_ref(), &margin)
 }
 

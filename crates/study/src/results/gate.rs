@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use nicpoll_lab::Refused;
-use nicpoll_model::{Compared, MetricKind, Study, Verdict};
+use nicpoll_model::{Compared, Measure, MetricKind, Study, Verdict};
 
 /// What must not be proven: `worse`, `worse:5%`, `different`, `different:5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,14 +18,14 @@ pub struct FailOn {
 }
 
 /// What a gate says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Nothing that was forbidden is proven.
     Open,
-    /// It is.
-    Shut,
-    /// A comparison has no interval, so that nothing can be said.
-    Blind,
+    /// It is, by these comparisons.
+    Shut(Vec<String>),
+    /// These comparisons have no interval, or there is none: nothing can be said.
+    Blind(Vec<String>),
 }
 
 impl FromStr for FailOn {
@@ -64,57 +64,92 @@ impl FromStr for FailOn {
     }
 }
 
-/// A verdict with its interval of ratios, and whether more is better.
-type Judged = (Verdict, [Option<f64>; 2], bool);
+/// A verdict with its interval.
+struct Judged {
+    /// The workload, the measure and what is judged: `udp64: cost of polling`.
+    name: String,
+    verdict: Verdict,
+    kind: MetricKind,
+    ends: [Option<f64>; 2],
+    more_is_better: bool,
+}
+
+/// What a comparison is called where a gate names it.
+fn name(workload: Option<&str>, measure: Option<Measure>, judged: &str) -> String {
+    let workload = workload.map_or(String::new(), |it| format!("{it}: "));
+    let measure = measure.map_or("values", Measure::name);
+    format!("{workload}{measure} of {judged}")
+}
 
 impl FailOn {
     /// What the verdicts of a study come to.
     pub fn of_study(&self, study: &Study) -> Gate {
         let primary = study.comparisons.iter().filter(|one| one.primary);
-        self.of(primary.map(|one| {
-            let verdict = one.verdict.unwrap_or(Verdict::Inconclusive);
-            let of_points = [one.share_difference_low, one.share_difference_high];
-            let ends = match one.kind {
+        self.of(primary.map(|one| Judged {
+            name: name(
+                Some(&one.workload),
+                Some(one.metric.measure()),
+                &one.setting,
+            ),
+            verdict: one.verdict.unwrap_or(Verdict::Inconclusive),
+            kind: one.kind,
+            ends: match one.kind {
                 MetricKind::Ratio => [one.ratio_low, one.ratio_high],
-                // 5 points are taken like 5 %.
-                MetricKind::Points => of_points.map(|end| end.map(|end| 1.0 + end)),
-            };
-            (verdict, ends, one.metric.more_is_better())
+                MetricKind::Points => [one.share_difference_low, one.share_difference_high],
+            },
+            more_is_better: one.metric.more_is_better(),
         }))
     }
 
     /// What the verdicts on results come to.
     pub fn of_results(&self, compared: &Compared) -> Gate {
         let sets = compared.comparisons.iter();
-        self.of(sets.map(|one| {
-            let ends = [one.interval.low, one.interval.high];
-            (one.verdict, ends, one.more_is_better)
+        self.of(sets.map(|one| Judged {
+            name: name(one.workload.as_deref(), one.measure, &one.judged.name),
+            verdict: one.verdict,
+            kind: one.kind,
+            ends: [one.interval.low, one.interval.high],
+            more_is_better: one.more_is_better,
         }))
     }
 
     fn of(&self, judged: impl Iterator<Item = Judged>) -> Gate {
         let all: Vec<Judged> = judged.collect();
-        if all.iter().any(|one| self.is_met(*one)) {
-            Gate::Shut
-        } else if all.is_empty() || all.iter().any(|one| one.0 == Verdict::Inconclusive) {
-            Gate::Blind
+        let named = |holds: &dyn Fn(&Judged) -> bool| -> Vec<String> {
+            let found = all.iter().filter(|one| holds(one));
+            found.map(|one| one.name.clone()).collect()
+        };
+        let met = named(&|one| self.is_met(one));
+        let unknown = named(&|one| one.verdict == Verdict::Inconclusive);
+        if !met.is_empty() {
+            Gate::Shut(met)
+        } else if all.is_empty() || !unknown.is_empty() {
+            Gate::Blind(unknown)
         } else {
             Gate::Open
         }
     }
 
-    fn is_met(&self, (verdict, [low, high], more_is_better): Judged) -> bool {
-        let limit = 1.0 + self.from;
-        let [low, high] = match more_is_better {
-            true => [low, high],
-            false => [high, low].map(|end| end.map(f64::recip)),
+    /// 5 points are taken like 5 %.
+    fn is_met(&self, one: &Judged) -> bool {
+        let turned = |end: f64| match (one.more_is_better, one.kind) {
+            (true, _) => end,
+            (false, MetricKind::Ratio) => end.recip(),
+            (false, MetricKind::Points) => -end,
         };
-        match verdict {
-            Verdict::Worse | Verdict::WorseAndItMatters => {
-                high.is_some_and(|high| high <= 1.0 / limit)
-            }
+        let mut ends = one.ends.map(|end| end.map(turned));
+        if !one.more_is_better {
+            ends.reverse();
+        }
+        let [low, high] = ends;
+        let [worse, better] = match one.kind {
+            MetricKind::Ratio => [(1.0 + self.from).recip(), 1.0 + self.from],
+            MetricKind::Points => [-self.from, self.from],
+        };
+        match one.verdict {
+            Verdict::Worse | Verdict::WorseAndItMatters => high.is_some_and(|high| high <= worse),
             Verdict::Better | Verdict::BetterAndItMatters => {
-                self.is_either_way && low.is_some_and(|low| low >= limit)
+                self.is_either_way && low.is_some_and(|low| low >= better)
             }
             _ => false,
         }
@@ -125,32 +160,67 @@ impl FailOn {
 mod tests {
     use super::*;
 
+    fn judged(name: &str, verdict: Verdict, ends: [Option<f64>; 2]) -> Judged {
+        Judged {
+            name: String::from(name),
+            verdict,
+            kind: MetricKind::Ratio,
+            ends,
+            more_is_better: true,
+        }
+    }
+
     fn gate(limit: &str, verdict: Verdict, low: f64, high: f64) -> Gate {
         let limit: FailOn = limit.parse().unwrap();
-        limit.of([(verdict, [Some(low), Some(high)], true)].into_iter())
+        limit.of([judged("one", verdict, [Some(low), Some(high)])].into_iter())
     }
 
     #[test]
     fn only_what_is_proven_shuts_the_gate() {
         use Verdict::*;
-        assert_eq!(gate("worse", Worse, 0.96, 0.99), Gate::Shut);
+        let shut = || Gate::Shut(vec![String::from("one")]);
+        assert_eq!(gate("worse", Worse, 0.96, 0.99), shut());
         assert_eq!(gate("worse:5%", Worse, 0.96, 0.99), Gate::Open);
-        assert_eq!(gate("worse:5%", WorseAndItMatters, 0.8, 0.9), Gate::Shut);
+        assert_eq!(gate("worse:5%", WorseAndItMatters, 0.8, 0.9), shut());
         assert_eq!(gate("worse:20%", WorseAndItMatters, 0.8, 0.9), Gate::Open);
         assert_eq!(gate("worse", NoDifferenceProven, 0.5, 1.5), Gate::Open);
         assert_eq!(gate("worse", BetterAndItMatters, 1.2, 1.5), Gate::Open);
-        assert_eq!(gate("different", BetterAndItMatters, 1.2, 1.5), Gate::Shut);
+        assert_eq!(gate("different", BetterAndItMatters, 1.2, 1.5), shut());
         assert_eq!(
             gate("different:30%", BetterAndItMatters, 1.2, 1.5),
             Gate::Open
         );
-        let blind = (Inconclusive, [None, None], true);
+        let blind = || judged("blind", Inconclusive, [None, None]);
         let limit: FailOn = "worse".parse().unwrap();
-        assert_eq!(limit.of([blind].into_iter()), Gate::Blind);
-        assert_eq!(limit.of(std::iter::empty()), Gate::Blind);
+        let unknown = limit.of([blind()].into_iter());
+        assert_eq!(unknown, Gate::Blind(vec![String::from("blind")]));
+        assert_eq!(limit.of(std::iter::empty()), Gate::Blind(Vec::new()));
         // Twice the latency is worse.
-        let slow = (WorseAndItMatters, [Some(1.9), Some(2.1)], false);
-        assert_eq!(limit.of([slow, blind].into_iter()), Gate::Shut);
+        let slow = Judged {
+            more_is_better: false,
+            ..judged("one", WorseAndItMatters, [Some(1.9), Some(2.1)])
+        };
+        assert_eq!(limit.of([slow, blind()].into_iter()), shut());
+    }
+
+    #[test]
+    fn points_are_taken_like_percent_and_the_measure_is_named() {
+        let busier = || Judged {
+            kind: MetricKind::Points,
+            more_is_better: false,
+            ..judged(
+                &name(Some("rr"), Some(Measure::Cost), "polling"),
+                Verdict::WorseAndItMatters,
+                [Some(0.06), Some(0.13)],
+            )
+        };
+        let gate = |limit: &str| {
+            let limit: FailOn = limit.parse().unwrap();
+            limit.of([busier()].into_iter())
+        };
+        let named = vec![String::from("rr: cost of polling")];
+        assert_eq!(gate("worse:6%"), Gate::Shut(named));
+        assert_eq!(gate("worse:7%"), Gate::Open);
     }
 
     #[test]

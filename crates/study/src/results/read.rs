@@ -225,7 +225,6 @@ impl StudySource {
     }
 
     /// The metrics that are compared with another study under a workload; none of an import, which has rates alone.
-    /// Shares are left out: two sets of them have no ratio.
     pub(crate) fn judged(&self, workload: &str) -> Vec<Metric> {
         let Some(study) = &self.study else {
             return Vec::new();
@@ -234,7 +233,7 @@ impl StudySource {
         let planned = planned.filter(|it| it.workload == workload);
         let mut judged: Vec<Metric> = Vec::new();
         for metric in planned.flat_map(|it| &it.metrics) {
-            if metric.kind() == MetricKind::Ratio && !judged.contains(metric) {
+            if !judged.contains(metric) {
                 judged.push(*metric);
             }
         }
@@ -491,10 +490,8 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileErro
 pub(crate) struct Values {
     /// What the values are.
     pub quantity: String,
-    /// What they measure, where that is known.
-    pub measure: Option<Measure>,
-    /// Whether a smaller value is the better one.
-    pub less_is_better: bool,
+    /// The metric of a study that they are of; `None` of files and imports.
+    pub metric: Option<Metric>,
     /// How they were read.
     pub read_as: String,
     /// Trials that they are of.
@@ -507,6 +504,22 @@ pub(crate) struct Values {
 }
 
 impl Values {
+    /// What they measure; `None` of plain numbers.
+    pub fn measure(&self) -> Option<Measure> {
+        let quantity = || {
+            Quantity::ALL
+                .into_iter()
+                .find(|it| it.name() == self.quantity)
+        };
+        let of_quantity = || quantity()?.measure();
+        self.metric.map(Metric::measure).or_else(of_quantity)
+    }
+
+    /// Whether they are held against others by their ratio, or in points.
+    pub fn kind(&self) -> MetricKind {
+        self.metric.map_or(MetricKind::Ratio, Metric::kind)
+    }
+
     /// The same values as an import has them: payload by its plain name, and datagrams a second where those are
     /// counted. Any other quantity leaves them as they are.
     pub fn in_quantity(mut self, quantity: &str) -> Values {
@@ -532,8 +545,7 @@ fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) 
         quantity: metric.name().to_owned(),
         read_as: String::from("study"),
         trials: trials.len(),
-        measure: Some(metric.measure()),
-        less_is_better: !metric.more_is_better(),
+        metric: Some(metric),
         values: trials.iter().filter_map(|it| value(it, metric)).collect(),
         packets: (metric == Metric::DeliveredBitsPerSecond)
             .then(|| trials.iter().filter_map(rate).collect()),

@@ -453,7 +453,7 @@ impl Run<'_> {
             return Ok(false);
         };
         let seed = Seed(self.head.seed);
-        let comparisons = compare_all(self.design, self.plan, &self.done, &[], seed)?;
+        let comparisons = compare_all(self.design, self.plan, &self.done, seed)?;
         Ok(are_narrow(&comparisons, width))
     }
 

@@ -24,6 +24,15 @@ pub enum Arm {
     Judged,
 }
 
+/// How two settings take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TurnRules {
+    /// Values whose change restarts the queues may, too.
+    pub is_disruptive: bool,
+    /// The other setting is the one found as well: each turn writes what is there, and nothing is changed.
+    pub is_null: bool,
+}
+
 /// The writes of two settings that take turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
@@ -62,15 +71,15 @@ impl Switch {
     /// # Errors
     /// A refusal, when they cannot take turns. Settings with unmet preconditions may still be refused later:
     /// a veth has no instance before GRO is on.
-    pub fn turns(&mut self, orders: &[Order], is_disruptive: bool) -> Result<Turns, SwitchError> {
+    pub fn turns(&mut self, orders: &[Order], rules: TurnRules) -> Result<Turns, SwitchError> {
         let facts = self.survey(orders)?;
         let mut turns = Turns {
-            once: once(&facts, is_disruptive)?,
+            once: once(&facts, rules)?,
             each: Vec::new(),
         };
-        match each(&facts) {
+        match each(&facts, rules) {
             Ok(writes) => turns.each = writes,
-            Err(_) if !turns.once.is_empty() => {}
+            Err(_) if !turns.once.is_empty() || rules.is_null => {}
             Err(refusal) => return Err(refusal.into()),
         }
         Ok(turns)
@@ -84,13 +93,13 @@ impl Switch {
     pub fn alternate(
         &mut self,
         orders: &[Order],
-        is_disruptive: bool,
+        rules: TurnRules,
         owner: Owner,
     ) -> Result<Alternation, SwitchError> {
-        let once = self.turns(orders, is_disruptive)?.once;
+        let once = self.turns(orders, rules)?.once;
         let mut held = self.begin(orders, Needs::Fix, owner, None)?;
         let machine = self.machine();
-        match prepare(&mut held, machine, orders, &once) {
+        match prepare(&mut held, machine, orders, &once, rules) {
             Ok(each) => Ok(Alternation {
                 held,
                 turns: Turns { once, each },
@@ -167,34 +176,43 @@ fn prepare(
     machine: &mut Machine,
     orders: &[Order],
     once: &[Write],
+    rules: TurnRules,
 ) -> Result<Vec<Write>, SwitchError> {
     held.write(machine, once)?;
     let facts = gather(machine, orders)?;
+    if rules.is_null {
+        let each = each(&facts, rules).unwrap_or_default();
+        held.record(&each)?;
+        return Ok(each);
+    }
     facts.iter().try_for_each(require_napi)?;
-    let each = each(&facts)?;
+    let each = each(&facts, rules)?;
     if let [first, ..] = &*facts
         && each.iter().all(|write| !write.change.is_any())
     {
         let reason = "it has that setting already, so there is nothing to compare";
-        let remedy = "name another setting, such as --period 50us or -polling";
+        let remedy = "name another setting, such as --period 50us or -polling, or compare it with itself by --null";
         return Err(first.refusal(reason, remedy).into());
     }
     held.record(&each)?;
     Ok(each)
 }
 
-/// The changes before the first turn.
-fn once(all: &[InterfaceFacts], is_disruptive: bool) -> Result<Vec<Write>, Refusal> {
+/// The changes before the first turn: none where no setting is changed.
+fn once(all: &[InterfaceFacts], rules: TurnRules) -> Result<Vec<Write>, Refusal> {
     for facts in all {
         if !facts.link.is_up {
             let reason = "it is down, so it has no traffic to compare settings with";
             return Err(facts.refusal(reason, "bring it up first"));
         }
         for (row, _) in facts.asked.values.iter() {
-            check_turn(facts, row, is_disruptive)?;
+            check_turn(facts, row, rules.is_disruptive)?;
         }
     }
     let mut writes: Vec<Write> = Vec::new();
+    if rules.is_null {
+        return Ok(writes);
+    }
     for (_, write) in preconditions(all, Needs::Fix)? {
         if !writes.contains(&write) {
             writes.push(write);
@@ -204,10 +222,15 @@ fn once(all: &[InterfaceFacts], is_disruptive: bool) -> Result<Vec<Write>, Refus
 }
 
 /// The writes of each turn. Features are written before values of instances, which may come with them.
-fn each(all: &[InterfaceFacts]) -> Result<Vec<Write>, Refusal> {
+fn each(all: &[InterfaceFacts], rules: TurnRules) -> Result<Vec<Write>, Refusal> {
     let mut writes = features(all);
     for facts in all {
         writes.extend(settings(facts)?);
+    }
+    if rules.is_null {
+        for change in writes.iter_mut().map(|write| &mut write.change) {
+            change.written = change.before.clone();
+        }
     }
     Ok(writes)
 }

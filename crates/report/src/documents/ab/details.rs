@@ -236,7 +236,7 @@ const OF_LOOK: [(&str, Look); 4] = [
         Some(it.bytes() as f64 * 8.0 / it.seconds / 1e6)
     }),
     ("cores", AbWindow::busy_cores),
-    ("CPU ns a byte", |it| {
+    ("CPU s per GB", |it| {
         let ns = it.busy_cores()? * it.seconds / it.bytes() as f64 * 1e9;
         Some(ns).filter(|ns| ns.is_finite())
     }),

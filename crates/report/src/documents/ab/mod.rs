@@ -9,9 +9,9 @@ mod words;
 
 pub use plan::render_ab_plan;
 
-use nicpoll_model::Verdict;
 use nicpoll_model::ab::{AbAnswer, AbCores, AbRatio, LiveAb};
 use nicpoll_model::numbers::{MISSING, counted, figure, span};
+use nicpoll_model::{Measure, Verdict};
 
 use super::data::{add_saved, json};
 use super::study::comparisons::with_interval;
@@ -99,6 +99,9 @@ fn write_machine(part: &mut Part, compared: &LiveAb) {
 
 /// The one command, or that there is none.
 fn write_command(part: &mut Part, compared: &LiveAb) {
+    if compared.plan.is_null {
+        return;
+    }
     part.heading("What to do");
     let answer = &compared.answer;
     if answer.is_recommended {
@@ -109,8 +112,8 @@ fn write_command(part: &mut Part, compared: &LiveAb) {
     part.paragraph(ink, "Keep what you have.");
 }
 
-/// A label, two figures, their ratio, and its ink.
-type Line = (String, [String; 2], Option<Span>, Ink);
+/// A measure, and of it a label, two figures, their ratio, and its ink.
+type Line = (Measure, String, [String; 2], Option<Span>, Ink);
 
 fn write_intervals(part: &mut Part, compared: &LiveAb) {
     let lines = lines(&compared.answer);
@@ -118,7 +121,7 @@ fn write_intervals(part: &mut Part, compared: &LiveAb) {
         return;
     }
     part.blank();
-    let spans: Vec<Span> = lines.iter().filter_map(|line| line.2).collect();
+    let spans: Vec<Span> = lines.iter().filter_map(|line| line.3).collect();
     let scale = Scale::of(&spans);
     let names = [&compared.reference.name, &compared.judged.name];
     let names = shortened_apart(&names.map(String::as_str), FIGURE - 1);
@@ -127,7 +130,11 @@ fn write_intervals(part: &mut Part, compared: &LiveAb) {
     };
     let head = columns("", [&names[0], &names[1]], "ratio [95 %]") + &scale.head();
     part.line(vec![(head, Ink::Strong)]);
-    for (label, figures, ratio, ink) in lines {
+    let mut above = None;
+    for (measure, label, figures, ratio, ink) in lines {
+        if above.replace(measure) != Some(measure) {
+            part.line(vec![(measure.name().to_owned(), Ink::Faint)]);
+        }
         let value = ratio.map_or(String::from(MISSING), value);
         let bar = ratio.map_or(String::new(), |ratio| scale.bar(ratio));
         let figures = columns(&label, figures.each_ref().map(String::as_str), &value);
@@ -147,10 +154,13 @@ fn value(span: Span) -> String {
 }
 
 fn lines(answer: &AbAnswer) -> Vec<Line> {
-    let line = |label: &str, figures: [f64; 2], ratio: Option<Span>, ink: Ink| {
-        (String::from(label), figures.map(figure), ratio, ink)
+    use Measure::{Cost, Rate};
+    let line = |measure, label: &str, figures: [f64; 2], ratio: Option<Span>, ink: Ink| {
+        let label = String::from(label);
+        (measure, label, figures.map(figure), ratio, ink)
     };
-    let plain = |label, figures, ratio| line(label, figures, of_ratio(ratio), Ink::Plain);
+    let plain =
+        |measure, label, figures, ratio| line(measure, label, figures, of_ratio(ratio), Ink::Plain);
     let mut lines = Vec::new();
     if let Some(load) = &answer.load {
         let packets = [
@@ -162,31 +172,34 @@ fn lines(answer: &AbAnswer) -> Vec<Line> {
             load.judged_bytes_per_second,
         ];
         let megabits = bytes.map(|bytes| bytes * 8.0 / 1e6);
-        lines.push(plain("packets/s", packets, load.packets));
-        lines.push(plain("Mbit/s of frames", megabits, load.bytes));
+        lines.push(plain(Rate, "packets/s", packets, load.packets));
+        lines.push(plain(Rate, "Mbit/s of frames", megabits, load.bytes));
         if let Some(cpu) = &answer.cpu {
             // The adjustment may save more than there is.
             let judged = (cpu.reference_cores + cpu.equal_load.cores).max(0.0);
             let as_it_was = [cpu.reference_cores, cpu.judged_cores];
             let cores = |label, figures, difference: &AbCores| {
                 let ratio = of_cores(difference, cpu.reference_cores);
-                line(label, figures, ratio, Ink::of(answer.verdict))
+                line(Cost, label, figures, ratio, Ink::of(answer.verdict))
             };
             let at_equal_load = [cpu.reference_cores, judged];
             lines.push(cores("cores, equal load", at_equal_load, &cpu.equal_load));
             lines.push(cores("cores, as it was", as_it_was, &cpu.total));
             let per_byte = [0, 1].map(|arm| as_it_was[arm] / bytes[arm] * 1e9);
-            lines.push(plain("CPU ns a byte", per_byte, cpu.per_byte));
+            lines.push(plain(Cost, "CPU s per GB", per_byte, cpu.per_byte));
         }
     }
-    lines.extend(answer.delays.iter().map(|delay| {
+    let mut delays: Vec<_> = answer.delays.iter().collect();
+    delays.sort_by_key(|delay| delay.kind.measure());
+    lines.extend(delays.into_iter().map(|delay| {
         let label = format!(
             "{} {}",
             words::kind(delay.kind),
             words::quantile(delay.quantile)
         );
         let times = [delay.reference_ns, delay.judged_ns].map(words::time);
-        (label, times, of_ratio(delay.ratio), Ink::Plain)
+        let ratio = of_ratio(delay.ratio);
+        (delay.kind.measure(), label, times, ratio, Ink::Plain)
     }));
     lines
 }

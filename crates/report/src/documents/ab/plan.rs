@@ -44,7 +44,9 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
         let lines = turns.iter().map(|turn| format!("  {place}: {turn}\n"));
         text.extend(lines);
     }
-    if compared.judged.values.is_empty() {
+    if compared.plan.is_null {
+        text.push_str("  nothing: what is there is written again\n");
+    } else if compared.judged.values.is_empty() {
         text.push_str("  values of NAPI instances, which come only with what is changed before\n");
     }
     text

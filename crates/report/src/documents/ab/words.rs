@@ -3,24 +3,31 @@
 //! The first sentence is the verdict with its figure, its interval and the load that it holds for, or that there is
 //! none and why. What a saving costs in delay is said after it.
 
-use nicpoll_model::Verdict;
 use nicpoll_model::ab::{
     AbCpuCost, AbDelayAnswer, AbDelayKind, AbLoad, AbNoVerdict, AbQuantile, LiveAb,
 };
 use nicpoll_model::numbers::{aligned, duration_text, figure, percent, span};
+use nicpoll_model::{Measure, Verdict};
 
 use super::plan::stands_for;
 use crate::documents::study::comparisons::surely;
 use crate::fields::told;
-use crate::lists::joined;
+use crate::lists::{capital, joined};
 
 /// Every sentence, the verdict first.
 pub fn answer(compared: &LiveAb) -> Vec<String> {
     let answer = &compared.answer;
     let mut sentences = Vec::new();
+    if compared.plan.is_null {
+        let itself =
+            "A setting against itself: any difference here is chance, or the method's own error.";
+        sentences.push(String::from(itself));
+    }
     match (answer.verdict, &answer.load, &answer.cpu) {
         (Some(verdict), Some(load), Some(cpu)) => {
-            sentences.push(verdict_sentence(compared, verdict, load, cpu));
+            let said = verdict_sentence(compared, verdict, load, cpu);
+            let measure = answer.measure.unwrap_or(Measure::Cost).name();
+            sentences.push(format!("{}: {said}", capital(measure)));
             sentences.extend(about_load(compared, verdict, load));
         }
         _ => sentences.extend(answer.no_verdict.iter().map(|why| reason(compared, *why))),
@@ -91,7 +98,7 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
                 "{judged} makes no difference of {margin} % or more{surely}: {cores} of {of_all} {at}."
             )
         }
-        _ => format!("No difference proven: {cores} of {of_all} {at}."),
+        _ => format!("no difference proven: {cores} of {of_all} {at}."),
     }
 }
 
@@ -109,7 +116,7 @@ fn about_load(compared: &LiveAb, verdict: Verdict, load: &AbLoad) -> Option<Stri
         true => "The setting moves the load",
         false => "The load varied too much to tell whether the setting moves it",
     };
-    let three = "the difference at equal load, the difference as it was, and CPU time a byte";
+    let three = "the difference at equal load, the difference as it was, and CPU time per GB";
     let agree = match verdict.without_weight() {
         Verdict::NoDifferenceProven => "do not all agree",
         _ => "agree",

@@ -255,14 +255,12 @@ fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> Str
 
 fn cost_rows(facts: &WorkloadFacts, groups: &[Group]) -> impl Iterator<Item = Row> {
     let (what, read): Reading = match facts.unit {
-        // The counter is a byte's; a byte's share is too small a figure to read.
-        WorkUnit::Bytes => ("KiB", |it| {
-            Some(it.cpu.as_ref()?.busy_ns_per_byte? * 1024.0)
-        }),
-        WorkUnit::Transactions => ("transaction", |it| it.cpu.as_ref()?.busy_ns_per_packet),
-        WorkUnit::Datagrams => ("packet", |it| it.cpu.as_ref()?.busy_ns_per_packet),
+        // A nanosecond a byte is a second a GB.
+        WorkUnit::Bytes => ("s/GB", |it| it.cpu.as_ref()?.busy_ns_per_byte),
+        WorkUnit::Transactions => ("ns/transaction", |it| it.cpu.as_ref()?.busy_ns_per_packet),
+        WorkUnit::Datagrams => ("ns/packet", |it| it.cpu.as_ref()?.busy_ns_per_packet),
     };
-    let time = format!("CPU ns/{what}, {}", source(groups).name());
+    let time = format!("CPU {what}, {}", source(groups).name());
     let time = median_row(&time, groups, read);
     // With background traffic, CPU time is that of both, and belongs to neither's packets.
     let of_one = [Metric::CpuNsPerByte, Metric::CpuNsPerPacket];

@@ -65,6 +65,14 @@ fn less_cpu_time_at_equal_load_is_recommended() {
     assert!(said.load.unwrap().is_equal);
     assert_eq!(said.verdict, Some(Verdict::BetterAndItMatters));
     assert!(said.is_recommended);
+    // A setting against itself is never recommended, whatever chance makes of it.
+    let null = AbPlan {
+        is_null: true,
+        ..plan(1)
+    };
+    let itself = answer(&pairs(44, 1.0, 0.8), &null, Some(AbEndCause::Planned));
+    assert!(!itself.is_recommended && itself.verdict == said.verdict);
+    assert_eq!(said.measure, Some(Measure::Cost));
     let cpu = said.cpu.unwrap();
     assert!((cpu.equal_load.cores + 0.1).abs() < 0.01, "{cpu:?}");
     assert!((cpu.ns_per_packet.unwrap()[0] + 10_000.0).abs() < 1_000.0);

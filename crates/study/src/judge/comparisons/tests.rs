@@ -1,6 +1,6 @@
 use nicpoll_model::{
-    ComparisonName, Findings, ForeignCpu, Ledger, Placement, RoundTrip, RoundTripQuantiles,
-    SocketBuffers, TrialFigures, Verdict, Warmup, WindowRates,
+    Findings, ForeignCpu, Ledger, Placement, RoundTrip, RoundTripQuantiles, SocketBuffers,
+    TrialFigures, Verdict, Warmup, WindowRates,
 };
 
 use proptest::prelude::*;
@@ -125,7 +125,7 @@ fn study(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
 /// What the study says of a metric of polling against a reference.
 fn says(change: impl Fn(&mut Trial), reference: &str, metric: Metric) -> Comparison {
     let (design, plan, trials) = study(change);
-    let compared = compare_all(&design, &plan, &trials, &[], Seed(1)).unwrap();
+    let compared = compare_all(&design, &plan, &trials, Seed(1)).unwrap();
     let mut found = compared.into_iter();
     found
         .find(|one| one.reference == reference && one.metric == metric)
@@ -307,7 +307,7 @@ proptest! {
         trials.retain(|trial| trial.block <= blocks);
         // What the method takes at this level: 1 + log2(family / 0.05) blocks.
         let least = 1.0 + (f64::from(plan.family) / 0.05).log2();
-        for one in compare_all(&design, &plan, &trials, &[], Seed(1)).unwrap() {
+        for one in compare_all(&design, &plan, &trials, Seed(1)).unwrap() {
             let Some(verdict) = one.verdict else { continue };
             let measured = (1..=blocks).filter(|block| {
                 let rate = |setting: &str| {
@@ -345,18 +345,6 @@ fn a_late_timer_is_out_of_rhythm_and_in_force() {
         let other = rate(late(deviation)).sensitivity.unwrap();
         assert_eq!(other.in_force_trials, [16, 8]);
     }
-}
-
-#[test]
-fn a_comparison_that_was_given_up_is_not_made() {
-    let (design, plan, trials) = study(|_| ());
-    let dropped = DroppedComparison {
-        comparison: plan.drop_order[0].clone(),
-        blocks_done: 16,
-    };
-    let gone = dropped.comparison.reference.clone();
-    let compared = compare_all(&design, &plan, &trials, &[dropped], Seed(1)).unwrap();
-    assert!(!compared.is_empty() && compared.iter().all(|one| one.reference != gone));
 }
 
 const CROSSED: &str = r#"
@@ -406,7 +394,7 @@ fn crossed_by(text: &str, change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Tri
 /// What a study says of a factor over all combinations of the others.
 fn effect(of: &(Design, Plan, Vec<Trial>), factor: &str, metric: Metric) -> Option<Comparison> {
     let (design, plan, trials) = of;
-    let compared = compare_all(design, plan, trials, &[], Seed(1)).unwrap();
+    let compared = compare_all(design, plan, trials, Seed(1)).unwrap();
     let is_meant = |one: &Comparison| one.factor.as_deref() == Some(factor) && one.metric == metric;
     compared.into_iter().find(is_meant)
 }
@@ -429,7 +417,7 @@ fn a_factor_is_judged_over_all_combinations_of_the_others() {
     assert!(period.holm_p.unwrap() >= period.difference_p.unwrap());
     assert_eq!(period.sensitivity.unwrap().in_force_trials, [32, 32]);
     // Two trials of each arm in a block scatter less than one: its interval is narrower than those within.
-    let compared = compare_all(&study.0, &study.1, &study.2, &[], Seed(1)).unwrap();
+    let compared = compare_all(&study.0, &study.1, &study.2, Seed(1)).unwrap();
     let width = |one: &Comparison| one.ratio_high.unwrap() / one.ratio_low.unwrap();
     let within: Vec<f64> = compared
         .iter()
@@ -473,51 +461,6 @@ fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
     });
     let period = effect(&failed, "period", rate).unwrap();
     assert_eq!((period.blocks, period.missing_blocks), (15, 1));
-}
-
-/// A comparison of a period within a combination, as given up.
-fn gone(setting: &str, reference: &str) -> DroppedComparison {
-    DroppedComparison {
-        comparison: ComparisonName {
-            workload: String::from("udp64"),
-            setting: String::from(setting),
-            reference: String::from(reference),
-            metrics: Vec::new(),
-        },
-        blocks_done: 9,
-    }
-}
-
-/// The average of a factor's levels, when comparisons were given up.
-fn average(text: &str, dropped: &[DroppedComparison], factor: &str) -> Option<Comparison> {
-    let (design, plan, trials) = crossed_by(text, |_| ());
-    let compared = compare_all(&design, &plan, &trials, dropped, Seed(1)).unwrap();
-    compared
-        .into_iter()
-        .find(|one| one.factor.as_deref() == Some(factor) && one.primary)
-}
-
-#[test]
-fn a_factor_is_averaged_over_the_combinations_that_were_not_given_up() {
-    let gone = [gone("1ms+on", "50us+on")];
-    // With two combinations one is left, whose own comparison says all.
-    assert_eq!(average(CROSSED, &gone, "period"), None);
-    assert!(average(CROSSED, &gone, "tso").unwrap().left_out.is_empty());
-    let three = CROSSED.replace(
-        "{ name = \"on\" }]",
-        "{ name = \"on\" }, { name = \"kept\", sender = { tso = \"on\" } }]",
-    );
-    assert_ne!(three, CROSSED);
-    let whole = average(&three, &[], "period").unwrap();
-    assert!(whole.left_out.is_empty());
-    let rest = average(&three, &gone, "period").unwrap();
-    assert_eq!(
-        rest.left_out,
-        [(String::from("1ms+on"), String::from("50us+on"))]
-    );
-    // Without 1.2, of 1.2, 1.25 and 1.25.
-    let [whole, rest] = [whole, rest].map(|one| one.ratio.unwrap());
-    assert!((rest - 1.25).abs() < 0.02 && whole < rest, "{whole} {rest}");
 }
 
 #[test]
@@ -576,7 +519,7 @@ fn judged(traffic: &str, change: impl Fn(&mut Trial)) -> Vec<Comparison> {
             trials.push(trial);
         }
     }
-    let compared = compare_all(&file.design, &plan, &trials, &[], Seed(1)).unwrap();
+    let compared = compare_all(&file.design, &plan, &trials, Seed(1)).unwrap();
     let judged: Vec<Comparison> = compared.into_iter().filter(|one| one.primary).collect();
     let level = Confidence::for_family(judged.len() as u32).level();
     assert!(judged.iter().all(|one| one.confidence_ratio == level));

@@ -1,12 +1,17 @@
 use std::fs;
 
-use nicpoll_model::{ComparedMethod, Side, Trial, Verdict};
+use nicpoll_model::{ComparedMethod, Measure, Side, Trial, Verdict};
 use nicpoll_store::StoreError;
 
 use super::*;
+use crate::results::read::OpenResult;
 
-fn no_store() -> Result<nicpoll_store::Store, StoreError> {
+fn no_store() -> Result<nicpoll_store::OpenStore, StoreError> {
     panic!("a file needs no store")
+}
+
+fn read(name: &str, column: Option<usize>) -> Result<ResultSource, ResultError> {
+    OpenResult::named(name, no_store)?.read(column)
 }
 
 fn origin() -> Origin {
@@ -23,7 +28,7 @@ fn compared(texts: [&str; 2], less_is_better: bool) -> Result<Compared, ResultEr
     let read = |name: &str, text: &str| {
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
-        ResultSource::read(path.to_str().unwrap(), None, no_store)
+        super::tests::read(path.to_str().unwrap(), None)
     };
     let (reference, judged) = (read("a", texts[0])?, read("b", texts[1])?);
     let options = CompareOptions {
@@ -59,6 +64,7 @@ fn unpaired_files_are_judged_by_ranks_and_by_which_way_is_better() {
         assert!((sets.ratio.unwrap() - 0.8).abs() < 0.02);
         assert!(sets.welch.high.unwrap() < 0.9 && sets.mann_whitney_p.unwrap() < 0.001);
         assert_eq!(sets.judged.read_as, "a column of numbers");
+        assert_eq!(sets.measure, None);
     }
 }
 
@@ -92,7 +98,7 @@ fn what_cannot_be_compared_is_refused() {
     assert!(fails(["-1\n2\n3\n", "1\n2\n3\n"]).contains("values below 0"));
     let torn = fails(["1\ntwo\n", "1\n"]);
     assert!(torn.contains("a, line 2: 'two' is no number"), "{torn}");
-    let missing = ResultSource::read("nowhere.json", None, no_store).unwrap_err();
+    let missing = read("nowhere.json", None).unwrap_err();
     assert!(
         missing
             .to_string()
@@ -107,10 +113,10 @@ fn what_cannot_be_compared_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("table.csv");
     fs::write(&table, "100,5\n101,6\n").unwrap();
-    let read = |column| ResultSource::read(table.to_str().unwrap(), column, no_store);
-    assert_eq!(read(Some(2)).unwrap().numbers().unwrap(), [5.0, 6.0]);
-    assert!(read(None).is_err());
-    let folder = ResultSource::read(folder.path().to_str().unwrap(), None, no_store);
+    let table = |column| read(table.to_str().unwrap(), column);
+    assert_eq!(table(Some(2)).unwrap().numbers().unwrap(), [5.0, 6.0]);
+    assert!(table(None).is_err());
+    let folder = read(folder.path().to_str().unwrap(), None);
     assert!(
         folder
             .unwrap_err()
@@ -232,6 +238,7 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
         };
         assert_eq!(sets.workload.as_deref(), Some("iperf-udp-64"));
         assert_eq!(sets.quantity, "bits_per_second");
+        assert_eq!(sets.measure, Some(Measure::Rate));
         assert!((sets.ratio.unwrap() / ratio - 1.0).abs() < 0.1, "{sets:?}");
         // What only the study has keeps its own name.
         let mut alone = found.alone.iter();
@@ -281,7 +288,8 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
         assert_eq!(is_worse, is_slower, "{sets:?}");
     }
     let limit: crate::FailOn = "worse:5%".parse().unwrap();
-    assert_eq!(limit.of_results(&found), crate::Gate::Shut);
+    let shut = vec![String::from("udp64: rate of 8:polling")];
+    assert_eq!(limit.of_results(&found), crate::Gate::Shut(shut));
     let same = compare_results(
         &before,
         &stored(9, "9", |_, _| 1.0),
@@ -300,6 +308,55 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
     assert_eq!((named.comparisons.len(), named.alone.len()), (1, 0));
     let ratio = named.comparisons[0].ratio.unwrap();
     assert!((ratio - 1.3).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn a_share_is_compared_in_points_in_one_study_and_between_two() {
+    // 0.2 points more lost under polling, of a share that has no ratio: none is lost in some trials.
+    let lossy = |id: i64, name: &str| {
+        let ResultSource::Study(mut source) = stored(id, name, |_, _| 1.0) else {
+            panic!("a study")
+        };
+        let study = source.study.as_mut().unwrap();
+        for planned in &mut study.plan.drop_order {
+            planned.metrics = vec![Metric::LossRatio];
+        }
+        for trial in &mut study.trials {
+            let lost = u64::from(trial.block % 3) + 200 * u64::from(trial.setting == "polling");
+            let figures = trial.figures.as_mut().unwrap();
+            figures.loss_ratio = Some(lost as f64 / 1e3);
+        }
+        ResultSource::Study(source)
+    };
+    let same = compare_results(
+        &lossy(7, "7:interrupt:udp64"),
+        &lossy(7, "7:polling:udp64"),
+        CompareOptions::default(),
+        &origin(),
+    );
+    let other = compare_results(
+        &lossy(7, "7:interrupt:udp64"),
+        &lossy(8, "8:polling:udp64"),
+        CompareOptions::default(),
+        &origin(),
+    );
+    for (found, is_paired) in [(same.unwrap(), true), (other.unwrap(), false)] {
+        let [sets] = &found.comparisons[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(sets.method.is_paired(), is_paired);
+        assert_eq!(
+            (sets.measure, sets.kind),
+            (Some(Measure::Loss), MetricKind::Points)
+        );
+        let difference = sets.share_difference.unwrap();
+        assert!((difference - 0.2).abs() < 1e-3, "{sets:?}");
+        assert!(sets.interval.low.unwrap() > 0.19 && sets.interval.high.unwrap() < 0.21);
+        assert_eq!(
+            (sets.ratio, sets.verdict),
+            (None, Verdict::WorseAndItMatters)
+        );
+    }
 }
 
 #[test]
