@@ -37,10 +37,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         return Ok(stdio::print(text)?);
     }
     let text = in_locale(text);
-    Ok(match text_options().color {
-        true => stdio::print_coloured(&text)?,
-        false => stdio::print(&text)?,
-    })
+    let printed = match text_options().color {
+        true => stdio::print_coloured(&text),
+        false => stdio::print(&text),
+    };
+    Ok(printed?)
 }
 
 /// Prints a document as JSON or as its page.

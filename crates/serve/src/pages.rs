@@ -83,7 +83,7 @@ fn made_of(page: &Page, store: &Store) -> Result<(String, bool), PageError> {
             Ok((html, false))
         }
         Page::Compared([reference, judged]) => {
-            let sources = [*reference, *judged].map(|named| source(&store, named));
+            let sources = [*reference, *judged].map(|named| source(store, named));
             let [reference, judged] = sources;
             let origin = Origin {
                 nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
