@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
+use nicpoll_engine::remove_sockets_of_the_dead;
 use nicpoll_sys::{stdio, tell};
 use nicpoll_traffic::netrate::options::Tool;
 
@@ -78,6 +79,7 @@ fn arguments() -> Vec<OsString> {
 }
 
 fn run(command: &Command) -> Result<u8, Failure> {
+    remove_sockets_of_the_dead();
     match command {
         Command::Demo(args) => demo::demo(args),
         Command::Ab(args) => ab::ab(args),

@@ -44,7 +44,9 @@ pub fn run(args: &ManArgs, program: Command) -> Result<u8, Failure> {
 fn no_command(command: &Command, word: &str) -> Failure {
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     let names: Vec<_> = shown.map(Command::get_name).collect();
-    let name = command.get_bin_name().unwrap_or_default();
+    // The program itself has none of these.
+    let name = command.get_bin_name().filter(|name| !name.is_empty());
+    let name = name.unwrap_or(command.get_name());
     Failure::Usage(if names.is_empty() {
         format!("'{name}' has no commands of its own; try nicpoll man")
     } else {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_sim::{EmbeddedHost, HostModel};
-use nicpoll_store::{Place, StoreError};
-use nicpoll_sys::stdio;
+use nicpoll_store::{Place, Store, StoreError};
+use nicpoll_sys::{stdio, tell};
 
 use crate::failure::Failure;
 
@@ -25,6 +25,25 @@ impl StoreFile {
     /// The one that was named, or that of the user.
     pub fn place(&self) -> Result<Place, StoreError> {
         self.store.clone().map_or_else(Place::of_user, Ok)
+    }
+
+    /// Opens it to write. The folder of a file that was named has to be there.
+    pub fn to_write(&self) -> Result<Store, Failure> {
+        if let Some(Place::File(file)) = &self.store {
+            let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+                return Err(Failure::Usage(format!(
+                    "--store {}: there is no folder {1}; make it with 'mkdir -p {1}', or name a file elsewhere",
+                    file.display(),
+                    folder.display()
+                )));
+            }
+        }
+        let store = Store::to_write(self.place()?)?;
+        if let Some(migration) = store.migration() {
+            tell!("nicpoll: {}: {migration}", store.place());
+        }
+        Ok(store)
     }
 }
 

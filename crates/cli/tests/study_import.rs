@@ -84,4 +84,9 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
         "
     );
     assert_refused(&table, |line| study(folder.path(), &words(line)));
+    let nowhere = folder.path().join("nowhere");
+    let refused = study(&nowhere, &["import", PAGE]);
+    assert_code(&refused, 2);
+    assert_has(stderr(&refused), "there is no folder");
+    assert!(!nowhere.exists());
 }

@@ -5,7 +5,7 @@
 //! `error` and a sentence.
 //!
 //! Only root may enter the folder of the sockets. A client that says nothing, or too much, is dropped after a second and
-//! takes nothing from the engine. The socket of a killed process is removed.
+//! takes nothing from the engine. [`remove_sockets_of_the_dead`] removes the sockets of killed processes.
 
 use nicpoll_model::Refused;
 use std::fs::{self, DirBuilder};
@@ -159,17 +159,24 @@ impl RunningEngine {
     /// # Errors
     /// `EACCES` without root's rights.
     pub fn all() -> io::Result<Vec<Self>> {
+        let mut engines = Self::with_sockets()?;
+        engines.retain(RunningEngine::is_alive);
+        engines.sort_by_key(|engine| engine.pid);
+        Ok(engines)
+    }
+
+    /// Those that have a socket, killed ones too.
+    fn with_sockets() -> io::Result<Vec<Self>> {
         let entries = match fs::read_dir(FOLDER) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let mut engines = Vec::new();
-        for entry in entries {
-            let engine = Self::at(entry?.path());
-            engines.extend(engine.filter(RunningEngine::is_alive));
-        }
-        engines.sort_by_key(|engine| engine.pid);
-        Ok(engines)
+        let engines = entries.map(|entry| Ok(Self::at(entry?.path())));
+        Ok(engines
+            .collect::<io::Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     /// Those of this process number, or of this interface of the caller's network namespace, by its name of now or by the
@@ -219,15 +226,16 @@ impl RunningEngine {
         }
     }
 
-    /// Whether somebody serves; the socket of a killed process is removed.
     fn is_alive(&self) -> bool {
-        match UnixStream::connect(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let _ = fs::remove_file(&self.path);
-                false
-            }
-            outcome => outcome.is_ok(),
-        }
+        UnixStream::connect(&self.path).is_ok()
+    }
+
+    /// Whether its process has ended and nobody serves. An engine in a PID namespace that this process does not see is
+    /// known by its answer; one that this process sees is not asked, since it may have been stopped.
+    fn is_dead(&self) -> bool {
+        let refuses = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        let is_seen = Path::new("/proc").join(self.pid.to_string()).exists();
+        !is_seen && UnixStream::connect(&self.path).is_err_and(refuses)
     }
 
     /// The names of its knobs: of all CPUs together and, where it runs on several, of each.
@@ -260,6 +268,14 @@ impl RunningEngine {
             (None, Some(why)) => Ok(Err(Refused(why.to_owned()))),
             (None, None) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+}
+
+/// Removes what killed engines left in the folder of the sockets. Does nothing without root's rights.
+pub fn remove_sockets_of_the_dead() {
+    let engines = RunningEngine::with_sockets().unwrap_or_default();
+    for engine in engines.iter().filter(|engine| engine.is_dead()) {
+        let _ = fs::remove_file(&engine.path);
     }
 }
 

@@ -31,7 +31,7 @@ pub use device::xdp::FRAMES_MAX;
 pub use engine::{Engine, EngineSettings, Engines, knob_of_all};
 pub use error::{EngineEnded, EngineError, SetupError};
 pub use forward::{Forward, ForwardPath, ForwardSettings};
-pub use knob_socket::RunningEngine;
+pub use knob_socket::{RunningEngine, remove_sockets_of_the_dead};
 pub use knobs::{KnobError, parse_knob, parse_knob_setting, write_knob};
 pub use names::{Choice, Named, unknown_among};
 pub use runner::charge::CpuAccount;

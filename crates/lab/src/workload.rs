@@ -182,6 +182,14 @@ impl WorkloadRequest {
         }
     }
 
+    /// Who the user's programs run as; `None` where it runs none.
+    pub fn runs_as(&self) -> Option<String> {
+        match self {
+            WorkloadRequest::Command(command) => Some(command.runs_as()),
+            _ => None,
+        }
+    }
+
     /// The implementation.
     pub fn workload(&self) -> &dyn Workload {
         match self {

@@ -101,7 +101,7 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
     /// What tells this machine from others: its host name and eight hexadecimal digits of a hash of
-    /// `/etc/machine-id`, which do not tell the identity itself. Null where there is no such file.
+    /// `/etc/machine-id`, which do not tell the identity itself. Null where there is no such file, and in a report.
     #[serde(default)]
     pub machine: Option<String>,
     /// Kernel release and version.
@@ -118,6 +118,13 @@ pub struct HostFacts {
     pub boot_options: Vec<String>,
     /// Sysctls that bear on receiving, by name.
     pub sysctls: Vec<(String, String)>,
+}
+
+impl HostFacts {
+    /// Leaves out what tells strangers which machine it is.
+    pub fn leave_out_names(&mut self) {
+        self.machine = None;
+    }
 }
 
 /// A whole run.

@@ -21,6 +21,28 @@ pub enum Place {
     Server(String),
 }
 
+/// That a file was brought to a newer schema when it was opened for writing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// The schema that it had.
+    pub from: i64,
+    /// The one that it has.
+    pub to: i64,
+    /// The file as it was.
+    pub copy: PathBuf,
+}
+
+impl fmt::Display for Migration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Migration { from, to, copy } = self;
+        let copy = copy.display();
+        write!(
+            f,
+            "its schema was version {from} and is version {to}; {copy} has it as it was"
+        )
+    }
+}
+
 /// How the URL of a PostgreSQL server begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 
 use crate::database::{Database, Row, STEPS, Value};
-use crate::place::{BUSY_MAX, Place, Reason, StoreError};
+use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError};
 
 /// Marks a database as one of nicpoll's: `nicp` (SQLite's application id).
 pub(crate) const APPLICATION: i64 = 0x6e69_6370;
@@ -45,24 +45,56 @@ impl Database for Sqlite {
     }
 }
 
-/// Opens a file for writing, and makes it with its folder where there is none.
-pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite), StoreError> {
+/// Opens a file for writing, and makes it with its folder where there is none. One of an older schema is copied, then
+/// brought to this one.
+pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite, Option<Migration>), StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
     let place = Place::from(&path);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(StoreError::at("making the folder of", &place))?;
     }
-    let open = || {
+    let open = || -> Result<_, Reason> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut connection = connected(&path, flags)?;
-        prepare(&mut connection, &STEPS.map(|step| step.sqlite))?;
-        match connection.is_readonly("main")? {
-            true => Err(Reason::ReadOnly),
-            false => Ok(Sqlite(connection)),
+        let steps = STEPS.map(|step| step.sqlite);
+        let known = steps.len() as i64;
+        let version = verified(&connection, &steps)?;
+        if connection.is_readonly("main")? {
+            return Err(Reason::ReadOnly);
         }
+        let copy = match (1..known).contains(&version) {
+            true => Some(copy(&connection, &path, version)?),
+            false => None,
+        };
+        if version < known {
+            migrate(&mut connection, &steps)?;
+        }
+        let migration = copy.map(|copy| Migration {
+            from: version,
+            to: known,
+            copy,
+        });
+        Ok((Sqlite(connection), migration))
     };
-    let opened = open().map_err(StoreError::at("opening", &place))?;
-    Ok((place, opened))
+    let (opened, migration) = open().map_err(StoreError::at("opening", &place))?;
+    Ok((place, opened, migration))
+}
+
+/// Copies the file as it is next to itself, for its owner alone as it is.
+fn copy(connection: &Connection, path: &Path, version: i64) -> Result<PathBuf, Reason> {
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".schema-{version}"));
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        PathBuf::from(name)
+    };
+    let free = (0..).map(named).find(|copy| !copy.exists());
+    let copy = free.unwrap_or_else(|| named(0));
+    connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()])?;
+    fs::set_permissions(&copy, fs::metadata(path)?.permissions())?;
+    Ok(copy)
 }
 
 /// A file that is open. Nothing that it holds has been looked at.
@@ -140,13 +172,6 @@ fn connected(path: &Path, flags: OpenFlags) -> Result<Connection, Reason> {
     Ok(connection)
 }
 
-fn prepare(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
-    if verified(connection, steps)? < steps.len() as i64 {
-        migrate(connection, steps)?;
-    }
-    Ok(())
-}
-
 /// The version of the schema, of a database that is nicpoll's and holds together.
 fn verified(connection: &Connection, steps: &[&str]) -> Result<i64, Reason> {
     let version = number(connection, "user_version")?;
@@ -187,6 +212,13 @@ fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn prepare(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
+        if verified(connection, steps)? < steps.len() as i64 {
+            migrate(connection, steps)?;
+        }
+        Ok(())
+    }
 
     #[test]
     fn each_step_is_done_once_and_what_was_there_stays() {

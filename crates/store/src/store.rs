@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::database::{Database, Row, Value as Cell, transact};
-use crate::place::{Place, Reason, StoreError};
+use crate::place::{Migration, Place, Reason, StoreError};
 use crate::sqlite;
 
 /// Which study is meant.
@@ -61,6 +61,7 @@ pub struct Kept<D: Stored> {
 pub struct Store {
     database: Box<dyn Database>,
     place: Place,
+    migration: Option<Migration>,
 }
 
 /// A place that is open to be read, and was not looked into: whoever looks into it needs no right to open it.
@@ -110,18 +111,25 @@ struct Line {
 }
 
 impl Store {
-    /// Opens a place to store studies in, and makes it where there is none.
+    /// Opens a place to store studies in, and makes it where there is none. A file of an older schema is copied and
+    /// brought to this one: [`Store::migration`] says so.
     ///
     /// # Errors
     /// When it cannot be written, is damaged, or is not one that this program knows.
     pub fn to_write(place: impl Into<Place>) -> Result<Self, StoreError> {
         match place.into() {
-            Place::File(path) => sqlite::to_write(&path).map(Store::of),
+            Place::File(path) => {
+                let (place, database, migration) = sqlite::to_write(&path)?;
+                Ok(Store {
+                    migration,
+                    ..Store::of((place, database))
+                })
+            }
             Place::Server(url) => on_server(&url, true),
         }
     }
 
-    /// Opens a place to read what it holds.
+    /// Opens a place to read what it holds. A file of any schema is left as it is.
     ///
     /// # Errors
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
@@ -133,7 +141,13 @@ impl Store {
         Store {
             database: Box::new(database),
             place,
+            migration: None,
         }
+    }
+
+    /// What opening it changed of its schema.
+    pub fn migration(&self) -> Option<&Migration> {
+        self.migration.as_ref()
     }
 
     /// Where it is.
@@ -216,7 +230,9 @@ impl Store {
 
     /// Goes on with study `id`, of which so many trials are stored.
     fn recording(self, id: i64, trials: u32) -> Recording {
-        let Store { database, place } = self;
+        let Store {
+            database, place, ..
+        } = self;
         Recording {
             database,
             place: StoredPlace { place, id, trials },

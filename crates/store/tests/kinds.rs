@@ -154,6 +154,22 @@ fn a_file_of_version_1_keeps_its_studies_and_learns_what_each_is() {
         }
     }
     drop(old);
+    let as_it_was = std::fs::read(&file).unwrap();
+    // Also where nothing may be written.
+    let modes = [0o444, 0o644].map(std::os::unix::fs::PermissionsExt::from_mode);
+    for mode in modes {
+        std::fs::set_permissions(&file, mode).unwrap();
+        let store = Store::to_read(&file).unwrap();
+        assert_eq!(store.list(nobody).unwrap().studies.len(), 2);
+        assert_eq!(std::fs::read(&file).unwrap(), as_it_was);
+    }
+    let store = Store::to_write(&file).unwrap();
+    let migration = store.migration().unwrap();
+    assert_eq!((migration.from, migration.to), (1, 2));
+    let copied = Connection::open(&migration.copy).unwrap();
+    let version = copied.pragma_query_value(None, "user_version", |row| row.get(0));
+    assert_eq!(version, Ok(1_i64));
+    assert!(Store::to_write(&file).unwrap().migration().is_none());
     let store = Store::to_read(&file).unwrap();
     let list = store.list(nobody).unwrap().studies;
     let kinds: Vec<StudyKind> = list.iter().map(|entry| entry.kind).collect();

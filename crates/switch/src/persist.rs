@@ -5,98 +5,33 @@
 //! rule sets the deferral at the device's first moment, and saves the old values.
 //!
 //! Files that nicpoll did not write are never changed or removed. Removing takes away exactly what was written. Of one
-//! command all files are written or none.
+//! command all files are written or none (`held`).
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use nicpoll_model::SwitchFile;
-
 use crate::error::SwitchError;
-use crate::journal::files;
+use crate::journal::{DEFAULT_DIRECTORY, Journal, files};
 
+mod file;
+mod held;
 mod udev;
 
+pub use file::FileChange;
+use file::{ASIDE, MARK, OPTIONS_DIRECTORY, io_at, read};
+pub use held::{HeldFiles, files_left, put_back_files};
 pub use udev::{Deferral, EarlyChange, take_over};
 
-/// The first line of every file that is written here, by which it is known again.
-const MARK: &str =
-    "# Written by 'nicpoll set --persist'; 'nicpoll set IF --no-persist' removes it.";
 /// The unit template, below the root directory.
 const TEMPLATE: &str = "etc/systemd/system/nicpoll@.service";
-/// A file of options for each interface, below the root directory.
-const OPTIONS_DIRECTORY: &str = "etc/nicpoll";
-
 /// The recommended place of a copy of the program.
 const INSTALLED: &str = "/usr/local/sbin/nicpoll";
-/// Everybody may read what runs at boot.
-const FILE_MODE: u32 = 0o644;
-const FOLDER_MODE: u32 = 0o755;
 /// udev's rules, below the root directory.
 const RULES_DIRECTORY: &str = "etc/udev/rules.d";
+/// Where systemd finds units, below the root directory.
+const UNITS_DIRECTORY: &str = "etc/systemd/system";
 /// After 80-net-setup-link.rules, which gives interfaces their names.
 const RULE_NUMBER: u32 = 85;
-
-fn io_at(path: &Path) -> impl Fn(io::Error) -> SwitchError {
-    SwitchError::of_io(format!("writing {}", path.display()))
-}
-
-fn foreign(path: &Path) -> SwitchError {
-    SwitchError::Failed(format!(
-        "{} was not written by nicpoll and was left alone; move it away first",
-        path.display()
-    ))
-}
-
-/// A change of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileChange {
-    /// The file.
-    pub path: PathBuf,
-    /// Its text now; null when it does not exist.
-    pub before: Option<String>,
-    /// Its new text; null when it is removed.
-    pub after: Option<String>,
-    /// Whether the text is the target of a symbolic link.
-    pub is_link: bool,
-}
-
-impl FileChange {
-    /// The change that undoes this one.
-    pub fn reversed(&self) -> FileChange {
-        FileChange {
-            path: self.path.clone(),
-            before: self.after.clone(),
-            after: self.before.clone(),
-            is_link: self.is_link,
-        }
-    }
-
-    /// The difference, line by line, as `diff -u` would mark it.
-    pub fn diff(&self) -> String {
-        let lines = |text: &Option<String>| -> Vec<String> {
-            let text = text.as_deref().unwrap_or_default();
-            let arrow = if self.is_link { "-> " } else { "" };
-            text.lines().map(|line| format!("{arrow}{line}")).collect()
-        };
-        let (before, after) = (lines(&self.before), lines(&self.after));
-        let name = |text: &Option<String>| match text {
-            Some(_) => self.path.display().to_string(),
-            None => String::from("/dev/null"),
-        };
-        let mut diff = format!("--- {}\n+++ {}\n", name(&self.before), name(&self.after));
-        for line in before.iter().filter(|line| !after.contains(line)) {
-            diff.push_str(&format!("-{line}\n"));
-        }
-        for line in after.iter().filter(|line| !before.contains(line)) {
-            diff.push_str(&format!("+{line}\n"));
-        }
-        diff
-    }
-}
 
 /// The files of interfaces.
 #[derive(Clone, Debug)]
@@ -173,6 +108,47 @@ impl Persistence {
         changes(removed)
     }
 
+    /// The removal of what a command that was killed left half done: files of interfaces that lack the unit, its options
+    /// or its link. Other programs' files are left out.
+    pub fn orphans(&self) -> Vec<FileChange> {
+        let options = listed(&self.root.join(OPTIONS_DIRECTORY), "", ".conf");
+        let name = |path: &PathBuf| Some(String::from(path.file_stem()?.to_str()?));
+        let parts = options
+            .iter()
+            .filter_map(name)
+            .map(|name| self.paths(&name));
+        let is_whole = |[template, options, _, link]: &[PathBuf; 4]| {
+            template.exists() && options.exists() && link.is_symlink()
+        };
+        let whole: Vec<PathBuf> = parts.filter(is_whole).flatten().collect();
+        let units = self.root.join(UNITS_DIRECTORY);
+        let rule = format!("{RULE_NUMBER}-nicpoll-");
+        let mut found = options;
+        found.extend(listed(&self.root.join(RULES_DIRECTORY), &rule, ".rules"));
+        found.extend(listed(&units, "nicpoll@", ".service"));
+        for wants in listed(&units, "sys-subsystem-net-devices-", ".device.wants") {
+            found.extend(listed(&wants, "nicpoll@", ".service"));
+        }
+        found.retain(|path| !whole.contains(path));
+        found.sort();
+        let removal = |path: PathBuf| {
+            let is_link = path.is_symlink();
+            let is_unfinished = path.to_string_lossy().ends_with(ASIDE);
+            let before = match is_unfinished {
+                true => Some(String::new()),
+                false => read(&path, is_link).ok()?,
+            };
+            let change = FileChange {
+                path,
+                before,
+                after: None,
+                is_link,
+            };
+            change.before.is_some().then_some(change)
+        };
+        found.into_iter().filter_map(removal).collect()
+    }
+
     fn paths(&self, interface: &str) -> [PathBuf; 4] {
         let escaped = escape(interface);
         let wants = format!(
@@ -191,13 +167,12 @@ impl Persistence {
     }
 }
 
-impl From<&FileChange> for SwitchFile {
-    fn from(change: &FileChange) -> Self {
-        SwitchFile {
-            path: change.path.display().to_string(),
-            before: change.before.clone(),
-            after: change.after.clone(),
-        }
+/// The removal of this machine's files that a killed command left half done. A journal at another place than the
+/// machine's does not tell who is writing some now, so there is none for it.
+pub fn orphans_here(journal: &Journal) -> Vec<FileChange> {
+    match journal.directory() == Path::new(DEFAULT_DIRECTORY) {
+        true => Persistence::at("/").orphans(),
+        false => Vec::new(),
     }
 }
 
@@ -218,73 +193,15 @@ fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChang
     Ok(changes)
 }
 
-/// Writes and removes files as planned: all of them, or none.
-pub fn carry_out(changes: &[FileChange]) -> Result<(), SwitchError> {
-    for (done, change) in changes.iter().enumerate() {
-        if let Err(error) = apply(change) {
-            for earlier in changes[..done].iter().rev() {
-                // The first error is the one to tell; this is the best that can be done after it.
-                let _ = apply(&earlier.reversed());
-            }
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-/// Changes one file. Who reads it meanwhile finds it as it was or as it is to be.
-fn apply(change: &FileChange) -> Result<(), SwitchError> {
-    let path = &change.path;
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    let Some(text) = &change.after else {
-        fs::remove_file(path).map_err(io_at(path))?;
-        let is_own = directory.ends_with(OPTIONS_DIRECTORY)
-            || directory.extension().is_some_and(|end| end == "wants");
-        if is_own {
-            // Fails while other files are in it, which is as it should be.
-            let _ = fs::remove_dir(directory);
-        }
-        return Ok(());
+/// The files of a folder whose names begin and end so, those that were not finished included.
+fn listed(folder: &Path, begin: &str, end: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_wanted = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_suffix(ASIDE).unwrap_or(&name);
+        name.starts_with(begin) && name.ends_with(end)
     };
-    files::create_folder(directory, FOLDER_MODE).map_err(io_at(path))?;
-    files::check_folder(directory)?;
-    let mut aside = path.clone().into_os_string();
-    aside.push(".nicpoll-new");
-    let aside = PathBuf::from(aside);
-    // What a killed command left would be in the way of a link.
-    let _ = fs::remove_file(&aside);
-    let written = match change.is_link {
-        true => symlink(text, &aside),
-        false => {
-            files::create(&aside, FILE_MODE).and_then(|mut file| file.write_all(text.as_bytes()))
-        }
-    };
-    let placed = written.and_then(|()| fs::rename(&aside, path));
-    placed.map_err(|error| {
-        let _ = fs::remove_file(&aside);
-        io_at(path)(error)
-    })
-}
-
-fn read(path: &Path, is_link: bool) -> Result<Option<String>, SwitchError> {
-    if is_link {
-        return match fs::read_link(path) {
-            Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(_) => Err(foreign(path)),
-        };
-    }
-    let mut file = match files::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).map_err(io_at(path))?;
-    match String::from_utf8(text) {
-        Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
-        _ => Err(foreign(path)),
-    }
+    files.map(|file| file.path()).filter(is_wanted).collect()
 }
 
 /// It may start before the interface is up, so it is tried again.

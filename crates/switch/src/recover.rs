@@ -9,8 +9,9 @@ use nicpoll_model::{PendingShow, SwitchRestored, SwitchWrite};
 
 use crate::apply::Switch;
 use crate::error::SwitchError;
-use crate::journal::{Attempt, Change, Entry, Journal, Owner, Record, boottime_ns, journal_error};
+use crate::journal::{Change, Entry, Journal, Owner, Record, boottime_ns, journal_error};
 use crate::kernel::{Kernel, Location, Machine, Target, locate};
+use crate::persist::put_back_files;
 use crate::transaction::undo::{self, Drift};
 use crate::transaction::{document, locate_entry, undo_attempt};
 
@@ -35,6 +36,12 @@ pub enum Recovered {
 pub fn recover(journal: &Journal) -> Result<Vec<(PathBuf, Recovered)>, SwitchError> {
     let mut outcomes = Vec::new();
     let mut machine = Machine::new();
+    // Before the settings: whether those were settled decides about the files.
+    match put_back_files(journal) {
+        Ok(files) => outcomes.extend(files.into_iter().map(|path| (path, Recovered::Restored))),
+        Err(SwitchError::Busy(_)) => {}
+        Err(error) => outcomes.push((journal.directory().to_path_buf(), Recovered::Failed(error))),
+    }
     for path in journal.paths()? {
         let outcome = match journal.lock(&path) {
             Ok(Some(entry)) => recover_entry(journal, entry, &mut machine),
@@ -93,7 +100,7 @@ fn end_attempt(
     let record = entry.record();
     let had_standing = !record.standing.is_empty();
     if let Some(attempt) = &record.attempt
-        && is_settled_elsewhere(journal, attempt)?
+        && journal.is_settled_elsewhere(attempt)?
     {
         entry.update(Record::settle)?;
         return Ok(Recovered::Standing);
@@ -103,18 +110,6 @@ fn end_attempt(
         true => Recovered::Standing,
         false => Recovered::Restored,
     })
-}
-
-/// Whether another interface of the same command is settled already: then the last write was made, and all
-/// are to stay.
-fn is_settled_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, SwitchError> {
-    let records = journal.records()?;
-    Ok(records.into_iter().any(|(path, record)| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_other = attempt.group.iter().any(|member| *member == name);
-        is_other
-            && record.is_ok_and(|record| record.transaction.as_ref() == Some(&attempt.transaction))
-    }))
 }
 
 /// The result of putting an interface back.

@@ -134,7 +134,8 @@ impl Held {
                 continue;
             }
             fault_point();
-            kernel.write(target, knob, written)?;
+            let done = kernel.write(target, knob, written);
+            done.map_err(|error| undo::refused(error, target, knob, written))?;
         }
         for write in writes {
             let (target, Change { knob, written, .. }) = (&write.target, &write.change);

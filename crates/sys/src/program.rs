@@ -19,7 +19,13 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{self, Child, Command};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
+pub use rustix::thread::CapabilitySet;
+use rustix::thread::{
+    CapabilitySets, configure_capability_in_ambient_set, remove_capability_from_bounding_set,
+    set_capabilities, set_keep_capabilities, set_no_new_privs,
+};
 
 use crate::kernel::checked;
 
@@ -62,19 +68,34 @@ impl User {
     }
 }
 
+/// What a program and what it starts may do. They cannot gain more, by a setuid program for example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Who it runs as; `None`: as this process does.
+    pub user: Option<User>,
+    /// Its capabilities.
+    pub capabilities: CapabilitySet,
+}
+
+/// The capability of that name, such as `net_raw` or `CAP_NET_RAW`.
+pub fn capability_named(name: &str) -> Option<CapabilitySet> {
+    let name = name.to_uppercase();
+    CapabilitySet::from_name(name.strip_prefix("CAP_").unwrap_or(&name))
+}
+
 /// Starts a program in a PID namespace of its own, in the other namespaces and on the CPUs of the calling thread. It and
-/// all that it starts end with that thread. With a `user` it runs as that one, without capabilities.
+/// all that it starts end with that thread. Without `rights` it may do what this process may.
 ///
 /// The process that is returned is the keeper: it ends when the program does, with the same exit code, or 128 and the
 /// number of the signal that ended the program. Killing it ends all of them.
 ///
 /// # Errors
 /// `EPERM` without CAP_SYS_ADMIN; otherwise as [`Command::spawn`] does.
-pub fn spawn_contained(command: &mut Command, user: Option<User>) -> io::Result<Child> {
+pub fn spawn_contained(command: &mut Command, rights: Option<Rights>) -> io::Result<Child> {
     let this_process = process::id();
     // SAFETY: between fork and exec the closure and what it calls make system calls only: they allocate nothing and take
     // no lock.
-    unsafe { command.pre_exec(move || contain(this_process, user)) };
+    unsafe { command.pre_exec(move || contain(this_process, rights)) };
     command.spawn()
 }
 
@@ -88,7 +109,7 @@ pub fn ask_to_end(keeper: &Child) -> io::Result<()> {
 }
 
 /// Runs in the new process, which becomes the keeper. Returns in the program's process only.
-fn contain(parent: u32, user: Option<User>) -> io::Result<()> {
+fn contain(parent: u32, rights: Option<Rights>) -> io::Result<()> {
     let before = block_signals()?;
     // SAFETY: these calls take no pointer but that to the array, which is as long as pipe2 expects.
     unsafe {
@@ -123,10 +144,8 @@ fn contain(parent: u32, user: Option<User>) -> io::Result<()> {
             close_all_but(-1);
             libc::_exit(code_of(program));
         }
-        if let Some(user) = user {
-            checked(libc::setgroups(0, std::ptr::null()))?;
-            checked(libc::setgid(user.gid))?;
-            checked(libc::setuid(user.uid))?;
+        if let Some(rights) = rights {
+            limit(rights)?;
         }
         checked(libc::sigprocmask(
             libc::SIG_SETMASK,
@@ -135,6 +154,37 @@ fn contain(parent: u32, user: Option<User>) -> io::Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// Leaves this process these rights alone, for good.
+fn limit(rights: Rights) -> io::Result<()> {
+    let Rights { user, capabilities } = rights;
+    for other in CapabilitySet::all().difference(capabilities).iter() {
+        match remove_capability_from_bounding_set(other) {
+            // A capability that this kernel does not know.
+            Err(Errno::INVAL) => {}
+            done => done?,
+        }
+    }
+    set_keep_capabilities(true)?;
+    if let Some(user) = user {
+        // SAFETY: an empty list is allowed as a null pointer, and the others take no pointer.
+        unsafe {
+            checked(libc::setgroups(0, std::ptr::null()))?;
+            checked(libc::setgid(user.gid))?;
+            checked(libc::setuid(user.uid))?;
+        }
+    }
+    let sets = CapabilitySets {
+        effective: capabilities,
+        permitted: capabilities,
+        inheritable: capabilities,
+    };
+    set_capabilities(None, sets)?;
+    for capability in capabilities.iter() {
+        configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(set_no_new_privs(true)?)
 }
 
 /// Blocks all signals, and returns those that were blocked before.
@@ -304,20 +354,34 @@ mod tests {
         wait_until("what the thread left", || !runs("sleep 302.125"));
     }
 
+    /// What a shell says that runs with these rights.
+    fn said_with(rights: Rights, script: &str) -> String {
+        let mut keeper = spawn_contained(&mut shell(script), Some(rights)).unwrap();
+        let mut output = String::new();
+        let mut stdout = keeper.stdout.take().unwrap();
+        stdout.read_to_string(&mut output).unwrap();
+        assert!(keeper.wait().unwrap().success());
+        output
+    }
+
     #[test]
-    fn a_program_runs_as_the_user_it_was_given() {
+    fn a_program_has_the_user_and_the_capabilities_that_it_was_given() {
         if !may_contain() {
             return;
         }
         let nobody = User::named("nobody").unwrap();
         assert!(User::named("no-such-user").is_err());
-        let script = "id -u; grep CapEff /proc/self/status";
-        let mut keeper = spawn_contained(&mut shell(script), Some(nobody)).unwrap();
-        let mut output = String::new();
-        let mut stdout = keeper.stdout.take().unwrap();
-        stdout.read_to_string(&mut output).unwrap();
-        assert!(keeper.wait().unwrap().success());
-        let expected = format!("{}\nCapEff:\t0000000000000000\n", nobody.uid);
-        assert_eq!(output, expected);
+        assert!(capability_named("net_rawer").is_none());
+        let net_raw = capability_named("CAP_net_raw").unwrap();
+        let script = "id -u; grep -E 'Cap(Eff|Bnd)|NoNewPrivs' /proc/self/status";
+        let own = rustix::process::geteuid().as_raw();
+        for (user, uid) in [(None, own), (Some(nobody), nobody.uid)] {
+            for (capabilities, bits) in [(CapabilitySet::empty(), 0), (net_raw, 1 << 13)] {
+                let said = said_with(Rights { user, capabilities }, script);
+                let expected =
+                    format!("{uid}\nCapEff:\t{bits:016x}\nCapBnd:\t{bits:016x}\nNoNewPrivs:\t1\n");
+                assert_eq!(said, expected);
+            }
+        }
     }
 }

@@ -10,7 +10,6 @@ use nicpoll_lab::draw_seed;
 use nicpoll_model::ab::{AbEndCause, AbPlan, LiveAb};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_ab_plan, render_html};
-use nicpoll_store::Store;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
 use nicpoll_sys::tell;
@@ -94,8 +93,7 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     }
     let stop = Stop::on_signals().context("catching signals")?;
     let guard = guard_of_this_program().context("finding this program")?;
-    let file = (!args.no_store).then(|| args.file.place()).transpose()?;
-    let store = file.map(Store::to_write).transpose()?;
+    let store = (!args.no_store).then(|| args.file.to_write()).transpose()?;
     let spinner = Spinner::new();
     let ended = prepared.run(origin(), guard, store, stop.asked(), &mut |progress| {
         show(&spinner, &progress);

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_switch::freebsd::FreebsdTarget;
+use nicpoll_switch::persist::{HeldFiles, orphans_here, put_back_files};
 use nicpoll_switch::{
-    Journal, Name, Switch, require_privileges, restore as put_back_record, take_over, watch_over,
-    would_restore, writes_back,
+    Journal, Name, Switch, SwitchError, require_privileges, restore as put_back_record, take_over,
+    watch_over, would_restore, writes_back,
 };
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::tell;
@@ -63,6 +64,7 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
 fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
     let far = nicpoll_switch::freebsd::changed_targets(switch.journal())?;
     let mut paths = switch.journal().paths()?;
+    let cleared = clear_boot_files(switch.journal(), report)?;
     // What is another host's takes no privilege here.
     let privileged = require_privileges();
     if privileged.is_ok() {
@@ -71,13 +73,32 @@ fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
     } else if far.is_empty() || !paths.is_empty() {
         privileged?;
     }
-    if paths.is_empty() && far.is_empty() {
+    if paths.is_empty() && far.is_empty() && !cleared {
         tell!("nicpoll: nothing is changed, so there is nothing to put back");
     }
     let own = NetNamespace::current().context("opening the current network namespace")?;
     put_back(switch, paths, own.inode(), report)?;
     freebsd::restore_all(&far, report);
     Ok(())
+}
+
+/// Takes away what `set --persist` left half done when it was killed. Returns whether there was anything.
+fn clear_boot_files(journal: &Journal, report: &mut Report) -> Result<bool, Failure> {
+    let put_back = match put_back_files(journal) {
+        // Whoever writes them now finishes it.
+        Err(SwitchError::Busy(_)) => return Ok(false),
+        put_back => put_back?,
+    };
+    for path in &put_back {
+        tell!(
+            "nicpoll: {} is as it was before a 'set --persist' that was killed",
+            path.display()
+        );
+    }
+    let orphans = orphans_here(journal);
+    HeldFiles::write(journal, &orphans, false)?.keep()?;
+    report.files(&orphans)?;
+    Ok(!(put_back.is_empty() && orphans.is_empty()))
 }
 
 /// Puts named interfaces back, or says what would be.

@@ -4,7 +4,7 @@
 //! interfaces found below a bridge or values that another program changed, goes to standard error.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,7 +12,7 @@ use clap::Args;
 use nicpoll_inspect::watch_polls;
 use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
-use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
+use nicpoll_switch::persist::{FileChange, HeldFiles, Persistence};
 use nicpoll_switch::{
     Deferral, Guard, Journal, Name, Needs, Order, Owner, Part, Preview, Recovered, Resolved,
     Switch, Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi,
@@ -158,6 +158,9 @@ impl Setting<'_> {
             }
             return self.remove_files();
         }
+        if args.root != Path::new("/") {
+            return self.write_image();
+        }
         if !args.dry_run {
             require_privileges()?;
         }
@@ -210,12 +213,11 @@ impl Setting<'_> {
                  it with --persist",
             );
         }
-        self.put_files(&files)?;
-        let writes = change(&mut self.switch, &orders, needs, trial);
         let done = Preview {
-            writes: writes.inspect_err(|_| take_back(&files))?,
+            writes: change(&mut self.switch, &orders, needs, trial, &files)?,
             is_open_ended: false,
         };
+        self.told_files(&files)?;
         self.report.wrote(&done, netns_inode)?;
         if let Some(time) = trial {
             let netns = args.netns.as_deref();
@@ -315,17 +317,38 @@ impl Setting<'_> {
         Ok(changes)
     }
 
-    /// Shows the files and writes them.
+    /// Writes the files of an image, whose interfaces this machine need not have. Its own are left alone.
+    fn write_image(&mut self) -> Result<(), Failure> {
+        let args = self.args;
+        if !args.persist {
+            return wrong("--root goes with --persist or --no-persist");
+        }
+        let files = self.plan_files(&args.values(self.is_polling)?)?;
+        if args.dry_run {
+            return self.report.files(&files);
+        }
+        self.put_files(&files)?;
+        tell!("nicpoll: no setting of this machine was changed");
+        Ok(())
+    }
+
+    /// Writes files and shows them.
     fn put_files(&mut self, changes: &[FileChange]) -> Result<(), Failure> {
+        HeldFiles::write(self.switch.journal(), changes, false)?.keep()?;
+        self.told_files(changes)
+    }
+
+    fn told_files(&mut self, changes: &[FileChange]) -> Result<(), Failure> {
         if changes.is_empty() {
             return Ok(());
         }
         self.report.files(changes)?;
-        write_files(changes)?;
-        tell!(
-            "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm \
-             control --reload"
-        );
+        if self.args.root == Path::new("/") {
+            tell!(
+                "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm \
+                 control --reload"
+            );
+        }
         Ok(())
     }
 
@@ -359,17 +382,29 @@ impl Setting<'_> {
     }
 }
 
-/// Makes a change. One with a time is undone then by a guard unless it is confirmed.
+/// Makes a change, with the files that make it come back at boot. One with a time is undone then by a guard unless it
+/// is confirmed.
 fn change(
     switch: &mut Switch,
     orders: &[Order],
     needs: Needs,
     trial: Option<Duration>,
+    files: &[FileChange],
 ) -> Result<Vec<nicpoll_switch::Write>, Failure> {
     let Some(time) = trial else {
         let owner = Owner::this_process().context("finding this process in /proc")?;
         let (held, writes) = switch.write(orders, needs, owner, None)?;
-        held.settle()?;
+        // A kill before the settings are settled takes the files back, a later one neither.
+        match HeldFiles::write(switch.journal(), files, true) {
+            Ok(files) => {
+                held.settle()?;
+                files.keep()?;
+            }
+            Err(error) => {
+                held.restore(switch)?;
+                return Err(error.into());
+            }
+        }
         return Ok(writes);
     };
     let until = boottime_ns() + time.as_nanos() as u64;
@@ -471,7 +506,7 @@ pub struct SetArgs {
     /// Print one JSON object instead of text (docs/switch.md)
     #[arg(long, conflicts_with = "confirm")]
     pub json: bool,
-    /// Where --persist finds /etc, for the image of another machine
+    /// Where --persist finds /etc, for the image of another machine; no setting of this one is changed
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
 }
@@ -536,14 +571,6 @@ fn parse_trial(text: &str) -> Result<Trial, String> {
 fn parse_look(text: &str) -> Result<Duration, String> {
     let longer = "10s is the maximum; nicpoll show --for watches longer";
     time_within(text, Duration::ZERO..=LOOK_MAX, longer)
-}
-
-/// Makes the files be as they were, because the settings could not be made.
-fn take_back(changes: &[FileChange]) {
-    let back: Vec<FileChange> = changes.iter().rev().map(FileChange::reversed).collect();
-    if let Err(error) = write_files(&back) {
-        tell!("nicpoll: {:#}", anyhow::Error::from(error));
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use clap::Args;
 use nicpoll_lab::this_runner;
 use nicpoll_model::numbers::counted;
 use nicpoll_model::{Imported, ImportedTrial, StudyKind};
-use nicpoll_store::Store;
 use nicpoll_study::{Correction, import_transcripts, read_transcript_files};
 use nicpoll_sys::tell;
 
@@ -79,7 +78,7 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
 
 /// Stores it, and returns its number.
 fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
-    let store = Store::to_write(args.file.place()?)?;
+    let store = args.file.to_write()?;
     let owner = this_runner()?;
     let trials = std::mem::take(&mut imported.trials);
     // The document is written at each step: its long lists follow with the last one.

@@ -11,7 +11,7 @@ use nicpoll_model::sim::Simulated;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::render_html;
 use nicpoll_stats::order::Seed;
-use nicpoll_store::{Store, Which};
+use nicpoll_store::Which;
 use nicpoll_study::{
     Design, FailOn, Identity, Session, StudyFile, SweepRates, is_decided, plan_of,
 };
@@ -162,8 +162,7 @@ pub fn run_planned(
     output::require_place_for(args.report.as_deref())?;
     require(what, command)?;
     let stop = Stop::on_signals().context("catching signals")?;
-    let file = (!args.no_store).then(|| args.file.place()).transpose()?;
-    let store = file.map(Store::to_write).transpose()?;
+    let store = (!args.no_store).then(|| args.file.to_write()).transpose()?;
     let store = store.map(|store| (store, kind));
     end(args, Session::new(design, plan, identity, store), &stop)
 }
@@ -186,7 +185,7 @@ pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     require("a study", "nicpoll study run")?;
     let identity = Identity::new(output::origin(), 0);
     let stop = Stop::on_signals().context("catching signals")?;
-    let store = Store::to_write(args.file.place()?)?;
+    let store = args.file.to_write()?;
     let which = args.resume.unwrap_or(Which::Last);
     end(
         args,
@@ -216,7 +215,9 @@ fn end(args: &StudyRunArgs, session: Session, stop: &Stop) -> Result<u8, Failure
         tell!("{}", place.sentence(is_finished));
     }
     if let (Ok(study), Some(file)) = (&study, &args.report) {
-        output::write_report(file, &render_html(study))?;
+        let mut study = study.clone();
+        study.host.leave_out_names();
+        output::write_report(file, &render_html(&study))?;
     }
     ended.unstored.map_or(Ok(()), Err)?;
     let study = study?;

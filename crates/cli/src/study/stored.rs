@@ -105,6 +105,9 @@ pub struct ReportArgs {
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Html)]
     pub format: Format,
+    /// Say on which machine it ran: its host name, and a part of a hash of its machine id
+    #[arg(long)]
+    pub with_names: bool,
 }
 
 /// Options of `nicpoll study export`.
@@ -203,8 +206,9 @@ pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
 
 /// Runs `nicpoll study delete`.
 pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    let place = OpenStore::of(args.file.place()?).and(args.file.place())?;
-    let mut store = Store::to_write(place)?;
+    // A file that is not there is not made.
+    drop(OpenStore::of(args.file.place()?)?);
+    let mut store = args.file.to_write()?;
     let mut delete = |is_dry_run| store.delete(&args.studies, is_dry_run, still_runs);
     let would = delete(true)?;
     if args.dry_run {
@@ -234,7 +238,8 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let options = output::text_options();
     let (id, text) = reading(&args.stored.file, |store| {
         let id = store.entry(args.stored.study, still_runs)?.id;
-        Ok((id, written(store, Which::Id(id), args.format, &options)?))
+        let text = written(store, Which::Id(id), args.format, args.with_names, &options)?;
+        Ok((id, text))
     })?;
     match &args.output {
         Some(file) if file == Path::new("-") => Ok(output::print(&text)?),
@@ -250,7 +255,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
 pub fn export(args: &ExportArgs) -> Result<(), Failure> {
     let (which, options) = (args.stored.study, output::text_options());
     let text = reading(&args.stored.file, |store| {
-        written(store, which, args.format, &options)
+        written(store, which, args.format, true, &options)
     })?;
     Ok(output::print(&text)?)
 }
@@ -259,13 +264,27 @@ fn written(
     store: &Store,
     which: Which,
     format: Format,
+    has_names: bool,
     options: &TextOptions,
 ) -> Result<String, Failure> {
+    let study = || -> Result<_, StoreError> {
+        let mut kept = store.read::<Study>(which, still_runs)?;
+        if !has_names {
+            kept.document.host.leave_out_names();
+        }
+        Ok(kept)
+    };
     if format == Format::Json {
-        return Ok(match store.read::<Study>(which, still_runs) {
+        return Ok(match study() {
             Ok(kept) => render_json(&kept.document),
             // Of another kind or version: as it is.
-            Err(StoreError::Layout { .. }) => render_document(&store.document(which)?),
+            Err(StoreError::Layout { .. }) => {
+                let mut document = store.document(which)?;
+                if !has_names && let Some(machine) = document.pointer_mut("/host/machine") {
+                    machine.take();
+                }
+                render_document(&document)
+            }
             Err(error) => return Err(error.into()),
         });
     }
@@ -286,7 +305,7 @@ fn written(
             imported.page()
         }
         _ => {
-            let kept = store.read::<Study>(which, still_runs)?;
+            let kept = study()?;
             match format {
                 Format::Csv => return Ok(trials_as_csv(&kept.document)),
                 Format::SeriesCsv => return Ok(series_as_csv(&kept.document)),

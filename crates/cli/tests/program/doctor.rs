@@ -50,6 +50,8 @@ fn text_has_one_line_a_feature() {
         "clock source",
         "other load",
         "interrupt storms",
+        "PID namespaces",
+        "files for the boot",
     ] {
         let lines = text
             .lines()

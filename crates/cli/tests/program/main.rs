@@ -138,7 +138,15 @@ fn each_command_has_a_manual_page() {
     assert!(read("nicpoll-set.1").contains(".nf\nExamples:\n  nicpoll set eth0 polling "));
     let refused = nicpoll(["man", "sim", "walk"]).output().unwrap();
     assert_code(&refused, 2);
-    assert_has(stderr(&refused), "no command 'walk'; it has run,");
+    assert_has(
+        stderr(&refused),
+        "'nicpoll sim' has no command 'walk'; it has run,",
+    );
+    let refused = nicpoll(["man", "frobnicate"]).output().unwrap();
+    assert_has(
+        stderr(&refused),
+        "'nicpoll' has no command 'frobnicate'; it has demo,",
+    );
 }
 
 #[test]

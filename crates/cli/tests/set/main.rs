@@ -284,27 +284,30 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
     assert_code(&shown, 0);
     assert!(said(&shown).contains("+NICPOLL_OPTIONS=polling --period=50000ns --fix"));
     // What cuts its caller off is not to do so at every boot.
-    let mut over_ssh = inside(set);
+    let live = "set em0 polling --fix --persist --program /bin/sh";
+    let mut over_ssh = pair.inside(Path::new(NICPOLL), live);
     over_ssh.env("SSH_CONNECTION", "198.18.0.1 50000 198.18.0.2 22");
     assert_code(&over_ssh.output().unwrap(), 2);
     assert!(fs::read_dir(&root).unwrap().next().is_none() && pair.is_clean());
 
-    // The last write of all fails, so the files go, too.
-    let failed =
-        run("set em0 polling --fix --threaded --threaded-cpus 1000 --persist --program /bin/sh");
-    assert_code(&failed, 1);
-    assert!(said(&failed).contains("+++ "));
-    assert!(!root.join("etc/nicpoll").exists() && pair.is_clean());
-    assert!(!root.join("etc/systemd/system/nicpoll@.service").exists());
-
+    // Of another machine's interface everything is written that there is for this one's.
+    let before = pair.dump();
     let done = run(set);
     assert_code(&done, 0);
     assert_eq!(said(&done).matches("+++ ").count(), 4, "{}", said(&done));
+    // The interface of that name here is another one.
+    crate::common::switched::assert_same(&pair.dump(), &before, "files of an image");
+    assert!(pair.is_clean());
+    let elsewhere = run("set not-here0 polling --persist --program /bin/sh");
+    assert_code(&elsewhere, 0);
+    assert!(root.join("etc/nicpoll/not-here0.conf").exists());
+    assert_code(&run("set not-here0 --no-persist"), 0);
     let options = fs::read_to_string(root.join("etc/nicpoll/em0.conf")).unwrap();
-    // What the unit runs at boot is what was run now: nothing is left to do.
+    // What the unit runs at boot is what is run by hand.
     let line = options.rsplit_once("NICPOLL_OPTIONS=").unwrap().1.trim();
-    let again = run(&format!("set em0 {line} --dry-run"));
-    assert_has(said(&again), "nothing: everything is so already");
+    pair.done("set em0 polling --period 50us --fix --look 0");
+    let again = pair.done(&format!("set em0 {line} --dry-run"));
+    assert_has(again, "nothing: everything is so already");
 
     systemd_accepts(
         test_name!(),
@@ -320,6 +323,44 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
     assert!(!root.join("etc/systemd/system/nicpoll@.service").exists());
     pair.done("restore");
     assert!(pair.is_clean());
+}
+
+/// Killed at every point, in an image: after the next command there is all of it or nothing.
+#[test]
+fn a_kill_while_files_are_written_leaves_all_of_them_or_none() {
+    needs!(Root, PerNapi, DebugAssertions);
+    let pair = Switched::new();
+    let root = pair.home.path().join("root");
+    let etc = root.join("etc/systemd/system");
+    fs::create_dir_all(&etc).unwrap();
+    let mut points = 0;
+    for point in 1..100 {
+        let set = "set em0 polling --persist --program /bin/sh";
+        let mut command = pair.inside(Path::new(NICPOLL), set);
+        command.args([Path::new("--root"), &root]);
+        command.env("NICPOLL_TEST_KILL_AT_POINT", point.to_string());
+        let output = command.output().unwrap();
+        if output.status.code().is_some() {
+            assert_code(&output, 0);
+            break;
+        }
+        points = point;
+        pair.done("restore");
+        let find = format!("find {} ! -type d", root.display());
+        let left = shell(pair.veth.inside(Side::Receiver), &find);
+        // All of it stays once the record of it is gone, and nothing before.
+        let is_whole = left.lines().count() == 4 && point > 10;
+        assert!(
+            left.is_empty() || is_whole,
+            "killed at point {point}: {left}"
+        );
+        assert!(pair.is_clean(), "killed at point {point}");
+        let mut remove = pair.inside(Path::new(NICPOLL), "set em0 --no-persist");
+        remove.args([Path::new("--root"), &root]);
+        assert_code(&remove.output().unwrap(), 0);
+    }
+    assert!(points > 10, "{points}");
+    assert!(root.join("etc/nicpoll/em0.conf").exists());
 }
 
 /// By systemd's own check, where that is installed; it needs no running systemd.
@@ -368,6 +409,10 @@ fn without_root_it_says_what_is_missing() {
         let output = command.output().unwrap();
         assert_code(&output, 5);
         assert!(said(&output).contains("CAP_NET_ADMIN"));
-        assert!(said(&output).contains("sudo"));
+        // None of them is told to be another command.
+        assert_has(
+            said(&output),
+            "Run the same command as root, with sudo before it",
+        );
     }
 }

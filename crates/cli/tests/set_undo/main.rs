@@ -22,8 +22,8 @@ const STORIES: &str = r#"
     0 restore
     restored
 
-    # a command that fails at the last write of all, after GRO, TSO, threads and deferral, leaves nothing
-    1 set em0 polling --fix --threaded --threaded-cpus 1000 | 1000
+    # a CPU that is not there is refused before anything is written
+    1 set em0 polling --fix --threaded --threaded-cpus 1000 | em0: there is no CPU 1000 for its threads | are online
     restored
 
     # down and up make no difference

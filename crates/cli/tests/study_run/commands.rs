@@ -181,6 +181,7 @@ variant = { disc = "bfifo" }
 name = "prog"
 [workload.traffic]
 kind = "command"
+capabilities = ["net_admin"]
 sender = ["sh", "-c", "tc qdisc replace dev em0 root {disc}; sleep 0.1; echo rate 5"]
 parser = "regex"
 pattern = "rate ([0-9]+)"

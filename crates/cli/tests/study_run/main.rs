@@ -310,3 +310,48 @@ fn no_program_of_a_study_outlives_it_however_it_ends() {
         wait_until("the records are closed", || !stage.state().exists());
     }
 }
+
+/// Programs that end with an error at once.
+const FAILING: &str = r#"
+question = "Is it told?"
+blocks = 2
+trial = "200ms"
+[[setting]]
+name = "one"
+[[setting]]
+name = "two"
+[[workload]]
+name = "own"
+[workload.traffic]
+kind = "command"
+parser = "regex"
+unit = "Mbit/s"
+pattern = "rate ([0-9.]+)"
+capabilities = ["net_raw"]
+user = "nobody"
+sender = ["sh", "-c", "echo first >&2; echo no route >&2; grep CapEff /proc/self/status >&2; id -un >&2; exit 3"]
+"#;
+
+#[test]
+fn a_program_that_fails_is_told_with_its_rights_its_last_lines_and_what_to_do() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let unknown = written(&stage, &FAILING.replacen("net_raw", "net_rawer", 1));
+    let refused = stage.run(&["study", "run", &unknown, "--dry-run"]);
+    assert_code(&refused, 2);
+    assert_has(stderr(&refused), "there is no capability 'net_rawer'");
+    let file = written(&stage, FAILING);
+    let plan = json_of(&stage.run(&["study", "run", &file, "--dry-run", "--json"]));
+    let described = plan["workloads"][0]["description"].as_str().unwrap();
+    assert_has(described, ", run as nobody, with net_raw");
+    let ran = stage.run(&["study", "run", &file, "--json"]);
+    assert_code(&ran, 4);
+    let study = json_of(&ran);
+    let why = study["trials"][0]["failure"].as_str().unwrap();
+    assert_has_all(
+        why,
+        "exit status: 3, and said: no route | CapEff: | 0000000000002000 | nobody; run it by hand",
+    );
+    let told = stdout(&stage.run(&["study", "show", "last", "--brief"]));
+    assert_has(told, "exit status: 3");
+}

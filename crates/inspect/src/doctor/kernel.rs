@@ -61,6 +61,7 @@ pub fn checks() -> Vec<Check> {
         ("UDP_SEGMENT", of_udp("many datagrams a send call", segment)),
         ("UDP_GRO", of_udp("many datagrams a receive call", gro)),
         ("network namespaces", of_namespaces()),
+        ("PID namespaces", of_containment()),
     ];
     let napi = of_napi(unlisted, &Abilities::probe());
     group(CheckGroup::Kernel, None, napi.into_iter().chain(others))
@@ -149,14 +150,30 @@ fn of_udp(there: &str, set: impl Fn(&UdpSocket) -> io::Result<()>) -> Outcome {
     }
 }
 
+/// How many namespaces of a kind a user may make.
+fn namespaces_max(kind: &str) -> Option<u64> {
+    let limit = fs::read_to_string(format!("/proc/sys/user/max_{kind}_namespaces"));
+    limit.ok()?.trim().parse().ok()
+}
+
+fn of_containment() -> Outcome {
+    if !Path::new("/proc/self/ns/pid").exists() {
+        let finding = "not in this kernel; programs of a study run in them";
+        return missing(finding, "a kernel with CONFIG_PID_NS");
+    }
+    if namespaces_max("pid") == Some(0) {
+        let finding = "user.max_pid_namespaces is 0: programs of a study cannot be run";
+        return missing(finding, "sysctl user.max_pid_namespaces=1000");
+    }
+    good("what programs of a study start ends with them, also after kill -9")
+}
+
 fn of_namespaces() -> Outcome {
-    let limit = fs::read_to_string("/proc/sys/user/max_net_namespaces");
-    let limit: Option<u64> = limit.ok().and_then(|text| text.trim().parse().ok());
     if !Path::new("/proc/self/ns/net").exists() {
         let finding = "not in this kernel; the demo's hosts are namespaces";
         return missing(finding, "a kernel with CONFIG_NET_NS");
     }
-    if limit == Some(0) {
+    if namespaces_max("net") == Some(0) {
         let finding = "user.max_net_namespaces is 0: none can be made";
         return missing(finding, "sysctl user.max_net_namespaces=1000");
     }

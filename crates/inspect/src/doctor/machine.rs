@@ -7,6 +7,8 @@ use std::time::Duration;
 use nicpoll_model::numbers::{count, duration_text, figure};
 use nicpoll_model::{Check, CheckGroup, HostFacts};
 use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
+use nicpoll_switch::Journal;
+use nicpoll_switch::persist::{files_left, orphans_here};
 
 use super::check::{Outcome, disturbs, good, group, unknown};
 use super::interfaces::Found;
@@ -55,8 +57,25 @@ pub fn checks(host: &HostFacts, interfaces: &[Found]) -> Result<Vec<Check>, Insp
             "timer slack",
             timer_slack(number("/proc/self/timerslack_ns")),
         ),
+        ("files for the boot", boot_files()),
     ];
     Ok(group(CheckGroup::Measurement, None, outcomes))
+}
+
+/// Whether a `set --persist` that was killed left files half done.
+fn boot_files() -> Outcome {
+    let journal = Journal::of_this_machine();
+    let mut left = match files_left(&journal) {
+        Ok(left) => left,
+        Err(error) => return unknown(error.to_string()),
+    };
+    left.extend(orphans_here(&journal).into_iter().map(|orphan| orphan.path));
+    if left.is_empty() {
+        return good("none is half done");
+    }
+    let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+    let finding = format!("'set --persist' was killed and left {}", left.join(", "));
+    disturbs(finding, "nicpoll restore")
 }
 
 /// Interfaces whose moderation adapts itself.

@@ -14,10 +14,13 @@ use std::{fmt, fs};
 
 use nicpoll_import::{Quantity, ResultFormat};
 use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
-use nicpoll_sys::program::{User, ask_to_end, spawn_contained};
+use nicpoll_sys::program::{
+    CapabilitySet, Rights, User, ask_to_end, capability_named, spawn_contained,
+};
 use nicpoll_traffic::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{Signals, SocketBuffer};
 use regex::Regex;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{HostFailure, Refused};
@@ -56,6 +59,9 @@ pub struct CommandWorkload {
     /// Who the programs run as, by name. By default the user who called sudo, else the one who runs the study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// The capabilities that the programs have, such as `net_raw`. By default none, as root too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
 }
 
 fn sender() -> Side {
@@ -71,6 +77,12 @@ impl CommandWorkload {
         check_words(&self.sender)?;
         if !self.receiver.is_empty() {
             check_words(&self.receiver)?;
+        }
+        let unknown = |name: &&String| capability_named(name).is_none();
+        if let Some(name) = self.capabilities.iter().find(unknown) {
+            return Err(Refused(format!(
+                "there is no capability '{name}'; capabilities(7) lists them, such as net_raw or net_admin"
+            )));
         }
         let why = if self.output == Side::Receiver && self.receiver.is_empty() {
             String::from("output = \"receiver\" needs a receiver = [...] to read it from")
@@ -104,11 +116,33 @@ impl CommandWorkload {
         })
     }
 
-    /// Who the programs run as; `None`: as this process does.
-    fn user(&self) -> Result<Option<User>, WorkloadError> {
-        match &self.user {
-            Some(name) => User::named(name).map(Some).map_err(WorkloadError::failed),
-            None => Ok(User::of_sudo()),
+    /// What the programs may do.
+    fn rights(&self) -> Result<Rights, WorkloadError> {
+        let user = match &self.user {
+            Some(name) => Some(User::named(name).map_err(WorkloadError::failed)?),
+            None => User::of_sudo(),
+        };
+        let named = self
+            .capabilities
+            .iter()
+            .filter_map(|name| capability_named(name));
+        Ok(Rights {
+            user,
+            capabilities: named.fold(CapabilitySet::empty(), CapabilitySet::union),
+        })
+    }
+
+    /// Who the programs run as here, and with which capabilities.
+    pub fn runs_as(&self) -> String {
+        let who = match (&self.user, User::of_sudo()) {
+            (Some(name), _) => name.clone(),
+            (None, Some(user)) => format!("user {}, who called sudo", user.uid),
+            (None, None) if geteuid().is_root() => String::from("root"),
+            (None, None) => String::from("the caller"),
+        };
+        match self.capabilities.as_slice() {
+            [] => format!("as {who}, without capabilities"),
+            named => format!("as {who}, with {}", named.join(", ")),
         }
     }
 
@@ -174,7 +208,7 @@ impl Workload for CommandWorkload {
         let words = self.words(end);
         let mut child = None;
         if end.side == Side::Receiver && !words.is_empty() {
-            let started = child.insert(Child::start(&words, self.user()?)?);
+            let started = child.insert(Child::start(&words, Some(self.rights()?))?);
             started.wait_for_port(end.receiver.port())?;
         }
         Ok(Box::new(Prepared {
@@ -204,6 +238,9 @@ const REGEX: &str = "regex";
 const BEYOND: Duration = Duration::from_millis(1500);
 
 const LOOK_AT_CHILD_EVERY: Duration = Duration::from_millis(2);
+
+/// Lines of a program that an error shows: its last.
+const LAST_LINES: usize = 3;
 
 /// Letters of an output that an error shows.
 const SHOWN: usize = 200;
@@ -408,7 +445,7 @@ impl PreparedEnd for Prepared {
 impl Prepared {
     fn send(&self, signals: &Signals) -> Result<Ended, WorkloadError> {
         let longest = Duration::from_secs(self.seconds) + BEYOND;
-        let mut child = Child::start(&self.words, self.workload.user()?)?;
+        let mut child = Child::start(&self.words, Some(self.workload.rights()?))?;
         if !child.ends_within(longest, || signals.is_cancelled())? {
             return Err(failed(format!(
                 "'{}' was to send for {} s and had not ended {BEYOND:?} later; it was ended",
@@ -510,14 +547,14 @@ pub(crate) struct Ended {
 
 impl Child {
     /// Starts a program with its arguments, in the calling thread's namespace and on its core. It ends with that thread.
-    pub(crate) fn start(words: &[String], user: Option<User>) -> Result<Self, WorkloadError> {
+    pub(crate) fn start(words: &[String], rights: Option<Rights>) -> Result<Self, WorkloadError> {
         let [program, arguments @ ..] = words else {
             return Err(failed(String::from("there is no program to run")));
         };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let started = spawn_contained(&mut command, user);
+        let started = spawn_contained(&mut command, rights);
         let started =
             started.map_err(|error| failed(format!("'{program}' cannot be run: {error}")));
         let mut process = started?;
@@ -632,13 +669,16 @@ impl Ended {
     fn failed(&self, name: &str) -> WorkloadError {
         let said = [&self.errors, &self.output];
         let last = said.iter().find_map(|text| {
-            let mut lines = text.lines().map(str::trim);
-            lines.rfind(|line| !line.is_empty())
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let lines: Vec<&str> = lines.collect();
+            let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
+            (!last.is_empty()).then_some(last)
         });
         failed(format!(
-            "'{name}' ended with {}, and said: {}",
+            "'{name}' ended with {}, and said: {}; run it by hand first, and give it in the file what it needs: its \
+             arguments, user = \"...\" or capabilities = [\"...\"]",
             self.status,
-            last.unwrap_or("nothing")
+            last.as_deref().unwrap_or("nothing")
         ))
     }
 }

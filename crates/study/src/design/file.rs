@@ -131,6 +131,12 @@ impl StudyFile {
     /// As [`plan_of`].
     pub fn plan(&self, seed: Seed) -> Result<StudyPlan, Refused> {
         let design = &self.design;
+        let mut workloads = design.workload_facts();
+        for (facts, workload) in workloads.iter_mut().zip(&design.workloads) {
+            if let Some(who) = workload.request.runs_as() {
+                facts.description += &format!(", run {who}");
+            }
+        }
         Ok(StudyPlan {
             schema: String::from(STUDY_PLAN_SCHEMA),
             question: design.question.clone(),
@@ -138,7 +144,7 @@ impl StudyFile {
             plan: plan_of(design, &self.lengths, seed)?,
             link: design.topology.describe(),
             warnings: warning_of_plan(design).into_iter().collect(),
-            workloads: design.workload_facts(),
+            workloads,
             settings: design.settings.iter().map(NamedSetting::facts).collect(),
         })
     }

@@ -315,10 +315,12 @@ pub(crate) fn fell_short(study: &Study) -> Option<String> {
 /// Blocks that an interval needs. A study planned with fewer is inconclusive by design.
 const BLOCKS_FOR_INTERVALS: u32 = 3;
 
-/// Whether a comparison of a study was decided. A setting compared with itself passes if no difference is proven.
+/// Whether a comparison of a study was decided. A setting compared with itself passes if no difference is proven. Where
+/// no trial counts nothing is decided.
 pub fn is_decided(study: &Study) -> bool {
     let verdicts = study.comparisons.iter().filter_map(|one| one.verdict);
-    decides(&study.plan, is_null(study), verdicts)
+    let has_result = study.trials.iter().any(|trial| trial.result().is_some());
+    has_result && decides(&study.plan, is_null(study), verdicts)
 }
 
 /// Whether a study compares a setting with itself.

@@ -2,14 +2,22 @@
 //!
 //! Every value is recorded before it is changed. What cannot work is refused before anything is.
 
+use std::fs;
+
 use nicpoll_sys::privilege;
 
 use crate::error::{Refusal, SwitchError};
 use crate::journal::{Journal, Owner};
 use crate::kernel::{Abilities, Interface, Machine, Target};
+use crate::knob::Value;
+use crate::knob::table::THREAD_CPUS;
+use crate::knob::value::parse_numbers;
 use crate::plan::{self, InterfaceFacts, Needs, Write, features, needs_napi, preconditions};
 use crate::request::Order;
 use crate::transaction::Held;
+
+/// The numbers of the CPUs that run.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Checks that this process may change interfaces.
 pub fn require_privileges() -> Result<(), SwitchError> {
@@ -19,11 +27,34 @@ pub fn require_privileges() -> Result<(), SwitchError> {
     match missing.is_empty() {
         true => Ok(()),
         false => Err(SwitchError::Missing(format!(
-            "changing an interface needs more than this process may do; missing here: {}.\nRun it as root: sudo \
-             nicpoll set ...",
+            "changing an interface needs more than this process may do; missing here: {}.\nRun the same command as root, \
+             with sudo before it",
             missing.join(", ")
         ))),
     }
+}
+
+/// Refuses CPUs for threads that are not there. Where the machine does not tell, the kernel decides.
+fn require_cpus(orders: &[Order]) -> Result<(), SwitchError> {
+    let online = fs::read_to_string(ONLINE).unwrap_or_default();
+    let online = online.trim();
+    let Ok(known) = parse_numbers(online) else {
+        return Ok(());
+    };
+    for Order { target, values, .. } in orders {
+        let Some(Value::Cpus(cpus)) = values.get(&THREAD_CPUS) else {
+            continue;
+        };
+        if let Some(cpu) = cpus.iter().find(|cpu| !known.contains(cpu)) {
+            return Err(SwitchError::Refused(Refusal {
+                interface: target.interface.name.clone(),
+                reason: format!("there is no CPU {cpu} for its threads"),
+                remedy: format!("CPUs {online} are online"),
+                is_of_kernel: false,
+            }));
+        }
+    }
+    Ok(())
 }
 
 /// The interfaces of this machine's network namespaces, and the journal of their changes.
@@ -62,6 +93,7 @@ impl Switch {
         for facts in &all {
             plan::check(facts, &self.abilities)?;
         }
+        require_cpus(orders)?;
         Ok(all)
     }
 

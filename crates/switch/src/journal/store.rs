@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::files;
-use super::record::Record;
+use super::record::{Attempt, Owner, Record};
 use crate::error::SwitchError;
 use crate::kernel::{Interface, Target};
 
@@ -262,6 +262,30 @@ impl Journal {
             (path, record)
         };
         Ok(self.paths()?.into_iter().map(read).collect())
+    }
+
+    /// Whether another interface of the same command is settled already: then the last write was made, and all
+    /// are to stay.
+    pub(crate) fn is_settled_elsewhere(&self, attempt: &Attempt) -> Result<bool, SwitchError> {
+        let mut records = self.records()?.into_iter();
+        Ok(records.any(|(path, record)| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_other = attempt.group.iter().any(|member| *member == name);
+            let is_settled =
+                |record: Record| record.transaction.as_ref() == Some(&attempt.transaction);
+            is_other && record.is_ok_and(is_settled)
+        }))
+    }
+
+    /// Whether what a process changed stays, now that it has ended: nothing that it tried is left, or another part of
+    /// that was settled.
+    pub(crate) fn is_settled_by(&self, owner: Owner) -> Result<bool, SwitchError> {
+        let attempts = self.records()?.into_iter();
+        let mut attempts = attempts.filter_map(|(_, record)| record.ok()?.attempt);
+        match attempts.find(|attempt| attempt.owner == owner) {
+            Some(attempt) => self.is_settled_elsewhere(&attempt),
+            None => Ok(true),
+        }
     }
 
     /// Removes unfinished files of writers that have ended.

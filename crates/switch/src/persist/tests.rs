@@ -1,9 +1,10 @@
 //! What is written, what is removed, and what is refused.
 
+use super::file::aside_of;
 use super::*;
 use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 const POLLING: Option<Deferral> = Some(Deferral {
     count: 2_147_483_647,
@@ -14,6 +15,12 @@ const PROGRAM: &str = "/usr/bin/nicpoll";
 
 fn options(text: &str) -> Vec<String> {
     text.split(' ').map(String::from).collect()
+}
+
+/// Writes files, and keeps them.
+fn carry_out(changes: &[FileChange]) -> Result<(), SwitchError> {
+    let home = tempfile::tempdir().unwrap();
+    HeldFiles::write(&Journal::at(home.path()), changes, false)?.keep()
 }
 
 /// The files for an interface under polling.
@@ -134,6 +141,51 @@ fn what_a_killed_command_left_aside_is_not_in_the_way() {
     fs::write(other.join("eth1.conf.nicpoll-new"), "").unwrap();
     carry_out(&files.remove("eth0").unwrap()).unwrap();
     assert!(!home.path().join(TEMPLATE).exists());
+}
+
+#[test]
+fn what_a_killed_command_wrote_goes_unless_its_settings_stay() {
+    for (has_settings, stay) in [(false, false), (true, true)] {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::at(home.path().join("journal"));
+        let root = home.path().join("root");
+        let changes = install(&Persistence::at(&root), "eth0", "polling");
+        let held = HeldFiles::write(&journal, &changes, has_settings).unwrap();
+        // While it runs nobody else acts on them.
+        assert!(matches!(
+            put_back_files(&journal),
+            Err(SwitchError::Busy(_))
+        ));
+        assert!(files_left(&journal).unwrap().is_empty());
+        drop(held);
+        assert_eq!(files_left(&journal).unwrap().len(), changes.len());
+        // No attempt at a setting is left, so those were settled.
+        let put_back = put_back_files(&journal).unwrap();
+        assert_eq!(put_back.is_empty(), stay);
+        assert_eq!(root.join(TEMPLATE).exists(), stay);
+        assert_eq!(root.join(OPTIONS_DIRECTORY).exists(), stay);
+        assert!(!journal.directory().exists());
+    }
+}
+
+#[test]
+fn files_that_lack_their_others_are_found_and_whole_ones_are_not() {
+    let home = tempfile::tempdir().unwrap();
+    let files = installed(home.path());
+    assert!(files.orphans().is_empty());
+    carry_out(&install(&files, "eth1", "polling")).unwrap();
+    let [_, options, rule, link] = files.paths("eth1");
+    fs::remove_file(&options).unwrap();
+    let unfinished = aside_of(&files.paths("eth0")[2]);
+    fs::write(&unfinished, "half").unwrap();
+    let orphans = files.orphans();
+    let found: Vec<&PathBuf> = orphans.iter().map(|one| &one.path).collect();
+    let mut expected = vec![&rule, &link, &unfinished];
+    expected.sort();
+    assert_eq!(found, expected);
+    carry_out(&orphans).unwrap();
+    assert!(files.orphans().is_empty());
+    assert!(files.remove("eth0").unwrap().len() == 4);
 }
 
 #[test]

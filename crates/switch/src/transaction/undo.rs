@@ -187,6 +187,26 @@ fn when_up(target: &Target, why: &str, more: &str) -> SwitchError {
     ))
 }
 
+/// The kernel or the driver refused a value; the kind of its answer stays.
+pub(crate) fn refused(
+    error: SwitchError,
+    target: &Target,
+    knob: &Knob,
+    asked: &Value,
+) -> SwitchError {
+    let SwitchError::System { doing, source } = error else {
+        return error;
+    };
+    let name = &target.interface.name;
+    SwitchError::System {
+        doing: format!(
+            "{name} does not take {knob} = {asked}, and is as it was; ask for another value or leave it out (its driver and \
+             'nicpoll show {name}' tell what it has). {doing}"
+        ),
+        source,
+    }
+}
+
 /// The kernel accepted a value and shows another one.
 pub(crate) fn not_taken(
     target: &Target,

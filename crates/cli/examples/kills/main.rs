@@ -1,0 +1,38 @@
+//! Kills nicpoll's commands at random times, looks for what is left, and prints a table by command.
+//!
+//! ```text
+//! cargo build -p nicpoll --examples --bins && sudo target/debug/examples/kills [KILLS] [SEED]
+//! ```
+//!
+//! A kill takes one to two seconds. The tests do fifty.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+mod bench;
+
+/// Set in the process that runs apart from the machine.
+const INSIDE: &str = "NICPOLL_KILLS_INSIDE";
+
+fn main() -> Result<()> {
+    let own = env::current_exe()?;
+    if env::var_os(INSIDE).is_none() {
+        let mut again = bench::apart(&own);
+        let status = again.args(env::args().skip(1)).env(INSIDE, "1").status()?;
+        ensure!(
+            status.success(),
+            "something was left, or the kills ended early"
+        );
+        return Ok(());
+    }
+    let mut numbers = env::args().skip(1).map(|word| word.parse::<u64>());
+    let kills = numbers.next().transpose()?.unwrap_or(100);
+    let seed = numbers.next().transpose()?.unwrap_or(13);
+    let built = own.ancestors().nth(2).context("this is no example")?;
+    let rows = bench::kills(&PathBuf::from(built).join("nicpoll"), kills, seed)?;
+    print!("{}", bench::table(&rows));
+    ensure!(rows.iter().all(bench::Row::is_clean), "something was left");
+    Ok(())
+}
