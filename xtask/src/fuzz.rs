@@ -2,8 +2,13 @@
 //! C++ compiler, which a plain build must not.
 //!
 //! A target is a file `fuzz/fuzz_targets/NAME.rs` with committed seeds in `fuzz/seeds/NAME/`: even a
-//! short run starts from inputs that get past the first check. Findings go to `fuzz/corpus` and
-//! `fuzz/artifacts`, which are not committed. The project's stable compiler has all that libFuzzer needs.
+//! short run starts from inputs that get past the first check. What long runs found, and no seed reaches, is
+//! committed in `fuzz/kept/NAME/`. Findings go to `fuzz/corpus` and `fuzz/artifacts`, which are not committed. The
+//! project's stable compiler has all that libFuzzer needs.
+//!
+//! The table of long runs (`table`) is written by the run that it tells of.
+
+mod table;
 
 use std::env;
 use std::fs;
@@ -14,53 +19,101 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+use self::table::{Row, Table};
 use crate::needs;
-use crate::process::{cargo, find_program, run};
+use crate::process::{Ended, cargo, find_program, run, run_reading_errors};
 use crate::steps::Outcome;
 
 const FOLDER: &str = "fuzz";
-/// Where cargo puts what it builds with the profile `dev`.
-const BUILT: &str = "debug";
 /// An input that keeps a parser busy for so long is a finding like a crash.
 const SLOWEST_INPUT_S: u32 = 10;
-/// Seconds for each target in CI: enough for all seeds and some hundred thousand inputs around them.
-const CI_SECONDS: u32 = 2;
+/// Seconds for each target in CI, after its seeds and what was kept: all targets together take under a minute on four
+/// processors. A minute for each is what the workflow `fuzz` gives them every night.
+const CI_SECONDS: u32 = 4;
 /// Stands before rustc, and instruments the crates whose coverage the fuzzer follows.
 const WITH_COVERAGE: &str = "fuzz/rustc-with-coverage";
+/// Where an input of any length makes the target slow without reaching more: the longest, in bytes.
+const LONGEST: [(&str, u32); 0] = [];
 
-/// Fuzzes one target, or each in turn, for so many seconds.
-pub fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<Outcome> {
-    let targets = targets(Path::new(FOLDER))?;
-    let chosen: Vec<_> = match wanted {
-        Some(name) => targets.iter().filter(|target| *target == name).collect(),
-        None => targets.iter().collect(),
-    };
-    if chosen.is_empty() {
-        bail!("no such fuzz target; there are: {}", targets.join(", "));
-    }
+/// When a target's run ends.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    /// After so many seconds; without a number, whenever the executions are done.
+    pub seconds: Option<u32>,
+    /// After so many executions. The run is then for the table: targets go one at a time, and rows are written.
+    pub executions: Option<u64>,
+}
+
+/// How the targets are compiled: the profile, and the folder that cargo names after it.
+#[derive(Clone, Copy)]
+enum Build {
+    /// With what the tests have compiled already.
+    Shared,
+    /// Optimised, with the same checks.
+    Fast,
+}
+
+/// Fuzzes the named targets, or all.
+pub fn run_targets(wanted: &[String], limits: Limits) -> Result<Outcome> {
+    run_built(wanted, limits, Build::Fast)
+}
+
+fn run_built(wanted: &[String], limits: Limits, how: Build) -> Result<Outcome> {
+    let chosen = chosen(wanted)?;
     if find_program("c++").is_none() {
         bail!("fuzzing needs a C++ compiler: as root on Debian, `apt-get install g++`");
     }
-    let built = build(wanted)?;
+    let built = build(wanted, how)?;
     let commands: Result<Vec<_>> = chosen
-        .into_iter()
-        .map(|target| Ok((target.as_str(), command(&built, target, seconds)?)))
+        .iter()
+        .map(|target| Ok((target.as_str(), command(&built, target, limits)?)))
         .collect();
-    run_each(commands?)?;
+    match limits.executions {
+        Some(_) => run_for_table(commands?)?,
+        None => run_each(commands?)?,
+    }
     Ok(Outcome::Passed)
 }
 
-/// How a target is run, from its committed seeds and what earlier runs found.
-fn command(built: &Path, target: &str, seconds: u32) -> Result<Command> {
+/// The targets of these names, or all.
+fn chosen(wanted: &[String]) -> Result<Vec<String>> {
+    let targets = targets(Path::new(FOLDER))?;
+    if let Some(unknown) = wanted.iter().find(|name| !targets.contains(name)) {
+        bail!(
+            "no fuzz target {unknown}; there are: {}",
+            targets.join(", ")
+        );
+    }
+    Ok(if wanted.is_empty() {
+        targets
+    } else {
+        wanted.to_vec()
+    })
+}
+
+/// How a target is run, from its committed inputs and what earlier runs found.
+fn command(built: &Path, target: &str, limits: Limits) -> Result<Command> {
     let corpus = format!("{FOLDER}/corpus/{target}");
     let artifacts = format!("{FOLDER}/artifacts/{target}/");
+    let kept = format!("{FOLDER}/kept/{target}");
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
     let mut fuzz = Command::new(built.join(target));
-    // libFuzzer writes to the first directory only: the seeds stay as committed.
+    // libFuzzer writes to the first directory only: what is committed stays as it is.
     fuzz.arg(&corpus).arg(format!("{FOLDER}/seeds/{target}"));
+    if Path::new(&kept).exists() {
+        fuzz.arg(&kept);
+    }
     fuzz.arg(&artifacts);
-    fuzz.arg(format!("-max_total_time={seconds}"));
+    if let Some(seconds) = limits.seconds {
+        fuzz.arg(format!("-max_total_time={seconds}"));
+    }
+    if let Some(executions) = limits.executions {
+        fuzz.arg(format!("-runs={executions}"));
+    }
+    if let Some((_, longest)) = LONGEST.iter().find(|(name, _)| *name == target) {
+        fuzz.arg(format!("-max_len={longest}"));
+    }
     fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}"));
     fuzz.arg(format!("-artifact_prefix={artifacts}"));
     fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
@@ -85,11 +138,76 @@ fn run_each(commands: Vec<(&str, Command)>) -> Result<()> {
             });
         }
     });
-    let failed = failed.into_inner().unwrap_or_default();
-    if !failed.is_empty() {
-        bail!("{}", failed.join("; "));
+    all_ended_well(&failed.into_inner().unwrap_or_default())
+}
+
+/// Runs one command after the other, and writes the row of each into the table as it ends.
+fn run_for_table(commands: Vec<(&str, Command)>) -> Result<()> {
+    let mut failed = Vec::new();
+    for (target, mut command) in commands {
+        let corpus = Path::new(FOLDER).join("corpus").join(target);
+        let Ended {
+            errors,
+            cpu_seconds,
+            result,
+        } = run_reading_errors(&mut command)?;
+        let inputs = fs::read_dir(&corpus)?.count();
+        let row = Row::of(&errors, cpu_seconds, inputs, result.is_err());
+        let row = row.with_context(|| format!("target {target} told no executions"))?;
+        eprintln!("   {target}: {row}");
+        // Read again for each: two runs of different targets may write it.
+        Table::change(&targets(Path::new(FOLDER))?, target, row)?;
+        if let Err(error) = result {
+            failed.push(format!("target {target}: {error:#}"));
+        }
     }
-    Ok(())
+    all_ended_well(&failed)
+}
+
+fn all_ended_well(failed: &[String]) -> Result<()> {
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("{}", failed.join("; "))
+}
+
+/// Keeps the fewest inputs of the corpus that reach every edge which the seeds do not.
+pub fn keep(wanted: &[String]) -> Result<Outcome> {
+    let chosen = chosen(wanted)?;
+    let built = build(wanted, Build::Fast)?;
+    for target in &chosen {
+        let folder = |kind: &str| Path::new(FOLDER).join(kind).join(target);
+        let (seeds, kept) = (folder("seeds"), folder("kept"));
+        let merged = tempfile::tempdir()?;
+        let mut names = Vec::new();
+        for seed in fs::read_dir(&seeds)? {
+            let seed = seed?;
+            fs::copy(seed.path(), merged.path().join(seed.file_name()))?;
+            names.push(seed.file_name());
+        }
+        let mut merge = Command::new(built.join(target));
+        // How often an edge is passed does not count: it would keep hundreds of inputs for each target.
+        merge.args([
+            "-merge=1",
+            "-set_cover_merge=1",
+            "-use_counters=0",
+            "-verbosity=0",
+        ]);
+        merge.arg(merged.path());
+        let others = [folder("corpus"), kept.clone()];
+        run(merge.args(others.iter().filter(|folder| folder.exists())))?;
+        if kept.exists() {
+            fs::remove_dir_all(&kept)?;
+        }
+        fs::create_dir_all(&kept)?;
+        for input in fs::read_dir(merged.path())? {
+            let input = input?;
+            if !names.contains(&input.file_name()) {
+                fs::copy(input.path(), kept.join(input.file_name()))?;
+            }
+        }
+    }
+    Ok(Outcome::Passed)
 }
 
 /// Fuzzes every target for some seconds, after getting the compiler where that is possible.
@@ -101,22 +219,33 @@ pub fn run_briefly() -> Result<Outcome> {
         }
         needs::install(&["g++"])?;
     }
-    run_targets(None, CI_SECONDS)
+    let limits = Limits {
+        seconds: Some(CI_SECONDS),
+        executions: None,
+    };
+    run_built(&[], limits, Build::Shared)
 }
 
-/// Builds the targets, or one; returns the folder with the programs. What other projects wrote was compiled for the
-/// tests in the same way, and is there already.
-fn build(wanted: Option<&str>) -> Result<PathBuf> {
+/// Builds the targets, or some; returns the folder with the programs. What other projects wrote was compiled for the
+/// tests in the same way as a shared build has it, and is there already.
+fn build(wanted: &[String], how: Build) -> Result<PathBuf> {
     let folder = target_folder();
     let mut build = cargo();
     build.args(["build", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    let built = match how {
+        Build::Shared => "debug",
+        Build::Fast => {
+            build.arg("--release");
+            "release"
+        }
+    };
     match wanted {
-        Some(name) => build.args(["--bin", name]),
-        None => build.arg("--bins"),
+        [] => build.arg("--bins"),
+        names => build.args(names.iter().flat_map(|name| ["--bin", name])),
     };
     build.env("CARGO_TARGET_DIR", &folder);
     run(build.env("RUSTC_WRAPPER", std::path::absolute(WITH_COVERAGE)?))?;
-    Ok(folder.join(BUILT))
+    Ok(folder.join(built))
 }
 
 fn target_folder() -> PathBuf {
@@ -128,7 +257,7 @@ fn target_folder() -> PathBuf {
 /// Checks that every target has seeds, and that all of them compile: with the compiler that runs this
 /// program, in the folder where most of what they depend on has been checked already.
 pub fn check() -> Result<Outcome> {
-    targets(Path::new(FOLDER))?;
+    Table::read()?.names_all(&targets(Path::new(FOLDER))?)?;
     let mut check = cargo();
     check.args(["check", "--locked", "--bins"]);
     check.args(["--manifest-path", "fuzz/Cargo.toml"]);

@@ -67,13 +67,20 @@ enum Command {
     },
     /// Get QEMU and a kernel for the tests that boot a guest.
     Guest,
-    /// Run the fuzz targets from their committed seeds, as many at a time as there are processors.
+    /// Run the fuzz targets from their committed inputs, as many at a time as there are processors.
     Fuzz {
-        /// Seconds for each target.
-        #[arg(long, default_value_t = 60)]
-        seconds: u32,
-        /// One target only.
-        target: Option<String>,
+        /// Seconds for each target [default: 60, or with --executions no limit].
+        #[arg(long)]
+        seconds: Option<u32>,
+        /// Run one target after the other, each for so many executions, and write what they came to into
+        /// fuzz/runs.md.
+        #[arg(long)]
+        executions: Option<u64>,
+        /// Fuzz nothing: keep the fewest inputs of the last runs that reach what the seeds do not, in fuzz/kept.
+        #[arg(long, conflicts_with_all = ["seconds", "executions"])]
+        keep: bool,
+        /// These targets only.
+        targets: Vec<String>,
     },
 }
 
@@ -106,8 +113,23 @@ fn main() -> ExitCode {
             }
         }
         Command::Guest => steps.run("guest", || needs::ensure_guest(false)),
-        Command::Fuzz { seconds, target } => {
-            steps.run("fuzz", || fuzz::run_targets(target.as_deref(), seconds));
+        Command::Fuzz {
+            keep: true,
+            targets,
+            ..
+        } => steps.run("fuzz", || fuzz::keep(&targets)),
+        Command::Fuzz {
+            seconds,
+            executions,
+            targets,
+            ..
+        } => {
+            let seconds = seconds.or(executions.is_none().then_some(60));
+            let limits = fuzz::Limits {
+                seconds,
+                executions,
+            };
+            steps.run("fuzz", || fuzz::run_targets(&targets, limits));
         }
     }
     steps.finish()

@@ -61,6 +61,48 @@ pub fn run_line_by_line(command: &mut Command, mut line: impl FnMut(&str)) -> Re
     ended_well(command, child.wait())
 }
 
+/// What a program left that was run for what it prints on stderr.
+pub struct Ended {
+    /// What it printed.
+    pub errors: String,
+    /// CPU time that it took, all its threads together.
+    pub cpu_seconds: f64,
+    /// Its end.
+    pub result: Result<()>,
+}
+
+/// Runs a program, passes its standard error on, and keeps it, whatever its end.
+pub fn run_reading_errors(command: &mut Command) -> Result<Ended> {
+    command.stdout(io::stderr()).stderr(Stdio::piped());
+    let mut child = start(command)?;
+    let output = child.stderr.take().context("its stderr is a pipe")?;
+    let mut errors = String::new();
+    for bytes in BufReader::new(output).split(b'\n') {
+        let line = String::from_utf8_lossy(&bytes?).into_owned();
+        eprintln!("{line}");
+        errors += &line;
+        errors.push('\n');
+    }
+    // Whoever reads of it before it is waited for still finds it.
+    let cpu_seconds = cpu_seconds(child.id())?;
+    Ok(Ended {
+        errors,
+        cpu_seconds,
+        result: ended_well(command, child.wait()),
+    })
+}
+
+/// CPU time of a process in user space and in the kernel (proc_pid_stat(5), fields 14 and 15).
+fn cpu_seconds(pid: u32) -> Result<f64> {
+    // USER_HZ, which the kernel's interface fixes.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("no name in its stat file")?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: Result<Vec<f64>, _> = ticks.map(str::parse).collect();
+    Ok(ticks?.iter().sum::<f64>() / TICKS_PER_SECOND)
+}
+
 /// Runs a program to its end and keeps its standard output, whatever its end.
 pub fn kept_output(command: &mut Command) -> (String, Result<()>) {
     let mut output = String::new();
@@ -147,6 +189,19 @@ mod tests {
         let ended = run_line_by_line(&mut command, |line| lines.push(line.to_owned()));
         assert_eq!(lines, ["one", "two"]);
         assert!(ended.is_err());
+    }
+
+    #[test]
+    fn errors_are_kept_with_the_end_and_the_time() {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo one >&2; exit 3",
+        ]);
+        let ended = run_reading_errors(&mut command).unwrap();
+        assert_eq!(ended.errors, "one\n");
+        assert!(ended.result.is_err());
+        assert!(ended.cpu_seconds > 0.0);
     }
 
     #[test]

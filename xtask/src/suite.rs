@@ -75,6 +75,7 @@ pub fn ci(steps: &mut Steps) {
         passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
     });
     steps.run("dependencies", dependencies);
+    steps.run("advisories", advisories);
     steps.run("bpf compiler", bpf::install_compiler);
     let tally = test_requiring(REQUIRED_BY_CI, Scope::All, steps, false, &[]);
     // Builds the targets, which checks them, too.
@@ -121,8 +122,7 @@ fn run_tests(required: &str, scope: Scope, args: &[String], tally: &mut Tally) -
     Ok(Outcome::Passed)
 }
 
-/// Licences, banned crates and sources. Advisories are left out: their database is a repository
-/// outside the package registry, and CI reaches nothing but the registry and the distribution.
+/// Licences, banned crates and sources.
 fn dependencies() -> Result<Outcome> {
     if output_of(cargo().args(["deny", "--version"])).is_none() {
         eprintln!("   cargo-deny is missing: installing it takes a minute or two");
@@ -133,7 +133,51 @@ fn dependencies() -> Result<Outcome> {
     passed(cargo().args(deny).args(["bans", "licenses", "sources"]))
 }
 
+/// Known faults of dependencies. Their database is a repository of its own, which not every machine reaches: without it
+/// nothing was checked, and that is said.
+fn advisories() -> Result<Outcome> {
+    if run(cargo().args(["deny", "fetch", "db"])).is_err() {
+        return Ok(Outcome::Skipped(String::from(
+            "the database of advisories could not be fetched: nothing was checked",
+        )));
+    }
+    passed(cargo().args([
+        "deny",
+        "check",
+        "--disable-fetch",
+        "--hide-inclusion-graph",
+        "advisories",
+    ]))
+}
+
 fn passed(command: &mut Command) -> Result<Outcome> {
     run(command)?;
     Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_are_named_by_what_they_hold() {
+        let mut uses = 0;
+        for workflow in fs::read_dir("../.github/workflows").unwrap() {
+            let path = workflow.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            for line in text.lines() {
+                let Some((_, action)) = line.split_once("uses: ") else {
+                    continue;
+                };
+                uses += 1;
+                let hash = action
+                    .split_once('@')
+                    .and_then(|(_, rest)| rest.split(' ').next());
+                let is_hash =
+                    |hash: &str| hash.len() == 40 && hash.bytes().all(|it| it.is_ascii_hexdigit());
+                assert!(hash.is_some_and(is_hash), "{}: {action}", path.display());
+            }
+        }
+        assert!(uses > 0);
+    }
 }

@@ -36,11 +36,13 @@ use crate::study::{demo, serve};
 use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
-    let parsed = Cli::try_parse_from(set::translated(arguments().into_iter()));
-    let ended = match parsed {
-        Ok(cli) => run(&cli.command),
-        Err(told) => help_or_usage(&told),
-    };
+    let args = arguments();
+    let ended = set::see_words(&args).and_then(|()| {
+        match Cli::try_parse_from(set::translated(args.into_iter())) {
+            Ok(cli) => run(&cli.command),
+            Err(told) => help_or_usage(&told),
+        }
+    });
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),

@@ -105,6 +105,33 @@ fn datagrams_that_nobody_receives_are_no_test() {
 }
 
 #[test]
+fn of_a_range_the_closed_ports_are_told_and_not_as_an_early_end() {
+    // The port after one that is open, and is free itself.
+    let (receiver, closed) = loop {
+        let receiver = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        if port < u16::MAX && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
+            break (receiver, port + 1);
+        }
+    };
+    let range = format!("{}-{closed}", closed - 1);
+    let ended = nicpoll(words(&format!("netsend 127.0.0.1 {range} 64 100 1")))
+        .output()
+        .unwrap();
+    let told = stderr(&ended);
+    assert!(
+        told.contains(&format!("at least one port of {range} is closed")),
+        "{told}"
+    );
+    assert!(
+        !told.contains("ended after") && !told.contains("nobody"),
+        "{told}"
+    );
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    drop(receiver);
+}
+
+#[test]
 fn datagrams_that_arrive_are_a_test() {
     let receiver = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
     let port = receiver.local_addr().unwrap().port();

@@ -26,6 +26,19 @@ pub fn interrupts() -> Option<Vec<InterruptLine>> {
     parse_interrupts(&text).ok()
 }
 
+/// What a line of soft interrupts is described as.
+const SOFTIRQ: &str = "softirq";
+
+/// Every kind of soft interrupt, a line each; none where they cannot be read.
+pub fn softirqs() -> Vec<InterruptLine> {
+    let text = fs::read_to_string("/proc/softirqs").unwrap_or_default();
+    let mut lines = parse_interrupts(&text).unwrap_or_default();
+    for line in &mut lines {
+        line.description = String::from(SOFTIRQ);
+    }
+    lines
+}
+
 /// The description of a line with single spaces.
 pub fn description(line: &InterruptLine) -> String {
     let words = line.description.split_ascii_whitespace();
@@ -77,6 +90,23 @@ pub fn is_storm(
 mod tests {
     use super::*;
     use nicpoll_observe::InterruptCounts;
+
+    #[test]
+    fn soft_interrupts_are_told_by_their_kinds() {
+        let kinds = softirqs();
+        let receiving = kinds.iter().find(|line| line.irq == "NET_RX").unwrap();
+        assert_eq!(receiving.description, SOFTIRQ);
+        assert!(kinds.iter().any(|line| line.total() > 0));
+        assert_eq!(
+            is_storm(
+                "NET_RX",
+                Some(&Interrupts::default()),
+                Some(&Interrupts::default()),
+                &[]
+            ),
+            None
+        );
+    }
 
     #[test]
     fn a_storm_is_of_its_own_line_and_interval() {

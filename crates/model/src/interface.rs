@@ -409,7 +409,8 @@ pub struct WatchSample {
     pub cpu: Vec<CpuStates>,
     /// Switches from one thread to another, of the machine.
     pub context_switches_per_second: f64,
-    /// Interrupts of the machine by source, those that never came left out; null when unreadable.
+    /// Interrupts of the machine by source, then soft interrupts by kind, those that never came left out; null when
+    /// unreadable.
     pub interrupts: Option<Vec<WatchInterrupt>>,
     /// Lost packets by place, in the order in which a packet passes the places.
     pub drops: Vec<WatchDrops>,
@@ -461,9 +462,9 @@ pub struct WatchFlow {
 /// One source of interrupts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchInterrupt {
-    /// Its number, or its name when it has none (`LOC`).
+    /// Its number, or its name when it has none (`LOC`); of a soft interrupt its kind (`NET_RX`).
     pub irq: String,
-    /// What it is for, as the kernel writes it.
+    /// What it is for, as the kernel writes it; `softirq` for a soft interrupt.
     pub description: String,
     /// Since boot, on all CPUs.
     pub total_interrupts: u64,

@@ -33,6 +33,10 @@ const TCP_TIMESTAMPS_BYTES: u64 = 12;
 const IPV6_FRAGMENT_BYTES: u64 = 8;
 /// Fragments but the last carry a multiple of this (RFC 791, RFC 8200).
 const FRAGMENT_UNIT_BYTES: u64 = 8;
+/// Lengths of the simple Internet mix, and how often each comes. With IP packets of 40, 576 and 1500 bytes it is the one
+/// that generators call IMIX.
+const IMIX: [(u64, u32); 3] = [(7, 64), (4, 594), (1, 1518)];
+
 /// What the length fields of IP and UDP can count to.
 const LENGTH_FIELD_MAX: u64 = 65_535;
 
@@ -64,6 +68,9 @@ pub enum Packet {
         /// Its length; below 64 it is padded.
         bytes: u32,
     },
+    /// Frames of the lengths that the simple Internet mix has (IMIX): seven of 64, four of 594 and one of 1518 bytes. The
+    /// cost is that of all twelve.
+    Imix,
     /// One UDP datagram, in fragments when it exceeds the MTU.
     Udp {
         /// What carries it.
@@ -80,6 +87,16 @@ pub enum Packet {
         /// Whether each segment has the timestamps option, which is Linux's default.
         has_timestamps: bool,
     },
+}
+
+impl Packet {
+    /// What a rate in packets counts of one cost.
+    fn counted(self) -> u64 {
+        match self {
+            Packet::Imix => IMIX.iter().map(|(times, _)| times).sum(),
+            Packet::Frame { .. } | Packet::Udp { .. } | Packet::Tcp { .. } => 1,
+        }
+    }
 }
 
 /// An Ethernet line.
@@ -146,6 +163,7 @@ impl Line {
     pub fn cost(&self, packet: Packet) -> Result<Cost, LineError> {
         match packet {
             Packet::Frame { bytes } => self.frame(bytes),
+            Packet::Imix => self.mix(),
             Packet::Udp { ip, payload_bytes } => self.datagram(ip, payload_bytes),
             Packet::Tcp {
                 ip,
@@ -173,7 +191,7 @@ impl Line {
             RateUnit::PacketsPerSecond => rate.per_second(),
             RateUnit::BitsPerSecond => match self.cost(packet).ok()?.rated_bytes() {
                 0 => return None,
-                bytes => rate.per_second() / (8 * bytes) as f64,
+                bytes => rate.per_second() * packet.counted() as f64 / (8 * bytes) as f64,
             },
         };
         self.share_of_packets(packet, packets_per_second)
@@ -182,7 +200,7 @@ impl Line {
     /// The same of a measured number of packets a second. `None` also when that is no number from 0 on.
     pub fn share_of_packets(&self, packet: Packet, packets_per_second: f64) -> Option<f64> {
         let is_rate = packets_per_second.is_finite() && packets_per_second >= 0.0;
-        let line_bits = (8 * self.cost(packet).ok()?.line_bytes) as f64;
+        let line_bits = (8 * self.cost(packet).ok()?.line_bytes) as f64 / packet.counted() as f64;
         is_rate.then(|| packets_per_second * line_bits / self.bits_per_second.get() as f64)
     }
 
@@ -195,6 +213,18 @@ impl Line {
     /// Packets a second when the line is full.
     pub fn packets_per_second(&self, cost: &Cost) -> u64 {
         self.at_full(1, cost)
+    }
+
+    fn mix(&self) -> Result<Cost, LineError> {
+        let mut all = Cost::default();
+        for (times, bytes) in IMIX {
+            let one = self.frame(bytes)?;
+            all.frames += times;
+            all.frame_bytes += times * one.frame_bytes;
+            all.padding_bytes += times * one.padding_bytes;
+            all.line_bytes += times * one.line_bytes;
+        }
+        Ok(all)
     }
 
     fn frame(&self, bytes: u32) -> Result<Cost, LineError> {
@@ -411,7 +441,7 @@ impl From<IpVersion> for IpNumber {
 /// What the line carries of one kind of packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineRow {
-    /// `frame`, `udp` or `tcp`.
+    /// `frame`, `imix` (seven frames of 64 bytes, four of 594, one of 1518, counted together), `udp` or `tcp`.
     pub packet: String,
     /// What carries it; null for a frame.
     pub ip_version: Option<IpNumber>,
@@ -453,6 +483,11 @@ impl LineRow {
         let cost = line.cost(packet)?;
         let (name, ip, asked_bytes) = match packet {
             Packet::Frame { bytes } => ("frame", None, bytes),
+            Packet::Imix => (
+                "imix",
+                None,
+                IMIX.map(|(times, bytes)| times as u32 * bytes).iter().sum(),
+            ),
             Packet::Udp { ip, payload_bytes } => ("udp", Some(ip), payload_bytes),
             Packet::Tcp {
                 ip, payload_bytes, ..
@@ -463,7 +498,7 @@ impl LineRow {
             ip_version: ip.map(IpNumber::from),
             asked_bytes,
             cost,
-            packets_per_second: line.packets_per_second(&cost),
+            packets_per_second: line.at_full(packet.counted(), &cost),
             frames_per_second: line.at_full(cost.frames, &cost),
             frame_bits_per_second: line.at_full(8 * cost.frame_bytes, &cost),
             payload_bits_per_second: cost

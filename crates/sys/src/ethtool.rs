@@ -2,7 +2,7 @@
 //! its features and the time stamps of its card.
 
 use std::io;
-use std::net::UdpSocket;
+use std::os::unix::net::UnixDatagram;
 
 use crate::kernel::{ifreq, ioctl};
 use crate::link::Link;
@@ -184,14 +184,15 @@ impl Feature {
 /// An interface of the caller's namespace whose driver is asked.
 #[derive(Debug)]
 struct Asked {
-    socket: UdpSocket,
+    socket: UnixDatagram,
     interface: String,
 }
 
 impl Asked {
     fn of(interface: &str) -> io::Result<Self> {
         Ok(Asked {
-            socket: UdpSocket::bind(("0.0.0.0", 0))?,
+            // Of no protocol: a unit may be kept from the Internet's.
+            socket: UnixDatagram::unbound()?,
             interface: interface.to_owned(),
         })
     }

@@ -16,7 +16,7 @@ use nicpoll_sys::schedule;
 use nicpoll_traffic::signals::Stop;
 use nicpoll_wire::frame::Mac;
 
-use super::options::RunningArgs;
+use super::options::{RunningArgs, cpus_allowed};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output::origin;
 
@@ -118,12 +118,10 @@ fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {
             receivers.len()
         )));
     }
-    let allowed = schedule::allowed_cpus().context("reading which CPUs are allowed")?;
-    let cpus = if args.cpu.is_empty() {
-        &allowed
-    } else {
-        &args.cpu
-    };
+    let mut cpus = cpus_allowed("--cpu", &args.cpu)?;
+    if cpus.is_empty() {
+        cpus = schedule::allowed_cpus().context("reading which CPUs are allowed")?;
+    }
     let link = |(index, interface): (usize, &String)| LinkSettings {
         interface: interface.clone(),
         cpu: cpus[index % cpus.len()],

@@ -12,7 +12,6 @@ use nicpoll_engine::{
 };
 use nicpoll_lab::{EngineSupport, HZ_DEFAULT};
 use nicpoll_model::engine::LinkEvent;
-use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{PageForm, PageTexts, RunPage};
 use nicpoll_sys::{schedule, tell};
 use nicpoll_traffic::signals::Stop;
@@ -38,7 +37,8 @@ pub struct EngineArgs {
     /// Write a knob of kern.polling before it begins, such as burst_max=1000; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob_setting)]
     set: Vec<(Knob, u32)>,
-    /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold); 0: never [default: 0]
+    /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold), not with polling; 0: never
+    /// [default: 0]
     #[arg(long, value_name = "N")]
     storm_threshold: Option<u32>,
     /// CPUs of the engine's threads, such as 0,1; queues go round them [default: the last one that is allowed]
@@ -59,8 +59,21 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
 
 impl EngineArgs {
     /// The settings that these options mean.
-    pub fn settings(&self) -> anyhow::Result<EngineSettings> {
-        let cpus = match &self.cpu[..] {
+    ///
+    /// # Errors
+    /// For a threshold where there are no interrupts to count, and CPUs that this program may not run on.
+    pub fn settings(&self) -> Result<EngineSettings, Failure> {
+        let cpus = cpus_allowed("--cpu", &self.cpu)?;
+        cpus_allowed("--kernel-cpu", &self.kernel_cpu)?;
+        let storm_threshold = self.storm_threshold.unwrap_or(0);
+        let has_interrupts = matches!(self.drive(), Drive::Interrupt | Drive::Adaptive);
+        if storm_threshold > 0 && !has_interrupts {
+            return Err(Failure::Usage(String::from(
+                "--storm-threshold is for interrupts, and there are none when it polls; add --discipline interrupt or \
+                 adaptive, or leave it out",
+            )));
+        }
+        let cpus = match &cpus[..] {
             [] => vec![schedule::last_allowed_cpu().context("reading which CPUs are allowed")?],
             cpus => cpus.to_vec(),
         };
@@ -70,7 +83,7 @@ impl EngineArgs {
                 drive: self.drive(),
                 hz: self.hz.unwrap_or(HZ_DEFAULT),
                 controller: self.controller.unwrap_or_default(),
-                storm_threshold: self.storm_threshold.unwrap_or(0),
+                storm_threshold,
             },
             knobs: self.set.clone(),
         })
@@ -107,7 +120,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Args, Clone, Debug)]
 pub struct RunningArgs {
     /// End after this time, in seconds or with a unit [default: at a signal]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
     /// Length of an interval, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
@@ -224,6 +237,25 @@ fn last_due(due: Instant, now: Instant, interval: Duration) -> Instant {
     due + interval * u32::try_from(missed).unwrap_or(u32::MAX)
 }
 
+/// A run of no time would switch everything for nothing.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_nanos(1)..=Duration::MAX;
+    time_within(text, bounds, "a time above 0 was expected")
+}
+
+/// The CPUs that an option names, where this program may run on all of them.
+pub fn cpus_allowed(option: &str, cpus: &[u32]) -> Result<Vec<u32>, Failure> {
+    let allowed = schedule::allowed_cpus().context("reading which CPUs are allowed")?;
+    let Some(other) = cpus.iter().find(|cpu| !allowed.contains(cpu)) else {
+        return Ok(cpus.to_vec());
+    };
+    let allowed: Vec<String> = allowed.iter().map(u32::to_string).collect();
+    Err(Failure::Usage(format!(
+        "{option} {other}: there is no such CPU, or this program may not run on it; these are: {}",
+        allowed.join(", ")
+    )))
+}
+
 /// Shorter ones say nothing, and nobody waits for longer ones.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let bounds = Duration::from_millis(100)..=Duration::from_secs(3600);
@@ -300,6 +332,36 @@ mod tests {
             defaults += 1;
         }
         assert_eq!(defaults, 4);
+    }
+
+    #[test]
+    fn a_threshold_of_interrupts_is_for_interrupts() {
+        let refused = |words: &[&str]| parsed(words).settings().err().map(|it| it.code());
+        assert_eq!(refused(&["--storm-threshold", "1000"]), Some(2));
+        assert_eq!(refused(&["--storm-threshold", "0"]), None);
+        let interrupts = ["--storm-threshold", "1000", "--discipline", "interrupt"];
+        assert_eq!(refused(&interrupts), None);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_told_with_those_that_are() {
+        for option in ["--cpu", "--kernel-cpu"] {
+            let refused = parsed(&[option, "1023"]).settings().unwrap_err();
+            assert_eq!(refused.code(), 2);
+            let last = schedule::last_allowed_cpu().unwrap();
+            let told = refused.to_string();
+            assert!(
+                told.contains(option) && told.ends_with(&last.to_string()),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_time_is_no_run() {
+        assert!(parse_duration("0").is_err());
+        assert!(parse_duration("0ms").is_err());
+        assert_eq!(parse_duration("1"), Ok(Duration::from_secs(1)));
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub struct SinkArgs {
         value_name = "PORT",
         value_delimiter = ',',
         default_value = "9,5001",
+        value_parser = clap::value_parser!(u16).range(1..),
         conflicts_with = "all_udp"
     )]
     port: Vec<u16>,

@@ -42,6 +42,27 @@ pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
+/// Refuses a mistyped `-polling`, which the parser would take for options of one letter each.
+pub fn see_words(args: &[OsString]) -> Result<(), Failure> {
+    let words = args.iter().filter_map(|arg| arg.to_str());
+    let mut words = words.skip(1);
+    if !matches!(words.next(), Some("set" | "ab")) {
+        return Ok(());
+    }
+    let is_short = |word: &&str| word.starts_with('-') && !word.starts_with("--");
+    match words.find(|word| is_short(word) && similar(word, [MINUS_POLLING]).is_some()) {
+        Some(word) => wrong(&no_word(word, MINUS_POLLING)),
+        None => Ok(()),
+    }
+}
+
+fn no_word(word: &str, meant: &str) -> String {
+    format!("there is no word '{word}'; did you mean '{meant}'?")
+}
+
+/// Words of ifconfig(8) that are ip(8)'s on Linux.
+const OF_LINKS: [&str; 2] = ["up", "down"];
+
 /// Runs `nicpoll set` and returns its exit code.
 pub fn set(args: &SetArgs) -> Result<u8, Failure> {
     if let Some(target) = FreebsdTarget::among(split(&args.words).0)? {
@@ -428,10 +449,14 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
     let last = args.words.last().map(String::as_str).unwrap_or_default();
     let is_asked =
         !args.knobs.values.is_empty() || args.no_polling || args.confirm || args.no_persist;
-    if !is_polling && !is_asked && names.len() > 1 && similar(last, [POLLING]).is_some() {
-        return wrong(&format!(
-            "there is no word '{last}'; did you mean '{POLLING}'?"
-        ));
+    if !is_polling && !is_asked && names.len() > 1 {
+        if similar(last, [POLLING]).is_some() {
+            return wrong(&no_word(last, POLLING));
+        }
+        if OF_LINKS.contains(&last) {
+            let by_ip = format!("; 'ip link set {} {last}' does that", names[0]);
+            return wrong(&(no_word(last, POLLING) + &by_ip));
+        }
     }
     if is_polling && (args.no_polling || args.confirm || args.no_persist) {
         return wrong("'polling' does not go with -polling, --confirm or --no-persist");

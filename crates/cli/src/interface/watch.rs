@@ -22,6 +22,8 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
+use signal_hook::consts::SIGINT;
+use signal_hook::low_level::raise;
 
 use crate::failure::{Failure, over};
 use crate::options::time_within;
@@ -205,7 +207,11 @@ impl State {
         let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
         let last = names(self.sample.as_ref()).count().saturating_sub(1);
         match key.code {
-            KeyCode::Char('c') if is_interrupt => return Some(false),
+            KeyCode::Char('c') if is_interrupt => {
+                // The exit code is that of the signal then.
+                let _ = raise(SIGINT);
+                return Some(false);
+            }
             KeyCode::Char('q') | KeyCode::Esc => return Some(false),
             KeyCode::Char('s') => self.scale = self.scale.next(),
             KeyCode::Char('p') => self.switch_polling(),

@@ -25,14 +25,15 @@ const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 #[command(group = ArgGroup::new("line").required(true).args(["speed", "interface"]))]
 pub struct LinerateArgs {
     /// Speed of the line in bit/s, such as 100m, 1g, 2.5g or 10g
-    #[arg(value_parser = parse_speed)]
+    #[arg(value_parser = parse_line_speed)]
     speed: Option<u64>,
     /// Take speed and MTU from an interface; a virtual one's speed is nominal, and labelled so
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
-    /// Frames of so many bytes, FCS included [default: the sizes of RFC 2544]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    frame: Vec<u32>,
+    /// Frames of so many bytes, FCS included, or imix: seven of 64 bytes, four of 594, one of 1518 [default: the sizes
+    /// of RFC 2544]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_frame)]
+    frame: Vec<Packet>,
     /// UDP datagrams with so many bytes of payload; above the MTU they are fragmented
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     udp: Vec<u32>,
@@ -57,6 +58,29 @@ pub struct LinerateArgs {
     /// Print one JSON object instead of a table (docs/linerate.md)
     #[arg(long)]
     json: bool,
+}
+
+fn parse_frame(text: &str) -> Result<Packet, String> {
+    if text == "imix" {
+        return Ok(Packet::Imix);
+    }
+    let bytes = text
+        .parse()
+        .map_err(|_| String::from("a number of bytes or imix was expected"))?;
+    Ok(Packet::Frame { bytes })
+}
+
+/// No Ethernet is slower.
+const SLOWEST_LINE: u64 = 1_000_000;
+
+/// A speed, with its unit where the number alone would be none of a line.
+fn parse_line_speed(text: &str) -> Result<u64, String> {
+    let speed = parse_speed(text).map_err(|error| error.to_string())?;
+    let has_unit = text.ends_with(|last: char| last.is_alphabetic());
+    if speed < SLOWEST_LINE && !has_unit {
+        return Err(format!("a unit is needed, such as '{text}m' or '{text}g'"));
+    }
+    Ok(speed)
 }
 
 fn parse_ip(text: &str) -> Result<IpVersion, String> {
@@ -90,11 +114,12 @@ fn packets(args: &LinerateArgs) -> Vec<Packet> {
         Some(ip) => vec![ip],
         None => vec![IpVersion::V4, IpVersion::V6],
     };
-    let mut frames = args.frame.as_slice();
+    let mut frames = args.frame.clone();
     if frames.is_empty() && args.udp.is_empty() && args.tcp.is_empty() {
-        frames = &RFC_2544_FRAMES;
+        frames = RFC_2544_FRAMES
+            .map(|bytes| Packet::Frame { bytes })
+            .to_vec();
     }
-    let frames = frames.iter().map(|&bytes| Packet::Frame { bytes });
     let udp = args
         .udp
         .iter()
@@ -106,7 +131,7 @@ fn packets(args: &LinerateArgs) -> Vec<Packet> {
             has_timestamps: args.tcp_timestamps,
         })
     });
-    frames.chain(udp).chain(tcp).collect()
+    frames.into_iter().chain(udp).chain(tcp).collect()
 }
 
 fn line(args: &LinerateArgs) -> Result<(Line, LineFacts), Failure> {

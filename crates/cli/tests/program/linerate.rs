@@ -23,6 +23,11 @@ fn the_published_rates_are_printed() {
         100m --udp 64 | 96,153
         100m --udp 64 | 83,333
         1g --udp 1473 --ip 4 | is fragmented
+        1g --frame 64 --rate 1488096pps | 1,488,096 packets/s
+        1g --frame 64 --rate 1488096pps | 100.0001
+        1g --frame 64 --rate 1488095pps | 99.99998
+        1g --frame 64 --rate 1488096pps | Above 100 %
+        1g --frame imix | 327,367
         ",
     ) {
         assert_has(stdout(&command(&words(line)).output().unwrap()), parts);
@@ -76,4 +81,12 @@ fn what_cannot_be_is_refused_with_its_remedy() {
         ",
         |line| command(&words(line)).output().unwrap(),
     );
+}
+
+#[test]
+fn a_speed_that_no_line_has_needs_its_unit() {
+    let refused = command(&["10"]).output().unwrap();
+    assert_code(&refused, 2);
+    assert!(stderr(&refused).contains("'10g'"), "{}", stderr(&refused));
+    assert_code(&command(&["10m"]).output().unwrap(), 0);
 }

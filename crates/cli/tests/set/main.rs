@@ -57,6 +57,8 @@ const STORIES: &str = r#"
     2 set em0 polling --cpu-share 50 --nice 3 | cannot be used with
     2 set em0 polling --nice 40 | give -20 to 19
     2 set em0 poling | did you mean 'polling'?
+    2 set em0 -pollin | did you mean '-polling'?
+    2 set em0 up | did you mean 'polling'?; 'ip link set em0 up' does that
     1 set em0 poling --period 50us | did you mean 'polling'?
     1 set em1 polling | did you mean 'em0'?
     restored
@@ -377,6 +379,10 @@ fn systemd_accepts(test: &str, unit: &Path) {
     // It says what it does not know, and takes it all the same.
     assert!(output.status.success(), "{}", said(&output));
     assert!(!said(&output).contains("nicpoll@"), "{}", said(&output));
+    let mut security = Command::new("systemd-analyze");
+    security.args(["security", "--offline=true", "--no-pager", "--threshold=29"]);
+    let output = security.arg(unit).output().unwrap();
+    assert!(output.status.success(), "{}", stdout(&output));
 }
 
 #[test]

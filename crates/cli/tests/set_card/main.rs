@@ -179,7 +179,7 @@ nicpoll restore; echo "back: $?"
 values values-restored
 options=$(sed -n 's/^NICPOLL_OPTIONS=//p' /etc/nicpoll/eth0.conf)
 command() {
-    sed -n "s/^$1=//p" /etc/systemd/system/nicpoll@.service | sed "s/%I/eth0/; s/\$NICPOLL_OPTIONS/$options/"
+    sed -n "s/^$1=//p" /etc/systemd/system/nicpoll@.service | sed "s/\${NICPOLL_INTERFACE}/eth0/; s/\$NICPOLL_OPTIONS/$options/"
 }
 count before
 $(command ExecStart); echo "start: $?"

@@ -114,7 +114,7 @@ fn signals_put_the_terminal_and_the_interface_back() {
     // A terminal in raw mode makes no signal of the key.
     let mut terminal = polling(&pair);
     terminal.press("\x03");
-    assert_eq!(terminal.wait().code(), Some(0));
+    assert_eq!(terminal.wait().code(), Some(130));
     assert_eq!(pair.dump(), before);
     assert!(pair.is_clean() && !terminal.is_taken());
 }

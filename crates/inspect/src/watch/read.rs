@@ -15,7 +15,7 @@ use nicpoll_switch::{Control, LinkInfo, SwitchError};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
 use crate::error::{Doing, InspectError, chosen, unseen};
-use crate::interrupts::{interrupts, look_for_storms};
+use crate::interrupts::{interrupts, look_for_storms, softirqs};
 
 /// The polls of an interface's NAPI instances since the previous reading.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +124,7 @@ impl Reader {
                 _ => None,
             },
             unseen_vectors: exact.map_or_else(Vec::new, |exact| exact.unseen_vectors().to_vec()),
-            interrupts: interrupts(),
+            interrupts: interrupts().map(|hard| [hard, softirqs()].concat()),
             process: process_cpu_time().doing("reading this program's own CPU time")?,
         })
     }

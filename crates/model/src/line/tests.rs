@@ -34,6 +34,28 @@ fn published_rates_come_out() {
 }
 
 #[test]
+fn a_mix_is_its_frames_together() {
+    let fast = line(1_000_000_000);
+    let cost = fast.cost(Packet::Imix).unwrap();
+    assert_eq!(
+        (cost.frames, cost.frame_bytes, cost.line_bytes),
+        (12, 4342, 4582)
+    );
+    // 381.8 bytes of line a frame.
+    let full = Rate::packets_per_second(327_367).unwrap();
+    let share = fast.share(Packet::Imix, full).unwrap();
+    assert!((share - 1.0).abs() < 1e-5, "{share}");
+    let bits = Rate::decimal(RateUnit::BitsPerSecond, "947620253", 1).unwrap();
+    assert!((fast.share(Packet::Imix, bits).unwrap() - 1.0).abs() < 1e-5);
+    let row = LineRow::new(&fast, Packet::Imix, None).unwrap();
+    assert_eq!(
+        (row.packets_per_second, row.frames_per_second),
+        (327_367, 327_367)
+    );
+    assert_eq!((row.asked_bytes, row.packet.as_str()), (4342, "imix"));
+}
+
+#[test]
 fn a_tag_takes_the_place_of_padding_before_it_lengthens_a_frame() {
     let tagged = Line {
         vlan_tags: 1,

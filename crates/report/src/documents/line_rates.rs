@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use nicpoll_model::line::{LineFacts, LineRates, LineRow};
 
-use nicpoll_model::numbers::{MISSING, count, figure_or_missing};
+use nicpoll_model::numbers::{MISSING, count, figure};
 
-use crate::fields::{self, told};
+use crate::fields;
 use crate::text::aligned_lines;
 
 /// The table, with what its figures count above it.
@@ -95,16 +95,28 @@ fn cells(row: &LineRow, has_rate: bool) -> Vec<String> {
     cells.push(megabits(Some(row.frame_bits_per_second)));
     cells.push(megabits(row.payload_bits_per_second));
     if has_rate {
-        let asked = row.rate.and_then(|rate| {
-            let packets = "{packets_per_second} packets/s";
-            let bits = "{bits_per_second:/1e6} Mbit/s";
-            told(&rate, &[packets, bits]).into_iter().next()
-        });
+        let packets = row.rate.and_then(|rate| rate.packets_per_second);
+        let bits = row.rate.and_then(|rate| rate.bits_per_second);
+        let asked = packets.map(|rate| format!("{} packets/s", count(rate)));
+        let asked = asked.or(bits.map(|rate| format!("{} Mbit/s", count(rate / 1e6))));
         cells.push(asked.unwrap_or_default());
         let share = row.rate.and_then(|rate| rate.line_ratio);
-        cells.push(figure_or_missing(share.map(|share| share * 100.0)));
+        cells.push(share.map_or_else(|| String::from(MISSING), share_of_line));
     }
     cells
+}
+
+/// In percent. Where three figures would make a full line of what is not, with as many as tell the two apart: one frame
+/// more than a line carries is too many.
+fn share_of_line(share: f64) -> String {
+    let percents = share * 100.0;
+    let short = figure(percents);
+    if short != "100" || percents == 100.0 {
+        return short;
+    }
+    let exact = (1..=9).map(|decimals| format!("{percents:.decimals$}"));
+    let mut told = exact.filter(|text| text.trim_end_matches('0') != "100.");
+    told.next().unwrap_or(short)
 }
 
 /// Cut after three decimals, never rounded up: a line carries no more.
@@ -136,6 +148,9 @@ fn notes(rates: &LineRates) -> Vec<&'static str> {
             "Frames below 64 bytes are padded; the padding counts as L2, never as payload.\n",
         );
     }
+    if has("imix", 1) {
+        notes.push("imix: seven frames of 64 bytes, four of 594 and one of 1518; bytes are those of all twelve.\n");
+    }
     let beyond = |row: &LineRow| row.rate.and_then(|rate| rate.line_ratio) > Some(1.0);
     if rows.iter().any(beyond) {
         notes.push("Above 100 %: more than the line can carry.\n");
@@ -160,6 +175,14 @@ mod tests {
         for (bits, text) in shown {
             assert_eq!(scaled(bits), text);
         }
+    }
+
+    #[test]
+    fn a_frame_more_than_a_line_carries_is_no_full_line() {
+        let line = 1e9 / (8.0 * 84.0);
+        let shown =
+            [1_488_096.0, 1_488_095.0, line, 744_047.0].map(|rate| share_of_line(rate / line));
+        assert_eq!(shown, ["100.0001", "99.99998", "100", "50.0"]);
     }
 
     #[test]

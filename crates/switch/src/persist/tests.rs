@@ -74,8 +74,10 @@ fn what_was_written_is_removed_and_nothing_else() {
     let link = "sys-subsystem-net-devices-br\\x2dlan.device.wants/nicpoll@br\\x2dlan.service";
     assert_eq!(during[&units.join(link)], "../nicpoll@.service");
     let template = &during[&units.join("nicpoll@.service")];
-    assert!(template.contains("ExecStart=/usr/bin/nicpoll set %I $NICPOLL_OPTIONS"));
-    assert!(template.contains("ExecStop=/usr/bin/nicpoll restore %I"));
+    assert!(
+        template.contains("ExecStart=/usr/bin/nicpoll set ${NICPOLL_INTERFACE} $NICPOLL_OPTIONS")
+    );
+    assert!(template.contains("ExecStop=/usr/bin/nicpoll restore ${NICPOLL_INTERFACE}"));
 
     let rule = home.path().join("etc/udev/rules.d/85-nicpoll-br-lan.rules");
     assert!(during[&rule].contains("NAME==\"br-lan\""));

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nicpoll_model::Rate;
+use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
@@ -153,7 +154,11 @@ impl PacedSender {
         };
         let result = result.map(|_| ());
         count.count(1, result);
-        self.progress.note(count, result);
+        // One closed port cuts nobody off while there are others.
+        let is_range = self.peer.port() < self.port_max;
+        let is_closed = is_range && result == Err(Errno::CONNREFUSED);
+        self.progress
+            .note(count, if is_closed { Ok(()) } else { result });
         self.port = if self.port == self.port_max {
             self.peer.port()
         } else {

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -61,6 +62,21 @@ impl SendCount {
             refused.note(&io::Error::from_raw_os_error(number), count);
         }
         refused
+    }
+
+    /// What is wrong where a range of ports was sent to and one of them is closed: the others may well be open, so that
+    /// the test went on.
+    pub(super) fn closed_of(&self, ports: RangeInclusive<u16>) -> Option<String> {
+        let refused = Errno::CONNREFUSED.raw_os_error();
+        let mut errors = self.errors_by_number.iter();
+        let (_, told) = errors.find(|(number, _)| *number == refused)?;
+        let (first, last) = ports.into_inner();
+        (first < last).then(|| {
+            format!(
+                "at least one port of {first}-{last} is closed: {told} of {} send calls were told so",
+                self.calls
+            )
+        })
     }
 
     /// The first error that says that a datagram cannot reach its receiver.
@@ -290,6 +306,17 @@ mod tests {
         assert_eq!(sum.system_calls, 8);
         let [again, refused] = [Errno::AGAIN, Errno::CONNREFUSED].map(Errno::raw_os_error);
         assert_eq!(sum.errors_by_number, [(again, 130), (refused, 2)]);
+    }
+
+    #[test]
+    fn a_closed_port_of_a_range_is_told_and_is_no_end() {
+        let mut count = SendCount::default();
+        count.count(1, Ok(()));
+        assert_eq!(count.closed_of(9000..=9001), None);
+        count.count(1, Err(Errno::CONNREFUSED));
+        let told = "at least one port of 9000-9001 is closed: 1 of 2 send calls were told so";
+        assert_eq!(count.closed_of(9000..=9001).as_deref(), Some(told));
+        assert_eq!(count.closed_of(9000..=9000), None);
     }
 
     #[test]

@@ -139,10 +139,7 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
     let left_out = table.head.len() - widths.len().min(table.head.len());
     let mut block = Block::new();
     if has_title {
-        let title = match left_out {
-            0 => table.title.clone(),
-            _ => format!("{} ({left_out} columns do not fit)", table.title),
-        };
+        let title = title_in(&table.title, left_out, area.width);
         block = block.title(Line::styled(title, Modifier::BOLD));
     }
     if table.rows.is_empty() {
@@ -158,8 +155,8 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
         })
     };
     let rows = table.rows.iter().map(|row| {
-        let cells = row.iter().take(widths.len()).enumerate();
-        Row::new(cells.map(|(column, text)| cell(column, text)))
+        let cells = row.iter().zip(&widths).enumerate();
+        Row::new(cells.map(|(column, (text, width))| cell(column, &with_end(text, *width))))
     });
     let mut drawn = Table::new(rows, widths.iter().copied());
     if has_head {
@@ -173,6 +170,41 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
         .block(block);
     let mut state = TableState::new().with_selected(selected);
     frame.render_stateful_widget(drawn, area, &mut state);
+}
+
+/// The title in a width, with how many columns are not shown: that is said, however little room there is.
+fn title_in(title: &str, left_out: usize, width: u16) -> String {
+    let said = match left_out {
+        0 => return String::from(title),
+        1 => String::from(" (1 column does not fit)"),
+        _ => format!(" ({left_out} columns do not fit)"),
+    };
+    let room = usize::from(width).saturating_sub(said.chars().count());
+    if title.chars().count() <= room {
+        return title.to_owned() + &said;
+    }
+    // Whole words: a figure without its end is another one.
+    let begun: String = title.chars().take(room).collect();
+    let whole = begun.rfind(' ').map_or("", |end| &begun[..end]);
+    whole.trim_end().to_owned() + &said
+}
+
+/// A text in a width, with its first word where there is room and its end in any case: the ends of the names of one
+/// card's interrupts tell them apart.
+fn with_end(text: &str, width: u16) -> String {
+    let (letters, width) = (text.chars().count(), usize::from(width));
+    if letters <= width {
+        return String::from(text);
+    }
+    let first = text.split(' ').next().unwrap_or_default();
+    let first = if 3 * first.chars().count() < width {
+        first
+    } else {
+        ""
+    };
+    let left = width.saturating_sub(first.chars().count() + 1);
+    let end: String = text.chars().skip(letters - left).collect();
+    format!("{first}~{end}")
 }
 
 /// Between columns where there is room, and where there is not.
@@ -414,6 +446,31 @@ mod fitting {
         }
         assert_eq!(table.columns_in(90).1, 2);
         assert_eq!(table.columns_in(53).0.len(), 8);
+    }
+
+    #[test]
+    fn a_name_keeps_its_end_and_a_title_says_what_does_not_fit() {
+        let names = [
+            "36 virtio0-input.0",
+            "42 virtio1-input.0",
+            "LOC Local timer interrupts",
+        ];
+        assert_eq!(
+            names.map(|name| with_end(name, 14)),
+            ["36~io0-input.0", "42~io1-input.0", "LOC~interrupts"]
+        );
+        assert_eq!(
+            names.map(|name| with_end(name, 6)),
+            ["~put.0", "~put.0", "~rupts"]
+        );
+        assert_eq!(with_end(names[0], 18), names[0]);
+        let title = "CPU, % (exact); 1,230 context switches/s";
+        assert_eq!(title_in(title, 0, 40), title);
+        assert_eq!(
+            title_in(title, 3, 40),
+            "CPU, % (exact); (3 columns do not fit)"
+        );
+        assert!(title_in(title, 1, 10).contains("1 column"));
     }
 
     #[test]

@@ -215,7 +215,10 @@ impl<'a> Test<'a> {
         let (sent, reach) = send(self)?;
         Ok(Run {
             host: account.and_then(|close| close()),
-            error: reach.shortfall(&sent.count),
+            error: sent
+                .count
+                .closed_of(self.peer.port()..=self.options.port_max)
+                .or_else(|| reach.shortfall(&sent.count)),
             sent,
         })
     }
