@@ -3,7 +3,7 @@
 mod closed_loop;
 
 use closed_loop::{BURST_MAX, Host, TICK_NS};
-use nicpoll_core::{Controller, Knob};
+use nicpoll_core::{Command, Controller, Knob, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -212,4 +212,42 @@ fn freebsd_falls_by_one_an_overloaded_cycle() {
                 .all(|pair| pair[1].burst + 1 == pair[0].burst),
         "{fallen:?}"
     );
+}
+
+/// What a device is asked for in a tick whose cycle has ended, and in what others leave of it.
+fn asked_in_a_tick(host: &mut Host) -> [u32; 2] {
+    host.run_a_cycle();
+    let cycle = host.cycles.last().map_or(0, |cycle| cycle.burst);
+    let mut asked = 0;
+    while host.poller.poll_unclaimed(&mut |_, command, count| {
+        assert_eq!(command, Command::PollOnly);
+        asked += count;
+        count
+    }) {}
+    [cycle.min(BURST_MAX), asked]
+}
+
+#[test]
+fn share_takes_what_others_leave_up_to_burst_max_and_freebsd_does_not() {
+    let mut host = Host::new(Controller::Freebsd, 50, 2_000);
+    host.run(20);
+    let before = host.poller.state();
+    assert_eq!(asked_in_a_tick(&mut host)[1], 0);
+    assert_eq!(host.poller.state().lost_polls, before.lost_polls);
+
+    let mut host = Host::new(Controller::Share, 50, 2_000);
+    host.run(20);
+    for _ in 0..3 {
+        let state = host.poller.state();
+        let [cycle, unclaimed] = asked_in_a_tick(&mut host);
+        // Half of a tick is some 245 packets; the rest of the thousand is asked for once nobody else wants the time.
+        assert!((200..300).contains(&cycle), "{cycle}");
+        assert!(cycle + unclaimed <= BURST_MAX && unclaimed > BURST_MAX / 2);
+        // The cycles' own course does not change.
+        assert!(host.poller.state().burst.abs_diff(state.burst) <= 1);
+    }
+    // A cycle under way is not joined.
+    let tick = Time::from_ns(host.tick() * 1_000_000 + 999_999);
+    assert!(host.poller.hardclock(tick));
+    assert!(!host.poller.poll_unclaimed(&mut |_, _, count| count));
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{CpuAccount, Drive, Engine, RunnerSettings};
@@ -137,4 +137,52 @@ fn the_kernel_brings_packets_in_each_tick_unless_more_wait_than_a_cycle_gets_to(
         let ran = runs_beside(waiting, takes_all) > 0;
         assert_eq!(ran, runs, "{waiting} {takes_all}");
     }
+}
+
+/// An account that sees others take all of the CPU, or nobody.
+struct Others {
+    want: bool,
+    had_ns: i64,
+}
+
+impl CpuAccount for Others {
+    fn kernel_ns(&mut self) -> u64 {
+        0
+    }
+
+    fn others_ns(&mut self) -> Option<i64> {
+        self.had_ns += if self.want { 1_000_000 } else { 0 };
+        Some(self.had_ns)
+    }
+}
+
+/// Packets of each tick, of a port where more wait than can be taken, and others want the CPU or not.
+fn packets_a_tick(controller: Controller, want: bool) -> u64 {
+    let mut port = FakePort::new(|count| {
+        let began = Instant::now();
+        while began.elapsed() < count * Duration::from_micros(20) {}
+        count
+    });
+    port.waiting = u32::MAX;
+    let mut runner = port.runner(RunnerSettings {
+        hz: 100,
+        ..settings(Drive::Polling, controller)
+    });
+    for (knob, value) in [(Knob::BurstMax, 1000), (Knob::UserFrac, 90)] {
+        runner.poller_mut().write(knob, value).unwrap();
+    }
+    let runner = runner.charged(Some(Box::new(Others { want, had_ns: 0 })));
+    let engine = Engine::start(runner, last_cpu()).unwrap();
+    let ticks = || engine.ask(|runner| runner.tallies().events.ticks);
+    await_that("a hundred ticks", || ticks().unwrap() >= 100);
+    let tallies = engine.end().unwrap().tallies();
+    tallies.counts.received_packets / tallies.events.ticks
+}
+
+#[test]
+fn share_polls_on_in_what_nobody_else_wants_and_freebsd_does_not() {
+    let [alone, beside] = [false, true].map(|want| packets_a_tick(Controller::Share, want));
+    assert!(alone > 2 * beside, "{alone} {beside}");
+    let [alone, beside] = [false, true].map(|want| packets_a_tick(Controller::Freebsd, want));
+    assert!(alone < 2 * beside, "{alone} {beside}");
 }

@@ -73,7 +73,7 @@ pub fn overload(climbed: &[Climbed], fit: &SimFitHost, rounds: usize) -> Result<
     let mut curves: Vec<LoadCurve> = measured.collect();
     curves.extend(predicted::curves(fit, &loads)?);
     let how = format!(
-        "2000 ns of work a packet, the kernel receives on the same core, a program computes beside, {}",
+        "2000 ns of work a packet, the kernel receives on the same core, a program computes beside but for one that is alone, {}",
         counted(rounds as u32, "round")
     );
     Ok(Overload {

@@ -1,7 +1,7 @@
 //! Beyond the knee: what is delivered of a load that is more than can be received, and what is left to others.
 //!
 //! Each contender spends the same CPU time on each packet, and the kernel's receive work is on the receiver's core. A
-//! ladder of loads, each rung 1.41 times the one below, goes four times beyond the knee: the least load at which nearly
+//! ladder of loads, each rung 1.41 times the one below, goes eight times beyond the knee: the least load at which nearly
 //! as much is delivered as at any. Every rung is a trial of every round, so that its figure is a median.
 //!
 //! What must hold: the row counts only if a socket of the kernel's breaks down here.
@@ -25,7 +25,7 @@ const RUNGS_TO_DOUBLE: usize = 2;
 /// Nearly as much as at any load.
 const AT_PEAK: f64 = 0.95;
 /// Loads beyond the knee, as multiples of it.
-pub const BEYOND: [usize; 2] = [2, 4];
+pub const BEYOND: [usize; 3] = [2, 4, 8];
 /// Of its own peak, at the greatest load.
 pub const HOLDS: f64 = 0.98;
 /// A kernel's socket that keeps more of its peak does not break down.
@@ -34,22 +34,19 @@ pub const BREAKS_DOWN: f64 = 0.6;
 pub const USER_SHARE: f64 = 0.5;
 pub const SHARE_TOLERANCE: f64 = 0.02;
 
-/// Ours first; then references of the kernel's.
-pub const CONTENDERS: [Contender; 3] = [
+/// Ours first, beside a program and alone on its core; then references of the kernel's.
+pub const CONTENDERS: [Contender; 4] = [
     Contender {
         name: "sink, polling",
         kernel: Kernel::OfProgram,
         feeder: None,
-        receiver: Receiver {
-            command: sink!(
-                "--json-stream --interval 0.1 --discipline polling --hz 1000",
-                share!(),
-                "--set user_frac=50 --kernel-side threaded --kernel-cpu 1 --work 2000"
-            ),
-            ready: None,
-            end: End::Signal,
-            delivered: Delivered::Streamed,
-        },
+        receiver: SINK,
+    },
+    Contender {
+        name: ALONE,
+        kernel: Kernel::OfProgram,
+        feeder: None,
+        receiver: SINK,
     },
     Contender {
         name: "socket, RPS",
@@ -64,6 +61,20 @@ pub const CONTENDERS: [Contender; 3] = [
         receiver: SOCKET,
     },
 ];
+
+/// The contender without a program beside it.
+const ALONE: &str = "sink, polling, alone";
+
+const SINK: Receiver = Receiver {
+    command: sink!(
+        "--json-stream --interval 0.1 --discipline polling --hz 1000",
+        share!(),
+        "--set user_frac=50 --kernel-side threaded --kernel-cpu 1 --work 2000"
+    ),
+    ready: None,
+    end: End::Signal,
+    delivered: Delivered::Streamed,
+};
 
 const SOCKET: Receiver = Receiver {
     command: "bench helper socket 9 2000",
@@ -168,7 +179,7 @@ fn run(course: &Course, contender: &Contender, load: u32) -> Result<Outcome> {
         kernel: contender.kernel,
         receiver: &contender.receiver,
         feeder: Some(&feeder),
-        has_spinner: true,
+        has_spinner: contender.name != ALONE,
     };
     trial.run(course)
 }

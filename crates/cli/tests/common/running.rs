@@ -63,6 +63,19 @@ impl Running {
         event(&line.unwrap(), name)
     }
 
+    /// Waits until an interface went or is back, and returns what is said of that. What intervals count meanwhile of
+    /// `received_packets` is not lost.
+    pub fn await_link(&mut self) -> Value {
+        loop {
+            let line = self.lines.next().expect("it goes on").unwrap();
+            let value: Value = serde_json::from_str(&line).unwrap();
+            if value["event"] == "link" {
+                return value["data"].clone();
+            }
+            self.counted += value["data"]["received_packets"].as_u64().unwrap_or(0);
+        }
+    }
+
     /// Waits until a counter of the intervals has grown by so much.
     pub fn await_counted(&mut self, counter: &str, growth: u64) {
         let (began, aim) = (Instant::now(), self.counted + growth);
@@ -75,6 +88,11 @@ impl Running {
                 "{counter}: {counted} of {aim}, last {interval}"
             );
         }
+    }
+
+    /// What the next interval has.
+    pub fn await_interval(&mut self) -> Value {
+        self.next("interval")
     }
 
     /// Waits until so many more intervals are over.

@@ -254,6 +254,30 @@ fn a_change_of_the_mtu_is_counted_where_somebody_looks() {
     });
 }
 
+#[test]
+fn an_interface_that_is_removed_is_taken_again_when_it_is_back() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (mut running, _echo) = routing(lab, path);
+        lab.send(RECEIVER[0], 50, 64, None);
+        shell(&lab.router, "ip link del em1");
+        let gone = running.await_link();
+        assert_eq!(
+            (&gone["what"], &gone["interface"]),
+            (&"gone".into(), &"em1".into())
+        );
+        lab.connect_receiver();
+        assert_eq!(running.await_link()["what"], "attached");
+        lab.await_answer(RECEIVER[0]);
+        let captured = capture(&lab.receiver, 20);
+        lab.send(RECEIVER[0], 20, 64, None);
+        assert_eq!(captured.recv_timeout(PATIENCE).unwrap().len(), 20);
+        let end = running.end_closed();
+        let forwarded = end["account"]["forwarded_packets"].as_u64().unwrap();
+        assert!(forwarded >= 70, "{end}");
+    });
+}
+
 /// Options that say how the engine runs.
 const OF_THE_ENGINE: [[&str; 2]; 6] = [
     ["--discipline", "interrupt"],

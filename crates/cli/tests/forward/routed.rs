@@ -24,54 +24,69 @@ pub struct Lab {
     pub receiver: Host,
 }
 
+fn join(router: &Host, name: &str, host: &Host) {
+    let tid = host.run(|()| gettid().as_raw_nonzero().get()).unwrap();
+    let make = format!("ip link add {name} type veth peer name em0 netns {tid}");
+    shell(router, &make);
+}
+
+fn address(host: &Host, device: &str, number: u32, [ipv4, ipv6]: [&str; 2]) {
+    shell(
+        host,
+        &format!(
+            "ip link set lo up\n\
+             ip link set {device} address 02:00:00:00:00:0{number} up\n\
+             ip addr add {ipv4}/24 dev {device}\n\
+             ip addr add {ipv6}/64 dev {device} nodad"
+        ),
+    );
+}
+
+/// A card that computes no checksums and gathers packets, which on a veth makes a NAPI.
+fn tune(host: &Host, network: u32) {
+    shell(
+        host,
+        &format!(
+            "ethtool -K em0 tx off gro on\n\
+             ip route add default via 198.18.{network}.2\n\
+             ip route add default via 2001:2:0:{network}::2"
+        ),
+    );
+}
+
 impl Lab {
     pub fn new() -> Self {
         let [sender, router, receiver] = [(), (), ()]
             .map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap());
-        for (host, name) in [(&sender, "em0"), (&receiver, "em1")] {
-            let tid = host.run(|()| gettid().as_raw_nonzero().get()).unwrap();
-            let make = format!("ip link add {name} type veth peer name em0 netns {tid}");
-            shell(&router, &make);
-        }
         shell(
             &router,
             "echo 1 > /proc/sys/net/ipv4/ip_forward\n\
              echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
         );
-        for (host, device, number, addresses) in [
-            (&sender, "em0", 1, SENDER),
-            (&router, "em0", 2, ROUTER),
-            (&router, "em1", 3, ["198.18.1.2", "2001:2:0:1::2"]),
-            (&receiver, "em0", 4, RECEIVER),
-        ] {
-            let [ipv4, ipv6] = addresses;
-            shell(
-                host,
-                &format!(
-                    "ip link set lo up\n\
-                     ip link set {device} address 02:00:00:00:00:0{number} up\n\
-                     ip addr add {ipv4}/24 dev {device}\n\
-                     ip addr add {ipv6}/64 dev {device} nodad"
-                ),
-            );
-        }
-        for (host, network) in [(&sender, 0), (&receiver, 1)] {
-            // A card that computes no checksums and gathers packets, which on a veth makes a NAPI.
-            shell(
-                host,
-                &format!(
-                    "ethtool -K em0 tx off gro on\n\
-                     ip route add default via 198.18.{network}.2\n\
-                     ip route add default via 2001:2:0:{network}::2"
-                ),
-            );
-        }
-        shell(&receiver, &format!("ip addr add {BEHIND}/32 dev lo"));
-        Lab {
+        let lab = Lab {
             sender,
             router,
             receiver,
-        }
+        };
+        lab.connect_sender();
+        lab.connect_receiver();
+        shell(&lab.receiver, &format!("ip addr add {BEHIND}/32 dev lo"));
+        lab
+    }
+
+    fn connect_sender(&self) {
+        join(&self.router, "em0", &self.sender);
+        address(&self.sender, "em0", 1, SENDER);
+        address(&self.router, "em0", 2, ROUTER);
+        tune(&self.sender, 0);
+    }
+
+    /// Joins the router's `em1` and the receiver, also after it was removed.
+    pub fn connect_receiver(&self) {
+        join(&self.router, "em1", &self.receiver);
+        address(&self.receiver, "em0", 4, RECEIVER);
+        tune(&self.receiver, 1);
+        address(&self.router, "em1", 3, ["198.18.1.2", "2001:2:0:1::2"]);
     }
 
     /// Answers every datagram to `PORT` at the receiver until the result is dropped.

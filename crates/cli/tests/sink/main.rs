@@ -4,6 +4,7 @@
 mod blast;
 #[path = "../common/mod.rs"]
 mod common;
+mod gone;
 mod left;
 
 use crate::common::prelude::*;

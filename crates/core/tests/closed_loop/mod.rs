@@ -86,36 +86,49 @@ impl Host {
     pub fn run(&mut self, ticks: u64) {
         let end_ns = self.now_ns + ticks * TICK_NS;
         while self.now_ns < end_ns {
-            let state = self.poller.state();
-            if !state.poll_scheduled {
-                self.pass(self.next_tick_ns - self.now_ns, false);
-                continue;
-            }
-            let is_first_chunk = state.residual_burst == 0;
-            if is_first_chunk {
-                self.cycles.push(Cycle {
-                    tick: self.now_ns / TICK_NS,
-                    burst: state.burst,
-                });
-            }
-            let mut polled_ns = if is_first_chunk { self.cycle_ns } else { 0 };
-            let (packet_ns, noise, random) = (self.packet_ns, self.noise_percent, &mut self.random);
-            let (is_fed, waiting) = (self.arrivals.is_some(), &mut self.waiting);
-            let mut devices = |_, _: Command, count: u32| {
-                let moved = if is_fed { count.min(*waiting) } else { count };
-                *waiting -= if is_fed { moved } else { 0 };
-                *random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                let percent = 100 - noise + (*random >> 33) % (2 * noise + 1);
-                polled_ns += u64::from(moved) * packet_ns * percent / 100;
-                moved
-            };
-            let now = Time::from_ns(self.now_ns);
-            self.poller.netisr_poll(now, &mut devices);
-            self.pass(polled_ns, true);
-            self.poller.netisr_pollmore(Time::from_ns(self.now_ns));
+            self.step();
         }
+    }
+
+    /// Runs to the end of the next cycle to begin.
+    pub fn run_a_cycle(&mut self) {
+        let before = self.cycles.len();
+        while self.cycles.len() == before || self.poller.state().poll_scheduled {
+            self.step();
+        }
+    }
+
+    /// Waits for the next tick, or polls a chunk.
+    fn step(&mut self) {
+        let state = self.poller.state();
+        if !state.poll_scheduled {
+            self.pass(self.next_tick_ns - self.now_ns, false);
+            return;
+        }
+        let is_first_chunk = state.residual_burst == 0;
+        if is_first_chunk {
+            self.cycles.push(Cycle {
+                tick: self.now_ns / TICK_NS,
+                burst: state.burst,
+            });
+        }
+        let mut polled_ns = if is_first_chunk { self.cycle_ns } else { 0 };
+        let (packet_ns, noise, random) = (self.packet_ns, self.noise_percent, &mut self.random);
+        let (is_fed, waiting) = (self.arrivals.is_some(), &mut self.waiting);
+        let mut devices = |_, _: Command, count: u32| {
+            let moved = if is_fed { count.min(*waiting) } else { count };
+            *waiting -= if is_fed { moved } else { 0 };
+            *random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let percent = 100 - noise + (*random >> 33) % (2 * noise + 1);
+            polled_ns += u64::from(moved) * packet_ns * percent / 100;
+            moved
+        };
+        let now = Time::from_ns(self.now_ns);
+        self.poller.netisr_poll(now, &mut devices);
+        self.pass(polled_ns, true);
+        self.poller.netisr_pollmore(Time::from_ns(self.now_ns));
     }
 
     /// Something else runs, and what is scheduled waits.
