@@ -66,7 +66,9 @@ impl Running {
     /// Waits until an interface went or is back, and returns what is said of that. What intervals count meanwhile of
     /// `received_packets` is not lost.
     pub fn await_link(&mut self) -> Value {
+        let began = Instant::now();
         loop {
+            assert!(began.elapsed() < PATIENCE, "no interface went or came");
             let line = self.lines.next().expect("it goes on").unwrap();
             let value: Value = serde_json::from_str(&line).unwrap();
             if value["event"] == "link" {

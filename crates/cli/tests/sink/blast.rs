@@ -125,27 +125,46 @@ fn what_cannot_be_is_refused_with_a_reason() {
     );
 }
 
-/// The account of a blast of so many frames under which `change` happens once a few are sent.
-fn blast_while(veth: &Veth, args: &str, change: &str) -> Value {
-    let child = nicpoll(
-        veth.inside(Side::Sender),
-        &args.split(' ').collect::<Vec<_>>(),
+/// What a blast by an interface of the sender came to, and what it said, when `change` happens once some frames are sent.
+fn blast_while(veth: &Veth, interface: &str, path: &str, change: &str) -> (Value, String) {
+    let line = format!(
+        "blast {interface} --to {TO} --mac 02:00:00:00:00:02 --from 198.18.0.1 --rate 3k --count 3000 --path {path} --json"
     );
-    let began = Instant::now();
-    let counted = "cat /proc/thread-self/net/dev | grep em0 | awk '{print $11}'";
+    let words: Vec<&str> = line.split(' ').collect();
+    let counted = format!("awk '$1 == \"{interface}:\" {{print $11}}' /proc/thread-self/net/dev");
     let sent = || -> u64 {
-        let text = shell(veth.inside(Side::Sender), counted);
+        let text = shell(veth.inside(Side::Sender), &counted);
         text.trim().parse().unwrap()
     };
-    let before = sent();
+    let (began, before) = (Instant::now(), sent());
+    let child = nicpoll(veth.inside(Side::Sender), &words);
     while sent() < before + 100 {
         assert!(began.elapsed() < PATIENCE, "nothing was sent");
         thread::sleep(Duration::from_millis(10));
     }
     shell(veth.inside(Side::Sender), change);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    json_of(&output)["end"]["links"][0].clone()
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    (json_of(&output)["end"]["links"][0].clone(), said)
+}
+
+/// All frames were written, and each has one fate where the kernel tells it.
+fn assert_exact(link: &Value, path: &str) {
+    let account = &link["account"];
+    let frames = |name: &str| account[name].as_u64();
+    assert_eq!(frames("built_frames"), Some(3000), "{path}: {link}");
+    if path != "af-packet" {
+        let fates = [
+            "completed_frames",
+            "refused_frames",
+            "link_down_frames",
+            "unfinished_frames",
+        ];
+        let fates = fates.map(|name| frames(name).unwrap());
+        assert_eq!(fates.iter().sum::<u64>(), 3000, "{path}: {link}");
+        assert_eq!(account["residual_frames"], 0, "{path}: {link}");
+    }
 }
 
 #[test]
@@ -155,25 +174,12 @@ fn a_count_is_exact_over_a_link_that_goes_down_and_each_frame_has_one_fate() {
     // Its program makes a NAPI there, which live frames take.
     let (receiving, _) = super::sink(&veth, "em0", "polling", &[]);
     for path in ["live", "af-xdp", "af-packet"] {
-        let args = format!(
-            "blast em0 --to {TO} --mac 02:00:00:00:00:02 --from 198.18.0.1 --rate 3k --count 3000 --path {path} --json"
-        );
         let flap = "ip link set em0 down; sleep 0.3; ip link set em0 up";
-        let link = blast_while(&veth, &args, flap);
-        let account = &link["account"];
-        let frames = |name: &str| account[name].as_u64();
-        assert_eq!(frames("built_frames"), Some(3000), "{path}: {link}");
-        assert_eq!(frames("handed_frames"), Some(3000), "{path}: {link}");
-        assert!(
-            link["link_loss_events"].as_u64() > Some(0),
-            "{path}: {link}"
-        );
-        if path != "af-packet" {
-            let fates = ["completed_frames", "refused_frames", "link_down_frames"];
-            let fates = fates.map(|name| frames(name).unwrap());
-            assert_eq!(fates.iter().sum::<u64>(), 3000, "{path}: {link}");
-            assert_eq!(account["residual_frames"], 0, "{path}: {link}");
-        }
+        let (link, _) = blast_while(&veth, "em0", path, flap);
+        assert_exact(&link, path);
+        assert_eq!(link["account"]["handed_frames"], 3000, "{path}: {link}");
+        let losses = link["link_loss_events"].as_u64();
+        assert!(losses > Some(0), "{path}: {link}");
     }
     receiving.end_closed();
 }
@@ -186,24 +192,12 @@ fn a_blast_goes_on_when_its_interface_is_back() {
         "ip link add em1 type veth peer name em2 && ip link set em1 up && ip link set em2 up";
     for path in ["af-xdp", "af-packet"] {
         shell(veth.inside(Side::Sender), make);
-        let args = format!(
-            "blast em1 --to {TO} --mac 02:00:00:00:00:02 --from 198.18.0.1 --rate 2k --count 2000 --path {path} --json"
-        );
-        let args: Vec<&str> = args.split(' ').collect();
-        let child = nicpoll(veth.inside(Side::Sender), &args);
-        thread::sleep(Duration::from_millis(700));
         let again = format!("ip link del em1; sleep 0.2; {make}");
-        shell(veth.inside(Side::Sender), &again);
-        let output = child.wait_with_output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        let document = json_of(&output);
-        let account = &document["end"]["links"][0]["account"];
-        assert_eq!(account["built_frames"], 2000, "{document}");
-        shell(veth.inside(Side::Sender), "ip link del em1");
-        // On a slow machine it may have begun when all was over.
-        if said.contains("em1 is gone") {
-            assert!(said.contains("em1 is back, and in use again"), "{said}");
+        let (link, said) = blast_while(&veth, "em1", path, &again);
+        assert_exact(&link, path);
+        for step in ["em1 is gone", "em1 is back, and in use again"] {
+            assert!(said.contains(step), "{path}: {said}");
         }
+        shell(veth.inside(Side::Sender), "ip link del em1");
     }
 }

@@ -373,8 +373,7 @@ impl<'a> Sending<'a> {
                 )
             };
             if outcome.as_ref().is_err_and(is_gone) {
-                // Whatever waits there goes with it.
-                let _ = self.again.presence.look();
+                // Whatever waits there goes with it, and was never taken.
                 return;
             }
             let is_down = outcome.is_err();
@@ -393,16 +392,12 @@ impl<'a> Sending<'a> {
         if self.link_losses > 0 {
             // What a driver does not count of frames that came to it while it was down is missing.
             let uncounted = account.residual_frames.map_or(0, |frames| frames.max(0));
-            let mut lost = self.link_down_frames + uncounted.cast_unsigned();
+            let lost = self.link_down_frames + uncounted.cast_unsigned();
             let refused = account.refused_frames.as_mut();
             refused.into_iter().for_each(|refused| {
                 *refused = refused.saturating_sub(self.link_down_frames);
             });
             account.residual_frames = account.residual_frames.map(|frames| frames.min(0));
-            if !self.again.presence.is_there() {
-                // What waited went with the interface.
-                lost += std::mem::take(&mut account.unfinished_frames);
-            }
             account.link_down_frames = Some(lost);
         }
         match &self.past_account {
