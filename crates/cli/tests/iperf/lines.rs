@@ -268,10 +268,10 @@ fn a_warning_names_the_stream_as_its_lines_do() {
             style,
         ];
         let output = nicpoll(args).output().unwrap();
-        assert_has(stdout(&output), &format!("{label}local "));
+        assert_has(stdout(&output), format!("{label}local "));
         assert_has(
             stderr(&output),
-            &format!("{label}WARNING: did not receive ack"),
+            format!("{label}WARNING: did not receive ack"),
         );
     }
 }
