@@ -133,6 +133,8 @@ pub struct PortRunner<I> {
     rest: Option<Rest>,
     /// Whether nobody else wanted the CPU, in the tick that ends then.
     unclaimed: Option<(u64, bool)>,
+    /// What others had of the CPU when that was last looked at.
+    others_ns: i64,
     scheduling: Scheduling,
     adapt: Adapt,
     /// Packets and ticks that `adapt` has seen.
@@ -178,6 +180,7 @@ impl<I: PacketInput> PortRunner<I> {
             idle_polling: IdlePolling::ShareCheck,
             rest: None,
             unclaimed: None,
+            others_ns: 0,
             scheduling: Scheduling::Fair,
             adapt: Adapt::default(),
             observed: (0, 0),
@@ -496,7 +499,7 @@ impl<I: PacketInput> PortRunner<I> {
         if self.settings.controller != Controller::Share
             || now_ns + 2 * LOOK_AWAY_NS > until_ns
             || waiting(&self.ports) == 0
-            || !self.is_unclaimed(now_ns)
+            || !self.is_unclaimed()
         {
             return false;
         }
@@ -513,22 +516,29 @@ impl<I: PacketInput> PortRunner<I> {
         has_polled
     }
 
-    /// Whether nobody else wants the CPU in this tick. To see that, the engine leaves it for a moment: whoever wants it
-    /// has it then, and one who comes later waits for the next tick at most.
-    fn is_unclaimed(&mut self, now_ns: u64) -> bool {
+    /// Whether nobody else wants the CPU in this tick: others had nothing of it since the last look, not even at the end of
+    /// the tick, and nothing while the engine leaves it for a moment. One who comes later waits for the next tick at most.
+    fn is_unclaimed(&mut self) -> bool {
         if let Some((tick_ns, is_unclaimed)) = self.unclaimed
             && tick_ns == self.next_tick_ns
         {
             return is_unclaimed;
         }
-        let Some(before_ns) = self.charges.others_ns() else {
-            return false;
+        let is_unclaimed = self.others_have_nothing() && {
+            sleep_until(now_ns() + LOOK_AWAY_NS);
+            self.others_have_nothing()
         };
-        sleep_until(now_ns + LOOK_AWAY_NS);
-        let others_ns = self.charges.others_ns();
-        let is_unclaimed = others_ns.is_some_and(|now_ns| now_ns - before_ns < WANTED_NS);
         self.unclaimed = Some((self.next_tick_ns, is_unclaimed));
         is_unclaimed
+    }
+
+    /// Whether others had nothing of the CPU since the last call; false where nobody sees that.
+    fn others_have_nothing(&mut self) -> bool {
+        let Some(now_ns) = self.charges.others_ns() else {
+            return false;
+        };
+        let had_ns = now_ns - std::mem::replace(&mut self.others_ns, now_ns);
+        had_ns < WANTED_NS
     }
 
     fn poll_port(&mut self, index: usize, command: Command, count: u32) {
