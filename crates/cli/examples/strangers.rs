@@ -169,7 +169,7 @@ fn of_serve() -> Result<bool> {
             list.write_all(request("/").as_bytes())?;
             let mut answer = String::new();
             list.read_to_string(&mut answer)?;
-            ensure!(answer.starts_with("HTTP/1.1 200"), "nobody else is served");
+            ensure!(answer.starts_with("HTTP/1.1 200"), "nobody else is served: {length} bytes, then {answer:.300}");
             Ok(length)
         };
         let length = asked();

@@ -284,7 +284,7 @@ const OF_THE_ENGINE: [[&str; 2]; 6] = [
     ["--hz", "2000"],
     ["--controller", "share"],
     ["--set", "burst_max=1000"],
-    ["--storm-threshold", "100"],
+    ["--storm-threshold", "0"],
     ["--cpu", "0"],
 ];
 

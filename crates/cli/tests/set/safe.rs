@@ -120,3 +120,42 @@ fn nothing_that_others_can_change_is_run_at_boot() {
     pair.done("restore");
     assert!(pair.is_clean());
 }
+
+#[test]
+fn one_capability_changes_and_shows_an_interface_and_looking_takes_none() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    // Both ends of it are in one namespace: to look into another takes more.
+    for line in [
+        "link add ea type veth peer name eb",
+        "link set ea up",
+        "link set eb up",
+    ] {
+        assert_code(&pair.inside(Path::new("ip"), line).output().unwrap(), 0);
+    }
+    let with = |capabilities: &str, line: &str| {
+        let sets = ["--bounding-set", "--inh-caps", "--ambient-caps"];
+        let sets = sets.map(|set| match set {
+            "--ambient-caps" => format!("{set} -all"),
+            _ => format!("{set} {capabilities}"),
+        });
+        let line = format!("{} {NICPOLL} {line}", sets.join(" "));
+        pair.inside(Path::new("setpriv"), &line).output().unwrap()
+    };
+    let asked = "set ea polling --fix --dry-run";
+    let dry = with("-all", asked);
+    assert_code(&dry, 0);
+    assert!(pair.is_clean());
+    assert_has(stdout(&dry), "gro_flush_timeout");
+    let refused = with("-all", "set ea polling --fix");
+    assert_code(&refused, 5);
+    assert_has(stderr(&refused), "CAP_NET_ADMIN");
+    assert!(!stderr(&refused).contains("CAP_SYS_ADMIN"));
+
+    let alone = "-all,+net_admin";
+    assert_code(&with(alone, "set ea polling --fix"), 0);
+    let shown = with(alone, "show ea --for 0");
+    assert_has(stdout(&shown), "polling: a timer polls 200");
+    assert_code(&with(alone, "set ea -polling"), 0);
+    assert!(pair.is_clean());
+}
