@@ -27,7 +27,7 @@ use nicpoll_traffic::workload::Books;
 
 use crate::measure::costs::{collect, measured_costs, others_ratio, steal_ratio, stolen_ratio};
 use crate::measure::probe::{
-    Block, Instruments, Probe, QUIET, look, look_at, look_at_nobody, touch,
+    Instruments, Probe, ProbeBlock, QUIET, look, look_at, look_at_nobody, touch,
 };
 use crate::measure::switching::{switch_ns, tick_ns, wake_ns};
 
@@ -141,12 +141,12 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    fn block(&mut self) -> Result<Block, LabError> {
+    fn block(&mut self) -> Result<ProbeBlock, LabError> {
         let begin = CpuSample::now()?;
-        let mut block = Block {
+        let mut block = ProbeBlock {
             switch_ns: switch_ns(self.lab.receiver_cpu)?,
             wake_ns: wake_ns(self.lab.sender_cpu, self.lab.receiver_cpu)?,
-            ..Block::default()
+            ..ProbeBlock::default()
         };
         self.apply(None)?;
         self.without_account(&mut block)?;
@@ -170,7 +170,7 @@ impl Fit<'_> {
     }
 
     /// The account would lengthen a round trip.
-    fn without_account(&mut self, block: &mut Block) -> Result<(), LabError> {
+    fn without_account(&mut self, block: &mut ProbeBlock) -> Result<(), LabError> {
         self.instruments.exact.detach()?;
         let rr = WorkloadRequest::Rr(RrWorkload {
             receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
@@ -195,7 +195,7 @@ impl Fit<'_> {
         Running::to_end(self.lab, workload, self.run, QUIET, self.cancel)
     }
 
-    fn one_packet_a_poll(&mut self, block: &mut Block) -> Result<(), LabError> {
+    fn one_packet_a_poll(&mut self, block: &mut ProbeBlock) -> Result<(), LabError> {
         block.event_ns = self.event_ns()?;
         block.small = self.look_at(&udp(64))?;
         block.large = self.look_at(&udp(1470))?;
@@ -207,7 +207,7 @@ impl Fit<'_> {
         Ok(())
     }
 
-    fn by_timer(&mut self, block: &mut Block) -> Result<(), LabError> {
+    fn by_timer(&mut self, block: &mut ProbeBlock) -> Result<(), LabError> {
         for timeout_ns in EMPTY_NS {
             self.apply(Some(timeout_ns))?;
             touch(self.lab, self.nobody, self.cancel)?;

@@ -25,7 +25,7 @@ pub struct Outcome {
 /// A host of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum PathHost {
     /// The first.
     Sender,
     /// The first between the ends.
@@ -55,12 +55,12 @@ impl Outcome {
     }
 
     /// A host, if the path has it. The one host of a path of one receives.
-    pub(crate) fn host(&self, end: End) -> Option<&SimHostFigures> {
+    pub(crate) fn host(&self, end: PathHost) -> Option<&SimHostFigures> {
         let last = self.hosts.len().checked_sub(1)?;
         match end {
-            End::Receiver => self.hosts.get(last),
-            End::Sender if last > 0 => self.hosts.first(),
-            End::Router if last > 1 => self.hosts.get(1),
+            PathHost::Receiver => self.hosts.get(last),
+            PathHost::Sender if last > 0 => self.hosts.first(),
+            PathHost::Router if last > 1 => self.hosts.get(1),
             _ => None,
         }
     }
@@ -72,7 +72,7 @@ pub enum Quantity {
     /// Of the flow, or of the flow back.
     Flow(FlowQuantity, Direction),
     /// Where a host's processor time went.
-    Cpu(End, CpuState),
+    Cpu(PathHost, CpuState),
     /// Packets that the receiver lost for full socket buffers, of those that it received.
     SocketDrops,
     /// Reports of an interrupt storm that the router logged, a second.
@@ -232,7 +232,7 @@ impl Quantity {
             Quantity::Cpu(end, state) => Some(state.of(&outcome.host(end)?.cpu)),
             Quantity::SocketDrops => outcome.socket_drop_ratio(),
             Quantity::RouterStormReports => {
-                let storm = outcome.host(End::Router)?.storm?;
+                let storm = outcome.host(PathHost::Router)?.storm?;
                 Some(storm.reports as f64 / outcome.seconds)
             }
             Quantity::AheadOfBaseline => {
@@ -296,7 +296,7 @@ impl Cost {
     fn of(self, outcome: &Outcome) -> Option<f64> {
         let flow = outcome.flows.first()?;
         let rate = *flow.get(&FlowQuantity::DeliveredRate)?;
-        let host = outcome.host(End::Receiver)?;
+        let host = outcome.host(PathHost::Receiver)?;
         let cost = match self {
             Cost::Cpu => 1.0 - host.cpu.idle,
             Cost::Interrupts => host.interrupts as f64 / outcome.seconds,

@@ -118,6 +118,19 @@ fn peak_kib(pid: u32) -> Option<u64> {
     peak.split_whitespace().next()?.parse().ok()
 }
 
+/// Starts `serve`, which says at which address it listens.
+fn serving(command: &mut Command) -> Result<Server> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    let stdout = child.stdout.take().context("no output")?;
+    BufReader::new(stdout).read_line(&mut line)?;
+    let address = line.trim().trim_matches('/').replace("http://", "");
+    Ok(Server {
+        child,
+        address: address.parse()?,
+    })
+}
+
 /// A thousand strangers ask `serve` for the same long page. Returns whether all was well.
 fn of_serve() -> Result<bool> {
     let folder = tempfile::tempdir()?;
@@ -145,16 +158,8 @@ fn of_serve() -> Result<bool> {
     command
         .args(["--listen", "127.0.0.1:0", "--store"])
         .arg(&file);
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let mut address = String::new();
-    let stdout = child.stdout.take().context("no output")?;
-    BufReader::new(stdout).read_line(&mut address)?;
-    let address: SocketAddr = address
-        .trim()
-        .trim_matches('/')
-        .replace("http://", "")
-        .parse()?;
-    let server = Server { child, address };
+    let server = serving(&mut command)?;
+    let address = server.address;
     let pid = server.child.id();
     let is_over = AtomicBool::new(false);
     let (page, made, length) = thread::scope(|scope| {
@@ -169,7 +174,10 @@ fn of_serve() -> Result<bool> {
             list.write_all(request("/").as_bytes())?;
             let mut answer = String::new();
             list.read_to_string(&mut answer)?;
-            ensure!(answer.starts_with("HTTP/1.1 200"), "nobody else is served: {length} bytes, then {answer:.300}");
+            ensure!(
+                answer.starts_with("HTTP/1.1 200"),
+                "nobody else is served: {length} bytes, then {answer:.300}"
+            );
             Ok(length)
         };
         let length = asked();

@@ -76,14 +76,19 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
     let prose = empty.to_str().unwrap();
     let table = format!(
         "
-        1 | import {prose} | no test of iperf, netblast or netreceive was found
-        1 | import {prose} | What it says is shown: 0 facts of hosts, 1 figure of no test. --facts stores that
         2 | import nowhere.txt | nowhere.txt
         2 | import {PAGE} --map 7:colour=red | is no correction
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
         "
     );
     assert_refused(&table, |line| study(folder.path(), &words(line)));
+    let shown = study(folder.path(), &["import", prose]);
+    assert_code(&shown, 1);
+    assert_has(stdout(&shown), "line 1: 22.5 Mbits/sec");
+    assert_has(
+        stderr(&shown),
+        "What it says is shown: 0 facts of hosts, 1 figure of no test. --facts stores that",
+    );
     let nowhere = folder.path().join("nowhere");
     let refused = study(&nowhere, &["import", PAGE]);
     assert_code(&refused, 2);

@@ -7,7 +7,7 @@ use nicpoll_model::{ControlKind, Rate, Side, WorkUnit};
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::workload::DatagramReceiver;
 use nicpoll_traffic::workload::{
-    End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
+    EndBooks, EndTerms, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl Workload for UdpWorkload {
         Some(self.payload_bytes.into())
     }
 
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => {
                 let amount = Amount::Time(end.duration);
@@ -96,7 +96,7 @@ impl Workload for TcpWorkload {
         WorkUnit::Bytes
     }
 
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(TcpSender(ClientConfig {
                 connect_timeout: CONNECT_TIMEOUT,

@@ -18,7 +18,7 @@ use nicpoll_model::line::IpVersion;
 use nicpoll_model::{HostFacts, Side};
 use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts, RunTime};
 use nicpoll_switch::Request;
-use nicpoll_traffic::workload::{End, EndBooks};
+use nicpoll_traffic::workload::{EndBooks, EndTerms};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -256,7 +256,7 @@ pub enum HostRequest {
         /// The traffic.
         workload: WorkloadRequest,
         /// Which end, where and for how long.
-        terms: End,
+        terms: EndTerms,
         /// Which host this is. The sender's host receives traffic of the other direction.
         at: Side,
         /// The core.

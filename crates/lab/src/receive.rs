@@ -19,7 +19,7 @@ use nicpoll_engine::{
 };
 use nicpoll_observe::{AttachedXdp, BpfError, XdpMode};
 use nicpoll_traffic::workload::{Arrival, DatagramReceiver};
-use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, Workload, WorkloadError};
+use nicpoll_traffic::workload::{EndBooks, EndTerms, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 use nicpoll_wire::frame::Frame;
 use serde::{Deserialize, Serialize};
@@ -292,7 +292,7 @@ impl Inlet {
     pub fn prepare(
         self,
         workload: &dyn Workload,
-        end: &End,
+        end: &EndTerms,
     ) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         let unfit = || io::Error::other("the engine cannot receive this traffic");
         let datagrams = workload.datagram_receiver();

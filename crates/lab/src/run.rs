@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
 use nicpoll_model::line::IpVersion;
-use nicpoll_traffic::workload::{Books, End, EndBooks, IDLE_TIMEOUT};
+use nicpoll_traffic::workload::{Books, EndBooks, EndTerms, IDLE_TIMEOUT};
 
 use crate::error::{HostFailure, LabError};
 use crate::host::HostRequest;
@@ -59,7 +59,7 @@ const PLAIN: &TrafficOptions = &TrafficOptions {
 
 /// One sender and one receiver.
 #[derive(Clone, Copy)]
-struct Stream<'a> {
+struct TrafficStream<'a> {
     request: &'a WorkloadRequest,
     from: Side,
     path: usize,
@@ -68,7 +68,7 @@ struct Stream<'a> {
 
 impl<'a> Traffic<'a> {
     /// The streams, the measured one first: one on each of so many paths, and background traffic.
-    fn streams(self, paths: usize) -> Vec<Stream<'a>> {
+    fn streams(self, paths: usize) -> Vec<TrafficStream<'a>> {
         let of_path = |path| {
             let mut own = vec![(self.request, Side::Sender, true)];
             if self.options.both_ways {
@@ -77,7 +77,7 @@ impl<'a> Traffic<'a> {
             let background = self.options.background.iter();
             own.extend(background.map(|one| (&one.traffic, one.from, false)));
             own.into_iter()
-                .map(move |(request, from, is_counted)| Stream {
+                .map(move |(request, from, is_counted)| TrafficStream {
                     request,
                     from,
                     path,
@@ -118,7 +118,7 @@ impl Running {
             let to = stream.from.other();
             let receiver =
                 SocketAddr::new(address_of(lab, to, stream.path, traffic.options.ip)?, port);
-            let terms = End {
+            let terms = EndTerms {
                 side: Side::Receiver,
                 receiver,
                 duration,
@@ -130,7 +130,7 @@ impl Running {
         }
         let mut started = Vec::new();
         for (stream, (address, receiver)) in streams.iter().zip(running).rev() {
-            let terms = End {
+            let terms = EndTerms {
                 side: Side::Sender,
                 receiver: address,
                 duration,
@@ -180,7 +180,7 @@ impl Running {
         peer: SocketAddr,
         duration: Duration,
     ) -> Result<Self, LabError> {
-        let terms = End {
+        let terms = EndTerms {
             side: Side::Sender,
             receiver: peer,
             duration,
@@ -278,7 +278,7 @@ fn wait_for_queues(lab: &mut Lab) -> Result<(), LabError> {
 fn prepare(
     lab: &mut Lab,
     workload: &WorkloadRequest,
-    terms: End,
+    terms: EndTerms,
     at: Side,
 ) -> Result<u32, LabError> {
     let (end, [sender_cpu, receiver_cpu]) = (lab.next_end(), lab.cpus());

@@ -12,7 +12,7 @@ use nicpoll_model::{ControlKind, Side, WorkUnit};
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
-use nicpoll_traffic::workload::{Books, End};
+use nicpoll_traffic::workload::{Books, EndTerms};
 
 const DURATION: Duration = Duration::from_millis(200);
 
@@ -20,13 +20,13 @@ const DURATION: Duration = Duration::from_millis(200);
 fn run(request: &WorkloadRequest) -> Books {
     let json = serde_json::to_string(request).unwrap();
     let request: WorkloadRequest = serde_json::from_str(&json).unwrap();
-    let receiver = End {
+    let receiver = EndTerms {
         side: Side::Receiver,
         receiver: free_address(),
         duration: DURATION,
         link_delay: Duration::ZERO,
     };
-    let sender = End {
+    let sender = EndTerms {
         side: Side::Sender,
         ..receiver
     };
@@ -127,7 +127,7 @@ fn a_cancelled_end_says_so() {
         WorkloadRequest::Rr(RrWorkload::default()),
         WorkloadRequest::Netrate(NetrateWorkload { payload_bytes: 64 }),
     ] {
-        let end = End {
+        let end = EndTerms {
             side: Side::Receiver,
             receiver: free_address(),
             duration: DURATION,

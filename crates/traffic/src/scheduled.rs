@@ -25,7 +25,7 @@ use crate::netrate::sending::{connect_first, number, set_up};
 use crate::netrate::workload::Receiver;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, RefusedSends, SocketBuffer};
-use crate::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
+use crate::workload::{EndBooks, EndTerms, Payload, PreparedEnd, Workload, WorkloadError};
 
 /// A datagram that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Sender {
     /// A sender that is connected to the receiver of `end`.
     fn new(
         schedule: impl Iterator<Item = Due> + Send + 'static,
-        end: &End,
+        end: &EndTerms,
     ) -> Result<Self, WorkloadError> {
         let (socket, peer) = connect_first(&[end.receiver])?;
         Ok(Sender {
@@ -146,7 +146,7 @@ impl Workload for PulseWorkload {
         Some(self.payload_bytes.into())
     }
 
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(Sender::new(schedule(*self), end)?),
             Side::Receiver => Box::new(Receiver::at(end.receiver, self.receive_buffer_bytes)?),
@@ -221,7 +221,7 @@ impl ReplayWorkload {
 }
 
 impl Workload for ReplayWorkload {
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => {
                 let datagrams = self.datagrams().map_err(io::Error::other);

@@ -39,7 +39,7 @@ pub trait Workload {
     ///
     /// # Errors
     /// When the socket cannot be had.
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError>;
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError>;
 
     /// A receiver of its datagrams that has no socket; `None` for traffic that cannot be received so.
     fn datagram_receiver(&self) -> Option<Box<dyn DatagramReceiver>> {
@@ -58,7 +58,7 @@ pub trait PreparedEnd {
 
 /// Which end is meant, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct EndTerms {
     /// Sends or receives.
     pub side: Side,
     /// Where the receiver listens.

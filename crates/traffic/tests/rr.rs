@@ -9,7 +9,7 @@ use nicpoll_model::Side;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{ClientReport, RrClientConfig, RrWorkload, run_client};
 use nicpoll_traffic::workload::{
-    Books, End, EndBooks, IDLE_TIMEOUT, PreparedEnd, Workload, WorkloadError,
+    Books, EndBooks, EndTerms, IDLE_TIMEOUT, PreparedEnd, Workload, WorkloadError,
 };
 use nicpoll_wire::rr::{Message, MessageKind};
 
@@ -17,7 +17,7 @@ const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 /// An end of the workload of the shortest messages, at a port of the receiver that is free.
 fn prepared(side: Side, receiver: SocketAddr) -> Box<dyn PreparedEnd> {
-    let end = End {
+    let end = EndTerms {
         side,
         receiver,
         duration: Duration::from_millis(30),

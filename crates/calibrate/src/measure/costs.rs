@@ -8,7 +8,7 @@ use nicpoll_model::CpuStates;
 use nicpoll_model::sim::{HostCost, MeasuredCost};
 use nicpoll_stats::Summary;
 
-use crate::measure::probe::{Block, Probe};
+use crate::measure::probe::{Probe, ProbeBlock};
 use crate::search::solved;
 
 /// From 64 to 1470 bytes.
@@ -28,7 +28,7 @@ const EVENTS_IN_INTERRUPT: f64 = 1.0;
 const EVENTS_IN_TAKE_UP: f64 = 3.0;
 
 /// Every kind's cost, with its ends over the repeats.
-pub fn measured_costs(blocks: &[Block]) -> Vec<MeasuredCost> {
+pub fn measured_costs(blocks: &[ProbeBlock]) -> Vec<MeasuredCost> {
     let event_ns: Vec<f64> = blocks.iter().filter_map(|block| block.event_ns).collect();
     let event_ns = Summary::of(&event_ns).map_or(0.0, |summary| summary.median);
     let solved: Vec<Solved> = blocks
@@ -56,15 +56,15 @@ fn over_repeats(cost: HostCost, values: &[f64]) -> MeasuredCost {
 }
 
 /// What other programs took of the two processors in all looks together.
-pub fn others_ratio(blocks: &[Block]) -> Option<f64> {
-    let all = || blocks.iter().flat_map(Block::probes);
+pub fn others_ratio(blocks: &[ProbeBlock]) -> Option<f64> {
+    let all = || blocks.iter().flat_map(ProbeBlock::probes);
     let wall_ns: f64 = all().map(|probe| probe.wall_ns).sum();
     let others_ns: f64 = all().map(|probe| probe.others_ns).sum();
     (wall_ns > 0.0).then(|| others_ns / (2.0 * wall_ns))
 }
 
 /// What the hypervisor kept of the two processors, over all repeats; they are of one length.
-pub fn steal_ratio(blocks: &[Block]) -> Option<f64> {
+pub fn steal_ratio(blocks: &[ProbeBlock]) -> Option<f64> {
     let seen: Vec<f64> = blocks
         .iter()
         .filter_map(|block| block.steal_ratio)
@@ -74,7 +74,7 @@ pub fn steal_ratio(blocks: &[Block]) -> Option<f64> {
 
 /// What one repeat says.
 struct Solved<'a> {
-    block: &'a Block,
+    block: &'a ProbeBlock,
     event_ns: f64,
     /// Of a poll under load, a packet in it; waking is known.
     receiving: Option<[f64; 2]>,
@@ -83,7 +83,7 @@ struct Solved<'a> {
 }
 
 impl<'a> Solved<'a> {
-    fn of(block: &'a Block, event_ns: f64) -> Self {
+    fn of(block: &'a ProbeBlock, event_ns: f64) -> Self {
         let others = block.timed.iter().chain(&block.paced);
         let loaded: Vec<_> = others.chain([&block.small]).collect();
         let receiving = loaded
@@ -103,7 +103,7 @@ impl<'a> Solved<'a> {
     }
 
     fn cost(&self, cost: HostCost) -> Option<f64> {
-        let Block {
+        let ProbeBlock {
             small,
             large,
             nobody,
@@ -174,22 +174,22 @@ impl<'a> Solved<'a> {
 }
 
 /// What is left when the wakings are taken out.
-fn receiving_row(probe: &Probe, wake_ns: f64) -> Row<2> {
-    Row {
+fn receiving_row(probe: &Probe, wake_ns: f64) -> CountedRun<2> {
+    CountedRun {
         counts: [probe.polls.polls() as f64, probe.polls.frames as f64],
         ns: probe.net_rx_ns - wake_ns * probe.receiver.slices,
     }
 }
 
-fn reading_row(probe: &Probe) -> Row<2> {
-    Row {
+fn reading_row(probe: &Probe) -> CountedRun<2> {
+    CountedRun {
         counts: [probe.receiver.slices, probe.polls.frames as f64],
         ns: probe.receiver.total_ns(),
     }
 }
 
 /// What the counts of a row come to at these costs.
-fn predicted<const N: usize>(row: &Row<N>, costs: &[f64; N]) -> f64 {
+fn predicted<const N: usize>(row: &CountedRun<N>, costs: &[f64; N]) -> f64 {
     row.counts
         .iter()
         .zip(costs)
@@ -208,7 +208,7 @@ fn per(ns: f64, count: u64) -> Option<f64> {
 
 /// A run: how often each kind of work was done, and the time of all together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row<const N: usize> {
+pub struct CountedRun<const N: usize> {
     /// How often.
     pub counts: [f64; N],
     /// Together, in nanoseconds.
@@ -220,7 +220,7 @@ const PIVOT_MIN: f64 = 1e-9;
 
 /// What each kind of work costs, in nanoseconds, with the least sum of squared relative errors. `None` when the
 /// runs do not tell the kinds apart, or hold no time.
-pub fn costs<const N: usize>(rows: &[Row<N>]) -> Option<[f64; N]> {
+pub fn costs<const N: usize>(rows: &[CountedRun<N>]) -> Option<[f64; N]> {
     let timed = rows.iter().filter(|row| row.ns > 0.0);
     let rates: Vec<_> = timed
         .map(|row| row.counts.map(|count| count / row.ns))
@@ -259,7 +259,7 @@ struct Disturbance(&'static str, f64, &'static str);
 
 impl Disturbance {
     /// The worst of a repeat, when that is too much for it to count.
-    fn of(block: &Block) -> Option<Self> {
+    fn of(block: &ProbeBlock) -> Option<Self> {
         let others = block.probes().filter_map(Probe::others_ratio);
         let others = others.reduce(f64::max).filter(|ratio| *ratio > OTHERS_MAX);
         if let Some(ratio) = others {
@@ -309,9 +309,9 @@ pub fn agree(values: &[f64]) -> bool {
 /// That of a repeat; when more than `planned` were disturbed from outside.
 pub fn collect(
     planned: u32,
-    mut measure: impl FnMut(u32, u32) -> Result<Block, LabError>,
-) -> Result<Vec<Block>, LabError> {
-    let mut blocks: Vec<Block> = Vec::new();
+    mut measure: impl FnMut(u32, u32) -> Result<ProbeBlock, LabError>,
+) -> Result<Vec<ProbeBlock>, LabError> {
+    let mut blocks: Vec<ProbeBlock> = Vec::new();
     let mut wanted = planned;
     let mut spoilt = 0;
     while (blocks.len() as u32) < wanted {
@@ -332,7 +332,7 @@ pub fn collect(
     Ok(blocks)
 }
 
-fn every_cost_agrees(blocks: &[Block]) -> bool {
+fn every_cost_agrees(blocks: &[ProbeBlock]) -> bool {
     let costs = measured_costs(blocks);
     costs.iter().all(|cost| cost.is_repeatable != Some(false))
 }
@@ -392,12 +392,12 @@ mod costs_tests {
         (timeout_ns, probe)
     }
 
-    fn block() -> Block {
+    fn block() -> ProbeBlock {
         let nobody = Probe {
             net_rx_ns: 1000.0 * (POLL_NS + DOOR_NS),
             ..traffic(1000, 1000, 0.0, 0.0)
         };
-        Block {
+        ProbeBlock {
             empty: vec![empty(100_000), empty(1_000_000)],
             timed: vec![
                 traffic(300, 4000, 300.0, 0.0),
@@ -473,13 +473,13 @@ mod costs_tests {
 mod regression_tests {
     use super::*;
 
-    fn row<const N: usize>(counts: [f64; N], costs: [f64; N], error: f64) -> Row<N> {
+    fn row<const N: usize>(counts: [f64; N], costs: [f64; N], error: f64) -> CountedRun<N> {
         let ns: f64 = counts
             .iter()
             .zip(costs)
             .map(|(count, cost)| count * cost)
             .sum();
-        Row {
+        CountedRun {
             counts,
             ns: ns * error,
         }
@@ -523,7 +523,7 @@ mod regression_tests {
         let never = [[10.0, 0.0], [500.0, 0.0]].map(|counts| row(counts, [3.0, 4.0], 1.0));
         assert_eq!(costs(&never), None);
         assert_eq!(costs::<2>(&[]), None);
-        let nothing = Row {
+        let nothing = CountedRun {
             counts: [1.0, 2.0],
             ns: 0.0,
         };
@@ -535,18 +535,18 @@ mod regression_tests {
 mod repeats_tests {
     use super::*;
 
-    fn block(wake_ns: f64) -> Block {
-        Block {
+    fn block(wake_ns: f64) -> ProbeBlock {
+        ProbeBlock {
             wake_ns,
             small: Probe {
                 wall_ns: 1e8,
                 ..Probe::default()
             },
-            ..Block::default()
+            ..ProbeBlock::default()
         }
     }
 
-    fn disturbed(others: f64, steal: f64) -> Block {
+    fn disturbed(others: f64, steal: f64) -> ProbeBlock {
         let mut block = block(1000.0);
         block.small.others_ns = others * 2.0 * block.small.wall_ns;
         block.steal_ratio = Some(steal);
@@ -554,7 +554,10 @@ mod repeats_tests {
     }
 
     /// Repeats in the order in which they come; the last one comes again.
-    fn collected(planned: u32, repeats: &[Block]) -> (Result<Vec<Block>, LabError>, usize) {
+    fn collected(
+        planned: u32,
+        repeats: &[ProbeBlock],
+    ) -> (Result<Vec<ProbeBlock>, LabError>, usize) {
         let mut count = 0;
         let blocks = collect(planned, |_, _| {
             let next = repeats[count.min(repeats.len() - 1)].clone();
@@ -605,7 +608,7 @@ mod repeats_tests {
         assert_eq!(blocks.len(), 4);
         assert!(every_cost_agrees(&blocks));
 
-        let wild: Vec<Block> = [1000.0, 9000.0, 1100.0, 8000.0, 1000.0, 9000.0]
+        let wild: Vec<ProbeBlock> = [1000.0, 9000.0, 1100.0, 8000.0, 1000.0, 9000.0]
             .map(block)
             .to_vec();
         let (blocks, count) = collected(3, &wild);

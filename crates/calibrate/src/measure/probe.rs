@@ -19,7 +19,7 @@ use nicpoll_traffic::netrate::NetrateWorkload;
 
 /// Everything measured once.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
+pub struct ProbeBlock {
     /// With the kernel's timeout.
     pub empty: Vec<(u64, Probe)>,
     pub timed: Vec<Probe>,
@@ -37,7 +37,7 @@ pub struct Block {
     pub steal_ratio: Option<f64>,
 }
 
-impl Block {
+impl ProbeBlock {
     pub fn probes(&self) -> impl Iterator<Item = &Probe> {
         let empty = self.empty.iter().map(|(_, probe)| probe);
         let paced = self.timed.iter().chain(&self.paced);

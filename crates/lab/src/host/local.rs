@@ -18,7 +18,7 @@ use nicpoll_switch::{
     Control, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
-use nicpoll_traffic::workload::End;
+use nicpoll_traffic::workload::EndTerms;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::Value;
@@ -101,7 +101,7 @@ impl LocalHost {
                     Side::Sender => Ok(None),
                 };
                 let inlet = inlet.map_err(|error| HostFailure::of(&error))?;
-                let workload = move |terms: &End| match inlet {
+                let workload = move |terms: &EndTerms| match inlet {
                     Some(inlet) => inlet.prepare(workload.workload(), terms),
                     None => workload.workload().prepare(terms),
                 };

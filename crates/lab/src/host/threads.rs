@@ -17,7 +17,7 @@ use nicpoll_observe::{FlowReader, FlowReading};
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_sys::schedule;
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, WorkloadError};
+use nicpoll_traffic::workload::{EndBooks, EndTerms, PreparedEnd, WorkloadError};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::HostFailure;
@@ -72,8 +72,8 @@ impl Ends {
         &mut self,
         place: &NetnsThread<S>,
         end: u32,
-        workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
-        terms: End,
+        workload: impl FnOnce(&EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
+        terms: EndTerms,
         (at, cpu): (Side, u32),
     ) -> Result<(), HostFailure> {
         self.running
@@ -168,8 +168,8 @@ impl Drop for Ends {
 /// Prepares an end and runs it once it may. `None` where nobody waits for it: it could not be made ready, or was
 /// cancelled before its start.
 fn run(
-    workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError>,
-    terms: &End,
+    workload: impl FnOnce(&EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError>,
+    terms: &EndTerms,
     signals: &Signals,
     ready: &mpsc::Sender<Result<(), HostFailure>>,
     may_go: &mpsc::Receiver<()>,
@@ -304,10 +304,10 @@ mod ends_tests {
 
     fn prepare(
         ends: &mut Ends,
-        workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
+        workload: impl FnOnce(&EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
     ) -> Result<(), HostFailure> {
         let place = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
-        let terms = End {
+        let terms = EndTerms {
             side: Side::Sender,
             receiver: SocketAddr::from(([127, 0, 0, 1], 9)),
             duration: Duration::from_millis(1),
@@ -333,7 +333,7 @@ mod ends_tests {
     fn an_end_that_is_never_ready_is_an_error() {
         needs!(Root);
         let mut ends = Ends::new(mpsc::channel().0);
-        let never = |_: &End| loop {
+        let never = |_: &EndTerms| loop {
             thread::park();
         };
         let error = prepare(&mut ends, never).unwrap_err().to_string();

@@ -25,7 +25,7 @@ const VETH: &str = "veth";
 const PORT: u16 = 9;
 
 /// One of the interfaces.
-struct End {
+struct ExistingEnd {
     interface: String,
     driver: String,
     namespace: NetNamespace,
@@ -41,8 +41,8 @@ struct End {
 /// # Errors
 /// When they are not there, cannot reach each other, or one of them carries the user's ssh connection.
 pub fn open_existing(asked: &ExistingInterfaces) -> Result<Link, LabError> {
-    let mut sender = End::open(&asked.sender)?;
-    let mut receiver = End::open(&asked.receiver)?;
+    let mut sender = ExistingEnd::open(&asked.sender)?;
+    let mut receiver = ExistingEnd::open(&asked.receiver)?;
     if sender.namespace.inode() == receiver.namespace.inode() {
         let (sender, receiver) = (sender.interface, receiver.interface);
         return refused(format!(
@@ -100,7 +100,7 @@ fn looking(error: io::Error) -> LabError {
     Refused(format!("looking at the interfaces: {error}")).into()
 }
 
-impl End {
+impl ExistingEnd {
     fn open(asked: &OwnInterface) -> Result<Self, LabError> {
         let namespace = namespace_named(asked.netns.as_deref())?;
         let inside = namespace
@@ -133,7 +133,7 @@ impl End {
             IpAddr::V4(_) => true,
             IpAddr::V6(address) => !address.is_unicast_link_local(),
         };
-        Ok(End {
+        Ok(ExistingEnd {
             interface,
             driver: link.interface.driver,
             namespace,
@@ -158,7 +158,7 @@ impl End {
     }
 
     /// The other end's addresses that traffic from here reaches by this interface.
-    fn ways_to(&self, other: &End) -> io::Result<Vec<(IpAddr, u8)>> {
+    fn ways_to(&self, other: &ExistingEnd) -> io::Result<Vec<(IpAddr, u8)>> {
         let own: Vec<IpAddr> = self.addresses.iter().map(|(address, _)| *address).collect();
         let others = other.addresses.clone();
         let leads = move |far: &IpAddr| -> io::Result<bool> {

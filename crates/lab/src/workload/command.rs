@@ -17,9 +17,11 @@ use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
 use nicpoll_sys::program::{
     CapabilitySet, Rights, User, ask_to_end, capability_named, spawn_contained,
 };
-use nicpoll_traffic::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
+use nicpoll_traffic::workload::{
+    EndBooks, EndTerms, Payload, PreparedEnd, Workload, WorkloadError,
+};
 use nicpoll_traffic::{Signals, SocketBuffer};
-use regex::Regex;
+use regex_lite::Regex;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +148,7 @@ impl CommandWorkload {
         }
     }
 
-    fn words(&self, end: &End) -> Vec<String> {
+    fn words(&self, end: &EndTerms) -> Vec<String> {
         let seconds = whole_seconds(end.duration).to_string();
         let words = match end.side {
             Side::Sender => &self.sender,
@@ -204,7 +206,7 @@ impl Workload for CommandWorkload {
         payload_bytes.filter(|_| self.unit() == WorkUnit::Datagrams)
     }
 
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         let words = self.words(end);
         let mut child = None;
         if end.side == Side::Receiver && !words.is_empty() {

@@ -34,9 +34,9 @@ pub enum Task {
         owes: Option<Request>,
     },
     /// Writes to a TCP connection as much as it takes, as iperf does.
-    Write(Stream),
+    Write(StreamCalls),
     /// Reads what a TCP connection brings.
-    Take(Stream),
+    Take(StreamCalls),
 }
 
 /// The part of a request that its reply follows from.
@@ -94,7 +94,7 @@ impl Pacer {
 /// Calls of a program that move the bytes of a stream. A call enters the kernel once and copies as long as it can: a
 /// writer waits only while the send buffer is full, a reader only while there is nothing to read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stream {
+pub struct StreamCalls {
     /// The flow of the data.
     pub flow: usize,
     /// Which of the machine's ends of connections.
@@ -123,7 +123,7 @@ impl Task {
     }
 
     /// The stream that it writes or reads.
-    pub fn stream(&self) -> Option<&Stream> {
+    pub fn stream(&self) -> Option<&StreamCalls> {
         match self {
             Task::Write(stream) | Task::Take(stream) => Some(stream),
             _ => None,
@@ -187,7 +187,7 @@ impl Programs {
 
 /// One end of a TCP connection.
 #[derive(Clone, Debug)]
-pub struct End {
+pub struct TcpEnd {
     /// The flow that it sends into.
     pub flow: usize,
     /// The flow that it takes from.
@@ -206,7 +206,7 @@ pub enum Half {
     Receiver(Receiver),
 }
 
-impl End {
+impl TcpEnd {
     pub fn deadline_tick(&self) -> Option<u64> {
         match &self.half {
             Half::Sender(tcp) => tcp.deadline_tick(),

@@ -6,7 +6,7 @@ use nicpoll_model::LossPlace;
 use super::card::{Attachment, Card, Input, Output};
 use super::cpu::{Clock, Cpu, Due, Level, Of, Sampling, Step, Timers};
 use super::kernel::{Freebsd, Napi};
-use super::programs::{End, Program, Programs, Task};
+use super::programs::{Program, Programs, Task, TcpEnd};
 use crate::account::{Shared, Tally};
 use crate::link::{Counts, Flow, Packet, Queue};
 use crate::spec::discipline::{Kernel, NapiOptions};
@@ -30,7 +30,7 @@ pub struct Setup {
     pub flows: Vec<Flow>,
     pub tasks: Vec<Task>,
     /// Its ends of TCP connections.
-    pub ends: Vec<End>,
+    pub ends: Vec<TcpEnd>,
     /// How much later its first tick comes than that of a clock that starts with the run.
     pub tick_phase_ns: u64,
 }
@@ -53,7 +53,7 @@ pub struct Machine {
     pub flows: Vec<Flow>,
     pub programs: Programs,
     /// Its ends of TCP connections.
-    pub ends: Vec<End>,
+    pub ends: Vec<TcpEnd>,
     pub kernel: Kernel,
     /// Used by the kernel of that name.
     pub freebsd: Freebsd,

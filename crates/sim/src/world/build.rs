@@ -8,7 +8,7 @@ use super::processors::Processors;
 use crate::account::{FlowTally, Shared};
 use crate::link::{Counts, FAR, Flow, Queue, Wire};
 use crate::machine::card::{Attachment, FarEnd, Port};
-use crate::machine::programs::{End, Half, Pacer, Stream, Task};
+use crate::machine::programs::{Half, Pacer, StreamCalls, Task, TcpEnd};
 use crate::machine::state::{Machine, Setup};
 use crate::source::{Chance, Clients, LinkQueue};
 use crate::spec::host::HostModel;
@@ -200,7 +200,7 @@ fn programs(
     plan: &Simulation,
     number: usize,
     (processors, cpu): (Processors, usize),
-) -> (Vec<Task>, Vec<End>) {
+) -> (Vec<Task>, Vec<TcpEnd>) {
     match plan.iperf_tcp() {
         // Connections come in by the first queue.
         Some(options) if cpu == 0 => connection_programs(plan, number, options),
@@ -306,16 +306,16 @@ fn connection_programs(
     plan: &Simulation,
     number: usize,
     options: IperfTcp,
-) -> (Vec<Task>, Vec<End>) {
+) -> (Vec<Task>, Vec<TcpEnd>) {
     let mut tasks = Vec::new();
     let mut ends = Vec::new();
     for (connection, ports) in plan.connections(options).into_iter().enumerate() {
         let (data, acks) = (2 * connection, 2 * connection + 1);
-        let stream = Stream {
+        let stream = StreamCalls {
             flow: data,
             end: ends.len(),
             call_bytes: options.write_bytes,
-            ..Stream::default()
+            ..StreamCalls::default()
         };
         let (task, flow, from, half) = if number == ports.0 {
             let sender = Half::Sender(plan.sender(ports, options));
@@ -326,7 +326,7 @@ fn connection_programs(
         } else {
             continue;
         };
-        ends.push(End {
+        ends.push(TcpEnd {
             flow,
             from,
             program: tasks.len(),

@@ -14,7 +14,7 @@ use crate::netrate::receive::{self, RECEIVE_BUFFER_BYTES, ReceiveCount};
 use crate::netrate::sending::connect_first;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
-use crate::workload::{End, EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
+use crate::workload::{EndBooks, EndTerms, Payload, PreparedEnd, Workload, WorkloadError};
 
 /// What there is to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl Workload for NetrateWorkload {
         Some(self.payload_bytes.into())
     }
 
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(Sender::new(self.payload_bytes, end)?),
             Side::Receiver => Box::new(Receiver::at(end.receiver, None)?),
@@ -45,7 +45,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(payload_bytes: u16, end: &End) -> Result<Self, WorkloadError> {
+    fn new(payload_bytes: u16, end: &EndTerms) -> Result<Self, WorkloadError> {
         let (socket, peer) = connect_first(&[end.receiver])?;
         let buffer = sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?;
         let options = NetrateOptions {

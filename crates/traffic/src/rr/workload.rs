@@ -15,7 +15,9 @@ use crate::rr::server::{Responder, Served, Service, ServiceConfig};
 use crate::signals::Signals;
 use crate::sockets::SocketBuffer;
 use crate::udp_server::{BoundUdp, ServerConfig};
-use crate::workload::{End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError};
+use crate::workload::{
+    EndBooks, EndTerms, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
+};
 
 /// Over TCP an answer may come after several retransmissions; a session that hears nothing for so long is dead.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -45,7 +47,7 @@ impl Workload for RrWorkload {
         (self.protocol() == Protocol::Udp).then_some(Message::BYTES as u32)
     }
 
-    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(Clients {
                 config: self.client(end),
@@ -78,7 +80,7 @@ impl RrWorkload {
         self.protocol.unwrap_or(Protocol::Udp)
     }
 
-    fn client(&self, end: &End) -> RrClientConfig {
+    fn client(&self, end: &EndTerms) -> RrClientConfig {
         let udp = RrClientConfig::udp(end.receiver, end.duration);
         match self.protocol() {
             Protocol::Udp => RrClientConfig {
@@ -206,7 +208,7 @@ mod tests {
     /// Over a link of 60 ms each way, no answer comes in the time that a near one has.
     #[test]
     fn an_answer_has_the_links_own_time_too() {
-        let end = |link_delay| End {
+        let end = |link_delay| EndTerms {
             side: Side::Sender,
             receiver: ([127, 0, 0, 1], 9).into(),
             duration: Duration::from_secs(1),
