@@ -27,13 +27,10 @@ use crate::steps::Outcome;
 const FOLDER: &str = "fuzz";
 /// An input that keeps a parser busy for so long is a finding like a crash.
 const SLOWEST_INPUT_S: u32 = 10;
-/// Seconds for each target in CI, after its seeds and what was kept: all targets together take under a minute on four
-/// processors. A minute for each is what the workflow `fuzz` gives them every night.
-const CI_SECONDS: u32 = 4;
+/// Seconds for each target in CI, after its seeds and what was kept. The workflow `fuzz` gives each a minute every night.
+const CI_SECONDS: u32 = 2;
 /// Stands before rustc, and instruments the crates whose coverage the fuzzer follows.
 const WITH_COVERAGE: &str = "fuzz/rustc-with-coverage";
-/// Where an input of any length makes the target slow without reaching more: the longest, in bytes.
-const LONGEST: [(&str, u32); 0] = [];
 
 /// When a target's run ends.
 #[derive(Clone, Copy)]
@@ -110,9 +107,6 @@ fn command(built: &Path, target: &str, limits: Limits) -> Result<Command> {
     }
     if let Some(executions) = limits.executions {
         fuzz.arg(format!("-runs={executions}"));
-    }
-    if let Some((_, longest)) = LONGEST.iter().find(|(name, _)| *name == target) {
-        fuzz.arg(format!("-max_len={longest}"));
     }
     fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}"));
     fuzz.arg(format!("-artifact_prefix={artifacts}"));
