@@ -115,9 +115,11 @@ impl Values {
     /// Gives a knob a value, in place of one that it has here.
     pub fn insert(&mut self, row: &'static KnobRow, value: Value) {
         self.0.retain(|(known, _)| *known != row);
-        let position = table::position_of(row);
-        let is_earlier = |(known, _): &(&KnobRow, Value)| table::position_of(known) < position;
-        let at = self.0.partition_point(is_earlier);
+        // Sysctls and features of any name come after the table's rows, by name.
+        let place = |row: &KnobRow| (table::position_of(row), row.name);
+        let at = self
+            .0
+            .partition_point(|(known, _)| place(known) < place(row));
         self.0.insert(at, (row, value));
     }
 
