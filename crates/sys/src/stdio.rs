@@ -40,10 +40,10 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a text that was coloured, as [`print`] does. Colours are all that it may do to a terminal.
+/// Writes a text that was coloured, as [`print()`] does. Colours are all that it may do to a terminal.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_coloured(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let written = out.write_all(visible(text, true).as_bytes());
