@@ -253,12 +253,14 @@ fn landlocked() -> io::Result<()> {
 }
 
 /// The calls that stay: of memory, of time, and of what is open. Opening is Landlock's to refuse.
-const CALLS: [libc::c_long; 66] = [
+const CALLS: [libc::c_long; 68] = [
     libc::SYS_accept4,
     libc::SYS_brk,
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
     libc::SYS_close,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_faccessat,
@@ -324,8 +326,9 @@ const CALLS: [libc::c_long; 66] = [
 
 /// Their older forms, which only older processors have.
 #[cfg(target_arch = "x86_64")]
-const OLD_CALLS: [libc::c_long; 6] = [
+const OLD_CALLS: [libc::c_long; 7] = [
     libc::SYS_access,
+    libc::SYS_epoll_wait,
     libc::SYS_lstat,
     libc::SYS_open,
     libc::SYS_poll,
