@@ -6,9 +6,9 @@
 //! committed in `fuzz/kept/NAME/`. Findings go to `fuzz/corpus` and `fuzz/artifacts`, which are not committed. The
 //! project's stable compiler has all that libFuzzer needs.
 //!
-//! The table of long runs (`table`) is written by the run that it tells of.
+//! The table of long runs (`runs`) is written by the run that it tells of.
 
-mod table;
+mod runs;
 
 use std::env;
 use std::fs;
@@ -19,7 +19,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use self::table::{Row, Table};
+use self::runs::{LongRun, LongRuns};
 use crate::needs;
 use crate::process::{Ended, cargo, find_program, run, run_reading_errors};
 use crate::steps::Outcome;
@@ -146,11 +146,11 @@ fn run_for_table(commands: Vec<(&str, Command)>) -> Result<()> {
             result,
         } = run_reading_errors(&mut command)?;
         let inputs = fs::read_dir(&corpus)?.count();
-        let row = Row::of(&errors, cpu_seconds, inputs, result.is_err());
+        let row = LongRun::of(&errors, cpu_seconds, inputs, result.is_err());
         let row = row.with_context(|| format!("target {target} told no executions"))?;
         eprintln!("   {target}: {row}");
         // Read again for each: two runs of different targets may write it.
-        Table::change(&targets(Path::new(FOLDER))?, target, row)?;
+        LongRuns::change(&targets(Path::new(FOLDER))?, target, row)?;
         if let Err(error) = result {
             failed.push(format!("target {target}: {error:#}"));
         }
@@ -251,7 +251,7 @@ fn target_folder() -> PathBuf {
 /// Checks that every target has seeds, and that all of them compile: with the compiler that runs this
 /// program, in the folder where most of what they depend on has been checked already.
 pub fn check() -> Result<Outcome> {
-    Table::read()?.names_all(&targets(Path::new(FOLDER))?)?;
+    LongRuns::read()?.names_all(&targets(Path::new(FOLDER))?)?;
     let mut check = cargo();
     check.args(["check", "--locked", "--bins"]);
     check.args(["--manifest-path", "fuzz/Cargo.toml"]);

@@ -7,16 +7,13 @@ mod common;
 
 use crate::common::prelude::*;
 
-/// Set in the process that runs apart from the machine.
-const INSIDE: &str = "NICPOLL_KILLS_INSIDE";
-
 #[test]
 fn fifty_kills_at_random_times_leave_nothing() {
     needs!(Time, Root, PerNapi, Ip, Tc);
-    if std::env::var_os(INSIDE).is_some() {
+    if bench::is_apart() {
         let rows = bench::kills(Path::new(NICPOLL), 50, 27).unwrap();
         println!("{}", bench::table(&rows));
-        assert!(rows.iter().all(bench::Row::is_clean));
+        assert!(rows.iter().all(bench::Leftovers::is_clean));
         return;
     }
     let _alone = alone();
@@ -26,6 +23,5 @@ fn fifty_kills_at_random_times_leave_nothing() {
         "--exact",
         "--nocapture",
     ]);
-    let status = again.env(INSIDE, "1").status().unwrap();
-    assert!(status.success());
+    assert!(again.status().unwrap().success());
 }

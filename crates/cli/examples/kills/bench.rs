@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, process};
+use std::{env, fs, process};
 
 use anyhow::{Context, Result, bail, ensure};
 use nicpoll_lab::{Lab, Veth};
@@ -64,18 +64,27 @@ const COMMANDS: [(&str, &str); 9] = [
     ("serve", "serve --listen 127.0.0.1:7979"),
 ];
 
+/// Set in the process that runs apart from the machine.
+const APART: &str = "NICPOLL_KILLS_APART";
+
 /// A command that runs this program again, in a mount namespace of its own.
 pub fn apart(program: &Path) -> Command {
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "--propagation", "private"])
-        .arg(program);
+        .arg(program)
+        .env(APART, "1");
     command
+}
+
+/// Whether this process was started by such a command.
+pub fn is_apart() -> bool {
+    env::var_os(APART).is_some()
 }
 
 /// What the kills of a command left.
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct Leftovers {
     command: &'static str,
     kills: u32,
     /// It had ended by itself before the signal.
@@ -89,7 +98,7 @@ pub struct Row {
     pub left: Vec<String>,
 }
 
-impl Row {
+impl Leftovers {
     /// Whether nothing was left.
     pub fn is_clean(&self) -> bool {
         self.left.is_empty()
@@ -97,14 +106,14 @@ impl Row {
 }
 
 /// The rows as a table, and what was left below it.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[Leftovers]) -> String {
     let mut text = String::from(
         "| command | kills | it had ended before | processes | namespaces | settings | files | all gone within, ms |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
-    let mut all = Row {
+    let mut all = Leftovers {
         command: "all",
-        ..Row::default()
+        ..Leftovers::default()
     };
     for row in rows {
         all.kills += row.kills;
@@ -116,7 +125,7 @@ pub fn table(rows: &[Row]) -> String {
         all.longest = all.longest.max(row.longest);
     }
     for row in rows.iter().chain([&all]) {
-        let Row {
+        let Leftovers {
             command,
             kills,
             late,
@@ -144,20 +153,20 @@ pub fn table(rows: &[Row]) -> String {
 ///
 /// # Errors
 /// When a command ends with an error of its own.
-pub fn kills(built: &Path, kills: u64, seed: u64) -> Result<Vec<Row>> {
+pub fn kills(built: &Path, kills: u64, seed: u64) -> Result<Vec<Leftovers>> {
     let mut place = Place::new(built)?;
     let mut random = Seed(seed).generator();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<Leftovers> = Vec::new();
     let mut times = Vec::new();
     for (command, line) in COMMANDS {
-        rows.push(Row {
+        rows.push(Leftovers {
             command,
-            ..Row::default()
+            ..Leftovers::default()
         });
         times.push(place.time_of(line)?);
-        let mut unkilled = Row {
+        let mut unkilled = Leftovers {
             command,
-            ..Row::default()
+            ..Leftovers::default()
         };
         place.clean(&mut unkilled, "unkilled")?;
         ensure!(unkilled.is_clean(), "{}", table(&[unkilled]));
@@ -292,7 +301,7 @@ impl Place {
         Ok(LATEST)
     }
 
-    fn kill(&self, line: &str, after: Duration, with: Signal, row: &mut Row) -> Result<()> {
+    fn kill(&self, line: &str, after: Duration, with: Signal, row: &mut Leftovers) -> Result<()> {
         let mut child = self.start(line)?;
         thread::sleep(after);
         row.kills += 1;
@@ -317,7 +326,7 @@ impl Place {
 
     /// Waits until nothing is left, and counts what is. Then the next command is run, which finds the journal and the
     /// sockets of killed engines; of `set`, which has changed what is to stay, it is `restore`.
-    fn clean(&mut self, row: &mut Row, what: &str) -> Result<()> {
+    fn clean(&mut self, row: &mut Leftovers, what: &str) -> Result<()> {
         let began = Instant::now();
         let is_set = row.command == "set --persist";
         loop {
@@ -375,7 +384,7 @@ impl Place {
 
     /// After `set --persist` either the files are there and the settings in force, or neither. A command that changes
     /// nothing has taken up what was interrupted.
-    fn check_whole(&mut self, row: &mut Row, what: &str) -> Result<()> {
+    fn check_whole(&mut self, row: &mut Leftovers, what: &str) -> Result<()> {
         self.start("set em0 --confirm")?.wait()?;
         let files = files()
             .difference(&self.files)
@@ -523,7 +532,7 @@ fn namespace_mounts() -> Vec<String> {
 /// The folders in which commands may leave files.
 fn folders() -> Vec<PathBuf> {
     let mut folders = ["/run", "/etc", "/var/lib"].map(PathBuf::from).to_vec();
-    folders.push(std::env::temp_dir());
+    folders.push(env::temp_dir());
     folders
 }
 

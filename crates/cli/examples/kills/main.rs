@@ -13,14 +13,11 @@ use anyhow::{Context, Result, ensure};
 
 mod bench;
 
-/// Set in the process that runs apart from the machine.
-const INSIDE: &str = "NICPOLL_KILLS_INSIDE";
-
 fn main() -> Result<()> {
     let own = env::current_exe()?;
-    if env::var_os(INSIDE).is_none() {
+    if !bench::is_apart() {
         let mut again = bench::apart(&own);
-        let status = again.args(env::args().skip(1)).env(INSIDE, "1").status()?;
+        let status = again.args(env::args().skip(1)).status()?;
         ensure!(
             status.success(),
             "something was left, or the kills ended early"
@@ -33,6 +30,9 @@ fn main() -> Result<()> {
     let built = own.ancestors().nth(2).context("this is no example")?;
     let rows = bench::kills(&PathBuf::from(built).join("nicpoll"), kills, seed)?;
     print!("{}", bench::table(&rows));
-    ensure!(rows.iter().all(bench::Row::is_clean), "something was left");
+    ensure!(
+        rows.iter().all(bench::Leftovers::is_clean),
+        "something was left"
+    );
     Ok(())
 }

@@ -22,18 +22,18 @@ const NOT_RUN: &str = "not run";
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row(String);
+pub struct LongRun(String);
 
-impl fmt::Display for Row {
+impl fmt::Display for LongRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Row {
+impl LongRun {
     /// Of what libFuzzer printed, the CPU time that the run took, the inputs that the corpus has, and whether it failed;
     /// nothing where it told no executions.
-    pub fn of(printed: &str, cpu_seconds: f64, inputs: usize, has_failed: bool) -> Option<Row> {
+    pub fn of(printed: &str, cpu_seconds: f64, inputs: usize, has_failed: bool) -> Option<LongRun> {
         let told = |name: &str| {
             let mut lines = printed.lines();
             lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
@@ -41,7 +41,7 @@ impl Row {
         let executions = told("stat::number_of_executed_units:")?;
         let a_second = (executions as f64 / cpu_seconds) as u64;
         let cells = [executions, a_second, inputs as u64, u64::from(has_failed)];
-        Some(Row(cells.map(grouped).join(" | ")))
+        Some(LongRun(cells.map(grouped).join(" | ")))
     }
 }
 
@@ -60,9 +60,9 @@ fn grouped(number: u64) -> String {
 
 /// The rows by target.
 #[derive(Debug, PartialEq)]
-pub struct Table(BTreeMap<String, Row>);
+pub struct LongRuns(BTreeMap<String, LongRun>);
 
-impl Table {
+impl LongRuns {
     /// The table as it was committed or last written.
     pub fn read() -> Result<Self> {
         let text = fs::read_to_string(FILE).with_context(|| format!("cannot read {FILE}"))?;
@@ -74,22 +74,22 @@ impl Table {
             let (target, cells) = line.strip_prefix("| `")?.split_once("` | ")?;
             Some((
                 String::from(target),
-                Row(String::from(cells.strip_suffix(" |")?)),
+                LongRun(String::from(cells.strip_suffix(" |")?)),
             ))
         });
-        Table(rows.collect())
+        LongRuns(rows.collect())
     }
 
     /// Writes the row of a target. Targets that are gone leave the table; new ones are told as not run.
-    pub fn change(targets: &[String], target: &str, row: Row) -> Result<()> {
+    pub fn change(targets: &[String], target: &str, row: LongRun) -> Result<()> {
         let mut table = match Path::new(FILE).exists() {
             true => Self::read()?,
-            false => Table(BTreeMap::new()),
+            false => LongRuns(BTreeMap::new()),
         };
         table.0.insert(String::from(target), row);
         table.0.retain(|name, _| targets.contains(name));
         for target in targets {
-            let not_run = || Row(format!("{NOT_RUN} | | | "));
+            let not_run = || LongRun(format!("{NOT_RUN} | | | "));
             table.0.entry(target.clone()).or_insert_with(not_run);
         }
         fs::write(FILE, table.to_string()).with_context(|| format!("cannot write {FILE}"))
@@ -110,7 +110,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for LongRuns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEAD)?;
         for (target, row) in &self.0 {
@@ -127,20 +127,20 @@ mod tests {
     #[test]
     fn a_row_is_what_the_run_told() {
         let printed = "Done 12345 runs in 3 second(s)\nstat::number_of_executed_units: 1234567\nstat::peak_rss_mb: 40\n";
-        let row = Row::of(printed, 10.0, 42, false).unwrap();
+        let row = LongRun::of(printed, 10.0, 42, false).unwrap();
         assert_eq!(row.to_string(), "1,234,567 | 123,456 | 42 | 0");
-        assert_eq!(Row::of("ERROR: no output", 1.0, 0, true), None);
+        assert_eq!(LongRun::of("ERROR: no output", 1.0, 0, true), None);
     }
 
     #[test]
     fn a_table_that_was_written_reads_the_same_and_names_each_target() {
         let rows = [("frame", "10 | 20 | 3 | 0"), ("sink", "5 | 1,000 | 2 | 1")];
-        let rows = rows.map(|(target, row)| (String::from(target), Row(String::from(row))));
-        let table = Table(rows.into());
-        assert_eq!(Table::parse(&table.to_string()), table);
+        let rows = rows.map(|(target, row)| (String::from(target), LongRun(String::from(row))));
+        let table = LongRuns(rows.into());
+        assert_eq!(LongRuns::parse(&table.to_string()), table);
         let targets = ["frame", "sink"].map(String::from);
         assert!(table.names_all(&targets).is_ok());
         assert!(table.names_all(&targets[..1]).is_err());
-        assert!(Table(BTreeMap::new()).names_all(&targets).is_err());
+        assert!(LongRuns(BTreeMap::new()).names_all(&targets).is_err());
     }
 }
