@@ -70,8 +70,8 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let asked = token.map_or(String::new(), |token| format!("?token={token}"));
     if !address.ip().is_loopback() {
         tell!(
-            "nicpoll serve: whoever reaches {address} and knows the token can read these studies, and so can whoever sees \
-             it pass: nothing is encrypted"
+            "nicpoll serve: whoever reaches {address} and knows the token can read these studies. Nothing is encrypted: \
+             anybody on the network path can read both"
         );
     }
     output::print(&format!("http://{address}/{asked}\n"))?;
