@@ -107,11 +107,10 @@ impl Text {
                 Block::Spare(ink, text) => {
                     let lines = self.text.matches('\n').count();
                     let room = (FIRST_SCREEN - 2).saturating_sub(lines);
-                    let (room, free) = free.get_or_insert((room, room));
-                    // The first screen fits the narrowest terminal. Where its lines alone fill it, what makes them doubtful
-                    // follows all the same.
+                    let free = free.get_or_insert(room);
+                    // The first screen fits the narrowest terminal, but what makes its lines doubtful is never left out.
                     let takes = wrapped(text, NARROWEST - 4).len();
-                    if takes <= *free || *room == 0 && *ink == Ink::Unsure {
+                    if takes <= *free || *ink == Ink::Unsure {
                         if let Some(title) = waiting.take() {
                             self.heading(title);
                         }

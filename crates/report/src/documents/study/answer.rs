@@ -23,11 +23,7 @@ const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 pub fn write(part: &mut Part, study: &Study) {
     let pairs = Pair::of(study);
     let first = pairs.first().copied();
-    let question = match first {
-        Some(pair) if is_null(study, pair) => "Is a setting unlike itself?",
-        _ => &study.question,
-    };
-    part.title(Level::Title, question);
+    part.title(Level::Title, &study.question);
     for sentence in answer(study, first) {
         part.paragraph(Ink::Strong, sentence);
     }
@@ -152,16 +148,6 @@ fn blocks(study: &Study) -> String {
         true => format!("{most} of {planned}"),
         false => planned,
     }
-}
-
-/// Whether two settings are one under two names, as a check of the instrument.
-fn is_null(study: &Study, pair: Pair) -> bool {
-    let of = |name: &str| {
-        let mut settings = study.settings.iter();
-        settings.find(|facts| facts.setting == name)
-    };
-    let both = of(pair.setting).zip(of(pair.reference));
-    both.is_some_and(|(one, other)| one.description == other.description && one.is_same_as(other))
 }
 
 /// The lines of a pair. One without any comparison, which is not the first, says so in one line.
@@ -388,7 +374,7 @@ fn counting(study: &Study) -> Option<String> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| {
         let parts = named(&parts);
-        format!("* Counting CPU time slowed {parts}: the cost is too high by about as much.")
+        format!("* Counting CPU time slowed {parts}: costs are about as much too high.")
     })
 }
 
@@ -477,11 +463,21 @@ fn in_force(study: &Study) -> impl Iterator<Item = String> {
             let reference = (&one.reference, it.reference_in_force_trials);
             [(&one.setting, it.in_force_trials), reference]
         });
-        let few = arms.filter(|(_, [trials, in_force])| 10 * in_force <= 9 * trials);
-        few.map(|(setting, [trials, in_force])| {
+        let depends = study.comparisons.iter().any(|it| {
+            it.workload == one.workload && it.verdict == Some(Verdict::DependsOnWhatCounts)
+        });
+        let few = arms.filter(move |(_, [trials, in_force])| {
+            10 * in_force <= 9 * trials || depends && in_force < trials
+        });
+        few.map(move |(setting, [trials, in_force])| {
             let workload = &one.workload;
+            let verdict = match depends {
+                true => ", and the verdict depends on them",
+                false => "",
+            };
             format!(
-                "{workload}: {setting} was proven in force in {in_force} of {trials} trials; the others have no figure."
+                "{workload}: {setting} was proven in force in {in_force} of {trials} trials; the others have no \
+                 figure{verdict}."
             )
         })
     });
