@@ -44,7 +44,7 @@ pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
     #[command(long_about = nicpoll_study::demo::ABOUT)]
     Demo(DemoArgs),
-    /// Compare two settings of an interface with the traffic that it has now
+    /// Compare two settings of an interface under its current traffic
     #[command(long_about = nicpoll_ab::ABOUT)]
     Ab(Box<AbArgs>),
     /// Run studies of your own, and list, show, compare and export stored ones
@@ -109,10 +109,10 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Arguments of a command that parses them as the program it stands in for.
+/// Arguments of a command that parses them itself, as the program that it replaces does.
 #[derive(Debug, Args)]
 pub struct OwnArgs {
-    /// Arguments of that program; '--help' lists them
+    /// Arguments of the original program; '--help' lists them
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,

@@ -24,7 +24,7 @@ pub enum Failure {
     Missing(String),
     /// A signal stopped it, and everything is restored: 128 + its number.
     Signal(i32),
-    /// Nobody reads standard output any more, as after `| head -1`: 128 + SIGPIPE, and not a word.
+    /// Nobody reads standard output any more, as after `| head -1`: 128 + SIGPIPE, without a message.
     Unread,
 }
 
@@ -35,10 +35,10 @@ pub const EXIT_GATED: u8 = 3;
 /// Nothing could be concluded: the noise allows for anything, or too few trials count.
 pub const EXIT_INCONCLUSIVE: u8 = 4;
 
-/// An interface is gone, and nobody was to wait for it.
+/// An interface is gone, with `--gone exit`.
 pub const EXIT_GONE: u8 = 6;
 
-/// The exit code of a gate, and what it is for; nothing where it is open.
+/// Returns the exit code of a gate and its message, if it is not open.
 pub fn gated(gate: &Gate) -> (u8, Option<String>) {
     match gate {
         Gate::Open => (0, None),
@@ -57,13 +57,13 @@ pub fn gated(gate: &Gate) -> (u8, Option<String>) {
     }
 }
 
-/// The exit code of what went well until it was over, or until a signal came.
+/// Returns the exit code of a run that ended well, or by a signal.
 pub fn over(stop: &Stop) -> u8 {
     stop.signal().map_or(0, |signal| 128 + signal as u8)
 }
 
 impl Failure {
-    /// One of another process, by its exit code and its words.
+    /// Makes a failure of another process's exit code and message.
     pub fn told(code: u8, words: String) -> Self {
         match code {
             2 => Failure::Usage(words),
@@ -98,7 +98,7 @@ impl fmt::Display for Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         let error = error.into();
-        // The error itself decides, not what caused it.
+        // The outermost error decides, not its causes.
         match error.chain().next() {
             _ if error.chain().any(stdio::reader_is_gone) => Failure::Unread,
             Some(first) if is_usage(first) => Failure::Usage(error.to_string()),
@@ -108,7 +108,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Whether what was asked for is wrong.
+/// Returns whether the request itself is wrong.
 fn is_usage(error: &(dyn Error + 'static)) -> bool {
     error.is::<Refused>()
         || error.is::<ValueError>()
@@ -116,7 +116,7 @@ fn is_usage(error: &(dyn Error + 'static)) -> bool {
         || matches!(error.downcast_ref(), Some(EngineError::Usage(_)))
 }
 
-/// Whether a privilege or a kernel feature is missing.
+/// Returns whether a privilege or a kernel feature is missing.
 fn is_missing(error: &(dyn Error + 'static)) -> bool {
     let lab = match (error.downcast_ref(), error.downcast_ref()) {
         (Some(StudyError::Lab(lab)), _) | (_, Some(AbError::Lab(lab))) => Some(lab),
@@ -132,7 +132,7 @@ fn is_missing(error: &(dyn Error + 'static)) -> bool {
         || matches!(error.downcast_ref(), Some(EngineError::Privileges { .. }))
 }
 
-/// An error with its causes. Many tell their cause themselves, before what to do about it: it is not told again.
+/// Returns the text of an error and its causes. Many errors name their cause before the remedy: it is not repeated.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

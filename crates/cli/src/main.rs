@@ -1,4 +1,4 @@
-//! `nicpoll`: device polling for network interfaces, and the bench that proves what it does.
+//! `nicpoll`: switches network interfaces to polling, measures what that changes, and simulates it.
 //!
 //! Standard output carries results only. Errors go to standard error and say what failed, why, and
 //! what to do; the exit codes are in each command's `--help`.
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the parser has to say: help and the version are results, anything else is wrong usage.
+/// Prints the parser's text: help and the version are results, anything else is wrong usage.
 fn help_or_usage(told: &clap::Error) -> Result<u8, Failure> {
     let text = told.render();
     if told.use_stderr() {
@@ -69,7 +69,7 @@ fn help_or_usage(told: &clap::Error) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The arguments. Called through a link with a tool's name, the program is that tool.
+/// Returns the arguments. Called through a link with a tool's name, the program is that tool.
 fn arguments() -> Vec<OsString> {
     let mut args: Vec<OsString> = env::args_os().collect();
     let name = args.first().and_then(|path| Path::new(path).file_name());

@@ -79,7 +79,7 @@ fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_name_section(page)?;
     man.render_synopsis_section(page)?;
     man.render_description_section(page)?;
-    // One that stands in for another program reads its options itself.
+    // Commands that replace another program parse their own options.
     if command.is_disable_help_flag_set() {
         let help = command.clone().render_long_help().to_string();
         page.extend_from_slice(as_it_is("OPTIONS", &help).as_bytes());
@@ -99,7 +99,7 @@ fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// A section whose lines are not filled.
+/// Returns a section whose lines keep their breaks.
 fn as_it_is(heading: &str, text: &str) -> String {
     let mut section = format!(".SH {heading}\n.nf\n");
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! What several commands take: the store of studies, host files of the simulator, other small files.
+//! Options and files that several commands take: the store of studies, host files of the simulator, times.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -22,12 +22,12 @@ pub struct StoreFile {
 }
 
 impl StoreFile {
-    /// The one that was named, or that of the user.
+    /// Returns the named store, or the user's.
     pub fn place(&self) -> Result<Place, StoreError> {
         self.store.clone().map_or_else(Place::of_user, Ok)
     }
 
-    /// Opens it to write. The folder of a file that was named has to be there.
+    /// Opens the store for writing. The folder of a named file must exist.
     pub fn to_write(&self) -> Result<Store, Failure> {
         if let Some(Place::File(file)) = &self.store {
             let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
@@ -47,12 +47,12 @@ impl StoreFile {
     }
 }
 
-/// A host file, a table or a plan of a fit that is longer than this is none.
+/// Limit for host files, published tables and fit plans.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
-/// What a file that describes a host is called.
+/// The name of host files in messages.
 pub const HOST_FILE: &str = "host file";
 
-/// A host file, or the host of that name that the program carries.
+/// Reads a host file, or the built-in host of that name.
 pub fn read_host(path: &Path) -> Result<HostModel, Failure> {
     let carried = path
         .to_str()
@@ -71,12 +71,12 @@ pub fn read_host(path: &Path) -> Result<HostModel, Failure> {
     parse_host(path, &read_text(path, HOST_FILE, FILE_BYTES_MAX)?)
 }
 
-/// What such a file describes.
+/// Parses the text of a host file.
 pub fn parse_host(path: &Path, text: &str) -> Result<HostModel, Failure> {
     HostModel::parse(text).map_err(|error| at_line(path, error.line, &error.message))
 }
 
-/// The text of a file that is to be `what`, of so many bytes at most.
+/// Reads the text of a file of at most `bytes_max` bytes; messages call it `what`.
 pub fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<String, Failure> {
     stdio::read_text(path, bytes_max).map_err(|error| {
         let shown = path.display();
@@ -84,17 +84,17 @@ pub fn read_text(path: &Path, what: &str, bytes_max: u64) -> Result<String, Fail
     })
 }
 
-/// What is wrong with a line of a file.
+/// Returns the failure of a wrong line in a file.
 pub fn at_line(path: &Path, line: usize, message: &str) -> Failure {
     Failure::Usage(format!("{}:{line}: {message}", path.display()))
 }
 
-/// Wrong usage, as the error says.
+/// Makes an error one of usage.
 pub fn usage(error: impl ToString) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-/// Reads a time within these bounds; `expected` is said of any other.
+/// Parses a time within the bounds; the error of any other is `expected`.
 pub fn time_within(
     text: &str,
     bounds: RangeInclusive<Duration>,
@@ -107,7 +107,7 @@ pub fn time_within(
         .ok_or_else(|| String::from(expected))
 }
 
-/// A time in ns; the longest that fits where it is longer.
+/// Returns a time in ns, saturated.
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Who makes the document that is to be printed: this program, now.
+/// Returns the origin of a document made by this program, now.
 pub fn origin() -> Origin {
     Origin {
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
@@ -25,13 +25,13 @@ pub fn origin() -> Origin {
     }
 }
 
-/// Now, to the second (RFC 3339, UTC).
+/// Returns the current time, to the second (RFC 3339, UTC).
 pub fn now() -> String {
     let now = jiff::Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// Writes to standard output and flushes it. A document for programs goes out as it is.
+/// Writes to standard output and flushes it. Documents for programs are not changed.
 pub fn print(text: &str) -> anyhow::Result<()> {
     if text.starts_with('{') {
         return Ok(stdio::print(text)?);
@@ -61,7 +61,7 @@ pub fn rendered<T: Document + Serialize>(
     }
 }
 
-/// Prints a document as JSON, or as the text that is made of it.
+/// Prints a document as JSON, or as text.
 pub fn print_either<T: Serialize>(
     document: &T,
     json: bool,
@@ -87,7 +87,7 @@ pub fn rendered_study(study: &Study, json: bool, brief: bool, options: &TextOpti
     }
 }
 
-/// Refuses a report's file that can never be written, before anything is measured for it.
+/// Refuses a report file that cannot be written, before anything is measured.
 pub fn require_place_for(report: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = report else { return Ok(()) };
     let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
@@ -95,12 +95,12 @@ pub fn require_place_for(report: Option<&Path>) -> Result<(), Failure> {
     is_place.then_some(()).ok_or_else(|| {
         let file = file.display();
         Failure::Usage(format!(
-            "--report {file}: a file in a folder that is there is needed"
+            "--report {file}: name a file in an existing folder"
         ))
     })
 }
 
-/// Writes the page of a document to the file that was asked for.
+/// Writes the page of a document to its file, if one was named.
 pub fn write_page(
     file: Option<&Path>,
     page: impl FnOnce(&[String]) -> Page,
@@ -110,14 +110,14 @@ pub fn write_page(
     })
 }
 
-/// Writes a plot to the file that was asked for.
+/// Writes a plot to its file, if one was named.
 pub fn write_plot(file: Option<&Path>, plot: impl FnOnce() -> String) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     let written = fs::write(file, &*stdio::visible(&plot(), false));
     Ok(written.with_context(|| format!("cannot write the plot to {}", file.display()))?)
 }
 
-/// Writes a report to a file, and says where it is.
+/// Writes a report to a file, and prints where.
 pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     let text = stdio::visible(text, false);
     fs::write(file, &*text).with_context(|| format!("writing the report to {}", file.display()))?;
@@ -125,10 +125,10 @@ pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Text for people with microseconds as the locale can show them: `200 us` is `200 µs` where letters are UTF-8, and
-/// `20µs` is `20us` elsewhere.
+/// Writes microseconds in text as the locale can show them: `200 us` becomes `200 µs` in UTF-8, and `20µs` becomes
+/// `20us` elsewhere.
 pub fn in_locale(text: &str) -> String {
-    // The first that is set counts (POSIX, 8.2).
+    // The first variable that is set counts (POSIX, 8.2).
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let set = names
         .into_iter()
@@ -141,14 +141,14 @@ pub fn in_locale(text: &str) -> String {
     with_micros(text, locale.contains("utf-8") || locale.contains("utf8"))
 }
 
-/// Columns of the terminal that standard output is; `None` where it is none.
+/// Returns the columns of the terminal; `None` if standard output is none.
 pub fn terminal_width() -> Option<usize> {
     let is_terminal = io::stdout().is_terminal();
     let size = is_terminal.then(|| terminal::size().ok()).flatten();
     size.map(|(columns, _)| usize::from(columns))
 }
 
-/// How text for standard output is to look: as wide as the terminal, and coloured unless `NO_COLOR` is set.
+/// Options of text on standard output: the terminal's width, and colours unless `NO_COLOR` is set.
 pub fn text_options() -> TextOptions {
     TextOptions {
         width: terminal_width().unwrap_or(100),

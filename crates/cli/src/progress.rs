@@ -1,6 +1,6 @@
-//! Progress on a terminal: one line on standard error with the time left, and nothing elsewhere.
+//! Progress: one line on standard error with the time left, only if that is a terminal.
 //!
-//! The line never wraps; it begins with what matters most.
+//! The line never wraps; its beginning matters most.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use nicpoll_sys::stdio;
 pub struct Line(Spinner);
 
 impl Line {
-    /// A line for a plan. Says how long the study takes at the most.
+    /// Starts the line of a plan, and prints how long the study takes at most.
     pub fn new(plan: &Plan) -> Self {
         let line = Spinner::new();
-        // What does not fit into the terminal's width is left out.
+        // Text beyond the terminal's width is cut.
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             line.0.set_style(style);
         }
@@ -24,7 +24,7 @@ impl Line {
         Line(line)
     }
 
-    /// Shows what the study tells.
+    /// Shows an event of the study.
     pub fn show(&self, progress: Progress<'_>) {
         let shown = match progress {
             Progress::SeekingKnee => String::from("seeking the greatest rate that is held"),
@@ -51,23 +51,23 @@ impl Line {
     }
 }
 
-/// What is being done just now, for work whose end is near; invisible when standard error is not a terminal.
+/// Shows the current step of short work; invisible when standard error is not a terminal.
 pub struct Spinner(ProgressBar);
 
 impl Spinner {
-    /// One without a word yet.
+    /// Starts a spinner without text.
     pub fn new() -> Self {
         let spinner = ProgressBar::new_spinner();
         spinner.enable_steady_tick(Duration::from_millis(200));
         Spinner(spinner)
     }
 
-    /// Says something above the line, to stay there.
+    /// Prints text above the line, where it stays.
     pub fn say(&self, what: String) {
         self.0.println(stdio::visible(&what, false));
     }
 
-    /// Says what is done from now on.
+    /// Shows the current step.
     pub fn show(&self, what: String) {
         self.0
             .set_message(stdio::visible(&what, false).into_owned());

@@ -1,6 +1,6 @@
-//! Reading what others may have made: stores, transcripts, results of other tools, study files.
+//! Reads files that others may have made: stores, transcripts, results of other tools, study files.
 //!
-//! It is read by a process that has no rights, whoever calls. Only its answer comes back.
+//! A process without rights does the reading, also for root. Only its answer comes back.
 
 use nicpoll_sys::program::confined::{Confined, ConfinedError};
 use serde::Serialize;
@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 
-/// What the process answers: a result, or the exit code and the words of a failure.
+/// The answer of that process: a result, or the exit code and the text of a failure.
 type Answer<T> = Result<T, (u8, String)>;
 
-/// Opens something with all rights, and makes a result of it without any.
+/// Opens something with the caller's rights, and reads it in a process without any.
 pub fn confined<O, T: Serialize + DeserializeOwned>(
     open: impl FnOnce() -> Result<O, Failure>,
     read: impl FnOnce(O) -> Result<T, Failure>,
@@ -19,7 +19,7 @@ pub fn confined<O, T: Serialize + DeserializeOwned>(
     confined_within(None, open, read)
 }
 
-/// As [`confined`], within so much CPU time.
+/// As [`confined`], with a limit of CPU time.
 pub fn confined_within<O, T: Serialize + DeserializeOwned>(
     cpu_seconds: Option<u64>,
     open: impl FnOnce() -> Result<O, Failure>,

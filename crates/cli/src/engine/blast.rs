@@ -27,10 +27,10 @@ pub struct BlastArgs {
     /// The interface; several send at the same time
     #[arg(value_name = "IF", required = true)]
     interfaces: Vec<String>,
-    // Documentation would take the brackets for a link.
+    // Not a doc comment: rustdoc would take the brackets for a link.
     #[arg(
         long,
-        help = "Who gets it: an address, or with a port, such as 198.18.0.2:9 or [2001:2::2]:9. Once for all \
+        help = "The receiver's address, or with a port, such as 198.18.0.2:9 or [2001:2::2]:9. Once for all \
                 interfaces, or once for each",
         value_name = "ADDRESS",
         required_unless_present = "replay",
@@ -40,13 +40,13 @@ pub struct BlastArgs {
     /// Port of the receiver, unless ADDRESS has one
     #[arg(long, value_name = "PORT", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// Address to send from [default: as the kernel would]
+    /// Source address [default: the kernel's choice]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "replay")]
     from: Option<IpAddr>,
-    /// Hardware address of the receiver or the next router [default: the kernel finds it out]
+    /// Hardware address of the receiver or the next router [default: found by the kernel]
     #[arg(long, value_name = "MAC")]
     mac: Option<Mac>,
-    /// Lengths of frames in bytes, with FCS: one, a list that is gone through in turn, or imix (7 x 64, 4 x 594, 1 x 1518)
+    /// Frame lengths in bytes, with FCS: one, a list that is cycled through, or imix (7 x 64, 4 x 594, 1 x 1518)
     #[arg(
         long,
         value_name = "BYTES",
@@ -54,28 +54,28 @@ pub struct BlastArgs {
         conflicts_with = "replay"
     )]
     size: FrameLengths,
-    /// Flows that take turns: their ports differ
+    /// Number of flows, sent in turn: they differ in source port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows, conflicts_with = "replay")]
     flows: u16,
-    /// Send the frames of a pcap file instead, at the times at which they were recorded
+    /// Send the frames of a pcap file instead, at their recorded times
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
     /// Frames a second of each interface, such as 500k [default: as fast as they go]
     #[arg(long, value_name = "RATE", value_parser = frame_rate)]
     rate: Option<Rate>,
-    /// Frames that are sent together; '--rate' stays the average
+    /// Frames sent back to back; '--rate' stays the average
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     burst: u32,
     /// End after so many frames of each interface
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// How frames leave: live, af-xdp, af-packet or auto, which takes the best that can be had
+    /// How frames leave: live, af-xdp, af-packet or auto, the fastest that works here
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = Choice::<BlastPath>::by_name)]
     path: Choice<BlastPath>,
-    /// CPUs of the threads that send, one for each interface [default: the first that are allowed]
+    /// CPUs of the sending threads, one for each interface [default: the first allowed ones]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     cpu: Vec<u32>,
-    /// How long to run, and what to show meanwhile.
+    /// Duration and output.
     #[command(flatten)]
     running: RunningArgs,
 }

@@ -26,7 +26,7 @@ pub struct ForwardArgs {
     path: ForwardPath,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Forward although nftables or iptables has rules for forwarded packets, which would not come to them
+    /// Forward although nftables or iptables has rules for routed packets, which would bypass them
     #[arg(long)]
     past_filters: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Packets past the kernel's stack: send, receive, forward, and the knobs of what runs.
+//! Commands that send, receive and forward past the kernel's stack, and `sysctl` for a running engine.
 
 pub mod blast;
 pub mod forward;

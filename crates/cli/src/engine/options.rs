@@ -1,5 +1,5 @@
-//! Options of all commands that run an engine: how it learns of packets, on which CPUs it runs, what the kernel's side
-//! does, how long it runs; and the loop that prints its intervals.
+//! Options that all engine commands share (discipline, CPUs, the kernel's side, duration), and the loop that prints
+//! the intervals.
 
 use std::time::{Duration, Instant};
 
@@ -34,18 +34,17 @@ pub struct EngineArgs {
     /// freebsd]
     #[arg(long, value_name = "NAME", value_parser = parse_controller)]
     controller: Option<Controller>,
-    /// Write a knob of kern.polling before it begins, such as burst_max=1000; can be repeated
+    /// Set a knob of kern.polling at the start, such as burst_max=1000; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob_setting)]
     set: Vec<(Knob, u32)>,
     /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold), not with polling; 0: never
     /// [default: 0]
     #[arg(long, value_name = "N")]
     storm_threshold: Option<u32>,
-    /// CPUs of the engine's threads, such as 0,1; queues go round them [default: the last one that is allowed]
+    /// CPUs of the engine's threads, such as 0,1; queues are dealt out to them [default: the last allowed one]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cpu: Vec<u32>,
-    /// What to ask of the kernel's side while it runs: as-is, threaded (kernel threads receive) or polling (a timer
-    /// begins the kernel's rounds)
+    /// How the kernel receives meanwhile: as-is, threaded (in kernel threads) or polling (a timer begins its rounds)
     #[arg(long, value_name = "NAME", default_value = "as-is", value_parser = KernelSide::by_name)]
     pub kernel_side: KernelSide,
     /// CPUs of the kernel's threads with '--kernel-side threaded' [default: those that the engine leaves free]
@@ -58,10 +57,10 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
 }
 
 impl EngineArgs {
-    /// The settings that these options mean.
+    /// Returns the engine's settings.
     ///
     /// # Errors
-    /// For a threshold where there are no interrupts to count, and CPUs that this program may not run on.
+    /// If there is a storm threshold without interrupts, or a CPU that this program may not use.
     pub fn settings(&self) -> Result<EngineSettings, Failure> {
         let cpus = cpus_allowed("--cpu", &self.cpu)?;
         cpus_allowed("--kernel-cpu", &self.kernel_cpu)?;
@@ -69,7 +68,7 @@ impl EngineArgs {
         let has_interrupts = matches!(self.drive(), Drive::Interrupt | Drive::Adaptive);
         if storm_threshold > 0 && !has_interrupts {
             return Err(Failure::Usage(String::from(
-                "--storm-threshold is for interrupts, and there are none when it polls; add --discipline interrupt or \
+                "--storm-threshold counts interrupts, and there are none with polling; add --discipline interrupt or \
                  adaptive, or leave it out",
             )));
         }
@@ -89,12 +88,12 @@ impl EngineArgs {
         })
     }
 
-    /// What an engine at these interfaces gets.
+    /// Returns what an engine at these interfaces is given besides its settings.
     pub fn support(&self, interfaces: &[&str]) -> EngineSupport {
         EngineSupport::of(interfaces, self.drive(), self.kernel_side)
     }
 
-    /// Which of them were given that only an engine has: without one the kernel's side is there all the same.
+    /// Returns the given options that only an engine has; `--kernel-side` works without one.
     pub fn given(&self) -> Vec<&'static str> {
         let options = [
             ("--discipline", self.discipline.is_some()),
@@ -113,10 +112,10 @@ impl EngineArgs {
     }
 }
 
-/// How often it is looked whether it is over.
+/// How often the loop checks for the end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long to run, and what to show meanwhile.
+/// Duration and output of a run.
 #[derive(Args, Clone, Debug)]
 pub struct RunningArgs {
     /// End after this time, in seconds or with a unit [default: at a signal]
@@ -125,7 +124,7 @@ pub struct RunningArgs {
     /// Length of an interval, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
-    /// When an interface is removed, or leaves the network namespace: wait until one of its name is back, or exit
+    /// If an interface is removed or leaves the network namespace: wait for one of its name, or exit
     #[arg(long, value_name = "NAME", default_value = "wait", value_parser = ["wait", "exit"])]
     gone: String,
     /// Wait for the interface of the same index only, and not for another one of its name
@@ -140,8 +139,8 @@ pub struct RunningArgs {
 }
 
 impl RunningArgs {
-    /// Runs an application until the time is over, a signal comes or it is done, and prints what it says of itself as it
-    /// comes. Returns what it came to, and the exit code.
+    /// Runs an application until its time is over, a signal comes or it is done, and prints its intervals and events.
+    /// Returns its final account and the exit code.
     pub fn run<A: EngineApplication>(
         &self,
         mut application: A,
@@ -157,7 +156,7 @@ impl RunningArgs {
         let mut page = RunPage::new(PageForm::of(self.json, self.json_stream), texts);
         print(&page.start(application.facts()))?;
         let outcome = self.each_interval(&mut application, stop, helpers, &mut page);
-        // Also after a failure: it leaves its interfaces in order.
+        // Also after a failure: `end` restores the interfaces.
         let end = application.end(stop.signal())?;
         let is_gone = outcome?;
         print(&page.end(&end))?;
@@ -166,7 +165,7 @@ impl RunningArgs {
         Ok((end, code))
     }
 
-    /// Returns whether it ended since an interface is gone.
+    /// Returns true if the run ended because an interface is gone.
     fn each_interval<A: EngineApplication>(
         &self,
         application: &mut A,
@@ -205,7 +204,7 @@ impl RunningArgs {
         }
     }
 
-    /// What is told of an interface that went or is back.
+    /// Returns the line for an interface that is gone or back.
     fn line_of(&self, event: &LinkEvent) -> String {
         let (seconds, name) = (event.seconds, &event.interface);
         let what = match &*event.what {
@@ -214,14 +213,14 @@ impl RunningArgs {
             "gone" => format!("{name} is gone; waiting for an interface of that name"),
             "attached" => format!("{name} is back, and in use again"),
             _ => format!(
-                "{name} is back, and cannot be had yet: {}",
+                "{name} is back, but cannot be used yet: {}",
                 event.why.as_deref().unwrap_or("")
             ),
         };
         format!("{seconds:.2} s: {what}")
     }
 
-    /// What to do when an interface is gone.
+    /// Returns what to do when an interface is gone.
     pub fn policy(&self) -> GonePolicy {
         GonePolicy {
             exits: self.gone == "exit",
@@ -230,20 +229,20 @@ impl RunningArgs {
     }
 }
 
-/// The last time at which an interval was due. Where several were missed, since a machine stood still or a reader did
-/// not read, the one just told of has all of them.
+/// Returns the last time at which an interval was due. Intervals missed by a stopped machine or a slow reader are
+/// part of the one just printed.
 fn last_due(due: Instant, now: Instant, interval: Duration) -> Instant {
     let missed = now.saturating_duration_since(due).as_nanos() / interval.as_nanos();
     due + interval * u32::try_from(missed).unwrap_or(u32::MAX)
 }
 
-/// A run of no time would switch everything for nothing.
+/// Refuses 0: such a run would switch settings for nothing.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let bounds = Duration::from_nanos(1)..=Duration::MAX;
     time_within(text, bounds, "a time above 0 was expected")
 }
 
-/// The CPUs that an option names, where this program may run on all of them.
+/// Returns the CPUs that an option names; refuses those on which this program may not run.
 pub fn cpus_allowed(option: &str, cpus: &[u32]) -> Result<Vec<u32>, Failure> {
     let allowed = schedule::allowed_cpus().context("reading which CPUs are allowed")?;
     let Some(other) = cpus.iter().find(|cpu| !allowed.contains(cpu)) else {
@@ -256,7 +255,7 @@ pub fn cpus_allowed(option: &str, cpus: &[u32]) -> Result<Vec<u32>, Failure> {
     )))
 }
 
-/// Shorter ones say nothing, and nobody waits for longer ones.
+/// Shorter intervals have too few packets; nobody waits for longer ones.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let bounds = Duration::from_millis(100)..=Duration::from_secs(3600);
     time_within(text, bounds, "0.1 s to an hour are possible")
@@ -317,7 +316,7 @@ mod tests {
             let named = help
                 .split_once("[default: ")
                 .map(|(_, named)| named.trim_end_matches(']'));
-            // Others are told in words.
+            // Defaults in words are not values.
             let Some(value) = named.filter(|named| !named.contains(' ')) else {
                 continue;
             };

@@ -22,10 +22,10 @@ pub struct SinkArgs {
     /// The interface
     #[arg(value_name = "IF")]
     interface: String,
-    /// How the packets come: auto (the fastest of the first two that works), af-xdp, af-packet or tap
+    /// How packets are received: auto (af-xdp, else af-packet), af-xdp, af-packet or tap
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = DeviceChoice::by_name)]
     device: DeviceChoice,
-    /// UDP ports whose packets are taken, of IPv4 and IPv6: discard and iperf unless named
+    /// UDP ports to take, of IPv4 and IPv6; the default is discard's and iperf's
     #[arg(
         long,
         value_name = "PORT",
@@ -40,11 +40,11 @@ pub struct SinkArgs {
     all_udp: bool,
     #[command(flatten)]
     engine: EngineArgs,
-    /// CPU time to spend on each packet, in ns, as an application would
+    /// CPU time to spend on each packet, in ns, like an application
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     work: u64,
-    /// Look for lost, doubled and late packets by the numbers in them: netrate (netblast, netsend), iperf
-    /// (iperf 2) or mark (nicpoll blast, with the latency)
+    /// Count lost, doubled and late packets by the numbers in them: netrate (netblast, netsend), iperf (iperf 2) or
+    /// mark (nicpoll blast, with the latency)
     #[arg(long, value_name = "NAME", value_parser = check_of)]
     check: Option<PacketCheck>,
     #[command(flatten)]

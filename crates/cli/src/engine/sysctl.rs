@@ -1,5 +1,5 @@
-//! `nicpoll sysctl`: reads and writes the knobs of a running engine, with sysctl(8)'s output; where the kernel polls
-//! itself, shows what stands for them.
+//! `nicpoll sysctl`: reads and writes the knobs of a running engine, with sysctl(8)'s output, or shows their
+//! equivalents where the kernel polls.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Args, Clone, Debug)]
 #[command(long_about = include_str!("../help/sysctl-about.txt"), after_help = include_str!("../help/sysctl-examples.txt"))]
 pub struct SysctlArgs {
-    /// Names to read, or NAME=VALUE to write; with or without 'kern.polling.' before them; cpu1.NAME is that of one CPU
-    /// [default: all]
+    /// Names to read, or NAME=VALUE to write; 'kern.polling.' before them is optional; cpu1.NAME is CPU 1's [default:
+    /// all]
     #[arg(value_name = "NAME[=VALUE]")]
     knobs: Vec<String>,
     /// Print values without their names
@@ -30,7 +30,7 @@ pub struct SysctlArgs {
     /// Print all of them
     #[arg(short = 'a', conflicts_with = "knobs")]
     all: bool,
-    /// The engine, by its process or its interface, where several run; or an interface that the kernel polls
+    /// Process or interface of the engine, if several run; or an interface that the kernel polls
     #[arg(long, value_name = "PID|IF")]
     engine: Option<String>,
     /// Network namespace of the interface that '--engine' names: a name from 'ip netns', or a path
@@ -52,7 +52,7 @@ pub fn run(args: &SysctlArgs) -> Result<u8, Failure> {
 fn run_here(args: &SysctlArgs) -> Result<u8, Failure> {
     let is_tree = |name: &String| name.trim_end_matches('.') == "kern.polling";
     let is_all = args.knobs.is_empty() || args.knobs.iter().any(is_tree);
-    // A name that is none is refused whoever would be asked.
+    // Unknown names are refused, whether or not an engine runs.
     let engines = RunningEngine::named(args.engine.as_deref())
         .context("looking for running engines, which takes root")?;
     if engines.is_empty() && !is_all {
@@ -90,13 +90,13 @@ fn run_here(args: &SysctlArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// What stands for the knobs where the kernel polls an interface itself.
+/// Shows the equivalents of the knobs at an interface that the kernel polls.
 fn of_kernel(args: &SysctlArgs, is_all: bool) -> Result<u8, Failure> {
     let interface = match &args.engine {
         Some(interface) if interface.parse::<u32>().is_err() => interface.clone(),
         _ => {
             return Err(Failure::Failed(anyhow::anyhow!(
-                "no such engine runs; 'nicpoll sink IF' starts one, and --engine IF shows what stands for these knobs \
+                "no such engine runs; 'nicpoll sink IF' starts one, and --engine IF shows the equivalents of these knobs \
                  at an interface that the kernel polls"
             )));
         }

@@ -1,4 +1,4 @@
-//! `nicpoll ab`: two settings of an interface in turn, with the traffic that it has.
+//! `nicpoll ab`: compares two settings of an interface under its own traffic.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,14 +28,14 @@ use crate::progress::Spinner;
     override_usage = "nicpoll ab IF [polling | -polling] [OPTIONS]"
 )]
 pub struct AbArgs {
-    /// Interface (eth0, eth0:rx0-3, eth0:napi257), then what is judged against the setting that it has:
-    /// 'polling' or '-polling' [default: polling, unless an option sets something]
+    /// Interface (eth0, eth0:rx0-3, eth0:napi257), then the setting to judge against the current one: 'polling' or
+    /// '-polling' [default: polling, unless an option sets something]
     #[arg(required = true, value_name = "IF", num_args = 1..=2)]
     pub words: Vec<String>,
-    /// Judge interrupts against the setting that is there; the same as -polling
+    /// Judge interrupts against the current setting; the same as -polling
     #[arg(long, conflicts_with = GROUP)]
     pub no_polling: bool,
-    /// Compare the setting that is there with itself: what is found then is chance and the method's own error
+    /// Compare the current setting with itself: any difference is chance or the method's error
     #[arg(long, conflicts_with_all = [GROUP, "no_polling"])]
     pub null: bool,
     #[command(flatten)]
@@ -46,25 +46,25 @@ pub struct AbArgs {
     /// Mean length of a block; each is half to one and a half times as long
     #[arg(long, value_name = "TIME", value_parser = parse_block, default_value = "4s")]
     pub block: Duration,
-    /// Measure for so much of each period, as in 5m/1h, and leave all as it is in between
+    /// Measure for this part of each period, such as 5m/1h; the original setting is in effect in between
     #[arg(long, value_name = "TIME/TIME", value_parser = parse_duty)]
     pub duty: Option<Duty>,
-    /// Give up when the other setting loses so many times what is usual
+    /// Give up when the other setting loses this many times the usual
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub loss_limit: u32,
     /// Network namespace, by its name for 'ip netns'
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
-    /// Allow values whose change begins the queues again, which loses packets at every block
+    /// Allow values whose change resets the queues, which loses packets at every block
     #[arg(long)]
     pub disruptive: bool,
     /// Seed of the random order [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Print the plan and each write, and write nothing
+    /// Print the plan and each write without writing
     #[arg(long)]
     pub dry_run: bool,
-    /// Where it is stored.
+    /// Where the comparison is stored.
     #[command(flatten)]
     pub file: StoreFile,
     /// Store nothing
@@ -159,7 +159,7 @@ impl AbArgs {
         })
     }
 
-    /// What is judged, and the words of `nicpoll set` for it.
+    /// Returns the setting to judge, and the `nicpoll set` words for it.
     fn setting(&self) -> Result<(Values, String), Failure> {
         let wrong = |text: &str| Err(usage(text));
         let second = self.words.get(1).map(String::as_str);
@@ -168,7 +168,7 @@ impl AbArgs {
         }
         if self.null && second.is_some() {
             return wrong(
-                "--null compares the setting that is there with itself: leave 'polling' out",
+                "--null compares the current setting with itself: leave 'polling' out",
             );
         }
         if self.no_polling {

@@ -23,7 +23,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     })
 }
 
-/// Holds both accounts of CPU time against a load that measures itself.
+/// Checks the exact and the sampled CPU time against a load that measures itself.
 fn cpu_truth(args: &DoctorArgs) -> Result<u8, Failure> {
     let truth = nicpoll_inspect::cpu_truth(args.fold)?;
     print_document(&truth, args.json)?;

@@ -44,7 +44,7 @@ pub fn switch(
     Ok(0)
 }
 
-/// Says what the clock means for polling.
+/// Prints what the host's tick rate means for polling.
 fn advise(survey: &Survey, target: &FreebsdTarget) {
     let hz = survey.hz;
     if hz < HZ_ADVISED {
@@ -63,7 +63,7 @@ fn advise(survey: &Survey, target: &FreebsdTarget) {
     }
 }
 
-/// Puts an interface back.
+/// Restores an interface.
 pub fn restore(target: &FreebsdTarget, report: &mut Report) -> Result<(), Failure> {
     let restored = freebsd::restore(&Journal::of_this_machine(), target)?;
     match told(target, restored) {
@@ -72,7 +72,7 @@ pub fn restore(target: &FreebsdTarget, report: &mut Report) -> Result<(), Failur
     }
 }
 
-/// Prints the commands that would put an interface back.
+/// Prints the commands that would restore an interface.
 pub fn would_restore(target: &FreebsdTarget) -> Result<(), Failure> {
     let restored = freebsd::would_restore(&Journal::of_this_machine(), target)?;
     let restored = told(target, restored).filter(|restored| restored.document.is_as_before);
@@ -81,7 +81,7 @@ pub fn would_restore(target: &FreebsdTarget) -> Result<(), Failure> {
     })?)
 }
 
-/// Says what there is to say about a result.
+/// Prints the messages of a result.
 fn told(target: &FreebsdTarget, restored: Option<FreebsdRestored>) -> Option<FreebsdRestored> {
     if restored.is_none() {
         tell!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
@@ -95,7 +95,7 @@ fn told(target: &FreebsdTarget, restored: Option<FreebsdRestored>) -> Option<Fre
     restored
 }
 
-/// Puts back what was changed on hosts; one that cannot be reached does not keep the others.
+/// Restores the hosts. One that cannot be reached does not hold up the others.
 pub fn restore_all(targets: &[FreebsdTarget], report: &mut Report) {
     for target in targets {
         if let Err(failure) = restore(target, report) {
@@ -105,7 +105,7 @@ pub fn restore_all(targets: &[FreebsdTarget], report: &mut Report) {
     }
 }
 
-/// Takes the line out of /etc/rc.conf that `--persist` wrote, or shows it.
+/// Removes the line that `--persist` wrote to /etc/rc.conf, or shows it.
 pub fn no_persist(journal: &Journal, target: &FreebsdTarget, dry_run: bool) -> Result<u8, Failure> {
     let Some(line) = freebsd::would_no_persist(journal, target)? else {
         tell!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");

@@ -1,5 +1,5 @@
-//! The options that set knobs: those of this machine's interfaces, and kern.polling of FreeBSD hosts. Each comes
-//! from its row in the knob tables; no knob is named here.
+//! The options that set knobs: those of this machine's interfaces, and kern.polling of FreeBSD hosts. Each option
+//! comes from its row in the knob tables; this module names no knob.
 
 use std::ffi::OsString;
 
@@ -14,16 +14,16 @@ use crate::options::usage;
 
 /// The word that switches polling on.
 pub const POLLING: &str = "polling";
-/// The word that puts everything back, as ifconfig(8) writes it.
+/// The word that restores everything, as ifconfig(8) writes it.
 pub const MINUS_POLLING: &str = "-polling";
-/// The same as an option, into which the word is translated before the command line is read.
+/// [`MINUS_POLLING`] as the option into which it is translated before parsing.
 pub const NO_POLLING: &str = "--no-polling";
-/// Every option that sets something.
+/// The group of all options that set something.
 pub const GROUP: &str = "settings";
-/// Which knobs a list takes.
+/// Tells whether a list takes a knob.
 type Takes = fn(&KnobRow) -> bool;
 
-/// Lists of knobs with values, with which knobs they take.
+/// The options that take lists of knobs with values.
 const LISTS: [(&str, &str, Takes); 2] = [
     (
         "moderation",
@@ -37,20 +37,20 @@ const LISTS: [(&str, &str, Takes); 2] = [
     ),
 ];
 
-/// Names of interfaces, as the command line has them.
+/// Parses names of interfaces.
 pub fn parse_names(words: &[String]) -> Result<Vec<Name>, Failure> {
     let names = words.iter().map(|word| Name::parse(word));
     names.collect::<Result<_, _>>().map_err(usage)
 }
 
-/// What the options of knobs say.
+/// The knobs that the options set.
 #[derive(Clone, Debug, Default)]
 pub struct KnobArgs {
     /// Knobs of an interface of this machine.
     pub values: Values,
     /// Variables of a FreeBSD host.
     pub variables: Vec<(&'static Variable, u32)>,
-    /// The options of this machine, so that they can be given again.
+    /// This machine's options as given, for the unit that sets them at boot.
     pub given: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct KnobArgs {
 type Listed = Vec<(&'static KnobRow, Value)>;
 
 impl KnobArgs {
-    /// What is to be set: what the word 'polling' means, if it is there, and what the options say over that.
+    /// Returns the values to set: those of the word 'polling', if it is there, overridden by the options.
     pub fn setting(&self, is_polling: bool) -> Values {
         let mut values = if is_polling {
             Values::polling(POLLING_PERIOD_NS)
@@ -71,7 +71,7 @@ impl KnobArgs {
         values
     }
 
-    /// Refuses variables of FreeBSD for interfaces of this machine, with what to use instead.
+    /// Refuses FreeBSD's variables for interfaces of this machine, and names what to use instead.
     pub fn refuse_on_linux(&self) -> Result<(), Failure> {
         let Some((variable, _)) = self.variables.first() else {
             return Ok(());

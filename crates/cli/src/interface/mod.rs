@@ -1,4 +1,4 @@
-//! Interfaces of this machine and others: switch them, look at them, compare two of their settings.
+//! Commands that switch interfaces, show them, and compare two of their settings.
 
 pub mod ab;
 pub mod doctor;

@@ -1,6 +1,6 @@
-//! What `set` and `restore` print: text as each step is done, or one JSON object at the end.
+//! What `set` and `restore` print: text after each step, or one JSON object at the end.
 //!
-//! Both say the same. Nothing else writes to standard output for these commands.
+//! Both have the same content. Nothing else of these commands writes to standard output.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing was done yet.
+    /// An empty report.
     pub fn new(is_json: bool, netns: Option<&str>, is_dry_run: bool) -> Self {
         let origin = origin();
         let json = is_json.then(|| SwitchRun {
@@ -40,13 +40,13 @@ impl Report {
         Report { json, code: 0 }
     }
 
-    /// What was written, or would be, as seen from a namespace.
+    /// Reports writes, done or planned, as seen from a namespace.
     pub fn wrote(&mut self, preview: &Preview, netns_inode: u64) -> Result<(), Failure> {
         let writes = preview.writes.iter().map(SwitchWrite::from).collect();
         self.show(writes, preview.is_open_ended, netns_inode)
     }
 
-    /// Values that would be put back, or are kept, as seen from a namespace.
+    /// Reports values to be restored, or kept, as seen from a namespace.
     pub fn values(&mut self, writes: Vec<SwitchWrite>, netns_inode: u64) -> Result<(), Failure> {
         match writes.is_empty() {
             true => Ok(()),
@@ -71,7 +71,7 @@ impl Report {
         Ok(())
     }
 
-    /// Files that are about to change, or would be.
+    /// Reports files that change, or would.
     pub fn files(&mut self, changes: &[FileChange]) -> Result<(), Failure> {
         match &mut self.json {
             Some(json) => json.files.extend(changes.iter().map(SwitchFile::from)),
@@ -80,14 +80,14 @@ impl Report {
         Ok(())
     }
 
-    /// The change undoes itself after this time.
+    /// Reports that the change undoes itself after this time.
     pub fn is_trial(&mut self, time: Duration) {
         if let Some(json) = &mut self.json {
             json.undone_after_seconds = Some(time.as_secs_f64());
         }
     }
 
-    /// An interface was put back, as seen from a namespace.
+    /// Reports a restored interface, as seen from a namespace.
     pub fn restored(&mut self, restored: &Restored, netns_inode: u64) -> Result<(), Failure> {
         let document = restored.document(netns_inode);
         for note in &document.notes {
@@ -99,7 +99,7 @@ impl Report {
         self.host_restored(document)
     }
 
-    /// An interface of this machine or another was put back, or is no more.
+    /// Reports an interface, of this machine or another, that was restored or no longer exists.
     pub fn host_restored(&mut self, restored: SwitchRestored) -> Result<(), Failure> {
         match &mut self.json {
             Some(json) => json.restored.push(restored),
@@ -114,7 +114,7 @@ impl Report {
         Ok(())
     }
 
-    /// An interface could not be put back.
+    /// Reports an interface that could not be restored.
     pub fn not_restored(&mut self, name: &str, failure: &Failure) {
         tell!("nicpoll: {failure}");
         self.code = self.code.max(failure.code());
@@ -127,7 +127,7 @@ impl Report {
         }
     }
 
-    /// What was seen afterwards.
+    /// Reports what the polls proved.
     pub fn proved(&mut self, proofs: Vec<SwitchProof>, netns: Option<&str>) -> Result<(), Failure> {
         match &mut self.json {
             Some(json) => json.proofs = proofs,

@@ -1,5 +1,4 @@
-//! Puts back: `nicpoll restore`, `nicpoll set IF -polling`, and the guard process that undoes changes when their
-//! client is gone.
+//! `nicpoll restore`, `nicpoll set IF -polling`, and the guard process that undoes changes when their client is gone.
 
 use std::path::PathBuf;
 
@@ -60,12 +59,12 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
     report.finish()
 }
 
-/// Puts back every interface of this machine and of others.
+/// Restores every interface, of this machine and of others.
 fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
     let far = nicpoll_switch::freebsd::changed_targets(switch.journal())?;
     let mut paths = switch.journal().paths()?;
     let cleared = clear_boot_files(switch.journal(), report)?;
-    // What is another host's takes no privilege here.
+    // Restoring another host takes no privilege here.
     let privileged = require_privileges();
     if privileged.is_ok() {
         take_over(switch)?;
@@ -82,10 +81,10 @@ fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes away what `set --persist` left half done when it was killed. Returns whether there was anything.
+/// Removes the files of a `set --persist` that was killed half way. Returns whether there were any.
 fn clear_boot_files(journal: &Journal, report: &mut Report) -> Result<bool, Failure> {
     let put_back = match put_back_files(journal) {
-        // Whoever writes them now finishes it.
+        // Another process is writing them and will finish.
         Err(SwitchError::Busy(_)) => return Ok(false),
         put_back => put_back?,
     };
@@ -101,7 +100,7 @@ fn clear_boot_files(journal: &Journal, report: &mut Report) -> Result<bool, Fail
     Ok(!(put_back.is_empty() && orphans.is_empty()))
 }
 
-/// Puts named interfaces back, or says what would be.
+/// Restores named interfaces, or shows what it would do.
 pub fn put_back_named(
     switch: &mut Switch,
     names: &[Name],

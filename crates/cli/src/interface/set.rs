@@ -1,7 +1,7 @@
 //! `nicpoll set`: switches interfaces to polling and back, here and on FreeBSD hosts; at boot with `--persist`.
 //!
-//! Standard output says what was written, one value a line, and what the polls prove. Everything else, such as
-//! interfaces found below a bridge or values that another program changed, goes to standard error.
+//! Standard output has the written values, one a line, and what the polls prove. Everything else, such as interfaces
+//! found below a bridge or values that another program changed, goes to standard error.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use super::restore::put_back_named;
 use crate::failure::Failure;
 use crate::options::time_within;
 
-/// The command line of `set` or `ab` with `-polling`, as ifconfig(8) has it, written as an option.
+/// Returns the command line of `set` or `ab` with ifconfig(8)'s `-polling` as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     if args
@@ -42,7 +42,7 @@ pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
-/// Refuses a mistyped `-polling`, which the parser would take for options of one letter each.
+/// Refuses a mistyped `-polling`, which the parser would read as one-letter options.
 pub fn see_words(args: &[OsString]) -> Result<(), Failure> {
     let words = args.iter().filter_map(|arg| arg.to_str());
     let mut words = words.skip(1);
@@ -60,7 +60,7 @@ fn no_word(word: &str, meant: &str) -> String {
     format!("there is no word '{word}'; did you mean '{meant}'?")
 }
 
-/// Words of ifconfig(8) that are ip(8)'s on Linux.
+/// Words of ifconfig(8) for which Linux has ip(8).
 const OF_LINKS: [&str; 2] = ["up", "down"];
 
 /// Runs `nicpoll set` and returns its exit code.
@@ -81,7 +81,7 @@ pub fn set(args: &SetArgs) -> Result<u8, Failure> {
     command.report.finish()
 }
 
-/// The words without the one that switches on, and whether it is there.
+/// Splits off the word that switches polling on; returns whether it is there.
 fn split(words: &[String]) -> (&[String], bool) {
     match words.split_last() {
         Some((last, names)) if last == POLLING => (names, true),
@@ -89,7 +89,7 @@ fn split(words: &[String]) -> (&[String], bool) {
     }
 }
 
-/// Runs the command for an interface of a host and returns its exit code.
+/// Runs the command for an interface of a FreeBSD host and returns its exit code.
 fn set_on_freebsd(args: &SetArgs, target: &FreebsdTarget) -> Result<u8, Failure> {
     refuse_options_of_linux(args)?;
     let polling = args.words.len() > 1;
@@ -159,7 +159,7 @@ fn wrong<T>(text: &str) -> Result<T, Failure> {
     Err(Failure::Usage(String::from(text)))
 }
 
-/// The command for interfaces of this machine.
+/// A `set` of interfaces of this machine.
 struct Setting<'a> {
     args: &'a SetArgs,
     names: Vec<Name>,
@@ -174,7 +174,7 @@ impl Setting<'_> {
         let args = self.args;
         if args.no_persist {
             if !args.dry_run && require_privileges().is_ok() {
-                // Without its rule udev forgets what it saved.
+                // Once its rule is removed, udev forgets the values that it saved.
                 take_over(&mut self.switch)?;
             }
             return self.remove_files();
@@ -185,7 +185,7 @@ impl Setting<'_> {
         if !args.dry_run {
             require_privileges()?;
         }
-        // What has begun is finished or put back; a second signal ends at once.
+        // A signal lets the change finish or be undone; a second one ends at once.
         let _stop = Stop::on_signals().context("catching signals")?;
         if !args.dry_run {
             put_back_left(self.switch.journal())?;
@@ -202,7 +202,7 @@ impl Setting<'_> {
         }
     }
 
-    /// Changes settings, or says what would be changed.
+    /// Changes settings, or shows what would be changed.
     fn change(&mut self, netns_inode: u64) -> Result<(), Failure> {
         let args = self.args;
         let (values, needs) = (args.values(self.is_polling)?, args.needs());
@@ -257,7 +257,7 @@ impl Setting<'_> {
         self.show_proof(&orders, time)
     }
 
-    /// Shows whether the polls are as the values mean.
+    /// Shows whether the polls prove the values.
     fn show_proof(&mut self, orders: &[Order], time: Duration) -> Result<(), Failure> {
         let mut names: Vec<String> = Vec::new();
         for order in orders {
@@ -272,13 +272,13 @@ impl Setting<'_> {
         self.report.proved(proofs, self.args.netns.as_deref())
     }
 
-    /// The names of the interfaces, as the command line has them.
+    /// Returns the interfaces' names as given.
     fn listed(&self) -> String {
         let names = self.names.iter().map(|name| name.interface.as_str());
         names.collect::<Vec<_>>().join(" ")
     }
 
-    /// Keeps a change that waits to be confirmed.
+    /// Confirms a change on trial.
     fn keep(&mut self, netns_inode: u64) -> Result<(), Failure> {
         let mut kept = Vec::new();
         for path in self.switch.records_of(&self.names, netns_inode)? {
@@ -314,7 +314,7 @@ impl Setting<'_> {
         Ok(())
     }
 
-    /// The files that make the command's settings come back at boot; none when that is not asked for.
+    /// Returns the files that set the values at boot; none without `--persist`.
     fn plan_files(&self, values: &Values) -> Result<Vec<FileChange>, Failure> {
         let args = self.args;
         if !args.persist {
@@ -328,7 +328,7 @@ impl Setting<'_> {
         let mut changes: Vec<FileChange> = Vec::new();
         for name in &self.names {
             let own = files.install(&program, &name.interface, &options, deferral)?;
-            // The template serves all of them.
+            // The template unit is the same for all interfaces.
             for change in own {
                 if !changes.contains(&change) {
                     changes.push(change);
@@ -338,7 +338,8 @@ impl Setting<'_> {
         Ok(changes)
     }
 
-    /// Writes the files of an image, whose interfaces this machine need not have. Its own are left alone.
+    /// Writes the files into another machine's image, whose interfaces need not exist here. This machine's own stay
+    /// as they are.
     fn write_image(&mut self) -> Result<(), Failure> {
         let args = self.args;
         if !args.persist {
@@ -373,7 +374,7 @@ impl Setting<'_> {
         Ok(())
     }
 
-    /// Takes away what `--persist` wrote.
+    /// Removes the files that `--persist` wrote.
     fn remove_files(&mut self) -> Result<(), Failure> {
         self.check_names()?;
         let files = Persistence::at(&self.args.root);
@@ -403,8 +404,7 @@ impl Setting<'_> {
     }
 }
 
-/// Makes a change, with the files that make it come back at boot. One with a time is undone then by a guard unless it
-/// is confirmed.
+/// Makes a change and writes its boot files. A guard undoes a change with a time limit unless it is confirmed.
 fn change(
     switch: &mut Switch,
     orders: &[Order],
@@ -415,7 +415,7 @@ fn change(
     let Some(time) = trial else {
         let owner = Owner::this_process().context("finding this process in /proc")?;
         let (held, writes) = switch.write(orders, needs, owner, None)?;
-        // A kill before the settings are settled takes the files back, a later one neither.
+        // A kill before the settings are committed removes the files; a later one leaves both.
         match HeldFiles::write(switch.journal(), files, true) {
             Ok(files) => {
                 held.settle()?;
@@ -437,7 +437,7 @@ fn change(
     Ok(writes)
 }
 
-/// The names, and whether the word 'polling' follows them.
+/// Returns the names, and whether the word 'polling' follows them.
 fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
     let (names, is_polling) = split(&args.words);
     if names.is_empty() {
@@ -464,7 +464,7 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
     Ok((parse_names(names)?, is_polling))
 }
 
-/// Puts back what killed programs left; what cannot be dealt with is named and left.
+/// Restores what killed programs left. Names what it cannot restore, and goes on.
 fn put_back_left(journal: &Journal) -> Result<(), Failure> {
     for (path, outcome) in recover(journal)? {
         let path = path.display();
@@ -483,7 +483,7 @@ fn put_back_left(journal: &Journal) -> Result<(), Failure> {
 
 /// How long an unconfirmed change of the interface that carries the caller's own ssh connection lasts.
 const TRIAL_OVER_SSH: Duration = Duration::from_secs(60);
-/// Nobody waits longer for a look after a change.
+/// The longest look after a change.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 
 /// Options of `nicpoll set`.
@@ -510,10 +510,10 @@ pub struct SetArgs {
     /// Keep the last change
     #[arg(long, conflicts_with_all = [GROUP, "trial", "no_polling"])]
     pub confirm: bool,
-    /// Also change what polling needs: interface up, GRO, TSO of a veth's other end
+    /// Also change what polling needs: the interface up, GRO, TSO of a veth's other end
     #[arg(long)]
     pub fix: bool,
-    /// Print each write, and write nothing
+    /// Print each write without writing
     #[arg(long)]
     pub dry_run: bool,
     /// Also set it after every boot
@@ -522,16 +522,16 @@ pub struct SetArgs {
     /// What --persist runs at boot; nobody but root may be able to change it [default: this program]
     #[arg(long, value_name = "PATH", requires = "persist")]
     pub program: Option<PathBuf>,
-    /// No longer set it after a boot; what is in force now stays
+    /// No longer set it after a boot; the current setting stays
     #[arg(long, conflicts_with_all = [GROUP, "trial", "persist", "netns", "no_polling"])]
     pub no_persist: bool,
-    /// How long to watch for proof that it is in force; 0: not at all [default: 25 periods, 250ms to 2s]
+    /// How long to watch for proof; 0: not at all [default: 25 periods, 250ms to 2s]
     #[arg(long, value_name = "TIME", value_parser = parse_look)]
     pub look: Option<Duration>,
     /// Print one JSON object instead of text (docs/switch.md)
     #[arg(long, conflicts_with = "confirm")]
     pub json: bool,
-    /// Where --persist finds /etc, for the image of another machine; no setting of this one is changed
+    /// Root directory of another machine's image, into which --persist writes; this machine's settings stay
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
 }

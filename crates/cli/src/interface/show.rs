@@ -41,7 +41,7 @@ pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Values alone, as `sysctl -n` prints them, and on standard error why one that was named has none.
+/// Prints values alone, as `sysctl -n` does, and on standard error why a named one has none.
 fn print_values(show: &Show, asked: &AskedVariables) -> Result<u8, Failure> {
     let values = render_polling_values(show, &asked.names, asked.is_tree);
     print(&values.text)?;
@@ -90,7 +90,7 @@ pub struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// What to show.
+    /// Returns what to show.
     pub fn options(&self) -> ShowOptions {
         ShowOptions {
             interfaces: self.interfaces.clone(),
@@ -100,7 +100,7 @@ impl ShowArgs {
     }
 }
 
-/// Nobody waits longer.
+/// The longest look.
 const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 fn parse_look(text: &str) -> Result<Duration, String> {

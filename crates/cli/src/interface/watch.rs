@@ -1,7 +1,7 @@
 //! `nicpoll watch`: interfaces, CPUs, interrupts, polls and drops, live.
 //!
-//! The screen, the text and the JSON lines show the same samples. However the screen ends, the terminal
-//! and every interface are as they were before.
+//! The screen, the text and the JSON lines show the same samples. However the screen ends, the terminal and every
+//! interface are restored.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::failure::{Failure, over};
 use crate::options::time_within;
 use crate::output::{self, in_locale, origin, print};
 
-/// How often it is looked whether a signal came.
+/// How often the loop checks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs the command and returns its exit code.
@@ -76,7 +76,7 @@ fn is_wanted(args: &WatchArgs, watch: &Watch) -> bool {
     args.count.is_none_or(|count| watch.intervals() < count)
 }
 
-/// What the keys have changed.
+/// The state that keys change.
 struct State {
     start: WatchStart,
     sample: Option<WatchSample>,
@@ -97,7 +97,7 @@ fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Fa
         toggles: None,
     };
     stop.before_end_at_once(|| {
-        // Nobody is left to be told.
+        // A failure cannot be reported any more.
         let _ = put_back();
     });
     let mut terminal = ratatui::try_init().context("setting up the screen")?;
@@ -115,7 +115,7 @@ fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Fa
     Ok(())
 }
 
-/// Makes the terminal what it was: drawing hides the cursor.
+/// Restores the terminal and the cursor, which drawing hides.
 fn put_back() -> io::Result<()> {
     ratatui::try_restore()?;
     execute!(io::stdout(), Show)
@@ -137,7 +137,7 @@ fn show(
     Ok(())
 }
 
-/// Answers keys until then. `false` when the watch is over.
+/// Handles keys until the deadline. Returns `false` when the watch is over.
 fn wait(
     until: Instant,
     state: &mut State,
@@ -183,7 +183,7 @@ impl State {
         Ok(())
     }
 
-    /// The next sample. What is selected stays so while it is there.
+    /// Takes the next sample. The selected interface stays selected while it exists.
     fn take(&mut self, sample: WatchSample) {
         let name = self.selected_name();
         let names: Vec<&str> = names(Some(&sample)).collect();
@@ -198,17 +198,17 @@ impl State {
             .map(String::from)
     }
 
-    /// Answers a key; `Some(false)` when it ends the watch, `None` when it means nothing.
+    /// Handles a key: `Some(false)` if it ends the watch, `None` if it has no meaning.
     fn answer(&mut self, key: KeyEvent) -> Option<bool> {
         if key.kind == KeyEventKind::Release {
             return None;
         }
-        // A terminal in raw mode makes no signal of it.
+        // In raw mode the terminal sends no signal for Ctrl-C.
         let is_interrupt = key.modifiers.contains(KeyModifiers::CONTROL);
         let last = names(self.sample.as_ref()).count().saturating_sub(1);
         match key.code {
             KeyCode::Char('c') if is_interrupt => {
-                // The exit code is that of the signal then.
+                // Then the exit code is the signal's.
                 let _ = raise(SIGINT);
                 return Some(false);
             }
@@ -282,7 +282,7 @@ pub struct WatchArgs {
 }
 
 impl WatchArgs {
-    /// What to watch.
+    /// Returns what to watch.
     pub fn options(&self) -> WatchOptions {
         WatchOptions {
             interfaces: self.interfaces.clone(),
@@ -292,9 +292,9 @@ impl WatchArgs {
     }
 }
 
-/// Below this, watching would be most of what is seen.
+/// At shorter intervals the watch itself would be most of the load.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// Nobody waits longer.
+/// The longest interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
 fn parse_interval(text: &str) -> Result<Duration, String> {

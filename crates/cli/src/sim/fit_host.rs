@@ -1,8 +1,7 @@
 //! `nicpoll sim fit --host`: measures what receiving costs on this machine, writes a host file, and compares
 //! predictions with measurements.
 //!
-//! The host file is complete before the measurements that check it begin. Only namespaces of the lab's own are
-//! touched.
+//! The host file is complete before the measurements that check it begin. Only the lab's own namespaces are touched.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -43,7 +42,7 @@ pub struct HostFitArgs {
     /// Measure the demo's traffic afterwards, and compare it with what the simulator predicts
     #[arg(long, requires = "host")]
     pub check: bool,
-    /// Write the host file here rather than to standard output; a file that exists is left alone
+    /// Write the host file here rather than to standard output; an existing file is left alone
     #[arg(long, value_name = "FILE", requires = "host")]
     pub out: Option<PathBuf>,
     /// Print one JSON object instead of text
@@ -145,7 +144,7 @@ fn check(
         workloads,
         ..DemoOptions::default()
     };
-    // The order of a block is drawn; any will do that is the same for each.
+    // Any order will do, if it is the same each time.
     let (design, plan) = plan(&options, Seed(1)).context("planning the check")?;
     let predictions = predict(host, &rows)?;
     let mut trials = Trials::new(lab, &design, &plan, stop.asked())?;
@@ -186,7 +185,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists(path)),
         Err(error) => {
-            // Half a host file is none.
+            // Leaves no half-written host file.
             let _ = fs::remove_file(path);
             let context = format!("cannot write the host file {}", path.display());
             Err(anyhow::Error::new(error).context(context).into())

@@ -27,25 +27,25 @@ pub struct SimArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
-    /// Run one load under one discipline, and say what held it back
+    /// Run one load under one discipline, and name the bottleneck
     #[command(after_help = include_str!("../help/sim-run-examples.txt"))]
     Run(Box<RunArgs>),
-    /// Run a range of loads, or of any number of the host, under several disciplines
+    /// Run a range of loads, or of any number of the host file, under several disciplines
     #[command(after_help = include_str!("../help/sim-sweep-examples.txt"))]
     Sweep(Box<SweepArgs>),
-    /// List the hosts that the program carries and the presets of host files, or print one
+    /// List the built-in hosts and the presets of host files, or print one
     #[command(after_help = include_str!("../help/sim-hosts-examples.txt"))]
     Hosts(HostsArgs),
-    /// Put the parts of a sweep together
+    /// Join the parts of a sweep
     #[command(after_help = include_str!("../help/sim-merge-examples.txt"))]
     Merge(MergeArgs),
-    /// Sample pulses of work at clock ticks, next to the exact figure
+    /// Sample pulses of work at clock ticks, next to the exact CPU time
     #[command(after_help = include_str!("../help/sim-ticks-examples.txt"))]
     Ticks(TicksArgs),
     /// Simulate published measurements, and show both side by side
     #[command(after_help = include_str!("../help/sim-published-examples.txt"))]
     Published(PublishedArgs),
-    /// Fit the costs of published hosts to what was measured under interrupts; or measure those of this machine
+    /// Fit the costs of published hosts to figures under interrupts, or measure those of this machine
     #[command(after_help = format!("{}\nWith --host:\n{}", include_str!("../help/sim-fit-examples.txt"), include_str!("../help/sim-fit-host-examples.txt")))]
     Fit(FitArgs),
 }
@@ -55,7 +55,7 @@ pub enum SimCommand {
 pub struct FitArgs {
     #[command(flatten)]
     pub published: PublishedFitArgs,
-    /// Measure this machine instead: two namespaces that a veth pair joins, made for it and gone afterwards
+    /// Measure this machine instead, in two namespaces joined by a veth pair and removed afterwards
     #[arg(long, conflicts_with_all = ["directory", "write"])]
     pub host: bool,
     #[command(flatten)]

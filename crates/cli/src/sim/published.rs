@@ -48,7 +48,7 @@ pub struct PublishedFitArgs {
     pub write: bool,
 }
 
-/// A directory such as `sim`: a library, and the texts of its host files by name of the host.
+/// A directory such as `sim`: its library, and the texts of its host files by host name.
 struct Files {
     library: Library,
     hosts: BTreeMap<String, (PathBuf, String)>,
@@ -87,7 +87,7 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The rows of all runs, each simulation on whatever core is free.
+/// Simulates all runs, each on a free core, and returns their rows.
 fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, Failure> {
     let runs = library.runs();
     let jobs: Vec<_> = runs
@@ -104,7 +104,7 @@ fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, F
     Ok(rows_of(&jobs, &done.map_err(usage)?))
 }
 
-/// Fits, and says whether the host files hold what came out; or writes it there.
+/// Fits, and checks the host files against the result, or writes it to them.
 pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
     let files = read(&args.directory)?;
     let fit = fit(&files.library).map_err(usage)?;
@@ -173,7 +173,7 @@ fn at(path: &Path, error: &FileError) -> Failure {
     at_line(path, error.line, &error.message)
 }
 
-/// The TOML files of a directory, each `what`, by name.
+/// Reads the TOML files of a directory, sorted by name; messages call each `what`.
 fn texts(directory: &Path, what: &str) -> Result<Vec<(PathBuf, String)>, Failure> {
     let listed = fs::read_dir(directory).map_err(|error| {
         Failure::Usage(format!(

@@ -1,5 +1,5 @@
-//! `nicpoll sim run`: one load under one discipline; `nicpoll sim hosts`: the hosts that need no file. The length of
-//! runs and the reading of workloads serve sweeps, too.
+//! `nicpoll sim run`: one load under one discipline; `nicpoll sim hosts`: the hosts that need no file. Sweeps use its
+//! [`Length`] and [`parse_workload`], too.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -21,19 +21,19 @@ use crate::failure::Failure;
 use crate::options::{nanos, read_host, usage};
 use crate::output;
 
-/// How long runs are, and their chance.
+/// Length and seed of runs.
 #[derive(Args, Debug)]
 pub struct Length {
     /// Virtual time that is counted [default: 10s, in a sweep 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
-    /// Virtual time before it that is not counted [default: 0.5s, or what a poller's burst takes to climb]
+    /// Virtual time before it, not counted [default: 0.5s, or longer for a poller's burst to climb]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub warmup: Option<Duration>,
-    /// Seed of all chance
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run even if that may take more than ten minutes, or more than 4 GiB of memory
+    /// Allow runs of more than ten minutes, or of more than 4 GiB of memory
     #[arg(long)]
     pub long: bool,
 }
@@ -44,28 +44,28 @@ pub struct RunArgs {
     /// The host file, or a name that `nicpoll sim hosts` lists
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
-    /// How the host learns of packets
+    /// Discipline of the host
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "freebsd-interrupt", value_parser = ReceiveDiscipline::parse)]
     pub discipline: ReceiveDiscipline,
-    /// What is sent
+    /// The traffic
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = parse_workload)]
     pub workload: TrafficModel,
-    /// The host file of the host that receives what this one sends
+    /// Host file of the host that receives what this one sends
     #[arg(long, value_name = "HOSTFILE")]
     pub peer: Option<PathBuf>,
-    /// How the peer learns of packets [default: as the host]
+    /// Discipline of the peer [default: the host's]
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "peer", value_parser = ReceiveDiscipline::parse)]
     pub peer_discipline: Option<ReceiveDiscipline>,
-    /// The host file of a router between the two; several stand in the order of the path
+    /// Host file of a router between the two; repeat it for several, in the order of the path
     #[arg(long, value_name = "HOSTFILE", requires = "peer")]
     pub through: Vec<PathBuf>,
-    /// How routers learn of packets [default: as the host]
+    /// Discipline of the routers [default: the host's]
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "through", value_parser = ReceiveDiscipline::parse)]
     pub router_discipline: Option<ReceiveDiscipline>,
     #[command(flatten)]
     pub length: Length,
-    /// Tell of the counted time in N parts of equal length too, with every knob at the end of each; with --peer
-    /// of each TCP connection
+    /// Also report N equal parts of the counted time, each with every knob at its end; with --peer each TCP
+    /// connection
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub slices: u32,
     /// Also write one page that a browser shows (docs/report.md); what FILE holds is replaced
@@ -139,7 +139,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The host, and with `--peer` the routers and the peer.
+/// Returns the host, and with `--peer` the routers and the peer.
 fn stops(args: &RunArgs) -> Result<Vec<PathHost>, Failure> {
     let own = &args.discipline;
     let routers = args.through.iter().map(|router| {
@@ -161,19 +161,19 @@ fn stops(args: &RunArgs) -> Result<Vec<PathHost>, Failure> {
 }
 
 impl Length {
-    /// The warm-up that was asked for, or one that all hosts settle in.
+    /// Returns the given warm-up, or one in which all hosts settle.
     pub fn warmup_ns(&self, stops: &[PathHost]) -> u64 {
         self.warmup.map_or_else(|| warmup_ns(stops), nanos)
     }
 
-    /// Refuses what would take very long or very much memory, unless that is wanted.
+    /// Refuses long or large runs without `--long`.
     pub fn refuse_too_large(&self, need: &Need) -> Result<(), Failure> {
         need.check()
             .or_else(|error| self.long.then_some(()).ok_or(usage(error)))
     }
 }
 
-/// Reads a workload's name with its options; `trace:FILE` with the trace that the file holds.
+/// Parses a workload's name and options; of `trace:FILE` it reads the file, too.
 pub fn parse_workload(text: &str) -> Result<TrafficModel, String> {
     let Some(rest) = text.strip_prefix("trace:") else {
         return TrafficModel::parse(text).map_err(|error| error.to_string());
@@ -197,7 +197,7 @@ fn read_trace(path: &str) -> Result<Trace, String> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // One byte more than a line may have, so that a longer one is seen to be.
+        // One byte more than a line may have, to detect longer lines.
         let mut rest = (&mut file).take(TRACE_LINE_BYTES_MAX as u64 + 2);
         let bytes = rest.read_until(b'\n', &mut line).map_err(unreadable)?;
         if bytes == 0 {

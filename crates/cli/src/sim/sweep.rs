@@ -27,7 +27,7 @@ pub struct SweepArgs {
     /// The host file, or a name that `nicpoll sim hosts` lists
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
-    /// What varies: 'offered' (packets/s), 'clients' or a number of the host file, from, to and how many points
+    /// What varies: 'offered' (packets/s), 'clients' or a number of the host file; from, to and number of points
     #[arg(long, value_name = "NAME=FROM..TO:POINTS", default_value = "offered=10k..200k:20", value_parser = Range::parse)]
     pub over: Range,
     /// Disciplines, with their options
@@ -39,14 +39,14 @@ pub struct SweepArgs {
         value_parser = ReceiveDiscipline::parse
     )]
     pub disciplines: Vec<ReceiveDiscipline>,
-    /// What is sent
+    /// The traffic
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson", value_parser = parse_workload)]
     pub workload: TrafficModel,
     #[command(flatten)]
     pub length: Length,
     #[command(flatten)]
     pub form: Form,
-    /// Run the Ith of N parts only; `nicpoll sim merge` puts their JSON together
+    /// Run the Ith of N parts only; `nicpoll sim merge` joins their JSON
     #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with_all = ["svg", "report"])]
     pub shard: Option<Shard>,
 }
@@ -73,14 +73,14 @@ pub struct Form {
 pub struct Range {
     /// `offered`, `clients`, or a number of the host.
     pub parameter: String,
-    /// Each once, the least first.
+    /// In ascending order, without duplicates.
     pub values: Vec<u64>,
 }
 
 impl Range {
-    /// A parameter that is no number of the host: packets offered a second.
+    /// The parameter for offered packets a second, which no host file has.
     pub const OFFERED: &str = "offered";
-    /// The other one: clients of the workload.
+    /// The parameter for clients of the workload, which no host file has.
     pub const CLIENTS: &str = "clients";
 
     fn parse(text: &str) -> Result<Range, String> {
@@ -144,9 +144,9 @@ impl Range {
 /// A part of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which, from 0.
+    /// Its index, from 0.
     pub index: usize,
-    /// Of how many.
+    /// The number of parts.
     pub of: usize,
 }
 
@@ -167,7 +167,7 @@ impl Shard {
     }
 }
 
-/// A run that is to be made.
+/// A run to make.
 struct Job {
     value: u64,
     plan: Simulation,
@@ -197,7 +197,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Prints a sweep in the form that is asked for, and draws it when that is.
+/// Prints a sweep in its form, and draws it if asked.
 pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
     output::write_plot(form.svg.as_deref(), || plot_sweep(sweep))?;
     output::write_page(form.report.as_deref(), |argv| sim_sweep_page(sweep, argv))?;
@@ -209,7 +209,7 @@ pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
     output::print_either(sweep, form.json, text)
 }
 
-/// Every run of the sweep. All are seen to be possible first.
+/// Returns every run of the sweep; refuses the sweep if one run is impossible.
 fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
     let host = read_host(&args.host)?;
     let mut jobs = Vec::new();
@@ -240,7 +240,7 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
                     .map_err(usage)?;
             }
             job.plan.check().map_err(usage)?;
-            // The value may be one that it depends on.
+            // The warm-up may depend on the value.
             job.plan.warmup_ns = args.length.warmup_ns(&job.plan.stops);
             jobs.push(job);
         }
@@ -248,7 +248,7 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
     Ok(jobs)
 }
 
-/// The runs of a part: every `of`th.
+/// Returns the runs of a part: every `of`th.
 fn own(jobs: Vec<Job>, shard: Option<Shard>) -> Vec<Job> {
     let Some(shard) = shard else {
         return jobs;
@@ -259,7 +259,7 @@ fn own(jobs: Vec<Job>, shard: Option<Shard>) -> Vec<Job> {
 }
 
 impl Shard {
-    /// The part of these runs, which are all of the sweep.
+    /// Returns the part's identity among all runs of the sweep.
     fn of_jobs(self, jobs: &[Job]) -> SimShard {
         let mut sweep = DefaultHasher::new();
         for job in jobs {
@@ -275,9 +275,9 @@ impl Shard {
     }
 }
 
-/// What the runs need at a time: the largest ones at once, and the results of all.
+/// Estimates the peak memory: the largest runs at once, and the results of all.
 fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
-    /// A point with its lists and names.
+    /// Bytes of a point with its lists and names.
     const POINT_BYTES: f64 = 8192.0;
     let each = jobs.iter().map(|job| job.plan.memory_bytes());
     let mut each: Vec<f64> = each.collect();
@@ -294,13 +294,13 @@ fn point(job: &Job) -> Result<SimPoint, SimError> {
     })
 }
 
-/// Far more than a sweep's points take.
+/// Limit for a part's file, far above what a sweep's points take.
 const PART_BYTES_MAX: u64 = 256 << 20;
 
 /// Options of `nicpoll sim merge`.
 #[derive(Args, Debug)]
 pub struct MergeArgs {
-    /// JSON of the parts
+    /// JSON files of the parts
     #[arg(value_name = "FILE", required = true)]
     parts: Vec<PathBuf>,
     #[command(flatten)]

@@ -15,25 +15,25 @@ use crate::output;
 /// Options of `nicpoll sim ticks`.
 #[derive(Args, Debug)]
 pub struct TicksArgs {
-    /// From pulse to pulse
+    /// Time from pulse to pulse
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "1ms")]
     pulse: Duration,
-    /// How much slower the pulses' clock is than the ticks', in millionths
+    /// How much slower the pulses' clock is than the ticks', in PPM
     #[arg(long, value_name = "PPM", default_value = "60", value_parser = parse_drift)]
     ppm: u32,
     /// Ticks a second
     #[arg(long, value_name = "N", default_value_t = 1000)]
     hz: u32,
-    /// Per cent of the time that the kernel works, from the start of each pulse
+    /// Percentage of the time for which the kernel works, from the start of each pulse
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_percent)]
     kernel: u32,
-    /// Per cent of the time that the program then works
+    /// Percentage of the time for which the program then works
     #[arg(long, value_name = "PERCENT", default_value = "15", value_parser = parse_percent)]
     user: u32,
     /// Length of a reading, as top's or vmstat's interval
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "1s")]
     reading: Duration,
-    /// All readings together [default: three times round, without drift a minute]
+    /// Length of all readings [default: three periods of the error, a minute without drift]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     duration: Option<Duration>,
     /// Print one JSON object instead of text
@@ -64,13 +64,13 @@ pub fn run(args: &TicksArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Millionths, with up to three decimals, as billionths.
+/// Parses PPM with up to three decimals, as billionths.
 fn parse_drift(text: &str) -> Result<u32, String> {
     scaled(text, 10_000.0, 1e3)
         .ok_or_else(|| String::from("give 0 to 10000 millionths, such as 60"))
 }
 
-/// Per cent, with up to four decimals, as millionths.
+/// Parses a percentage with up to four decimals, as millionths.
 fn parse_percent(text: &str) -> Result<u32, String> {
     scaled(text.trim_end_matches('%'), 100.0, 1e4)
         .ok_or_else(|| String::from("give 0 to 100 per cent, such as 20"))
@@ -78,7 +78,7 @@ fn parse_percent(text: &str) -> Result<u32, String> {
 
 fn scaled(text: &str, max: f64, scale: f64) -> Option<u32> {
     let number: f64 = text.parse().ok()?;
-    // Within the range nothing is too large for the type.
+    // Within the range every value fits the type.
     (0.0..=max)
         .contains(&number)
         .then(|| (number * scale).round() as u32)

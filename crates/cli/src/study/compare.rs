@@ -12,12 +12,12 @@ use crate::options::StoreFile;
 use crate::output;
 use crate::reading::confined;
 
-/// Whose figures `--ministat` prints.
+/// The edition whose figures `--ministat` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MinistatEdition {
-    /// The one in Linux packages, of 2015
+    /// The edition in Linux packages, of 2015
     Linux,
-    /// FreeBSD's of today: another median of even numbers, and another relative error
+    /// FreeBSD's current one: another median of an even count, and another relative error
     Freebsd,
 }
 
@@ -25,19 +25,19 @@ pub enum MinistatEdition {
 #[derive(Args, Debug)]
 #[command(after_help = include_str!("../help/study-compare-examples.txt"))]
 pub struct CompareArgs {
-    /// What it is held against: a file, or a study as in 7, last, 7:polling or 7:polling:udp64
+    /// The reference: a file, or a study such as 7, last, 7:polling or 7:polling:udp64
     #[arg(value_name = "REFERENCE")]
     pub reference: String,
-    /// What is judged, likewise
+    /// The result to judge, likewise
     #[arg(value_name = "RESULT")]
     pub judged: String,
     /// Exit with 3 when this is proven: worse, worse:5%, different or different:5%
     #[arg(long, value_name = "LIMIT", conflicts_with = "ministat")]
     pub fail_on: Option<FailOn>,
-    /// A smaller value is the better one, as of times: for files
+    /// Smaller values are better, such as times; for files
     #[arg(long, conflicts_with = "ministat")]
     pub less_is_better: bool,
-    /// Compare two studies even where a setting or a workload of one name means two things
+    /// Compare two studies even if a setting's or workload's name means two things
     #[arg(long, conflicts_with = "ministat")]
     pub anyway: bool,
     /// Column of a table of numbers, from 1 [default: 1]
@@ -61,7 +61,7 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// Compares them and returns the exit code.
+/// Compares the two and returns the exit code.
 pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     let open = |name: &str| OpenResult::named(name, || OpenStore::of(args.file.place()?));
     let (text_options, width) = (output::text_options(), output::terminal_width());

@@ -18,8 +18,8 @@ pub struct DemoArgs {
     /// Compare polling with interrupt only, under udp64 and rr, in 11 blocks
     #[arg(long, conflicts_with = "resume")]
     pub quick: bool,
-    /// Compare a setting with itself: a difference would be the instrument's. SETTING is default,
-    /// interrupt or polling [default: polling]
+    /// Compare a setting with itself: any difference is chance or the method's error. SETTING is default, interrupt
+    /// or polling [default: polling]
     #[arg(
         long,
         value_name = "SETTING",

@@ -1,4 +1,4 @@
-//! `nicpoll study import`: stores what transcripts of other people's tests say.
+//! `nicpoll study import`: stores results from transcripts of other people's tests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,16 +19,17 @@ use crate::reading::confined;
 #[derive(Args, Debug)]
 #[command(after_help = include_str!("../help/study-import-examples.txt"))]
 pub struct ImportArgs {
-    /// Texts: what a web page, a mail or a terminal shows. Those of one experiment make one study
+    /// Texts of a web page, a mail or a terminal; all files of a call make one study
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Say what the text does not: 120-180:setting=polling, 12:host=PC1, b.txt:5-9:skip. Without lines it is said of all
+    /// State what the text does not: 120-180:setting=polling, 12:host=PC1, b.txt:5-9:skip. Without lines it applies
+    /// to all
     #[arg(long, value_name = "[[FILE:]LINES:]KEY=VALUE")]
     pub map: Vec<Correction>,
-    /// Store a text without a test, too: what it says of hosts, with its figures
+    /// Also store a text without a test: what it says of hosts, with its figures
     #[arg(long, conflicts_with = "dry_run")]
     pub facts: bool,
-    /// Show what was found and what has no place, and store nothing
+    /// Show what was found and what belongs nowhere, and store nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Where the studies are.
@@ -39,7 +40,7 @@ pub struct ImportArgs {
     pub json: bool,
 }
 
-/// Imports the files, and says under which number.
+/// Imports the files and prints the study's number.
 pub fn run(args: &ImportArgs) -> Result<(), Failure> {
     let mut imported = confined(
         || Ok(read_transcript_files(&args.files)?),
@@ -76,12 +77,12 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Stores it, and returns its number.
+/// Stores the import and returns its number.
 fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
     let store = args.file.to_write()?;
     let owner = this_runner()?;
     let trials = std::mem::take(&mut imported.trials);
-    // The document is written at each step: its long lists follow with the last one.
+    // The document is written at each step, its long lists only at the last one.
     let long = (
         std::mem::take(&mut imported.readings),
         std::mem::take(&mut imported.unplaced),

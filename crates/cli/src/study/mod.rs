@@ -1,4 +1,4 @@
-//! Studies: run them, import and compare results, and look at those that a store holds.
+//! Commands that run studies, import and compare results, and show stored studies.
 
 pub mod compare;
 pub mod demo;
@@ -31,13 +31,13 @@ pub enum StudyCommand {
     Run(Box<RunArgs>),
     /// Compare two results: stored studies, or files of iperf, iperf3, netblast or numbers
     Compare(CompareArgs),
-    /// Bring what others measured into the store: transcripts with iperf, netblast, top and more
+    /// Store what others measured: transcripts with iperf, netblast, top and more
     Import(ImportArgs),
-    /// List the studies that are stored, the oldest first, and the ready ones with their questions
+    /// List the stored studies, oldest first, and the ready ones with their questions
     List(ListArgs),
     /// Show a study as the command that made it did
     Show(ShowStudyArgs),
-    /// Write a study as one page to be shown around: HTML with plots that needs nothing else
+    /// Write a study as one self-contained page: HTML with plots
     Report(ReportArgs),
     /// Print a study for other programs: as JSON, or its trials as CSV
     Export(ExportArgs),

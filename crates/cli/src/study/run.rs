@@ -1,5 +1,5 @@
-//! `nicpoll study run`: runs a study that a file describes, or goes on with a stored one. `demo` runs its built-in
-//! study the same way.
+//! `nicpoll study run`: runs a study from a file, or resumes a stored one. `demo` runs its built-in study the same
+//! way.
 
 use std::path::{Path, PathBuf};
 
@@ -37,10 +37,10 @@ pub struct RunArgs {
         conflicts_with = "resume"
     )]
     pub study: Option<PathBuf>,
-    /// Run it at its full length, which its file names: that of the experiment that it repeats, for a ready one
+    /// Run it at the full length that its file states; of a ready study, that of the published experiment
     #[arg(long, conflicts_with = "resume")]
     pub full: bool,
-    /// Run it under these of its workloads only
+    /// Run only these of its workloads
     #[arg(
         long,
         value_name = "NAME",
@@ -48,11 +48,11 @@ pub struct RunArgs {
         conflicts_with = "resume"
     )]
     pub workload: Vec<String>,
-    /// Run each workload that has a rate at each of these, in packets a second or shares of the greatest rate held:
-    /// rate=20000,40000 or rate=50%,100%,150%
+    /// Run each workload with a rate at each of these rates, in packets a second or percent of the knee, the greatest
+    /// rate that every setting holds: rate=20000,40000 or rate=50%,100%,150%
     #[arg(long, value_name = "RATES", conflicts_with = "resume")]
     pub sweep: Option<SweepRates>,
-    /// Show what would be set, in which order and for how long, and do nothing
+    /// Show what would be set, in which order and for how long, without doing it
     #[arg(long, conflicts_with_all = ["brief", "resume", "simulate"])]
     pub dry_run: bool,
     /// How it runs and what it prints.
@@ -78,14 +78,14 @@ pub struct StudyRunArgs {
     /// Also write one page with plots that a browser shows (docs/report.md); what FILE holds is replaced
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Store what the simulator predicts for a host with the figures: a file of 'nicpoll sim fit --host', or a name
+    /// Store the simulator's prediction for a host with the figures: a file of 'nicpoll sim fit --host', or a name
     /// that 'nicpoll sim hosts' lists
     #[arg(long, value_name = "HOST", conflicts_with = "resume")]
     pub simulate: Option<PathBuf>,
-    /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
+    /// Resume a study that was stopped or killed: its number, or 'last' for the newest such one
     #[arg(long, value_name = "STUDY", conflicts_with_all = ["seed", "no_store"])]
     pub resume: Option<Which>,
-    /// Go on even where what the traffic hangs on has changed: sysctls, governor, kernel, machine
+    /// Resume even if sysctls, governor, kernel or machine have changed
     #[arg(long, requires = "resume")]
     pub anyway: bool,
     /// Store nothing
@@ -99,7 +99,7 @@ pub struct StudyRunArgs {
     pub keep: bool,
 }
 
-/// Runs it, or shows what it would do, and returns the exit code.
+/// Runs the study, or shows its plan, and returns the exit code.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.options);
@@ -123,7 +123,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     })
 }
 
-/// The study with what the options ask of it.
+/// Applies the options to the study.
 fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Refused> {
     if args.full {
         file = file.at_full_length()?;
@@ -137,8 +137,8 @@ fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Refused> {
     Ok(file)
 }
 
-/// Runs the study that `planned` makes of a seed and returns the exit code. It is stored as `kind`. `what` is to run,
-/// as `command`. Without a `seed` one is drawn. What the simulator predicts is computed first and stored with it.
+/// Runs the study that `planned` makes of the seed (drawn, if none is given), stores it as `kind`, and returns the
+/// exit code. The simulator's prediction is computed first and stored with it.
 pub fn run_planned(
     args: &StudyRunArgs,
     kind: StudyKind,
@@ -167,7 +167,7 @@ pub fn run_planned(
     end(args, Session::new(design, plan, identity, store), &stop)
 }
 
-/// What a host file's machine would do with a study's traffic.
+/// Simulates a study's traffic on the machine of a host file.
 fn simulated_on(path: &Path, design: &Design) -> Result<Simulated, Failure> {
     let host = read_host(path)?;
     let rows = design.to_simulate()?;
@@ -179,7 +179,7 @@ fn simulated_on(path: &Path, design: &Design) -> Result<Simulated, Failure> {
     })
 }
 
-/// Goes on with the stored study that the options name, and returns the exit code.
+/// Resumes the stored study that the options name, and returns the exit code.
 pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     output::require_place_for(args.report.as_deref())?;
     require("a study", "nicpoll study run")?;

@@ -1,7 +1,7 @@
 //! `nicpoll serve`: the studies of a store in a browser.
 //!
-//! Three processes: one without rights meets strangers, one without rights is made for each page and reads the store, and
-//! this one, which has rights, does nothing but pass on which page is wanted.
+//! Three processes: one without rights answers strangers; one without rights, made for each page, reads the store;
+//! and this one, which has rights, only passes on which page is wanted.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,11 +24,11 @@ use crate::options::{StoreFile, read_text};
 use crate::output;
 use crate::reading::{confined, confined_within};
 
-/// Where a browser finds the pages unless told otherwise.
+/// The default address of the pages.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8077);
 /// CPU time that one page may take.
 const PAGE_SECONDS: u64 = 60;
-/// A token has so many letters.
+/// Minimum letters of a token.
 const TOKEN_MIN: usize = 16;
 const TOKEN_MAX: usize = 256;
 
@@ -36,11 +36,11 @@ const TOKEN_MAX: usize = 256;
 #[derive(Args, Debug)]
 #[command(after_help = include_str!("../help/serve-examples.txt"))]
 pub struct ServeArgs {
-    /// Address and port of the pages. Where it is not a loopback address, a browser has to know the token that is printed
+    /// Address and port of the pages. At other addresses than loopback a browser needs the printed token
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LISTEN)]
     listen: SocketAddr,
-    /// File with the token that a browser has to know: 16 letters, digits, '-' or '_' at least. It is asked for on
-    /// loopback, too [default: a new one; none on loopback]
+    /// File with the token that a browser needs, on loopback too: at least 16 letters, digits, '-' or '_' [default: a
+    /// new one; none on loopback]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Where the studies are.
@@ -87,7 +87,7 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     Ok(over(&stop))
 }
 
-/// Refuses what is no store before anybody asks for it. There may be none yet.
+/// Refuses at the start a file that is no store. A missing one is allowed.
 fn require_store(place: &Place) -> Result<(), Failure> {
     let open = || match OpenStore::of(place.clone()) {
         Err(StoreError::Nothing(_)) => Ok(None),
@@ -98,7 +98,7 @@ fn require_store(place: &Place) -> Result<(), Failure> {
     })
 }
 
-/// The token that strangers have to know: that of the file, or a new one where others reach the address.
+/// Returns the token that browsers need: the file's, or a new one if others reach the address.
 fn token(args: &ServeArgs) -> Result<Option<String>, Failure> {
     match &args.token_file {
         Some(file) => token_of(file).map(Some),
@@ -127,7 +127,7 @@ fn token_of(file: &Path) -> Result<String, Failure> {
     Ok(String::from(token))
 }
 
-/// The process that meets strangers.
+/// Starts the process that answers strangers.
 fn answering(server: StoreServer, pages: PagesEnd) -> io::Result<Confined> {
     let serve = |(server, pages): (StoreServer, PagesEnd)| match server.run(&pages) {
         Ok(()) => Vec::new(),
@@ -136,9 +136,9 @@ fn answering(server: StoreServer, pages: PagesEnd) -> io::Result<Confined> {
     Confined::start(None, move || (server, pages), serve)
 }
 
-/// A page in a file of its own. It is made by a process of its own, too.
+/// Makes a page, in a process and a file of its own.
 fn page_of(page: &Page, place: &Place) -> io::Result<(String, bool, File)> {
-    // There the file lies on a disk, where /tmp may be memory.
+    // /var/tmp is on a disk; /tmp may be memory.
     let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile())?;
     let written = |answer: &Answer| -> io::Result<(String, bool)> {
         (&file).write_all(stdio::visible(&answer.html, false).as_bytes())?;

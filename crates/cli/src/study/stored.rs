@@ -80,7 +80,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a file of it ends with.
+    /// Returns the file name's extension.
     pub fn extension(self) -> &'static str {
         match self {
             Format::Html => "html",
@@ -98,14 +98,13 @@ impl Format {
 pub struct ReportArgs {
     #[command(flatten)]
     pub stored: StoredStudy,
-    /// File to write; what it holds is replaced. '-' is standard output [default: study-ID.html, or as the
-    /// format is called]
+    /// File to write or replace; '-' is standard output [default: study-ID.html, or with the format's extension]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Html)]
     pub format: Format,
-    /// Say on which machine it ran: its host name, and a part of a hash of its machine id
+    /// Include the machine: its host name, and a part of a hash of its machine id
     #[arg(long)]
     pub with_names: bool,
 }
@@ -135,7 +134,7 @@ pub struct DeleteArgs {
     /// Where the studies are.
     #[command(flatten)]
     pub file: StoreFile,
-    /// Show what would be deleted, and delete nothing
+    /// Show what would be deleted without deleting
     #[arg(long)]
     pub dry_run: bool,
     /// Delete without asking
@@ -146,7 +145,7 @@ pub struct DeleteArgs {
     pub json: bool,
 }
 
-/// What is made of a store without any right.
+/// Reads a store in a process without rights.
 fn reading<T: Serialize + DeserializeOwned>(
     file: &StoreFile,
     read: impl FnOnce(&Store) -> Result<T, Failure>,
@@ -158,7 +157,7 @@ fn reading<T: Serialize + DeserializeOwned>(
 /// Runs `nicpoll study list`.
 pub fn list(args: &ListArgs) -> Result<(), Failure> {
     let open = || match OpenStore::of(args.file.place()?) {
-        // Nothing has been stored yet.
+        // The user's store does not exist yet.
         Err(StoreError::Nothing(_)) if args.file.store.is_none() => Ok(None),
         opened => Ok(Some(opened?)),
     };
@@ -206,7 +205,7 @@ pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
 
 /// Runs `nicpoll study delete`.
 pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    // A file that is not there is not made.
+    // Fails if the file is missing, rather than create it.
     drop(OpenStore::of(args.file.place()?)?);
     let mut store = args.file.to_write()?;
     let mut delete = |is_dry_run| store.delete(&args.studies, is_dry_run, still_runs);
@@ -277,7 +276,7 @@ fn written(
     if format == Format::Json {
         return Ok(match study() {
             Ok(kept) => render_json(&kept.document),
-            // Of another kind or version: as it is.
+            // A document of another kind or version is exported as it is.
             Err(StoreError::Layout { .. }) => {
                 let mut document = store.document(which)?;
                 if !has_names && let Some(machine) = document.pointer_mut("/host/machine") {

@@ -13,11 +13,11 @@ use nicpoll_traffic::{CloseAccount, Signals};
 
 use crate::traffic::open_account;
 
-/// The version whose options are understood, as it states it.
+/// The text of `--version` of the iperf whose options are supported.
 const VERSION: &str = "iperf version 2.1.8 (12 August 2022) pthreads";
-/// What the original ends with after a usage error, help or version.
+/// Exit status of the original after a usage error, help or version.
 const EXIT_USAGE: u8 = 1;
-/// What a server in the background failed with.
+/// Exit status if a server in the background cannot start.
 const EXIT_FAILED: u8 = 1;
 
 /// Runs the command and returns its exit status.
@@ -45,7 +45,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
         on_signal(&signals, end)?;
         return run_client(&options, &signals, || account(&options));
     }
-    // Before there is another thread.
+    // A fork, so before any thread starts.
     let daemon = match options.daemon.then(stdio::detach).transpose()? {
         None => None,
         Some(Detached::Background(daemon)) => Some(daemon),
@@ -55,8 +55,8 @@ pub fn run(args: &[String]) -> io::Result<u8> {
     run_server(&options, &signals, account(&options), daemon)
 }
 
-/// What the process that was called says of the one in the background, and its exit status. What went
-/// wrong there has been said.
+/// Prints the calling process's message about the one in the background and returns its exit status. Errors were
+/// printed there.
 fn told(starting: Starting) -> io::Result<u8> {
     if !starting.is_up()? {
         return Ok(EXIT_FAILED);
@@ -65,13 +65,13 @@ fn told(starting: Starting) -> io::Result<u8> {
     Ok(0)
 }
 
-/// Has streams end, whichever way they go, so that what was measured until then is still told.
+/// Ends the streams of both directions; their reports are still printed.
 fn end(signals: &Signals) {
     signals.finish.store(true, Ordering::Relaxed);
     signals.sender_done.store(true, Ordering::Release);
 }
 
-/// The account of this host, for whoever prints it: JSON always, text where datagrams may be lost.
+/// Opens the account of this host: for JSON always, for text if datagrams may be lost.
 fn account(options: &Options) -> Option<CloseAccount> {
     let is_told = options.json.is_some() || options.is_udp();
     is_told.then(open_account)?

@@ -1,4 +1,4 @@
-//! `nicpoll linerate`: what a line carries, and what share of it a rate is.
+//! `nicpoll linerate`: computes what a line carries, and what share of it a rate takes.
 
 use std::io;
 
@@ -30,17 +30,17 @@ pub struct LinerateArgs {
     /// Take speed and MTU from an interface; a virtual one's speed is nominal, and labelled so
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
-    /// Frames of so many bytes, FCS included, or imix: seven of 64 bytes, four of 594, one of 1518 [default: the sizes
-    /// of RFC 2544]
+    /// Frame lengths in bytes, with FCS, or imix: seven of 64 bytes, four of 594, one of 1518 [default: the sizes of
+    /// RFC 2544]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_frame)]
     frame: Vec<Packet>,
-    /// UDP datagrams with so many bytes of payload; above the MTU they are fragmented
+    /// Payload bytes of UDP datagrams; above the MTU they are fragmented
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     udp: Vec<u32>,
-    /// TCP writes of so many bytes, each sent by itself
+    /// Bytes of TCP writes, each sent alone
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     tcp: Vec<u32>,
-    /// Segments have the timestamps option, 12 bytes, as Linux sends it by default
+    /// Add TCP's timestamps option, 12 bytes a segment, Linux's default
     #[arg(long, requires = "tcp")]
     tcp_timestamps: bool,
     /// IP version of --udp and --tcp: 4 or 6 [default: both]
@@ -70,10 +70,10 @@ fn parse_frame(text: &str) -> Result<Packet, String> {
     Ok(Packet::Frame { bytes })
 }
 
-/// No Ethernet is slower.
+/// The slowest Ethernet line, in bit/s.
 const SLOWEST_LINE: u64 = 1_000_000;
 
-/// A speed, with its unit where the number alone would be none of a line.
+/// Parses a speed; a number too small for a line needs a unit.
 fn parse_line_speed(text: &str) -> Result<u64, String> {
     let speed = parse_speed(text).map_err(|error| error.to_string())?;
     let has_unit = text.ends_with(|last: char| last.is_alphabetic());

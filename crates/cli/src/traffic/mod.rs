@@ -1,4 +1,5 @@
-//! Traffic over the kernel's sockets: iperf 2, FreeBSD's netrate tools, request/response; and what a line carries.
+//! Commands for traffic over the kernel's sockets (iperf 2, FreeBSD's netrate tools, request/response), and
+//! `linerate`.
 
 pub mod iperf;
 pub mod linerate;
@@ -8,7 +9,7 @@ pub mod rr;
 use nicpoll_observe::HostAccount;
 use nicpoll_traffic::CloseAccount;
 
-/// Opens the account of this host, for whoever prints it; `None` when it cannot be read.
+/// Opens the account of this host; `None` if it cannot be read.
 fn open_account() -> Option<CloseAccount> {
     let account = HostAccount::begin().ok()?;
     Some(Box::new(|| account.end().ok()))

@@ -24,7 +24,7 @@ use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 use crate::failure::Failure;
 use crate::output::{now, print};
 
-/// How long a client sends when nothing else ends it.
+/// The default duration of a client.
 const DURATION: Duration = Duration::from_secs(10);
 
 /// Runs the command and returns its exit code.
@@ -129,7 +129,7 @@ fn resolve_local(local: &str, port: u16, wants_ipv6: bool) -> anyhow::Result<Soc
         .with_context(|| format!("cannot find the local address '{local}'"))
 }
 
-/// The first address of a name: of IPv6 when that is wanted, else of IPv4 if there is one.
+/// Resolves a name to its first address: IPv6 if wanted, else IPv4 if there is one.
 fn resolve(host: &str, port: u16, wants_ipv6: bool) -> anyhow::Result<SocketAddr> {
     let found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     let wanted = found.iter().find(|one| one.is_ipv6() == wants_ipv6);
@@ -138,15 +138,15 @@ fn resolve(host: &str, port: u16, wants_ipv6: bool) -> anyhow::Result<SocketAddr
     chosen.ok_or_else(|| anyhow!("it has no IPv6 address"))
 }
 
-/// Port of the server: one that no registered service has.
+/// Default port of the server; no registered service has it.
 const PORT: u16 = 5018;
 /// The shortest message.
 const HEAD_BYTES: u32 = Message::BYTES as u32;
-/// The longest datagram that both versions of IP take.
+/// The longest UDP payload over both versions of IP.
 const DATAGRAM_BYTES_MAX: u32 = 65_507;
-/// Beyond this a request is a stream.
+/// The most requests in flight; more would be a stream.
 const DEPTH_MAX: i64 = 1024;
-/// The longest time that the histogram can tell.
+/// The longest time in the histogram.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
@@ -193,10 +193,10 @@ pub struct RrArgs {
     /// Time after which a request counts as lost, up to 60s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_seconds)]
     pub timeout: Duration,
-    /// Length of a request, from 64 on
+    /// Bytes of a request, at least 64
     #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = message_bytes())]
     pub request_bytes: u32,
-    /// Length of a response, from 64 on; over UDP no longer than the request
+    /// Bytes of a response, at least 64; over UDP no more than of the request
     #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = message_bytes())]
     pub response_bytes: u32,
     /// Print one JSON object instead of text (docs/rr.md)
@@ -213,7 +213,7 @@ fn message_bytes() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 impl RrArgs {
-    /// Refuses what cannot be, and says what to do instead.
+    /// Refuses contradictions, and names what to do instead.
     pub fn check(&self) -> Result<(), String> {
         if self.udp && self.request_bytes > DATAGRAM_BYTES_MAX {
             return Err(format!(
@@ -241,7 +241,7 @@ impl RrArgs {
         Ok(())
     }
 
-    /// How to print.
+    /// Returns the output's form.
     pub fn form(&self) -> PageForm {
         PageForm::of(self.json, self.json_stream)
     }
